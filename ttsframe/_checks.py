@@ -1,0 +1,229 @@
+"""Checks of parameters: one vocabulary, one form of message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
+
+from ttsframe._typing import ColumnNames
+from ttsframe.errors import ParameterError, ParameterTypeError
+
+
+def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
+    """Raise unless ``value`` is one of ``choices``.
+
+    Parameters
+    ----------
+    value
+        What was given.
+    parameter
+        Its parameter's name.
+    choices
+        What may be given, such as the keys of a registry.
+
+    Raises
+    ------
+    ParameterError
+        When it is none of them.
+    """
+    known = list(choices)
+    if value not in known:
+        raise ParameterError.not_a_choice(parameter, value, known)
+
+
+def check_choices(
+    values: str | Sequence[str], parameter: str, choices: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the choices as a tuple without repetition, in the order given.
+
+    Parameters
+    ----------
+    values
+        One choice or several.
+    parameter
+        Their parameter's name.
+    choices
+        What may be given.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The choices.
+
+    Raises
+    ------
+    ParameterError
+        When there is none, or one of them is not a choice.
+    """
+    listed = (values,) if isinstance(values, str) else tuple(values)
+    known = list(choices)
+    if not listed:
+        raise ParameterError(f"{parameter} is empty, must name at least one of {known}.")
+    for value in listed:
+        check_choice(value, parameter, known)
+    return tuple(dict.fromkeys(listed))
+
+
+def check_positive(value: int, parameter: str) -> int:
+    """Return a whole number that is at least 1.
+
+    Parameters
+    ----------
+    value
+        What was given.
+    parameter
+        Its parameter's name.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    ParameterTypeError
+        When it is not an int (a bool is not an int here).
+    ParameterError
+        When it is below 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ParameterTypeError(f"{parameter} is a {type(value).__name__}, must be an int.")
+    if value < 1:
+        raise ParameterError(f"{parameter} == {value}, must be at least 1.")
+    return value
+
+
+def check_budgets(budgets: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    """Return budgets sorted and without repetition, or None for all attempts.
+
+    Parameters
+    ----------
+    budgets
+        Number of attempts, several of them, or None.
+
+    Returns
+    -------
+    tuple[int, ...] or None
+        Ascending budgets.
+
+    Raises
+    ------
+    ParameterError
+        When the sequence is empty or a budget is below 1.
+    """
+    if budgets is None:
+        return None
+    listed = (budgets,) if isinstance(budgets, int) else tuple(budgets)
+    if not listed:
+        raise ParameterError("budgets is empty, must hold at least one number of attempts.")
+    return tuple(sorted({check_positive(budget, "budgets") for budget in listed}))
+
+
+def check_fraction(value: float, parameter: str) -> float:
+    """Return a number strictly between 0 and 1.
+
+    Parameters
+    ----------
+    value
+        What was given.
+    parameter
+        Its parameter's name.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    ParameterError
+        When it is not strictly between 0 and 1.
+    """
+    if not 0.0 < value < 1.0:
+        raise ParameterError(f"{parameter} == {value}, must be between 0 and 1, both excluded.")
+    return float(value)
+
+
+def check_names(names: ColumnNames, parameter: str) -> tuple[str, ...]:
+    """Return column names as a tuple.
+
+    Parameters
+    ----------
+    names
+        One name or several.
+    parameter
+        Their parameter's name.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The names, in the order given.
+
+    Raises
+    ------
+    ParameterTypeError
+        When one of them is not a string.
+    ParameterError
+        When a name comes twice.
+    """
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise ParameterTypeError(
+                f"{parameter} holds a {type(name).__name__}, must hold column names."
+            )
+    if len(set(listed)) != len(listed):
+        raise ParameterError(f"{parameter} == {list(listed)} names a column twice.")
+    return listed
+
+
+def check_frame(frame: object, parameter: str) -> None:
+    """Raise unless the argument is a Polars frame.
+
+    Parameters
+    ----------
+    frame
+        What was given.
+    parameter
+        Its parameter's name.
+
+    Raises
+    ------
+    ParameterTypeError
+        When it is neither a DataFrame nor a LazyFrame.
+    """
+    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        hint = " Hint: pl.from_pandas(...) or tts.read_trajectories(...) makes one."
+        raise ParameterTypeError(
+            f"{parameter} is a {type(frame).__name__}, must be a polars DataFrame or LazyFrame.{hint}"
+        )
+
+
+def check_mapping(value: Mapping[str, str] | None, parameter: str) -> dict[str, str]:
+    """Return a mapping of names as a dict; None is an empty one.
+
+    Parameters
+    ----------
+    value
+        What was given.
+    parameter
+        Its parameter's name.
+
+    Returns
+    -------
+    dict[str, str]
+        The mapping.
+
+    Raises
+    ------
+    ParameterTypeError
+        When it is not a mapping of strings to strings.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(
+        isinstance(item, str) for pair in value.items() for item in pair
+    ):
+        raise ParameterTypeError(f"{parameter} must be a mapping of column names to column names.")
+    return dict(value)

@@ -1,0 +1,27 @@
+"""Types that several modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, TypeVar
+
+import polars as pl
+
+FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
+"""DataFrame in, DataFrame out; LazyFrame in, LazyFrame out."""
+
+IntoExprColumn: TypeAlias = pl.Expr | str | pl.Series
+"""A column: an expression, the name of a column (never a literal), or a series."""
+
+ColumnNames: TypeAlias = str | Sequence[str]
+
+StepReduction: TypeAlias = Literal[
+    "last", "min", "mean", "prod", "max", "sum", "first", "geometric_mean"
+]
+SelectorName: TypeAlias = Literal[
+    "majority_vote", "weighted_vote", "best_of_n", "first_valid", "oracle"
+]
+Weights: TypeAlias = Literal["score", "sigmoid", "softmax"]
+ProblemSet: TypeAlias = Literal["common", "available"]
+AnswerStyle: TypeAlias = Literal["auto", "boxed", "final_answer", "hash", "last_number"]
+Status: TypeAlias = Literal["ok", "short", "unscored", "undefined", "ungraded"]

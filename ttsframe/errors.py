@@ -1,0 +1,117 @@
+"""The errors of ttsframe: one root, a few children, one message each.
+
+A message says what is wrong, where, what was found, what was expected, and ends with a hint. Each
+class takes exactly one argument, the message, because Polars rebuilds an exception that is raised
+inside a query from its message alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "ColumnsError",
+    "DataError",
+    "MissingExtraError",
+    "ParameterError",
+    "ParameterTypeError",
+    "SourceError",
+    "TtsframeError",
+]
+
+_POLARS_TRAILER = "\n\nThis error occurred "
+
+
+class TtsframeError(Exception):
+    """Root of every error that ttsframe raises on purpose.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> try:
+    ...     tts.PassAtK(k=0)
+    ... except tts.TtsframeError as error:
+    ...     print(error)
+    k == 0, must be at least 1.
+    """
+
+    def __str__(self) -> str:
+        """Return the message alone.
+
+        Returns
+        -------
+        str
+            The message, without the trailer that Polars adds to an exception raised in a query.
+        """
+        return super().__str__().split(_POLARS_TRAILER, maxsplit=1)[0]
+
+
+class ParameterError(TtsframeError, ValueError):
+    """A parameter has the right type and an impossible value."""
+
+    @classmethod
+    def not_a_choice(cls, parameter: str, value: object, choices: Iterable[str]) -> ParameterError:
+        """Build the error for a value outside a registry.
+
+        Parameters
+        ----------
+        parameter
+            Name of the parameter as the caller wrote it.
+        value
+            What was given.
+        choices
+            What could have been given.
+
+        Returns
+        -------
+        ParameterError
+            The error, to be raised.
+        """
+        listed = ", ".join(repr(choice) for choice in choices)
+        return cls(f"{parameter} == {value!r}, must be one of {listed}.")
+
+
+class ParameterTypeError(TtsframeError, TypeError):
+    """A parameter has the wrong type."""
+
+
+class ColumnsError(TtsframeError, ValueError):
+    """A frame lacks a column, or a column has a dtype that cannot be used."""
+
+    @classmethod
+    def missing(
+        cls, missing: Sequence[str], found: Sequence[str], *, where: str, hint: str
+    ) -> ColumnsError:
+        """Build the error for missing columns.
+
+        Parameters
+        ----------
+        missing
+            Names of the missing columns.
+        found
+            Names of the columns that are there.
+        where
+            The table that was expected, such as ``"trajectories"``.
+        hint
+            One sentence on the way out.
+
+        Returns
+        -------
+        ColumnsError
+            The error, to be raised.
+        """
+        count = f"{len(missing)} missing column{'s' if len(missing) != 1 else ''}"
+        names = ", ".join(repr(name) for name in missing)
+        return cls(f"{count} for {where}: {names}; found: {list(found)}. Hint: {hint}")
+
+
+class DataError(TtsframeError, ValueError):
+    """The values of a frame break a rule without which a number would be wrong."""
+
+
+class SourceError(TtsframeError, ValueError):
+    """A file or folder cannot be read, or its content is not what its format promises."""
+
+
+class MissingExtraError(TtsframeError, ImportError):
+    """A feature needs an optional package that is not installed."""
