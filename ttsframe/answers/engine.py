@@ -1,0 +1,101 @@
+"""From one answer string to its canonical key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Literal, NamedTuple, TypeAlias
+
+from ttsframe.answers.normalize import normalize_text
+from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.rational import rational_key, read_plain, read_rational
+
+__all__ = ["AnswerKind", "Canonical", "canonicalise", "numeric_value"]
+
+AnswerKind: TypeAlias = Literal["exact", "numeric", "symbolic", "structure", "text", "missing"]
+
+
+class Canonical(NamedTuple):
+    """The key of an answer and how it was found.
+
+    Parameters
+    ----------
+    key
+        Begins with the policy's prefix; equal keys mean equivalent answers.
+    kind
+        What the answer was read as.
+    unresolved
+        Bounded LaTeX of scalars that only a computer algebra system may know. Empty: the key is
+        final. Otherwise the key is the text key, and `canonicalise` may be called again with what
+        they were resolved to.
+    """
+
+    key: str
+    kind: AnswerKind
+    unresolved: tuple[str, ...] = ()
+
+
+def canonicalise(
+    answer: str, policy: AnswerPolicy, resolved: Mapping[str, str | None] | None = None
+) -> Canonical:
+    """Return the canonical key of an answer.
+
+    A pure function of its arguments: nothing is evaluated but arithmetic, work is bounded by
+    limits on length, depth, digits, exponents and nodes, and nothing is raised.
+
+    Parameters
+    ----------
+    answer
+        The answer as it was extracted.
+    policy
+        The conventions.
+    resolved
+        For scalars that an earlier call returned as unresolved: the same value written in LaTeX
+        that the parser knows, or None where nobody knows it.
+
+    Returns
+    -------
+    Canonical
+        Key, kind, and what is still unresolved.
+    """
+    prefix = policy.prefix
+    plain = read_plain(answer)
+    if plain is not None:
+        return Canonical(prefix + plain, "exact")
+    text = normalize_text(answer)
+    if not text:
+        return Canonical(prefix, "missing")
+    rational = read_rational(text, policy)
+    if rational is not None:
+        value, is_percent = rational
+        key = rational_key(value.numerator, value.denominator)
+        return Canonical(f"{prefix}%{key}" if is_percent else prefix + key, "exact")
+    return Canonical(prefix + text_key(text, policy), "text")
+
+
+def text_key(text: str, policy: AnswerPolicy) -> str:
+    """Write the key of a text that is compared as text."""
+    words = text.casefold() if policy.case == "folded" else text
+    if len(words) > 60:
+        words = "#" + blake2b(words.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return "t" + words
+
+
+def numeric_value(answer: str, policy: AnswerPolicy) -> Fraction | float | None:
+    """Return the value of an answer that is one number, for comparison within a tolerance.
+
+    Parameters
+    ----------
+    answer
+        The answer as it was extracted.
+    policy
+        The conventions.
+
+    Returns
+    -------
+    Fraction or float or None
+        Exact where it is rational; None where the answer is not one real number.
+    """
+    rational = read_rational(normalize_text(answer), policy)
+    return rational[0] if rational is not None else None

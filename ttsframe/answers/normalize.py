@@ -1,0 +1,186 @@
+"""One spelling for the many ways in which the same answer is written."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+__all__ = ["LONGEST_TEXT", "balanced_end", "normalize_text"]
+
+LONGEST_TEXT: Final = 4_000
+"""Longer strings are only stripped: they are no answers, and work on them must stay bounded."""
+
+_UNICODE: Final = str.maketrans({
+    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "＋": "+",
+    "×": r"\times ", "✕": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ", "∙": r"\cdot ", "•": r"\cdot ",
+    "÷": r"\div ", "∕": "/", "⁄": "/", "±": r"\pm ", "∓": r"\mp ", "√": r"\sqrt ", "∛": r"\sqrt[3] ",
+    "∜": r"\sqrt[4] ", "∞": r"\infty ", "≤": r"\leq ", "≥": r"\geq ", "⩽": r"\leq ", "⩾": r"\geq ",
+    "≠": r"\neq ", "≈": r"\approx ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ",
+    "°": r"^{\circ}", "º": r"^{\circ}", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"',
+    "²": "^{2}", "³": "^{3}", "¹": "^{1}", "⁰": "^{0}", "⁴": "^{4}", "⁵": "^{5}", "⁶": "^{6}",
+    "⁷": "^{7}", "⁸": "^{8}", "⁹": "^{9}", "⁻": "^{-}", "ⁿ": "^{n}",
+    "₀": "_{0}", "₁": "_{1}", "₂": "_{2}", "₃": "_{3}", "₄": "_{4}", "₅": "_{5}", "₆": "_{6}",
+    "₇": "_{7}", "₈": "_{8}", "₉": "_{9}",
+    "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}",
+    "¾": r"\frac{3}{4}", "⅕": r"\frac{1}{5}", "⅖": r"\frac{2}{5}", "⅗": r"\frac{3}{5}",
+    "⅘": r"\frac{4}{5}", "⅙": r"\frac{1}{6}", "⅚": r"\frac{5}{6}", "⅛": r"\frac{1}{8}",
+    "⅜": r"\frac{3}{8}", "⅝": r"\frac{5}{8}", "⅞": r"\frac{7}{8}",
+    "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}",
+    "π": r"\pi ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "δ": r"\delta ", "ε": r"\epsilon ",
+    "θ": r"\theta ", "λ": r"\lambda ", "μ": r"\mu ", "ρ": r"\rho ", "σ": r"\sigma ", "τ": r"\tau ",
+    "φ": r"\phi ", "ϕ": r"\phi ", "ψ": r"\psi ", "ω": r"\omega ", "Δ": r"\Delta ", "Ω": r"\Omega ",
+    "∠": r"\angle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
+    "⟨": r"\langle ", "⟩": r"\rangle ", "∑": r"\sum ", "∫": r"\int ", "∏": r"\prod ",
+    "，": ", ", "；": "; ", "：": ":", "（": "(", "）": ")", "、": ", ", "。": ".", "…": r"\ldots ",
+    "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u200b": "", "\ufeff": "", "\u2061": "",
+    "\u2062": "", "\u2063": "",
+})  # fmt: skip
+_RAISED: Final = re.compile(r"((?:\^\{[-\dn]\}){2,})")
+_LOWERED: Final = re.compile(r"((?:_\{\d\}){2,})")
+_VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+
+_SPACES: Final = {
+    name: " "
+    for name in (
+        "\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace",
+        "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline",
+        "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr",
+        "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut",
+        "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\mathop", "\\boldmath", "\\noindent",
+    )
+}  # fmt: skip
+_SPELLINGS: Final = _SPACES | {
+    "\\dfrac": "\\frac ", "\\tfrac": "\\frac ", "\\cfrac": "\\frac ", "\\dbinom": "\\binom ",
+    "\\tbinom": "\\binom ", "\\leqslant": "\\leq ", "\\le": "\\leq ", "\\geqslant": "\\geq ",
+    "\\leqq": "\\leq ", "\\geqq": "\\geq ", "\\ge": "\\geq ", "\\ne": "\\neq ", "\\lt": "<", "\\gt": ">",
+    "\\lbrace": "\\{", "\\rbrace": "\\}", "\\lbrack": "[", "\\rbrack": "]", "\\lvert": "|",
+    "\\rvert": "|", "\\vert": "|", "\\colon": ":", "\\bullet": "\\cdot ", "\\ast": "*", "\\star": "*",
+    "\\cdotp": "\\cdot ", "\\varnothing": "\\emptyset ", "\\oslash": "\\emptyset ", "\\infin": "\\infty ",
+    "\\dots": "\\ldots ", "\\cdots": "\\ldots ", "\\varphi": "\\phi ",
+    "\\varepsilon": "\\epsilon ", "\\vartheta": "\\theta ", "\\tg": "\\tan ", "\\ctg": "\\cot ",
+    "\\arctg": "\\arctan ", "\\cosec": "\\csc ", "\\prime": "'", "\\land": "\\wedge ", "\\dotsc": "\\ldots ",
+    "\\degree": "^{\\circ}", "\\degrees": "^{\\circ}", "\\textdegree": "^{\\circ}", "\\thicksim": "\\sim ",
+    "\\bigcup": "\\cup ", "\\bigcap": "\\cap ", "\\percent": "\\%", "\\hbox": "\\text",
+    "\\mbox": "\\text", "\\textrm": "\\text", "\\textbf": "\\text", "\\textit": "\\text",
+    "\\texttt": "\\text", "\\textsf": "\\text", "\\textnormal": "\\text", "\\textup": "\\text",
+    "\\emph": "\\text", "\\mathrm": "\\text", "\\mathsf": "\\text", "\\mathtt": "\\text",
+    "\\mathit": "\\text", "\\operatorname": "\\text", "\\operatorname*": "\\text",
+    "\\mathnormal": "\\text", "\\pounds": "£", "\\euro": "€", "\\textdollar": "\\$", "\\lg": "\\log_{10}",
+    "\\approxeq": "\\approx ", "\\simeq": "\\approx ", "\\doteq": "\\approx ", "\\setminus": "\\backslash ",
+    "\\lor": "\\text{or}", "\\vee": "\\text{or}", "\\complement": "\\complement ",
+}  # fmt: skip
+_COMMAND: Final = re.compile(
+    r"\\\\|\\(?:left|right)\s*\.|\\operatorname\*|\\[A-Za-z]+|\\[,!;: >]|~", re.DOTALL
+)
+_THOUSANDS: Final = re.compile(
+    r"(?<![\d.])(\d{1,3})((?:\s*(?:\{,\}|\\,|\\!|\\ |,\\!|,\\,|\\;|\\:|~)+\s*\d{3})+)(?!\d)"
+)
+_BRACED_COMMA: Final = re.compile(r"\{\s*([,.;])\s*\}")
+_NOT_DIGIT: Final = re.compile(r"\D+")
+_BOX: Final = re.compile(r"\\(?:boxed|fbox|framebox)\s*")
+_SPACE: Final = re.compile(r"\s+")
+_DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
+_DOLLAR: Final = re.compile(r"(?<!\\)\$")
+_MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
+
+
+def balanced_end(text: str, start: int) -> int:
+    """Find the index after the brace that closes the one at ``start``, or -1."""
+    depth = 0
+    index = start
+    size = len(text)
+    while index < size:
+        char = text[index]
+        if char == "\\":
+            index += 2
+            continue
+        if char == "{":
+            depth += 1
+        elif char == "}":
+            depth -= 1
+            if depth == 0:
+                return index + 1
+        index += 1
+    return -1
+
+
+def normalize_text(text: str) -> str:
+    """Strip wrappers and give LaTeX, Unicode and spaces one spelling.
+
+    Parameters
+    ----------
+    text
+        An answer as it was extracted.
+
+    Returns
+    -------
+    str
+        The answer without math delimiters and boxes, in ASCII LaTeX where a symbol has a command.
+        Meaning is kept: no word, digit, sign or bracket is lost. Applying it twice changes nothing.
+    """
+    text = text.strip()
+    if len(text) > LONGEST_TEXT:
+        return text
+    for _ in range(4):
+        changed = _normalize_once(text)
+        if changed == text:
+            break
+        text = changed
+    return text
+
+
+def _normalize_once(text: str) -> str:
+    if not text.isascii():
+        text = _from_unicode(text)
+    if "{" in text or "\\" in text:
+        text = _THOUSANDS.sub(lambda found: found[1] + _NOT_DIGIT.sub("", found[2]), text)
+        text = _BRACED_COMMA.sub(r"\1", text)
+    if "\\" in text or "~" in text:
+        text = _unbox(text)
+        text = _COMMAND.sub(_respell, text)
+    if "$" in text or "\\" in text:
+        text = _undelimit(text)
+    text = _SPACE.sub(" ", text).strip()
+    while text and (text[-1] in ".,;:" or text.endswith("\\")) and not text.endswith("\\,"):
+        text = text[:-1].rstrip()
+    return text
+
+
+def _respell(found: re.Match[str]) -> str:
+    command = found[0]
+    if command[-1] == "." and command[1] in "lr":
+        return " "
+    return _SPELLINGS.get(command, command)
+
+
+def _from_unicode(text: str) -> str:
+    for char in _VULGAR:
+        if char in text:
+            text = re.sub(rf"(?<=\d)\s*{char}", f" {char}", text)
+    text = text.translate(_UNICODE)
+    text = _RAISED.sub(lambda found: "^{" + found[1].replace("^{", "").replace("}", "") + "}", text)
+    text = _LOWERED.sub(lambda found: "_{" + found[1].replace("_{", "").replace("}", "") + "}", text)
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+def _unbox(text: str) -> str:
+    """Take the content of a box that is the whole text."""
+    found = _BOX.match(text)
+    if not found:
+        return text
+    start = found.end()
+    if start < len(text) and text[start] == "{":
+        return text[start + 1 : -1] if balanced_end(text, start) == len(text) else text
+    return text[start:]
+
+
+def _undelimit(text: str) -> str:
+    for opening, closing in _DELIMITED:
+        if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening) * 2 - 1:
+            inner = text[len(opening) : -len(closing)]
+            if opening not in inner and closing not in inner:
+                return inner
+    if "$" in text:
+        text = _DOLLAR.sub(" ", text)
+    return _MATH_SHIFT.sub(" ", text)

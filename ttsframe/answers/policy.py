@@ -1,0 +1,90 @@
+"""The conventions under which two answers are the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Final, Literal, get_args, get_type_hints
+
+from ttsframe._checks import check_choice
+
+__all__ = ["CODE_VERSION", "AnswerPolicy"]
+
+CODE_VERSION: Final = 1
+"""Raised whenever a change of code changes any key; every key begins with it."""
+
+
+@dataclass(frozen=True)
+class AnswerPolicy:
+    r"""The conventions under which two answers are the same.
+
+    Mathematics leaves some readings open: whether 25% is 0.25, whether ``x = 5`` is 5. Each reading
+    is one option here, the defaults are those of a mathematician, and every key begins with a
+    short form of the policy that made it, so that keys of different policies never meet.
+
+    Parameters
+    ----------
+    percent
+        ``"fraction"``: 25% is 1/4. ``"ignored"``: 25% is 25. ``"kept"``: 25% is neither.
+    assignment
+        ``"value"``: ``x = 5`` is 5. ``"kept"``: the name belongs to the answer.
+    list_order
+        ``"ignored"``: ``1, 2`` is ``2, 1``. ``"kept"``: they differ. Sets in braces are never
+        ordered, tuples always are.
+    inequality
+        ``"interval"``: ``x < 2`` is ``(-\infty, 2)``. ``"kept"``: the variable belongs to the
+        answer.
+    decimal_comma
+        ``"refused"``: ``0,5`` is the list of 0 and 5. ``"accepted"``: it is one half; a comma
+        before exactly three digits still separates thousands, unless the number begins with 0.
+    log_base
+        Base of a ``\log`` without one. ``"unknown"`` keeps it apart from ``\ln`` and from
+        ``\log_{10}`` while the laws of logarithms still hold; ``"10"`` and ``"e"`` choose.
+    case
+        ``"folded"``: words are compared without regard to case. ``"kept"``: with it. Single letters
+        always keep their case.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> tts.AnswerPolicy().prefix
+    '1:'
+    >>> tts.AnswerPolicy(percent="ignored").prefix
+    '1p1:'
+    """
+
+    percent: Literal["fraction", "ignored", "kept"] = "fraction"
+    assignment: Literal["value", "kept"] = "value"
+    list_order: Literal["ignored", "kept"] = "ignored"
+    inequality: Literal["interval", "kept"] = "interval"
+    decimal_comma: Literal["refused", "accepted"] = "refused"
+    log_base: Literal["unknown", "10", "e"] = "unknown"
+    case: Literal["folded", "kept"] = "folded"
+
+    def __post_init__(self) -> None:
+        """Check every option."""
+        for name, choices in _CHOICES.items():
+            check_choice(getattr(self, name), name, choices)
+
+    @cached_property
+    def prefix(self) -> str:
+        """The beginning of every key made under this policy by this version of the code.
+
+        Returns
+        -------
+        str
+            Code version, then a letter and a digit per option that is not the default, then a
+            colon.
+        """
+        changed = "".join(
+            f"{letter}{choices.index(getattr(self, name))}"
+            for letter, (name, choices) in zip("palidbc", _CHOICES.items(), strict=True)
+            if choices.index(getattr(self, name))
+        )
+        return f"{CODE_VERSION}{changed}:"
+
+
+_CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    field.name: get_args(get_type_hints(AnswerPolicy)[field.name])
+    for field in fields(AnswerPolicy)
+}
