@@ -145,6 +145,64 @@ def check_fraction(value: float, parameter: str) -> float:
     return float(value)
 
 
+def check_between(value: float, parameter: str, least: float, most: float) -> float:
+    """Return a number that lies in a closed range.
+
+    Parameters
+    ----------
+    value
+        What was given.
+    parameter
+        Its parameter's name.
+    least
+        Smallest number allowed.
+    most
+        Largest number allowed.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    ParameterError
+        When it lies outside, or is NaN.
+    """
+    if not least <= value <= most:
+        raise ParameterError(f"{parameter} == {value}, must be from {least:g} to {most:g}.")
+    return float(value)
+
+
+def check_seed(value: int, parameter: str = "seed") -> int:
+    """Return the seed of random numbers.
+
+    Parameters
+    ----------
+    value
+        What was given.
+    parameter
+        Its parameter's name.
+
+    Returns
+    -------
+    int
+        The seed.
+
+    Raises
+    ------
+    ParameterTypeError
+        When it is not an int (a bool is not an int here).
+    ParameterError
+        When it does not fit into 64 bits without a sign.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ParameterTypeError(f"{parameter} is a {type(value).__name__}, must be an int.")
+    if not 0 <= value < 2**64:
+        raise ParameterError(f"{parameter} == {value}, must be from 0 to 2**64 - 1.")
+    return value
+
+
 def check_names(names: ColumnNames, parameter: str) -> tuple[str, ...]:
     """Return column names as a tuple.
 
