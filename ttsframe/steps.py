@@ -1,0 +1,331 @@
+"""Reductions of an attempt's step scores to one number.
+
+A process reward model scores every step of an attempt; which number stands for the attempt is a
+choice. All of these share one rule for what is missing: null elements are skipped, and where
+nothing is left (a null list, an empty list, only nulls) the result is null, never 0 or 1. A NaN
+among the elements that a reduction reads gives NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from ttsframe._exprs import into_expr, keep_name
+from ttsframe._typing import IntoExprColumn, StepReduction
+
+__all__ = [
+    "STEP_REDUCTIONS",
+    "step_first",
+    "step_geometric_mean",
+    "step_last",
+    "step_max",
+    "step_mean",
+    "step_min",
+    "step_prod",
+    "step_sum",
+]
+
+
+def step_last(step_scores: IntoExprColumn) -> pl.Expr:
+    """Reduce step scores to the last one.
+
+    The last step's score has seen the whole attempt; search-and-learn ranks by it.
+
+    Parameters
+    ----------
+    step_scores
+        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
+        scores of one attempt in order, any range.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, elementwise, named as the input: the last element, null where that is null or
+        where there is none.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"step_scores": [[0.9, 0.2, 0.7], [0.9, None], []]})
+    >>> frame.select(tts.step_last("step_scores")).to_series().to_list()
+    [0.7, None, None]
+    """
+    source = into_expr(step_scores, "step_scores")
+    return keep_name(_float_lists(source).list.last(), source)
+
+
+def step_first(step_scores: IntoExprColumn) -> pl.Expr:
+    """Reduce step scores to the first one.
+
+    The first step's score tells how much of a verifier's verdict is about the problem rather than
+    about the attempt.
+
+    Parameters
+    ----------
+    step_scores
+        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
+        scores of one attempt in order, any range.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, elementwise, named as the input: the first element, null where that is null or
+        where there is none.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"step_scores": [[0.9, 0.2, 0.7], [None, 0.9], []]})
+    >>> frame.select(tts.step_first("step_scores")).to_series().to_list()
+    [0.9, None, None]
+    """
+    source = into_expr(step_scores, "step_scores")
+    return keep_name(_float_lists(source).list.first(), source)
+
+
+def step_min(step_scores: IntoExprColumn) -> pl.Expr:
+    """Reduce step scores to the smallest one.
+
+    A chain is as good as its weakest step: the reduction of Math-Shepherd.
+
+    Parameters
+    ----------
+    step_scores
+        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
+        scores of one attempt in order, any range.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, elementwise, named as the input: the smallest element that is not null, NaN where
+        an element is NaN, null where nothing is left.
+
+    References
+    ----------
+    Wang et al. (2024), Math-Shepherd, arXiv:2312.08935.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"step_scores": [[0.9, None, 0.2], [0.9, float("nan")], []]})
+    >>> frame.select(tts.step_min("step_scores")).to_series().to_list()
+    [0.2, nan, None]
+    """
+    source = into_expr(step_scores, "step_scores")
+    scores = _float_lists(source)
+    return keep_name(_nan_where_any_is(scores, scores.list.min()), source)
+
+
+def step_max(step_scores: IntoExprColumn) -> pl.Expr:
+    """Reduce step scores to the largest one.
+
+    A verifier that only ever finds its best step convincing is worth comparing against.
+
+    Parameters
+    ----------
+    step_scores
+        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
+        scores of one attempt in order, any range.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, elementwise, named as the input: the largest element that is not null, NaN where
+        an element is NaN, null where nothing is left.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"step_scores": [[0.9, None, 0.2], [0.9, float("nan")], []]})
+    >>> frame.select(tts.step_max("step_scores")).to_series().to_list()
+    [0.9, nan, None]
+    """
+    source = into_expr(step_scores, "step_scores")
+    scores = _float_lists(source)
+    return keep_name(_nan_where_any_is(scores, scores.list.max()), source)
+
+
+def step_mean(step_scores: IntoExprColumn) -> pl.Expr:
+    """Reduce step scores to their arithmetic mean.
+
+    Unlike the product and the minimum, the mean does not favour attempts of few steps.
+
+    Parameters
+    ----------
+    step_scores
+        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
+        scores of one attempt in order, any range.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, elementwise, named as the input: the mean of the elements that are not null, NaN
+        where an element is NaN, null where nothing is left.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"step_scores": [[0.75, None, 0.25], [0.9, float("nan")], []]})
+    >>> frame.select(tts.step_mean("step_scores")).to_series().to_list()
+    [0.5, nan, None]
+    """
+    source = into_expr(step_scores, "step_scores")
+    return keep_name(_float_lists(source).list.mean(), source)
+
+
+def step_sum(step_scores: IntoExprColumn) -> pl.Expr:
+    """Reduce step scores to their sum.
+
+    For scores that are log-probabilities the sum is the log of the product; for probabilities it
+    favours attempts of many steps.
+
+    Parameters
+    ----------
+    step_scores
+        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
+        scores of one attempt in order, any range.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, elementwise, named as the input: the sum of the elements that are not null, NaN
+        where an element is NaN, null (never 0) where nothing is left.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"step_scores": [[0.75, None, 0.25], [0.9, float("nan")], []]})
+    >>> frame.select(tts.step_sum("step_scores")).to_series().to_list()
+    [1.0, nan, None]
+    """
+    source = into_expr(step_scores, "step_scores")
+    scores = _float_lists(source)
+    is_scored = scores.list.eval(pl.element().is_not_null()).list.any()
+    return keep_name(pl.when(is_scored).then(scores.list.sum()), source)
+
+
+def step_prod(step_scores: IntoExprColumn) -> pl.Expr:
+    """Reduce step scores to their product.
+
+    Read as probabilities that each step is right, the product is the probability that all are. It
+    favours attempts of few steps.
+
+    Parameters
+    ----------
+    step_scores
+        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
+        scores of one attempt in order, any range.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, elementwise, named as the input: the product of the elements that are not null,
+        NaN where an element is NaN, null (never 1) where nothing is left.
+
+    References
+    ----------
+    Lightman et al. (2023), Let's Verify Step by Step, arXiv:2305.20050, section 2.6.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"step_scores": [[0.5, None, 0.5], [0.9, float("nan")], []]})
+    >>> frame.select(tts.step_prod("step_scores")).to_series().to_list()
+    [0.25, nan, None]
+    """
+    source = into_expr(step_scores, "step_scores")
+    product = _float_lists(source).map_batches(
+        _list_products, return_dtype=pl.Float64, is_elementwise=True
+    )
+    return keep_name(product, source)
+
+
+def step_geometric_mean(step_scores: IntoExprColumn) -> pl.Expr:
+    r"""Reduce step scores to their geometric mean.
+
+    The product with its preference for few steps taken out.
+
+    Parameters
+    ----------
+    step_scores
+        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
+        scores of one attempt in order, each at least 0.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, elementwise, named as the input: the geometric mean of the elements that are not
+        null, 0 where one of them is 0, NaN where an element is NaN or negative, null where nothing
+        is left.
+
+    Notes
+    -----
+    .. math:: \exp\left(\frac{1}{m} \sum_{i=1}^{m} \log s_i\right)
+
+    over the m elements that are not null.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"step_scores": [[0.5, 0.5], [0.9, 0.0], [0.9, -0.5], []]})
+    >>> frame.select(tts.step_geometric_mean("step_scores")).to_series().to_list()
+    [0.5, 0.0, nan, None]
+    """
+    source = into_expr(step_scores, "step_scores")
+    logs = _float_lists(source).list.eval(pl.element().log())
+    return keep_name(logs.list.mean().exp(), source)
+
+
+STEP_REDUCTIONS: Final[Mapping[StepReduction, Callable[[IntoExprColumn], pl.Expr]]] = (
+    MappingProxyType({
+        "last": step_last,
+        "min": step_min,
+        "mean": step_mean,
+        "prod": step_prod,
+        "max": step_max,
+        "sum": step_sum,
+        "first": step_first,
+        "geometric_mean": step_geometric_mean,
+    })
+)
+"""Every step reduction under its name; the command line, the charts and the tests read it."""
+
+
+def _float_lists(source: pl.Expr) -> pl.Expr:
+    """Return the column as lists of Float64; free for a column of that dtype."""
+    return source.cast(pl.List(pl.Float64))
+
+
+def _nan_where_any_is(scores: pl.Expr, reduced: pl.Expr) -> pl.Expr:
+    """Return the extremum, or NaN where a list holds one: Polars passes over it."""
+    has_nan = scores.list.eval(pl.element().is_nan()).list.any()
+    return pl.when(has_nan).then(pl.lit(float("nan"))).otherwise(reduced)
+
+
+def _list_products(lists: pl.Series) -> pl.Series:
+    """Return the product of each list, computed on the flattened values."""
+    # Exploding gives a null or empty list one null of its own, so that each list starts at a
+    # distinct element: reduceat returns the neighbour's value for a list without elements.
+    values = lists.explode(empty_as_null=True, keep_nulls=True)
+    n_values = lists.list.len().fill_null(1).clip(1).cast(pl.Int64).to_numpy()
+    starts = np.cumsum(n_values) - n_values
+    with np.errstate(all="ignore"):
+        products = np.multiply.reduceat(values.fill_null(1.0).to_numpy(), starts)
+    result = pl.Series(lists.name, products, dtype=pl.Float64)
+    if not values.has_nulls():
+        return result
+    is_scored = np.logical_or.reduceat(values.is_not_null().to_numpy(), starts)
+    return result.set(~pl.Series(is_scored), None)
