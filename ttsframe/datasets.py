@@ -206,6 +206,7 @@ def simulate_trajectories(
     │ sim-000001 ┆ 2       ┆ 344\text{ cm}   ┆ 344      ┆ true            │
     └────────────┴─────────┴─────────────────┴──────────┴─────────────────┘
     """
+    fewest, most = n_steps
     run = _Run(
         n_attempts=check_positive(n_attempts, "n_attempts"),
         seed=check_seed(seed),
@@ -214,7 +215,7 @@ def simulate_trajectories(
         zipf_exponent=check_between(zipf_exponent, "zipf_exponent", 0.0, 100.0),
         missing_share=check_between(missing_share, "missing_share", 0.0, 1.0),
         respelled_share=check_between(respelled_share, "respelled_share", 0.0, 1.0),
-        n_steps=n_steps,
+        n_steps=(check_positive(fewest, "n_steps"), check_positive(most, "n_steps")),
         score_strength=check_between(score_strength, "score_strength", -100.0, 100.0),
         beam_width=check_positive(beam_width, "beam_width"),
         keys=keys,
@@ -224,8 +225,8 @@ def simulate_trajectories(
     check_between(n_wrong_answers, "n_wrong_answers", 1, MAX_WRONG_ANSWERS)
     if not all(0.0 < parameter < np.inf for parameter in accuracy):
         raise ParameterError(f"accuracy == {accuracy}, must be two positive, finite numbers.")
-    if not 1 <= n_steps[0] <= n_steps[1]:
-        raise ParameterError(f"n_steps == {n_steps}, must be (fewest, most), 1 <= fewest <= most.")
+    if fewest > most:
+        raise ParameterError(f"n_steps == {n_steps}, must be (fewest, most).")
     per_block = max(1, _BLOCK_ATTEMPTS // n_attempts)
     blocks = [
         _simulate_block(run, np.arange(first, min(first + per_block, n_problems)))
