@@ -320,8 +320,9 @@ def _list_products(lists: pl.Series) -> pl.Series:
     # Exploding gives a null or empty list one null of its own, so that each list starts at a
     # distinct element: reduceat returns the neighbour's value for a list without elements.
     values = lists.explode(empty_as_null=True, keep_nulls=True)
-    n_values = lists.list.len().fill_null(1).clip(1).cast(pl.Int64).to_numpy()
-    starts = np.cumsum(n_values) - n_values
+    n_values = np.maximum(lists.list.len().fill_null(1).to_numpy(), 1)
+    starts = np.zeros(len(lists), dtype=np.int64)
+    np.cumsum(n_values[:-1], out=starts[1:])
     with np.errstate(all="ignore"):
         products = np.multiply.reduceat(values.fill_null(1.0).to_numpy(), starts)
     result = pl.Series(lists.name, products, dtype=pl.Float64)

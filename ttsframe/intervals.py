@@ -1,0 +1,149 @@
+"""Confidence intervals of an accuracy, as expressions over a table of counts or means."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import polars as pl
+
+from ttsframe._checks import check_fraction
+from ttsframe._exprs import into_expr, keep_name
+from ttsframe._typing import IntoExprColumn
+
+__all__ = ["student_t_interval", "wilson_interval"]
+
+
+def wilson_interval(
+    n_correct: IntoExprColumn, n: IntoExprColumn, *, confidence_level: float = 0.95
+) -> pl.Expr:
+    r"""Give the Wilson score interval of a proportion.
+
+    It stays within [0, 1], has a width where none or all are correct, and its coverage is close to
+    the nominal one from a handful of problems on; the interval of plain mean plus or minus standard
+    error has none of the three.
+
+    Parameters
+    ----------
+    n_correct
+        Numeric column, (n_rows,), number of correct ones, each in [0, n].
+    n
+        Numeric column, (n_rows,), number of independent units, such as problems.
+    confidence_level
+        Nominal coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    pl.Expr
+        Struct with the fields ``ci_low`` and ``ci_high``, Float64, elementwise, named as
+        ``n_correct``; both null where a count is null or n is below 1.
+
+    Notes
+    -----
+    With z the normal quantile at (1 + confidence_level) / 2 and c correct ones of n,
+
+    .. math::
+
+        \frac{c + z^2/2 \pm z \sqrt{c (n - c) / n + z^2/4}}{n + z^2}
+
+    The lower end is computed as the quotient of the product of both ends by the upper one, which
+    does not cancel: it is exactly 0 at c = 0, and the upper end exactly 1 at c = n.
+
+    References
+    ----------
+    Wilson (1927), Probable inference, the law of succession, and statistical inference, Journal of
+    the American Statistical Association 22, 209-212, doi:10.1080/01621459.1927.10502953.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"n_correct": [0, 7], "n": [10, 10]})
+    >>> interval = tts.wilson_interval("n_correct", "n").struct
+    >>> frame.select(interval.field("ci_low").round(4), interval.field("ci_high").round(4)).rows()
+    [(0.0, 0.2775), (0.3968, 0.8922)]
+    """
+    z = NormalDist().inv_cdf((1.0 + check_fraction(confidence_level, "confidence_level")) / 2.0)
+    source = into_expr(n_correct, "n_correct")
+    correct = source.cast(pl.Float64)
+    total = into_expr(n, "n").cast(pl.Float64)
+    wrong = total - correct
+    spread = z * (correct * wrong / total + z * z / 4.0).sqrt() + z * z / 2.0
+    is_known = total >= 1.0
+    low = correct * correct / total / (correct + spread)
+    high = 1.0 - wrong * wrong / total / (wrong + spread)
+    return keep_name(_interval(is_known, low, high), source)
+
+
+def student_t_interval(
+    mean: IntoExprColumn,
+    standard_error: IntoExprColumn,
+    n: IntoExprColumn,
+    *,
+    confidence_level: float = 0.95,
+) -> pl.Expr:
+    r"""Give the Student-t interval of a mean of values in [0, 1], clipped to that range.
+
+    For values that are not all 0 or 1, such as a mean over seeds or an expectation over subsets;
+    counts have `wilson_interval`.
+
+    Parameters
+    ----------
+    mean
+        Float64 column, (n_rows,), mean over n independent units, each in [0, 1].
+    standard_error
+        Float64 column, (n_rows,), standard error of the mean: standard deviation with ddof 1 over
+        the square root of n.
+    n
+        Numeric column, (n_rows,), number of independent units; n - 1 degrees of freedom.
+    confidence_level
+        Nominal coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    pl.Expr
+        Struct with the fields ``ci_low`` and ``ci_high``, Float64, elementwise, named as ``mean``;
+        both null where an input is null or n is below 2. A standard error of 0 gives an interval
+        of width 0.
+
+    Notes
+    -----
+    .. math:: \bar x \pm t_{n-1,\,(1+\gamma)/2} \, \mathrm{SE}
+
+    with gamma the confidence level.
+
+    References
+    ----------
+    Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640, section 2.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"accuracy": [0.5, 0.9], "standard_error": [0.1, 0.1], "n": [10, 3]})
+    >>> interval = tts.student_t_interval("accuracy", "standard_error", "n").struct
+    >>> frame.select(interval.field("ci_low").round(4), interval.field("ci_high").round(4)).rows()
+    [(0.2738, 0.7262), (0.4697, 1.0)]
+    """
+    upper = (1.0 + check_fraction(confidence_level, "confidence_level")) / 2.0
+
+    def quantiles(degrees: pl.Series) -> pl.Series:
+        from scipy.special import stdtrit
+
+        return pl.Series(degrees.name, stdtrit(degrees.to_numpy(), upper), dtype=pl.Float64)
+
+    source = into_expr(mean, "mean")
+    degrees = into_expr(n, "n").cast(pl.Float64) - 1.0
+    half = into_expr(standard_error, "standard_error").cast(pl.Float64) * degrees.map_batches(
+        quantiles, return_dtype=pl.Float64, is_elementwise=True
+    )
+    centre = source.cast(pl.Float64)
+    return keep_name(_interval(degrees >= 1.0, centre - half, centre + half), source)
+
+
+def _interval(is_known: pl.Expr, low: pl.Expr, high: pl.Expr) -> pl.Expr:
+    """Return both ends, clipped to [0, 1], null where either is unknown."""
+    is_known &= low.is_not_null() & high.is_not_null()
+    return pl.struct(
+        pl.when(is_known).then(low.clip(0.0, 1.0)).alias("ci_low"),
+        pl.when(is_known).then(high.clip(0.0, 1.0)).alias("ci_high"),
+    )
