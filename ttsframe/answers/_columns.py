@@ -1,0 +1,62 @@
+"""Columns of answer strings: their dtype, and work done once per distinct string."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from ttsframe.errors import ColumnsError
+
+__all__ = ["as_strings", "per_distinct"]
+
+
+def as_strings(values: pl.Series, parameter: str) -> pl.Series:
+    """Return a column as strings.
+
+    Parameters
+    ----------
+    values
+        String, Categorical, Enum or all-null column.
+    parameter
+        Name of the parameter that names the column, for the message.
+
+    Returns
+    -------
+    pl.Series
+        String column of the same length and name.
+
+    Raises
+    ------
+    ColumnsError
+        When the column is of another dtype.
+    """
+    if values.dtype == pl.String:
+        return values
+    if isinstance(values.dtype, pl.Categorical | pl.Enum | pl.Null):
+        return values.cast(pl.String)
+    raise ColumnsError(
+        f"{parameter} is the column {values.name!r} of dtype {values.dtype}, must be String. "
+        f"Hint: pl.col({values.name!r}).cast(pl.String)."
+    )
+
+
+def per_distinct(values: pl.Series, function: Callable[[str], str | None]) -> pl.Series:
+    """Apply a function once per distinct string.
+
+    Parameters
+    ----------
+    values
+        String column.
+    function
+        Pure; what it returns for one string depends on nothing else.
+
+    Returns
+    -------
+    pl.Series
+        String column of the same length and name; null where the value is null or the function
+        returns None.
+    """
+    distinct = values.drop_nulls().unique()
+    results = pl.Series([function(value) for value in distinct], dtype=pl.String)
+    return values.replace_strict(distinct, results, default=None, return_dtype=pl.String)

@@ -1,0 +1,223 @@
+"""The answer inside a statement such as "so the total is **42** cm".
+
+These functions read the few hundred characters in which an answer is announced, never whole
+completions, and run once per distinct text. A statement is seen as a row of candidates (mathematics
+between delimiters, bold text, numbers), and the rules below choose between them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["answer_announced", "answer_concluded", "answer_itself"]
+
+NUMBER: Final = (
+    r"[-+−]?(?:[$€£¥]|\\\$)?[-−]?"
+    r"(?:\\[dt]?frac\{-?[\d.]+\}\{[\d.]+\}"
+    r"|(?:\d{1,3}(?:(?:,|\{,\}|,\\!)\d{3})+\b|\d+,\d{1,2}\b|\d+)(?:\.\d+)?(?:/\d+)?)"
+    r"(?:\s?\\?%|\s?\^\{?\\circ\}?|[°€£¥])?"
+)
+"""A number as it stands in prose: sign, currency, thousands, decimals or fraction, percent.
+
+Written in the syntax that Python's and Rust's regular expressions share.
+"""
+
+_CANDIDATE: Final = re.compile(
+    r"\*\*(?P<bold>[^*\n]*[^*\s:：])\s*\*\*(?!\s*[:：])"
+    r"|\$\$(?P<display>.+?)\$\$"
+    r"|\$(?P<dollars>(?:\\.|[^$\\])+)\$(?!\d)"
+    r"|\\\((?P<round>.+?)\\\)"
+    r"|\\\[(?P<square>.+?)\\\]"
+    rf"|(?<![a-zA-Z0-9_.^{{\\])(?P<number>{NUMBER})(?![a-zA-Z0-9_^{{])",
+    re.DOTALL,
+)
+_JOINER: Final = re.compile(
+    r"(?:\s|\\\s|\\quad|\\text\s*\{|\}|,|;|、|&|和|或|及|\\cup|\b(?:and|or|et|und|y|ou|oder)\b)+"
+)
+_FILLER: Final = re.compile(
+    r"(?:[\s:：=*_#>\"“”'`]|\\\"|\b(?:is|are|was|be|of|therefore|thus|hence|so|simply|just|for sure|"
+    r"exactly|about|approximately|equal to|given by|option|choice|clearly|indeed)\b)+",
+    re.IGNORECASE,
+)
+_CHOICE: Final = re.compile(r"\(?([A-J])(?:\)|(?=\s*(?:$|[.,;:!。，、])))")
+# "C Cecile" is an option with its text; "A Triangle" and "I" may be words
+_LABELLED: Final = re.compile(r"([B-HJ]) [A-Z][a-z]+$")
+_VERB: Final = re.compile(
+    r"\b(?:is|are|was|were|be|it's|equals?|gives?|get|becomes?|yields?|makes?|to|by)\b|[:：]\s|[：为是]"
+)
+_EQUALS: Final = re.compile(r"[=≈]|\\approx")
+_HEADING: Final = re.compile(r"\s*#|\W*(?:step|case|part)\s*\d", re.IGNORECASE)
+_CHOSEN: Final = re.compile(r"\b([A-J])\)? is (?:the )?(?:correct|right|answer|best|true)\b")
+_REASON: Final = re.compile(
+    r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not)\b", re.IGNORECASE
+)
+_CONCLUSION: Final = re.compile(
+    r"\b(?:therefore|thus|hence|consequently|in conclusion|final answer|donc|por (?:lo )?tanto|entonces|"
+    r"daher|somit|quindi|portanto|следовательно|итак|ответ)\b"
+    r"|所以|因此|故|综上|结论|总共|最终|共有|答|لذا|इसलिए|したがって|따라서",
+    re.IGNORECASE,
+)
+_WEAK_CONCLUSION: Final = re.compile(
+    r"\b(?:so|finally|answer|result|solution|we (?:find|get|have)|i think)\b", re.IGNORECASE
+)
+_NOTE: Final = re.compile(r"\s*ки\b.*|<\|.*|\bI hope (?:it|this|that) is correct.*", re.DOTALL)
+_SENTENCE_END: Final = re.compile(
+    r"(?<=[^\s\d][.!?])\s+(?=\S)|(?<=\d[.!?])\s+(?=[^\W\d_])|(?<=[。！？])|(?<=[.!?]\$)\s+(?=[A-Z])"
+    r"|(?<=[.!?]\$\$)\s*(?=[A-Z])"
+    r"|(?<=[.!?]\\[\])])\s*(?=[A-Z])"
+)
+_CLOSED: Final = ".!?。！？$)]}*।"
+_FINISHED: Final = re.compile(r"(?:[.!?。！？$)\]}*€£%°।]|\d|\b[A-J])$")
+_DANGLING: Final = re.compile(
+    r"(?:[-+=,(\[{]|\b(?:and|or|but|the|an?|of|with|to|by|is|are|in|for|that|we))$", re.IGNORECASE
+)
+_CJK: Final = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
+_EDGES: Final = " \t\n\r.,;:!。，；：！？*\"“”'`"
+_MEASURED: Final = re.compile(
+    r"\s[ap]\.?m\b|\spercent\b|^[-\d.,/]+ [a-z]+\.?,? (?:and )?\d", re.IGNORECASE
+)
+"""What a number must not lose: "10 a.m.", "20 percent", "3 hours 20 minutes"."""
+_LONGEST_MEASURE: Final = 40
+_LONGEST_TEXT: Final = 80
+_MOST_WORDS: Final = 5
+
+
+def answer_announced(text: str) -> str | None:
+    """Read what follows "the answer is": its first line, or what begins it."""
+    statement = _first_line(_NOTE.sub("", text))
+    statement = statement[_leading(_FILLER, statement) :]
+    if not statement:
+        return None
+    choice = _CHOICE.match(statement)
+    if choice:
+        return choice[1]
+    candidate = _CANDIDATE.match(statement)
+    if candidate:
+        return _with_joined(statement, candidate)
+    sentence = _SENTENCE_END.split(statement, maxsplit=1)[0]
+    short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
+    is_prose = len(_WORD.findall(short)) > _MOST_WORDS or _CJK.search(short)
+    if 0 < len(short) <= _LONGEST_TEXT and not (is_prose and _CANDIDATE.search(short)):
+        return short
+    return _last_stated(sentence)
+
+
+def answer_concluded(text: str) -> str | None:
+    """Read the last line of a finished text, where that line states a result."""
+    lines = [line for raw in _NOTE.sub("", text).splitlines() if (line := raw.strip())]
+    if not lines or _HEADING.match(lines[-1]):
+        return None
+    sentence = [part for part in _SENTENCE_END.split(lines[-1]) if part.strip()][-1].strip()
+    chosen = _CHOSEN.search(sentence)
+    if chosen:
+        return chosen[1]
+    if _is_cut_off(sentence):
+        return None
+    conclusions = list(_CONCLUSION.finditer(sentence))
+    if conclusions and _FINISHED.search(sentence):
+        conclusion = sentence[conclusions[-1].end() :]
+        return _last_stated(conclusion) or _last_stated(sentence)
+    if sentence[-1] not in _CLOSED or not ("**" in sentence or _WEAK_CONCLUSION.search(sentence)):
+        return None
+    return _last_stated(sentence)
+
+
+def answer_itself(text: str) -> str | None:
+    """Take a short text as an answer: ``42``, ``odd $n$``, ``D.``, ``It costs 7 dollars.``."""
+    statement = _NOTE.sub("", text).strip()
+    if "\n" in statement or not 0 < len(statement) <= _LONGEST_TEXT:
+        return None
+    choice = _CHOICE.match(statement) or _LABELLED.match(statement)
+    if choice:
+        return choice[1]
+    if _HEADING.match(statement) or _DANGLING.search(statement):
+        return None
+    candidate = _CANDIDATE.match(statement)
+    if candidate and _REASON.match(statement, candidate.end()):
+        return _inside(candidate)
+    prose = _CANDIDATE.sub(" ", statement)
+    is_statement = _VERB.search(prose) or statement.endswith((".", "。"))
+    words = _WORD.findall(_JOINER.sub(" ", prose))
+    if not words or (len(words) == 1 and not is_statement):
+        return statement if re.search(r"[\d$\\]", statement) else None
+    return _last_stated(statement) if is_statement else None
+
+
+def _is_cut_off(sentence: str) -> bool:
+    """Tell whether a delimiter of mathematics is left open."""
+    dollars = sentence.count("$") - sentence.count("\\$")
+    return dollars % 2 == 1 or any(
+        sentence.count(opening) > sentence.count(closing)
+        for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("{", "}"), ("(", ")"))
+    )
+
+
+def _first_line(text: str) -> str:
+    """Return the first line that holds more than punctuation; display mathematics is one line."""
+    start = _leading(_FILLER, text)
+    rest = text[start:]
+    candidate = _CANDIDATE.match(rest)
+    end = rest.find("\n", candidate.end() if candidate else 0)
+    return rest if end < 0 else rest[:end]
+
+
+def _leading(pattern: re.Pattern[str], text: str) -> int:
+    """Return the length of the match at the start of the text."""
+    match = pattern.match(text)
+    return match.end() if match else 0
+
+
+def _inside(candidate: re.Match[str]) -> str | None:
+    """Return the candidate without its delimiters."""
+    content = next(group for group in candidate.groups() if group is not None).strip(_EDGES)
+    return content or None
+
+
+def _with_joined(statement: str, first: re.Match[str]) -> str | None:
+    """Return the candidate, with the further ones of "2 and 3" or "$a$, $b$"."""
+    parts = [first]
+    while joiner := _JOINER.match(statement, parts[-1].end()):
+        following = _CANDIDATE.match(statement, joiner.end())
+        if following is None or not joiner[0].strip():
+            break
+        parts.append(following)
+    if len(parts) == 1 and first["number"]:
+        sentence = _SENTENCE_END.split(statement[first.start() :], maxsplit=1)[0]
+        clause = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
+        if len(clause) <= _LONGEST_MEASURE and _MEASURED.search(clause):
+            return clause
+    if all(part["number"] for part in parts):
+        return statement[first.start() : parts[-1].end()]
+    return ", ".join(content for part in parts if (content := _inside(part))) or None
+
+
+def _last_stated(sentence: str) -> str | None:
+    """Return the candidate that the sentence ends on, preferring bold text and what "is" stated."""
+    candidates = list(_CANDIDATE.finditer(sentence))
+    bold = [candidate for candidate in candidates if candidate["bold"]]
+    if bold:
+        inner = _CANDIDATE.search(bold[-1]["bold"])
+        return _inside(inner or bold[-1])
+    outside = _CANDIDATE.sub(lambda match: " " * len(match[0]), sentence)
+    for stated in (_VERB, _EQUALS):
+        for verb in reversed(list(stated.finditer(outside))):
+            answer = _stated_after(sentence, verb.end())
+            if answer:
+                return answer
+    return _inside(candidates[-1]) if candidates else None
+
+
+def _stated_after(sentence: str, position: int) -> str | None:
+    """Return the answer that directly follows a verb or an equals sign."""
+    start = position + _leading(_FILLER, sentence[position:])
+    candidate = _CANDIDATE.match(sentence, start)
+    if candidate:
+        return _with_joined(sentence, candidate)
+    choice = _CHOICE.match(sentence, start)
+    if choice:
+        return choice[1]
+    rest = sentence[start:].strip(_EDGES)
+    is_prose = _CJK.search(rest) or _WORD.search(_JOINER.sub(" ", rest))
+    return rest if len(rest) <= _LONGEST_TEXT and re.search(r"\d", rest) and not is_prose else None
