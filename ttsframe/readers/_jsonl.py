@@ -1,0 +1,234 @@
+"""JSON lines (and arrays) as a lazy frame: every column found, every fault named by file and line.
+
+Polars infers a schema from the first rows; a column that starts later disappears without a word, and
+its errors never name the line. So the whole of a file is looked at once, in chunks and on all cores,
+before it is scanned with an explicit schema; a chunk that Polars refuses is halved until a few rows
+remain, which Python reads. Of a key that comes twice in an object the first value counts; a column
+that mixes types becomes String and holds JSON text; ``null`` and a missing key are both null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import NamedTuple
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from ttsframe.errors import SourceError
+from ttsframe.readers._chunks import Chunk, read_chunks
+from ttsframe.readers._rows import (
+    LONE_SURROGATE,
+    BadRowError,
+    Fault,
+    column_dtypes,
+    fit,
+    merged,
+    parse_row,
+    settled,
+    to_frame,
+)
+from ttsframe.readers._sniff import DataFile
+
+ROW = "__row"
+FILE = "__file"
+_SLOW_LINES = 32
+_LINE = pl.col("line")
+
+
+class Inspected(NamedTuple):
+    """What one pass over a file found."""
+
+    dtypes: dict[str, pl.DataType]
+    n_rows: int
+    faults: list[Fault]
+    has_lone_surrogates: bool
+
+
+class JsonFile(NamedTuple):
+    """A file of JSON rows and what is to be known of it for reading."""
+
+    file: DataFile
+    has_lone_surrogates: bool
+    skipped: frozenset[int]
+    """Numbers of the rows to leave out."""
+
+
+def place(file: DataFile, row: int) -> str:
+    """Name a row of a file the way an editor finds it."""
+    return f"{file.path}, {'element' if file.container == 'json' else 'line'} {row}"
+
+
+def inspect(file: DataFile, known: Collection[str]) -> Inspected:
+    """Find the columns, their dtypes and the malformed rows of a file."""
+    chunks = read_chunks(file)
+    found: list[Inspected] = []
+    workers = pl.thread_pool_size()
+    with ThreadPoolExecutor(workers) as pool:
+        while window := list(islice(chunks, workers)):
+            found.extend(pool.map(lambda chunk: _inspect(chunk, known), window))
+    return _combined(found)
+
+
+def _inspect(chunk: Chunk, known: Collection[str]) -> Inspected:
+    has_lone_surrogates = _may_hold_surrogates(chunk) and bool(LONE_SURROGATE.search(chunk.data))
+    try:
+        inferred = pl.scan_ndjson(chunk.data, infer_schema_length=None).collect_schema()
+        dtypes = {name: settled(dtype, unseen=pl.Null()) for name, dtype in inferred.items()}
+        # Inference takes true for 1 and looks into no list of lists: reading tells.
+        doubtful = {
+            name: settled(dtype, unseen=pl.String())
+            for name, dtype in dtypes.items()
+            if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
+        }
+        if doubtful:
+            pl.read_ndjson(chunk.data, schema=doubtful)
+    except pl.exceptions.PolarsError:
+        halves = chunk.halves() if chunk.n_lines > _SLOW_LINES else None
+        if halves is not None:
+            return _combined([_inspect(half, known) for half in halves])
+        return _inspect_rows(chunk)
+    return Inspected(dtypes, chunk.n_lines, [], has_lone_surrogates)
+
+
+def _may_hold_surrogates(chunk: Chunk) -> bool:
+    escapes = [_LINE.str.contains(escape, literal=True).any() for escape in ("\\ud", "\\uD")]
+    try:
+        return bool(pl.scan_lines(chunk.data).select(pl.any_horizontal(escapes)).collect().item())
+    except pl.exceptions.PolarsError:  # not UTF-8: a fault of its own
+        return False
+
+
+def _inspect_rows(chunk: Chunk) -> Inspected:
+    rows, faults = [], []
+    for number, line, is_tail in chunk.rows():
+        try:
+            rows.append(parse_row(line, is_tail=is_tail))
+        except BadRowError as reason:
+            faults.append(Fault(number, str(reason)))
+    return Inspected(
+        column_dtypes(rows), len(rows), faults, bool(LONE_SURROGATE.search(chunk.data))
+    )
+
+
+def _combined(found: Sequence[Inspected]) -> Inspected:
+    dtypes: dict[str, list[pl.DataType]] = {}
+    for one in found:
+        for name, dtype in one.dtypes.items():
+            dtypes.setdefault(name, []).append(dtype)
+    return Inspected(
+        {name: merged(parts) for name, parts in dtypes.items()},
+        sum(one.n_rows for one in found),
+        [fault for one in found for fault in one.faults],
+        any(one.has_lone_surrogates for one in found),
+    )
+
+
+def scan(files: Sequence[JsonFile], schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    """Scan files as one lazy frame with the row's number and file as further columns."""
+    full = {**schema, ROW: pl.UInt32(), FILE: pl.String()}
+
+    def source(
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,  # noqa: ARG001 - a chunk is what a batch is
+    ) -> Iterator[pl.DataFrame]:
+        wanted = list(full) if with_columns is None else with_columns
+        columns = {name: schema[name] for name in wanted if name in schema}
+        for frame in _frames(files, columns or dict(islice(schema.items(), 1))):
+            selected = frame.select(wanted)
+            if n_rows is not None:
+                selected = selected.head(n_rows)
+                n_rows -= selected.height
+            yield selected if predicate is None else selected.filter(predicate)
+            if n_rows == 0:
+                return
+
+    scanned = register_io_source(source, schema=full, is_pure=True)
+    # Polars would pickle a filter with a Python function in it to hand it to the source; nothing
+    # may pass this point, so that such a filter runs where it was written.
+    return scanned.map_batches(
+        _unchanged, projection_pushdown=True, slice_pushdown=True, streamable=True
+    )
+
+
+def _unchanged(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame
+
+
+def _frames(
+    files: Sequence[JsonFile], columns: Mapping[str, pl.DataType]
+) -> Iterator[pl.DataFrame]:
+    for item in files:
+        skipped = pl.Series(sorted(item.skipped), dtype=pl.UInt32)
+
+        def stop(fault: Fault, item: JsonFile = item) -> None:
+            if fault.row not in item.skipped:
+                raise fault_error(item.file, fault)
+
+        for chunk in read_chunks(item.file):
+            for frame in _read(chunk, columns, stop, is_mended=item.has_lone_surrogates):
+                kept = frame.filter(~pl.col(ROW).is_in(skipped)) if item.skipped else frame
+                yield kept.with_columns(pl.lit(str(item.file.path)).alias(FILE))
+
+
+def find_misfits(item: JsonFile, columns: Mapping[str, pl.DataType]) -> list[Fault]:
+    """Read a file whole and list the rows that do not fit the schema."""
+    faults: list[Fault] = []
+    for chunk in read_chunks(item.file):
+        for _ in _read(chunk, columns, faults.append, is_mended=item.has_lone_surrogates):
+            pass
+    return faults
+
+
+def fault_error(file: DataFile, fault: Fault) -> SourceError:
+    """Build the error for the first row that cannot be read."""
+    return SourceError(
+        f"{place(file, fault.row)}: {fault.reason}. Hint: mend the row, or "
+        f'on_error="skip" leaves such rows out and counts them.'
+    )
+
+
+def _read(
+    chunk: Chunk,
+    columns: Mapping[str, pl.DataType],
+    on_fault: Callable[[Fault], None],
+    *,
+    is_mended: bool,
+) -> Iterator[pl.DataFrame]:
+    """Parse a chunk, in halves where Polars refuses it, row by row where a few rows are left."""
+    if not (is_mended and LONE_SURROGATE.search(chunk.data)):
+        try:
+            frame = pl.read_ndjson(chunk.data, schema=columns)
+        except pl.exceptions.PolarsError:
+            pass
+        else:
+            yield frame.with_columns(_numbers(chunk, frame.height))
+            return
+    halves = chunk.halves() if chunk.n_lines > _SLOW_LINES else None
+    if halves is not None:
+        for half in halves:
+            yield from _read(half, columns, on_fault, is_mended=is_mended)
+        return
+    rows = []
+    for number, line, is_tail in chunk.rows():
+        try:
+            row = parse_row(line, is_tail=is_tail)
+            fitted = {name: fit(row.get(name), dtype, name) for name, dtype in columns.items()}
+        except BadRowError as reason:
+            on_fault(Fault(number, str(reason)))
+        else:
+            rows.append({**fitted, ROW: number})
+    yield to_frame(rows, {**columns, ROW: pl.UInt32()})
+
+
+def _numbers(chunk: Chunk, height: int) -> pl.Series:
+    """Return the line number of each row; blank lines have a number and no row."""
+    if height == chunk.n_lines:
+        return pl.int_range(chunk.first, chunk.first + height, dtype=pl.UInt32, eager=True).alias(
+            ROW
+        )
+    return pl.Series(ROW, [number for number, _, _ in chunk.rows()], pl.UInt32)

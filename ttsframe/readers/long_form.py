@@ -1,0 +1,97 @@
+"""ttsframe's own form: one row per attempt, under its own column names or renamed to them.
+
+``problem_id`` may be missing where ``problem`` is there (the hash of the text takes its place), and
+``attempt`` may be missing (attempts are numbered in the order of the rows, within the problem).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from ttsframe.errors import ColumnsError
+from ttsframe.readers._table import (
+    Reader,
+    Table,
+    as_dtypes,
+    number_attempts,
+    problem_id,
+)
+from ttsframe.schema import TRAJECTORY_COLUMNS
+
+_DISCOVERED = {"problem_id", "attempt", "n_tokens", "is_correct", "is_exchangeable"}
+_DTYPES = {
+    name: column.dtype for name, column in TRAJECTORY_COLUMNS.items() if name not in _DISCOVERED
+}
+_FLAGS = ("is_correct", "is_exchangeable")
+_EVIDENCE = ("attempt", "completion", "step_scores", "answer_key", "is_correct", "score")
+
+
+def _to_attempts(source: Table) -> pl.LazyFrame:
+    table = _with_identifiers(as_dtypes(source, _DTYPES))
+    schema = table.schema
+    counts = [name for name in ("attempt", "n_tokens") if name in schema]
+    flags = [name for name in _FLAGS if name in schema and schema[name] != pl.Boolean()]
+    for name in [*counts, *flags]:
+        dtype = schema[name]
+        if not (dtype.is_numeric() or isinstance(dtype, pl.Null | pl.Boolean)):
+            wanted = "Boolean, or 0 and 1" if name in flags else "a whole number"
+            raise ColumnsError(
+                f"{', '.join(table.row_words)}: column {name!r} is {dtype}, must be {wanted}. Hint: cast "
+                f"it, or rename it away with rename={{{name!r}: 'source_{name}'}}."
+            )
+    rules: dict[str, tuple[pl.Expr, str]] = {
+        "problem_id": (pl.col("problem_id").is_null(), "neither an id nor a text of the problem")
+    }
+    for name in counts:
+        value = pl.col(name).cast(pl.Float64)
+        is_bad = (value < 0) | (value != value.floor()) | value.is_nan() | (value >= 2**32)
+        if name == "attempt":
+            is_bad = is_bad.fill_null(value=True)
+        rules[name] = (is_bad, "must be a whole number from 0")
+    for name in flags:
+        rules[name] = (~pl.col(name).is_in([0, 1]), "must be true, false, 0 or 1")
+
+    def reason(row: Mapping[str, object]) -> str:
+        name = next(name for name in rules if row[f"__{name}_is_bad"])
+        return f"{name} is {row[name]!r}, {rules[name][1]}"
+
+    marks = {f"__{name}_is_bad": is_bad for name, (is_bad, _) in rules.items()}
+    checked = table.check(
+        table.frame.with_columns(**marks),
+        pl.any_horizontal(pl.col(mark).fill_null(value=False) for mark in marks),
+        [*rules, *marks],
+        reason,
+    ).drop(marks)
+    frame = checked.with_columns(
+        pl.col(name).cast(TRAJECTORY_COLUMNS[name].dtype) for name in [*counts, *flags]
+    )
+    return frame if "attempt" in schema else number_attempts(frame)
+
+
+def _with_identifiers(table: Table) -> Table:
+    """Give every row its ``problem_id``: a String or an integer."""
+    dtype = table.schema.get("problem_id")
+    frame = table.frame
+    if dtype is None:
+        frame = frame.with_columns(problem_id(table.schema, (), "problem"))
+        dtype = pl.String()
+    elif isinstance(dtype, pl.Categorical | pl.Enum | pl.Null):
+        frame = frame.with_columns(pl.col("problem_id").cast(pl.String))
+        dtype = pl.String()
+    elif not (dtype.is_integer() or isinstance(dtype, pl.String)):
+        raise ColumnsError(
+            f"{', '.join(table.row_words)}: column 'problem_id' is {dtype}, must be String or an integer. "
+            f"Hint: cast it to String, so that files pair."
+        )
+    return table._replace(frame=frame, schema={**table.schema, "problem_id": dtype})
+
+
+READER = Reader(
+    summary="ttsframe's long form: a row per attempt (Parquet, Arrow IPC or JSON)",
+    requires=(("problem_id", "problem"),),
+    dtypes=_DTYPES,
+    to_attempts=_to_attempts,
+    evidence=_EVIDENCE,
+)
