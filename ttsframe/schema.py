@@ -7,9 +7,18 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from ttsframe._checks import check_frame, check_names
+from ttsframe._exprs import run_plan
+from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
 
-__all__ = ["TRAJECTORY_COLUMNS", "Column", "require_columns"]
+__all__ = [
+    "TRAJECTORY_COLUMNS",
+    "Column",
+    "drop_duplicate_completions",
+    "renumber_attempts",
+    "require_columns",
+]
 
 
 class Column(NamedTuple):
@@ -82,5 +91,102 @@ def require_columns(
     missing = [name for name in names if name not in schema]
     if missing:
         way_out = hint or _HINTS.get(missing[0], "rename your column with frame.rename({...}).")
-        raise ColumnsError.missing(missing, schema.names(), where=where, hint=way_out)
+        error = ColumnsError.missing(missing, schema.names(), where=where, hint=way_out)
+        raise error
     return schema
+
+
+def renumber_attempts(frame: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
+    """Give the attempts of each problem the numbers from 0, without gaps.
+
+    Budgets count attempts by their number, so a run from which rows were dropped, or that starts
+    at 1, is short at every budget until it is renumbered.
+
+    Parameters
+    ----------
+    frame
+        A `trajectories` table; ``attempt`` may be missing.
+    by
+        Columns that tell runs apart; attempts are numbered within ``(*by, problem_id)``.
+
+    Returns
+    -------
+    FrameT
+        The same rows in the same order, with ``attempt`` (UInt32) 0..n-1: in the order of the
+        ``attempt`` that was there, equal ones in row order and null ones last; in row order
+        where there was none. A LazyFrame for a LazyFrame.
+
+    Raises
+    ------
+    ParameterTypeError
+        When ``frame`` is not a Polars frame.
+    ColumnsError
+        When ``problem_id`` or a column of ``by`` is missing.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> run = pl.DataFrame({"problem_id": ["a", "a", "b", "a"], "attempt": [7, 2, 1, 7]})
+    >>> tts.renumber_attempts(run)["attempt"].to_list()
+    [1, 0, 0, 2]
+    """
+    check_frame(frame, "frame")
+    keys = [*check_names(by, "by"), "problem_id"]
+    schema = require_columns(frame, keys)
+    position = _position(schema, keys).cast(pl.UInt32).alias("attempt")
+    return run_plan(frame, lambda rows: rows.with_columns(position))
+
+
+def drop_duplicate_completions(frame: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
+    """Drop attempts whose text another attempt at the same problem has already.
+
+    Beam search pads its output to the number of attempts asked for with copies of finished beams.
+    The copies vote like any other attempt unless they are dropped by name, which is here.
+
+    Parameters
+    ----------
+    frame
+        A `trajectories` table with ``completion``.
+    by
+        Columns that tell runs apart; texts are compared within ``(*by, problem_id)``.
+
+    Returns
+    -------
+    FrameT
+        The rows that are left, in their order: of equal texts the one with the smallest
+        ``attempt`` (the first row where there is no ``attempt``), and all without a text. The
+        numbers of the attempts stay as they are; `renumber_attempts` closes the gaps.
+
+    Raises
+    ------
+    ParameterTypeError
+        When ``frame`` is not a Polars frame.
+    ColumnsError
+        When ``problem_id``, ``completion`` or a column of ``by`` is missing.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> run = pl.DataFrame({
+    ...     "problem_id": ["a", "a", "a"],
+    ...     "attempt": [0, 1, 2],
+    ...     "completion": ["so 2", "so 3", "so 2"],
+    ... })
+    >>> tts.drop_duplicate_completions(run)["attempt"].to_list()
+    [0, 1]
+    """
+    check_frame(frame, "frame")
+    keys = [*check_names(by, "by"), "problem_id", "completion"]
+    schema = require_columns(frame, keys)
+    is_kept = pl.col("completion").is_null() | (_position(schema, keys) == 0)
+    return run_plan(frame, lambda rows: rows.filter(is_kept))
+
+
+def _position(schema: pl.Schema, keys: Sequence[str]) -> pl.Expr:
+    """Return the position of a row within its group, by attempt and then by row."""
+    row = pl.int_range(pl.len())
+    if "attempt" not in schema:
+        return row.over(keys)
+    return row.over(keys, order_by=["attempt", row], nulls_last=True)

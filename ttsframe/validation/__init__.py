@@ -1,0 +1,8 @@
+"""Validation of a run: what is wrong with it, or worth knowing, as counts and examples."""
+
+from __future__ import annotations
+
+from ttsframe.validation.finding import Finding
+from ttsframe.validation.report import ValidationReport, validate_trajectories
+
+__all__ = ["Finding", "ValidationReport", "validate_trajectories"]
