@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from hashlib import blake2b
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.rational import rational_key, read_plain, read_rational
+from ttsframe.answers.words import text_key
 
 __all__ = ["AnswerKind", "Canonical", "canonicalise", "numeric_value"]
 
 AnswerKind: TypeAlias = Literal["exact", "numeric", "symbolic", "structure", "text", "missing"]
+
+LONGEST_ANSWER: Final = 1_000
+"""Longer texts are compared as texts."""
 
 
 class Canonical(NamedTuple):
@@ -71,15 +74,17 @@ def canonicalise(
         value, is_percent = rational
         key = rational_key(value.numerator, value.denominator)
         return Canonical(f"{prefix}%{key}" if is_percent else prefix + key, "exact")
-    return Canonical(prefix + text_key(text, policy), "text")
+    if len(text) <= LONGEST_ANSWER:
+        # flint, which does the arithmetic, is loaded on the first answer that needs it.
+        from ttsframe.answers.structure import Reader
 
-
-def text_key(text: str, policy: AnswerPolicy) -> str:
-    """Write the key of a text that is compared as text."""
-    words = text.casefold() if policy.case == "folded" else text
-    if len(words) > 60:
-        words = "#" + blake2b(words.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-    return "t" + words
+        reader = Reader(policy, resolved or {})
+        reading = reader.read(text)
+        if reading is not None:
+            return Canonical(prefix + reading[0], cast(AnswerKind, reading[1]))
+        if reader.unresolved:
+            return Canonical(prefix + text_key(text), "text", tuple(dict.fromkeys(reader.unresolved)))
+    return Canonical(prefix + text_key(text), "text")
 
 
 def numeric_value(answer: str, policy: AnswerPolicy) -> Fraction | float | None:

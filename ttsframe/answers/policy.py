@@ -27,7 +27,8 @@ class AnswerPolicy:
     percent
         ``"fraction"``: 25% is 1/4. ``"ignored"``: 25% is 25. ``"kept"``: 25% is neither.
     assignment
-        ``"value"``: ``x = 5`` is 5. ``"kept"``: the name belongs to the answer.
+        ``"value"``: ``x = 5`` is 5, while ``y = 2x + 1`` is a line and ``x = 1, y = 2`` a point.
+        ``"dropped"``: every name is dropped, also there. ``"kept"``: the name belongs to the answer.
     list_order
         ``"ignored"``: ``1, 2`` is ``2, 1``. ``"kept"``: they differ. Sets in braces are never
         ordered, tuples always are.
@@ -35,8 +36,10 @@ class AnswerPolicy:
         ``"interval"``: ``x < 2`` is ``(-\infty, 2)``. ``"kept"``: the variable belongs to the
         answer.
     decimal_comma
-        ``"refused"``: ``0,5`` is the list of 0 and 5. ``"accepted"``: it is one half; a comma
-        before exactly three digits still separates thousands, unless the number begins with 0.
+        ``"plain"``: ``0,125`` and ``1000,99`` are decimals, because nobody writes a list or thousands
+        so; ``0,5`` is the list of 0 and 5. ``"refused"``: a comma is never decimal. ``"accepted"``:
+        ``0,5`` is one half; a comma before exactly three digits still separates thousands, unless
+        the number begins with 0.
     log_base
         Base of a ``\log`` without one. ``"unknown"`` keeps it apart from ``\ln`` and from
         ``\log_{10}`` while the laws of logarithms still hold; ``"10"`` and ``"e"`` choose.
@@ -54,10 +57,10 @@ class AnswerPolicy:
     """
 
     percent: Literal["fraction", "ignored", "kept"] = "fraction"
-    assignment: Literal["value", "kept"] = "value"
+    assignment: Literal["value", "dropped", "kept"] = "value"
     list_order: Literal["ignored", "kept"] = "ignored"
     inequality: Literal["interval", "kept"] = "interval"
-    decimal_comma: Literal["refused", "accepted"] = "refused"
+    decimal_comma: Literal["plain", "refused", "accepted"] = "plain"
     log_base: Literal["unknown", "10", "e"] = "unknown"
     case: Literal["folded", "kept"] = "folded"
 

@@ -18,7 +18,7 @@ LARGEST_EXPONENT: Final = 5_000
 _LONGEST_KEY: Final = 48
 
 _PLAIN: Final = re.compile(r"-?(?:[1-9][0-9]{0,17}|0)")
-_UNSIGNED: Final = r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
+_UNSIGNED: Final = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
 _ARGUMENT: Final = r"(?:\{\s*(?P<%s>[+-]?\s*(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))\s*\}|\s*(?P<%s>[0-9]))"
 _FRACTION: Final = (
     r"\\frac\s*" + _ARGUMENT % ("top", "top_digit") + r"\s*" + _ARGUMENT % ("low", "low_digit")
@@ -50,7 +50,11 @@ _PER_TEXT: Final = re.compile(
 )
 _CURRENCY: Final = re.compile(r"\\?\$|[£€¥]")
 _ORDINAL: Final = re.compile(r"(?:st|nd|rd|th)")
-_DECIMAL_COMMA: Final = re.compile(r"[+-]?\s*(?:[0-9]+,[0-9]{1,2}|[0-9]+,[0-9]{4,}|0,[0-9]+)")
+_DECIMAL_COMMA: Final = {
+    "accepted": re.compile(r"[+-]?\s*(?:[0-9]+,[0-9]{1,2}|[0-9]+,[0-9]{4,}|0,[0-9]+)"),
+    # What separates neither a list that anybody writes without a space nor thousands.
+    "plain": re.compile(r"[+-]?\s*(?:0,[0-9]{3,}|[0-9]{4,},[0-9]{2})"),
+}
 _SPACED_THOUSANDS: Final = re.compile(r"(?<![0-9.])([0-9]{1,3})((?: [0-9]{3})+)(?![0-9])")
 
 
@@ -88,8 +92,9 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
         The number and whether it is a percentage that the policy keeps apart. None for anything
         else, including ``1/0``.
     """
-    if policy.decimal_comma == "accepted" and _DECIMAL_COMMA.fullmatch(text):
-        text = text.replace(",", ".")
+    if "," in text and policy.decimal_comma != "refused":
+        if _DECIMAL_COMMA[policy.decimal_comma].fullmatch(text):
+            text = text.replace(",", ".")
     if " " in text:
         text = _SPACED_THOUSANDS.sub(lambda found: found[1] + found[2].replace(" ", ""), text)
     found = _NUMBER.match(text)

@@ -1,0 +1,146 @@
+"""Where a text may be taken apart: separators and relations outside all brackets."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+__all__ = ["Mark", "expand_signs", "split_at", "top_marks", "wrapping"]
+
+
+class Mark(NamedTuple):
+    """A separator or relation at the top level.
+
+    Parameters
+    ----------
+    start
+        Where it begins.
+    end
+        Where the rest goes on.
+    token
+        What it is, in one spelling.
+    """
+
+    start: int
+    end: int
+    token: str
+
+
+_SCAN: Final = re.compile(
+    r"\\(?:begin|end)\s*\{[A-Za-z*]+\}|\\text\s*\{[^{}]*\}|\\[A-Za-z]+|\\.|[()\[\]{},;:=<>!&|]"
+    r"|(?<![A-Za-z])(?:and|or)(?![A-Za-z])",
+    re.DOTALL,
+)
+_JOINING_TEXT: Final = re.compile(r"\\text\s*\{\s*(?:,\s*)?(and|or|if|when|where|for)\s*\}")
+_WANTED: Final = {
+    ",": ",", ";": ";", ":": ":", "=": "=", "<": "<", ">": ">", "and": "and", "or": "or", "&": "&",
+    "\\\\": "\\\\", "\\leq": "<=", "\\geq": ">=", "\\neq": "!=", "\\approx": "~", "\\in": "in", "\\cup": "cup",
+    "\\cap": "cap", "\\backslash": "minus", "\\mid": "|", "\\equiv": "?", "\\to": "?", "\\rightarrow": "?",
+    "\\Rightarrow": "?", "\\leftrightarrow": "?", "\\Leftrightarrow": "?", "\\implies": "?", "\\iff": "?",
+    "\\subset": "?", "\\subseteq": "?", "\\sim": "?", "\\propto": "?", "\\cong": "?", "\\perp": "?",
+    "\\parallel": "?", "\\notin": "?", "\\wedge": "and", "\\forall": "?", "\\exists": "?", "\\mapsto": "?",
+    "\\ldots": "...", "\\pm": "pm", "\\mp": "mp", "\\|": "?", "\\ll": "?", "\\gg": "?", "\\bmod": "?", "\\pmod": "?",
+    "\\mod": "?", "\\neg": "?",
+}  # fmt: skip
+_OPENING: Final = frozenset({"(", "[", "{", "\\{", "\\langle", "\\lfloor", "\\lceil"})
+_CLOSING: Final = frozenset({")", "]", "}", "\\}", "\\rangle", "\\rfloor", "\\rceil"})
+_PARTNER: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "\\langle": "\\rangle"}
+_SIGNS: Final = re.compile(r"\\(pm|mp)(?![A-Za-z])")
+
+
+def top_marks(text: str) -> list[Mark] | None:
+    """Find the marks outside all brackets, or None where the brackets do not match up."""
+    marks: list[Mark] = []
+    depth = 0
+    for found in _SCAN.finditer(text):
+        token = found[0]
+        if token in _OPENING or token.startswith("\\begin"):
+            depth += 1
+        elif token in _CLOSING or token.startswith("\\end"):
+            depth -= 1
+            if depth < 0:
+                return None
+        elif not depth:
+            wanted = _WANTED.get(token)
+            if wanted is None:
+                if token == "!":
+                    if text[found.end() : found.end() + 1] == "=":
+                        marks.append(Mark(found.start(), found.end() + 1, "!="))
+                elif token.startswith("\\text"):
+                    joining = _JOINING_TEXT.fullmatch(token)
+                    if joining:
+                        marks.append(Mark(found.start(), found.end(), joining[1]))
+                continue
+            if wanted == "=" and marks and marks[-1].end == found.start() and marks[-1].token in {"<", ">"}:
+                marks[-1] = Mark(marks[-1].start, found.end(), marks[-1].token + "=")
+            elif not (wanted == "=" and marks and marks[-1].end == found.end()):
+                marks.append(Mark(found.start(), found.end(), wanted))
+    return marks if depth == 0 else None
+
+
+def split_at(text: str, marks: list[Mark], tokens: frozenset[str]) -> list[str]:
+    """Split a text at some of its marks, without empty parts."""
+    parts: list[str] = []
+    start = 0
+    for mark in marks:
+        if mark.token in tokens:
+            parts.append(text[start : mark.start].strip())
+            start = mark.end
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
+
+
+def is_thousands(text: str, mark: Mark) -> bool:
+    """Tell whether a comma stands between groups of digits of one number."""
+    end = mark.end
+    group = text[end : end + 3]
+    if len(group) < 3 or not group.isdigit() or text[end + 3 : end + 4].isdigit():
+        return False
+    start = mark.start
+    while start and text[start - 1].isdigit():
+        start -= 1
+    run = mark.start - start
+    if not 1 <= run <= 3 or (run == 3 and text[start - 1 : start] == "."):
+        return False
+    return text[start] != "0" and text[start - 1 : start] != "."
+
+
+def wrapping(text: str) -> tuple[str, str, str] | None:
+    """Take apart a text that one pair of brackets encloses: opening, inside, closing.
+
+    Half-open intervals close with the other bracket, so any opening one meets any closing one.
+    """
+    first = _SCAN.match(text)
+    if first is None or first[0] not in _PARTNER:
+        return None
+    depth = 0
+    for found in _SCAN.finditer(text):
+        token = found[0]
+        if token in _OPENING or token.startswith("\\begin"):
+            depth += 1
+        elif token in _CLOSING or token.startswith("\\end"):
+            depth -= 1
+            if depth == 0:
+                if found.end() != len(text):
+                    return None
+                opening = first[0]
+                if token != _PARTNER[opening] and not (opening in "([" and token in ")]"):
+                    return None
+                return opening, text[first.end() : found.start()].strip(), token
+    return None
+
+
+def expand_signs(text: str) -> list[str] | None:
+    r"""Write out \pm and \mp: together where both occur, else each on its own; None past eight."""
+    signs = _SIGNS.findall(text)
+    if "mp" in signs:
+        return [
+            _SIGNS.sub(lambda found, up=up: up if found[1] == "pm" else "-" if up == "+" else "+", text)
+            for up in "+-"
+        ]
+    if len(signs) > 3:
+        return None
+    texts = [text]
+    for _ in signs:
+        texts = [_SIGNS.sub(sign, one, count=1) for one in texts for sign in "+-"]
+    return texts

@@ -1,0 +1,617 @@
+"""Structure: lists, sets, tuples, intervals, unions, matrices, relations, ratios, times, words.
+
+A text is taken apart from the outside in, with brackets respected, until scalars are left. A part
+that cannot be read leaves the whole text unread: half a reading would merge what differs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Final, TypeAlias
+
+from ttsframe.answers import relations
+from ttsframe.answers.fingerprint import Lost, scalar_key
+from ttsframe.answers.latex import INFINITY, Node, Unreadable, parse, symbols_of
+from ttsframe.answers.marks import (
+    Mark,
+    expand_signs,
+    is_thousands,
+    split_at,
+    top_marks,
+    wrapping,
+)
+from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.rational import rational_key, read_rational
+from ttsframe.answers.words import choice_letter, read_words, strip_units, unwrap_text
+
+__all__ = ["Reader", "Reading"]
+
+Reading: TypeAlias = tuple[str, str]
+"""Body of a key and its kind."""
+
+DEEPEST: Final = 8
+MOST_PARTS: Final = 64
+LONGEST_BODY: Final = 160
+LONGEST_UNRESOLVED: Final = 200
+
+_RELATIONS: Final = frozenset({"=", "<", "<=", ">", ">=", "!=", "in"})
+_INEQUALITIES: Final = frozenset({"<", "<=", ">", ">="})
+_JOINERS: Final = frozenset({",", ";", "and", "or"})
+_MATRIX: Final = re.compile(
+    r"(?P<factor>.*?)\\begin\s*\{(?P<name>[pbBv]?matrix|smallmatrix|array)\}\s*(?:\{[lcr| ]*\})?(?P<cells>.*?)"
+    r"\\end\s*\{(?P=name)\}\s*(?P<transposed>\^\s*(?:\{\s*(?:T|\\top)\s*\}|T|\\top))?",
+    re.DOTALL,
+)
+_ROW_SPACE: Final = re.compile(r"\\hline|\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm)\s*\]")
+_TIME: Final = re.compile(
+    r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-5][0-9]))?(?::(?P<second>[0-5][0-9]))?\s*"
+    r"(?:\\text\s*\{\s*)?(?P<half>[aApP]\.?\s?[mM]\.?)?\s*\}?"
+)
+_LEADING_COMMA: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
+_SPECIAL: Final = re.compile(r"\\(?:sum|prod|int|lim)(?![A-Za-z])")
+_BOUND_NAME: Final = re.compile(
+    r"\\(?:sum|prod)\s*_\s*\{\s*([a-zA-Z])\s*=|d\s*([a-zA-Z])\s*$|\\lim\s*_\s*\{\s*([a-zA-Z])\s*\\(?:to|rightarrow)"
+)
+_LETTERS: Final = re.compile(r"\\[A-Za-z]+|[A-Za-z]")
+_HELPERS: Final = frozenset(
+    {"\\infty", "\\pi", "\\frac", "\\sqrt", "\\to", "\\rightarrow", "\\sin", "\\cos", "\\tan", "\\ln", "\\log", "\\sum",
+     "\\prod", "\\int", "\\lim", "\\cdot", "\\exp", "\\arctan", "\\binom", "\\times", "d", "e", "i", "\\limits"}
+)  # fmt: skip
+_EMPTY: Final = "{}"
+
+
+class Reader:
+    """Reads the texts of one answer under one policy.
+
+    Parameters
+    ----------
+    policy
+        The conventions.
+    resolved
+        What a computer algebra system made of scalars that an earlier reading left unresolved.
+    trace
+        Called with a layer's name and what it saw, by `explain_answer`.
+    """
+
+    __slots__ = ("policy", "resolved", "trace", "unresolved")
+
+    def __init__(
+        self,
+        policy: AnswerPolicy,
+        resolved: Mapping[str, str | None],
+        trace: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self.policy = policy
+        self.resolved = resolved
+        self.unresolved: list[str] = []
+        self.trace = trace
+
+    def read(self, text: str) -> Reading | None:
+        """Return the reading of a whole normalised text, or None."""
+        reading = self._read(text, 0)
+        if reading is not None and len(reading[0]) > LONGEST_BODY:
+            body = reading[0]
+            return body[0] + "#" + blake2b(body.encode(), digest_size=16).hexdigest(), reading[1]
+        return reading
+
+    def _see(self, layer: str, what: str) -> None:
+        if self.trace is not None:
+            self.trace(layer, what)
+
+    def _read(self, text: str, depth: int) -> Reading | None:
+        if depth > DEEPEST or not text:
+            return None
+        rational = read_rational(text, self.policy)
+        if rational is not None:
+            return self._rational(text, rational)
+        marks = top_marks(text)
+        if marks is None:
+            return None
+        tokens = {mark.token for mark in marks}
+        if tokens & {"?", "...", "if", "when", "where", "for"}:
+            return None
+        if not tokens:
+            return self._plain(text, depth)
+        if tokens & _JOINERS:
+            reading = self._list(text, marks, depth)
+            if reading is not False:
+                return reading
+        if tokens & _RELATIONS or "~" in tokens:
+            return self._relation(text, marks, depth)
+        if "cup" in tokens or "minus" in tokens or "cap" in tokens:
+            return self._union(text, marks, tokens, depth)
+        if ":" in tokens:
+            return self._ratio(text, marks)
+        return self._plain(text, depth)
+
+    def _rational(self, text: str, rational: tuple[object, bool]) -> Reading:
+        value, is_percent = rational
+        self._see("number", text)
+        key = rational_key(value.numerator, value.denominator)  # type: ignore[attr-defined]
+        return ("%" + key if is_percent else key), "exact"
+
+    def _plain(self, text: str, depth: int) -> Reading | None:
+        """Read a text without separators or relations at its top level."""
+        if "\\pm" in text or "\\mp" in text:
+            texts = expand_signs(text)
+            if texts is None or len(texts) < 2:
+                return None
+            self._see("plus-minus", text)
+            return self._bag([self._read(one, depth + 1) for one in texts], is_set=True)
+        if "\\begin" in text:
+            return self._matrix(text)
+        wrapped = wrapping(text) if text[0] in "([{\\" else None
+        if wrapped is not None:
+            return self._bracketed(wrapped, depth)
+        content = unwrap_text(text)
+        if content is not None:
+            return self._text(content, depth)
+        words = read_words(text, self.policy, as_text=False)
+        if words is not None:
+            self._see("words", text)
+            return words, "text"
+        if text.startswith(("\\text", "(")) or len(text) < 3:
+            letter = choice_letter(text)
+            if letter is not None:
+                self._see("choice", letter)
+                return self._scalar(letter)
+        time = self._time(text)
+        if time is not None:
+            return time
+        if "\\mathbb" in text:
+            found = _NUMBER_SET.fullmatch(text)
+            if found:
+                self._see("number set", text)
+                if found[1] == "R" and not found[2]:
+                    return "(-oo;oo)", "structure"
+                return f"B{found[1]}{found[2] or ''}", "structure"
+            return None
+        if text == "\\emptyset":
+            return _EMPTY, "structure"
+        return self._scalar(text)
+
+    def _text(self, content: str, depth: int) -> Reading | None:
+        r"""Read what stands in \text{...}: a number, a letter, or words."""
+        rational = read_rational(content, self.policy)
+        if rational is not None:
+            return self._rational(content, rational)
+        words = read_words(content, self.policy, as_text=True)
+        if words is not None:
+            self._see("words", content)
+            return words, "text"
+        return self._read(content, depth + 1)
+
+    # ---- brackets -------------------------------------------------------------------------------
+
+    def _bracketed(self, wrapped: tuple[str, str, str], depth: int) -> Reading | None:
+        opening, inside, closing = wrapped
+        marks = top_marks(inside)
+        if marks is None:
+            return None
+        if opening == "\\{" or (opening == "{" and any(mark.token == "," for mark in marks)):
+            return self._set(inside, marks, depth)
+        separators = {mark.token for mark in marks} & {",", ";"}
+        if not separators:
+            if opening == "[" and closing == "]" and "\\begin" not in inside:
+                reading = self._read(inside, depth + 1)
+                return None if reading is None else (f"[{reading[0]}]", "structure")
+            if opening == "\\langle" or (opening in "([" and opening + closing not in {"()", "[]"}):
+                return None
+            return self._read(inside, depth + 1) if inside else None
+        separator = ";" if ";" in separators else ","
+        parts = split_at(inside, marks, frozenset({separator}))
+        if len(parts) != sum(mark.token == separator for mark in marks) + 1:
+            return None
+        readings = self._all(parts, depth)
+        if readings is None:
+            return None
+        if opening == "\\langle":
+            opening, closing = "(", ")"
+        self._see("interval or tuple", opening + inside + closing)
+        return opening + ";".join(body for body, _ in readings) + closing, "structure"
+
+    def _set(self, inside: str, marks: list[Mark], depth: int) -> Reading | None:
+        if not inside:
+            return _EMPTY, "structure"
+        builder = re.split(r"\\mid(?![A-Za-z])|(?<!\\)\||(?<![A-Z0-9]):", inside, maxsplit=1)
+        if len(builder) == 2 and relations.is_name(builder[0].strip().split("\\in")[0].strip()):
+            self._see("set by condition", inside)
+            return self._read(builder[1].strip(), depth + 1)
+        parts = split_at(inside, marks, frozenset({",", ";"}))
+        self._see("set", inside)
+        readings = self._all(parts, depth)
+        return None if readings is None else self._bag(list(readings), is_set=True)
+
+    def _all(self, parts: list[str], depth: int) -> list[Reading] | None:
+        if len(parts) > MOST_PARTS:
+            return None
+        readings: list[Reading] = []
+        for part in parts:
+            reading = self._read(part, depth + 1)
+            if reading is None:
+                return None
+            readings.append(reading)
+        return readings
+
+    @staticmethod
+    def _bag(readings: list[Reading | None] | list[Reading], *, is_set: bool) -> Reading | None:
+        """Join readings without order; one alone is itself."""
+        bodies: list[str] = []
+        for reading in readings:
+            if reading is None:
+                return None
+            body = reading[0]
+            if body.startswith("{") and body.endswith("}") and body != _EMPTY and "{" not in body[1:]:
+                bodies.extend(body[1:-1].split(";") if "(" not in body and "[" not in body else [body])
+            else:
+                bodies.append(body)
+        bodies = sorted(set(bodies) if is_set else bodies)
+        if len(bodies) == 1 and readings[0] is not None:
+            return bodies[0], readings[0][1] if len(readings) == 1 or is_set else "structure"
+        return "{" + ";".join(bodies) + "}", "structure"
+
+    # ---- lists ----------------------------------------------------------------------------------
+
+    def _list(self, text: str, marks: list[Mark], depth: int) -> Reading | None | bool:
+        """Read several answers; False where every comma belongs to a number."""
+        real = [mark for mark in marks if mark.token != "," or not is_thousands(text, mark)]
+        tokens = {mark.token for mark in real}
+        joiners = tokens & _JOINERS
+        if not joiners:
+            return False
+        if not tokens & (_RELATIONS | {"~"}):
+            words = read_words(text, self.policy, as_text=False)
+            if words is not None:
+                self._see("words", text)
+                return words, "text"
+        separators = frozenset({";", "and", "or"} if ";" in joiners else joiners)
+        parts = split_at(text, real, separators)
+        if len(parts) > MOST_PARTS or not parts:
+            return None
+        if len(parts) == 1:
+            return self._read(parts[0], depth + 1) if parts[0] != text else None
+        self._see("list", text)
+        named = [self._named(part) for part in parts]
+        if named[0] is not None and "or" not in joiners:
+            return self._assignments(parts, named, joiners, depth)
+        readings = self._all(parts, depth)
+        if readings is None:
+            return None
+        if "and" in joiners and (joined := _intersection(readings)) is not None:
+            return joined
+        if self.policy.list_order == "kept" and "or" not in joiners:
+            return "<" + ";".join(body for body, _ in readings) + ">", "structure"
+        if all(_is_interval(body) for body, _ in readings) and tokens & (_INEQUALITIES | {"!="}):
+            return "U{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
+        return self._bag(list(readings), is_set="or" in joiners)
+
+    def _named(self, part: str) -> tuple[str, str] | None:
+        """Take a part ``name = value`` apart."""
+        left, equals, right = part.partition("=")
+        left = left.strip()
+        if not equals or "=" in right or left[-1:] in "<>!" or not relations.is_name(left):
+            return None
+        if any(mark.token in _RELATIONS for mark in top_marks(right) or []):
+            return None
+        return _spaceless(left), right.strip()
+
+    def _assignments(
+        self, parts: list[str], named: list[tuple[str, str] | None], joiners: set[str], depth: int
+    ) -> Reading | None:
+        """Read ``x = 1, 2`` as values of one name, ``x = 1, y = 2`` as values of several."""
+        pairs: list[tuple[str, str]] = []
+        for part, pair in zip(parts, named, strict=True):
+            if pair is not None:
+                pairs.append(pair)
+            elif "=" in part or not pairs or any(char in part for char in "<>"):
+                pairs.clear()
+                break
+            else:
+                pairs.append((pairs[-1][0], part))
+        if not pairs:
+            readings = self._all(parts, depth)
+            return None if readings is None else self._bag(list(readings), is_set=False)
+        names = [name for name, _ in pairs]
+        if len(set(names)) == 1:
+            readings = self._all([f"{name}={value}" for name, value in pairs], depth)
+            return None if readings is None else self._bag(list(readings), is_set=True)
+        if len(set(names)) < len(names):
+            return None
+        values = self._all([value for _, value in pairs], depth)
+        if values is None:
+            return None
+        ordered = sorted(zip(names, (body for body, _ in values), strict=True))
+        if self.policy.assignment == "dropped":
+            return self._bag(list(values), is_set=False)
+        if self.policy.assignment == "value" and tuple(name for name, _ in ordered) in relations.COORDINATES:
+            return "(" + ";".join(body for _, body in ordered) + ")", "structure"
+        return "N{" + ";".join(f"{name}={body}" for name, body in ordered) + "}", "structure"
+
+    # ---- relations ------------------------------------------------------------------------------
+
+    def _relation(self, text: str, marks: list[Mark], depth: int) -> Reading | None:
+        relation = [mark for mark in marks if mark.token in _RELATIONS or mark.token == "~"]
+        near = next((mark for mark in relation if mark.token == "~"), None)
+        if near is not None:
+            left, right = text[: near.start].strip(), text[near.end :].strip()
+            if not left or relations.is_name(left):
+                return self._read(right if not left else f"{left}={right}", depth + 1)
+            # The value before the sign is exact, what follows only rounds it.
+            return self._read(left, depth + 1)
+        operators = [mark.token for mark in relation]
+        parts = split_at(text, relation, _RELATIONS)
+        if len(parts) != len(operators) + 1:
+            return None
+        self._see("relation", text)
+        try:
+            if operators == ["in"]:
+                return self._membership(parts, depth)
+            if operators == ["!="]:
+                return self._unequal(parts, depth)
+            if set(operators) == {"="}:
+                return self._equation(parts, depth)
+            if set(operators) <= _INEQUALITIES:
+                return self._inequality(parts, operators)
+        except (Lost, Unreadable):
+            return None
+        return None
+
+    def _membership(self, parts: list[str], depth: int) -> Reading | None:
+        if not (relations.is_name(parts[0]) or wrapping(parts[0])):
+            return None
+        reading = self._read(parts[1], depth + 1)
+        if reading is None or self.policy.assignment != "kept":
+            return reading
+        return f"N{{{parts[0]}in{reading[0]}}}", "structure"
+
+    def _unequal(self, parts: list[str], depth: int) -> Reading | None:
+        name, text = parts
+        if not relations.is_name(name):
+            return None
+        texts = [text]
+        if "\\pm" in text:
+            texts = expand_signs(text) or []
+        elif "," in text:
+            texts = text.split(",")
+        body = relations.punctured_line([parse(self._spelled(one)) for one in texts], self.policy)
+        if body is None:
+            reading = self._read(text, depth + 1)
+            return None if reading is None else (f"N{{{name}!={reading[0]}}}", "structure")
+        return (body if self.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
+
+    def _equation(self, parts: list[str], depth: int) -> Reading | None:
+        left, right = parts[0], parts[-1]
+        if relations.is_name(left) or self._is_tuple_of_names(left):
+            reading = self._read(right, depth + 1)
+            if reading is not None and self._names_value(left, right, reading):
+                if self.policy.assignment != "kept":
+                    return reading
+                return f"N{{{_spaceless(left)}={reading[0]}}}", reading[1]
+            if reading is not None and reading[1] != "symbolic":
+                return None
+        elif len(parts) == 2 and relations.is_name(right):
+            reading = self._read(left, depth + 1)
+            if reading is not None and reading[1] in {"exact", "numeric", "structure"}:
+                if self.policy.assignment != "kept":
+                    return reading
+                return f"N{{{_spaceless(right)}={reading[0]}}}", reading[1]
+        if any("\\pm" in part or "\\mp" in part for part in parts):
+            texts = expand_signs("=".join(parts))
+            return None if texts is None else self._bag(
+                [self._read(one, depth + 1) for one in texts], is_set=True
+            )  # fmt: skip
+        nodes = [parse(self._spelled(part)) for part in parts]
+        if len(nodes) > 2 and not relations.is_name(left):
+            keys = {scalar_key(node, self.policy) for node in nodes}
+            return keys.pop() if len(keys) == 1 else None
+        if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
+            keys = {scalar_key(node, self.policy) for node in nodes}
+            return keys.pop() if len(keys) == 1 else None
+        body = relations.equation_key(nodes[0], nodes[-1], self.policy)
+        return scalar_key(nodes[0], self.policy) if body is None else (body, "structure")
+
+    def _names_value(self, left: str, right: str, reading: Reading) -> bool:
+        if reading[1] in {"exact", "numeric", "text"}:
+            return True
+        if reading[1] == "symbolic":
+            return self.policy.assignment == "dropped" or relations.is_function_name(left)
+        return True
+
+    @staticmethod
+    def _is_tuple_of_names(text: str) -> bool:
+        wrapped = wrapping(text) if text[:1] == "(" else None
+        return wrapped is not None and all(
+            relations.is_name(part.strip()) for part in wrapped[1].split(",")
+        )
+
+    def _inequality(self, parts: list[str], operators: list[str]) -> Reading | None:
+        found = relations.bounds_of([self._spelled(part) for part in parts], operators, self.policy)
+        if found is None:
+            return None
+        if isinstance(found, str):
+            return found, "structure"
+        name, low, high = found
+        body = (
+            ("(-oo" if low is None or low.key == "-oo" else ("(" if low.is_open else "[") + low.key)
+            + ";"
+            + ("oo)" if high is None or high.key == "oo" else high.key + (")" if high.is_open else "]"))
+        )
+        return (body if self.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
+
+    # ---- unions, ratios, times, matrices --------------------------------------------------------
+
+    def _union(self, text: str, marks: list[Mark], tokens: set[str], depth: int) -> Reading | None:
+        if "cap" in tokens or ("minus" in tokens and "cup" in tokens):
+            return None
+        parts = split_at(text, marks, frozenset({"cup", "minus", ","}))
+        self._see("union", text)
+        if "minus" in tokens:
+            if len(parts) != 2:
+                return None
+            whole = self._read(parts[0], depth + 1)
+            points = wrapping(parts[1])
+            if whole is None or points is None or points[0] != "\\{" or whole[0] != "(-oo;oo)":
+                return None
+            try:
+                nodes = [parse(self._spelled(point)) for point in points[1].split(",")]
+                body = relations.punctured_line(nodes, self.policy)
+            except (Lost, Unreadable):
+                return None
+            return None if body is None else (body, "structure")
+        readings = self._all(parts, depth)
+        if readings is None:
+            return None
+        bodies = sorted({body for body, _ in readings})
+        return (bodies[0] if len(bodies) == 1 else "U{" + ";".join(bodies) + "}"), "structure"
+
+    def _ratio(self, text: str, marks: list[Mark]) -> Reading | None:
+        time = self._time(text)
+        if time is not None:
+            return time
+        parts = split_at(text, marks, frozenset({":"}))
+        if len(parts) != sum(mark.token == ":" for mark in marks) + 1 or len(parts) > 8:
+            return None
+        self._see("ratio", text)
+        try:
+            nodes = [parse(self._spelled(part)) for part in parts]
+            first = nodes[0]
+            bodies = [scalar_key(("/", node, first), self.policy)[0] for node in nodes[1:]]
+        except (Lost, Unreadable):
+            return None
+        return "R" + ":".join(bodies), "structure"
+
+    def _time(self, text: str) -> Reading | None:
+        if not text[0].isdigit():
+            return None
+        found = _TIME.fullmatch(text)
+        if found is None or (found["minute"] is None and found["half"] is None):
+            return None
+        hour = int(found["hour"])
+        half = (found["half"] or "").casefold().replace(".", "").replace(" ", "")
+        if hour > (12 if half else 24):
+            return None
+        self._see("time", text)
+        second = f":{found['second']}" if found["second"] else ""
+        return f"T{hour}:{found['minute'] or '00'}{second}{half}", "structure"
+
+    def _matrix(self, text: str) -> Reading | None:
+        wrapped = wrapping(text) if text[0] in "([" else None
+        if wrapped is not None and not (top_marks(wrapped[1]) or []):
+            text = wrapped[1]
+        found = _MATRIX.fullmatch(text)
+        is_determinant = found is not None and found["name"] == "vmatrix"
+        if found is None or is_determinant or found["factor"].strip().endswith("|"):
+            return self._wrapped_matrix(text)
+        return self._cells(found, found["factor"].strip())
+
+    def _wrapped_matrix(self, text: str) -> Reading | None:
+        """Read ``k [array]``: a factor before an array in its own brackets."""
+        start = text.find("\\begin")
+        head = text[:start].rstrip()
+        if not head or head[-1] not in "([":
+            return None
+        wrapped = wrapping(text[len(head) - 1 :])
+        found = _MATRIX.fullmatch(wrapped[1]) if wrapped is not None else None
+        if found is None or found["factor"].strip() or wrapped is None or wrapped[0] + wrapped[2] not in {"()", "[]"}:
+            return None
+        return self._cells(found, head[:-1].strip())
+
+    def _cells(self, found: re.Match[str], factor: str) -> Reading | None:
+        if factor.endswith(("\\cdot", "*")):
+            factor = factor.removesuffix("*").removesuffix("\\cdot").strip()
+        self._see("matrix", found[0])
+        rows = [
+            [cell.strip() for cell in row.split("&")]
+            for row in _ROW_SPACE.sub("", found["cells"]).split("\\\\")
+            if row.strip()
+        ]
+        if not rows or len({len(row) for row in rows}) != 1 or len(rows) * len(rows[0]) > MOST_PARTS:
+            return None
+        if found["transposed"]:
+            rows = [list(row) for row in zip(*rows, strict=True)]
+        bodies: list[str] = []
+        try:
+            multiplier = parse(self._spelled(factor)) if factor else None
+            for row in rows:
+                keys = []
+                for cell in row:
+                    node = parse(self._spelled(cell))
+                    whole: Node = node if multiplier is None else ("*", (multiplier, node))
+                    keys.append(scalar_key(whole, self.policy)[0])
+                bodies.append(";".join(keys))
+        except (Lost, Unreadable):
+            return None
+        return "M(" + "/".join(bodies) + ")", "structure"
+
+    # ---- scalars --------------------------------------------------------------------------------
+
+    def _spelled(self, text: str) -> str:
+        """Prepare the text of a scalar for the parser."""
+        text = strip_units(text) if ("\\text" in text or text[-1:].isalpha() or text[-1:] == ".") else text
+        if "," in text:
+            text = _LEADING_COMMA.sub("", text)
+        if text.startswith(("\\$", "£", "€", "¥")):
+            text = text.lstrip("\\$£€¥ ")
+        return text
+
+    def _scalar(self, text: str) -> Reading | None:
+        if _SPECIAL.search(text):
+            return self._special(text)
+        return self._parsed(text)
+
+    def _parsed(self, text: str) -> Reading | None:
+        try:
+            node = parse(self._spelled(text))
+            sign = relations.infinity_sign(node)
+            if sign:
+                return ("oo" if sign > 0 else "-oo"), "exact"
+            reading = scalar_key(node, self.policy)
+        except (Lost, Unreadable):
+            return None
+        self._see("scalar", text)
+        return reading
+
+    def _special(self, text: str) -> Reading | None:
+        """Read a sum, product, integral or limit: here if it is finite, else by what was resolved."""
+        if text in self.resolved:
+            answer = self.resolved[text]
+            return None if answer is None else self._parsed(answer)
+        reading = self._parsed(text)
+        if reading is None and _is_closed(text):
+            self._see("unresolved", text)
+            self.unresolved.append(text)
+        return reading
+
+
+def _spaceless(text: str) -> str:
+    return "".join(text.split())
+
+
+def _is_closed(text: str) -> bool:
+    """Tell whether a special scalar is short and has no symbols but its own bound ones."""
+    if len(text) > LONGEST_UNRESOLVED or text.count("{") > 30:
+        return False
+    bound = {name for names in _BOUND_NAME.findall(text) for name in names if name}
+    return bool(bound) and "^" in text and all(
+        letters in bound or letters in _HELPERS for letters in _LETTERS.findall(text)
+    )  # fmt: skip
+
+
+def _is_interval(body: str) -> bool:
+    return body[0] in "([U" and body[-1] in ")]}"
+
+
+def _intersection(readings: list[Reading]) -> Reading | None:
+    """Join a lower and an upper bound of one variable into one interval."""
+    if len(readings) != 2:
+        return None
+    bodies = sorted((body for body, _ in readings), key=lambda body: body.startswith("(-oo;"))
+    lower, upper = bodies
+    if not (lower.endswith(";oo)") and upper.startswith("(-oo;") and lower[0] in "(["):
+        return None
+    if lower.count(";") != 1 or upper.count(";") != 1 or lower.startswith("(-oo"):
+        return None
+    return lower[: lower.index(";") + 1] + upper[len("(-oo;") :], "structure"
