@@ -146,7 +146,8 @@ def scan_trajectories(
         more = f" and {len(skipped) - _SHOWN:,} more" if len(skipped) > _SHOWN else ""
         warnings.warn(
             SkippedRowsWarning(
-                f"{len(skipped):,} rows skipped: {'; '.join(skipped[:_SHOWN])}{more}.", len(skipped)
+                f"{len(skipped):,} row{'s' if len(skipped) > 1 else ''} skipped: {'; '.join(skipped[:_SHOWN])}{more}.",
+                len(skipped),
             ),
             stacklevel=2,
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ttsframe.errors import SourceError
+from ttsframe.readers._rows import ARRAY_END
 from ttsframe.readers._sniff import DataFile, opened
 
 CHUNK_BYTES = 8 << 20
@@ -112,7 +113,7 @@ def _elements(text: str) -> Iterator[str]:
         elif is_array and text[at : at + 1] != "]":
             break
     if is_array or at < len(text):
-        yield text[at:] or "["
+        yield text[at:] or ARRAY_END
 
 
 def _skip(text: str, at: int) -> int:

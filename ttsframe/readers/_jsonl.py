@@ -163,7 +163,7 @@ def _frames(
     files: Sequence[JsonFile], columns: Mapping[str, pl.DataType]
 ) -> Iterator[pl.DataFrame]:
     for item in files:
-        skipped = pl.Series(sorted(item.skipped), dtype=pl.UInt32)
+        is_kept = ~pl.col(ROW).is_in(sorted(item.skipped))
 
         def stop(fault: Fault, item: JsonFile = item) -> None:
             if fault.row not in item.skipped:
@@ -171,7 +171,7 @@ def _frames(
 
         for chunk in read_chunks(item.file):
             for frame in _read(chunk, columns, stop, is_mended=item.has_lone_surrogates):
-                kept = frame.filter(~pl.col(ROW).is_in(skipped)) if item.skipped else frame
+                kept = frame.filter(is_kept) if item.skipped else frame
                 yield kept.with_columns(pl.lit(str(item.file.path)).alias(FILE))
 
 

@@ -24,6 +24,7 @@ from ttsframe.readers._rows import Fault, instance, merged, settled
 from ttsframe.readers._sniff import DataFile, sniff
 from ttsframe.readers._sources import Candidate
 from ttsframe.readers._table import OnError, Reader, Table, canonical
+from ttsframe.schema import TRAJECTORY_COLUMNS
 
 _ROW_WORDS = {"jsonl": "line", "json": "element"}
 
@@ -33,7 +34,7 @@ class OpenFile(NamedTuple):
 
     file: DataFile
     schema: dict[str, pl.DataType]
-    """Under the file's own names."""
+    """Under the file's own names; Null for what no row of a JSON file has a value of."""
     frame: pl.LazyFrame | None
     """None for JSON, which is read with a schema that the format decides."""
     faults: list[Fault]
@@ -49,14 +50,13 @@ def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
         found = inspect(file, known)
         if not found.dtypes and not found.faults:
             raise SourceError(f"{path}: holds no rows, must hold one or more.")
-        schema = {name: settled(dtype, unseen=pl.String()) for name, dtype in found.dtypes.items()}
-        return OpenFile(file, schema, None, found.faults, found.has_lone_surrogates)
+        return OpenFile(file, found.dtypes, None, found.faults, found.has_lone_surrogates)
     try:
         frame = _scan_binary(file)
         schema = dict(frame.collect_schema())
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SourceError(
-            f"{path}: cannot be read as {file.container} ({error}). Hint: the file may be cut off."
+            f"{path}: cannot be read as {file.container} ({_first_line(error)}). Hint: the file may be cut off."
         ) from error
     return OpenFile(file, schema, frame, [], has_lone_surrogates=False)
 
@@ -244,7 +244,8 @@ def _attempts(
         result.collect_schema()
     except pl.exceptions.PolarsError as error:
         raise ColumnsError(
-            f"{_some(list(runs))}: the columns cannot be put into one table ({error}). Hint: "
+            f"{', '.join(list(runs)[:3])}: the columns cannot be put into one table "
+            f"({_first_line(error)}). Hint: "
             f"rename={{'yours': 'other'}} moves a column out of the way."
         ) from error
     return result, skipped
@@ -276,8 +277,7 @@ def _json_table(
             before = discovered.get(name, dtype)
             discovered[name] = before if before == dtype else merged([before, dtype])
     schema = {
-        name: _known_over(dtype, reader.dtypes.get(rename.get(name, name), dtype))
-        for name, dtype in discovered.items()
+        name: _decided(dtype, rename.get(name, name), reader) for name, dtype in discovered.items()
     }
     files = []
     for one in opened:
@@ -290,6 +290,18 @@ def _json_table(
     words = {str(one.file.path): _ROW_WORDS[one.file.container] for one in opened}
     frame = scan(files, schema).rename(rename)
     return Table(frame, _renamed(schema, rename), words, on_error, skipped)
+
+
+def _decided(found: pl.DataType, name: str, reader: Reader) -> pl.DataType:
+    """Return the dtype to read a JSON column with."""
+    if isinstance(found, pl.Null) and name in TRAJECTORY_COLUMNS:
+        return reader.dtypes.get(name, TRAJECTORY_COLUMNS[name].dtype)
+    dtype = settled(found, unseen=pl.String())
+    return _known_over(dtype, reader.dtypes.get(name, dtype))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _known_over(found: pl.DataType, known: pl.DataType) -> pl.DataType:

@@ -19,6 +19,8 @@ LONE_SURROGATE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
+ARRAY_END = "["
+"""Stands for the missing end of an array."""
 _MAX_DEPTH = 8
 _MAX_FIELDS = 256
 _SNIPPET = 60
@@ -48,7 +50,7 @@ def parse_row(line: bytes, *, is_tail: bool) -> dict[str, Any]:
     except RecursionError as error:
         raise BadRowError("brackets are nested too deeply") from error
     except ValueError as error:  # Python's limit on the digits of an integer
-        raise BadRowError(f"holds a number that cannot be read ({error})") from error
+        raise BadRowError("holds a number of too many digits") from error
     if not isinstance(value, dict):
         raise BadRowError(f"holds {_describe(value)}, must hold one JSON object")
     return value
@@ -65,10 +67,12 @@ def _explain(text: str, error: json.JSONDecodeError, *, is_tail: bool) -> str:
         what = "a second value follows" if text[at] in "{[" else "something follows the object"
         return f"{what} at column {at + 1}, near {_near(text, at)}; must hold one JSON object"
     is_open = at >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated string")
+    if text == ARRAY_END:
+        return "the array does not end; the file is cut off after the last element"
     if is_tail and is_open:
         return (
-            f"the last line is cut off after {len(text)} characters, ending in "
-            f"{_near(text, len(text))}; the file was probably still being written, or the copy stopped"
+            f"is cut off after {len(text)} characters, ending in {_near(text, len(text))}; the file was "
+            f"probably still being written, or the copy stopped"
         )
     return f"not JSON at column {at + 1}, near {_near(text, at)} ({error.msg})"
 

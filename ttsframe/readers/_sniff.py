@@ -58,6 +58,8 @@ def sniff(path: Path) -> DataFile:
                 f"{path}: is UTF-16 text, must be UTF-8. Hint: iconv -f UTF-16 -t UTF-8."
             )
         text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+        if not text:
+            raise SourceError(f"{path}: holds no rows, only white space.")
         if text.startswith(b"["):
             return file._replace(container="json")
         if text.startswith(b"{"):

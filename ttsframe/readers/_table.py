@@ -81,11 +81,8 @@ class Table(NamedTuple):
 
             def error(rows: pl.DataFrame) -> SourceError:
                 row = rows.row(0, named=True)
-                more = (
-                    f" ({rows.height - 1:,} more rows like it nearby.)" if rows.height > 1 else ""
-                )
                 return SourceError(
-                    f"{self.place(row)}: {reason(row)}.{more} Hint: mend the row, or "
+                    f"{self.place(row)}: {reason(row)}. Hint: mend the row, or "
                     f'on_error="skip" leaves such rows out and counts them.'
                 )
 
@@ -186,7 +183,7 @@ def explode_attempts(table: Table, frame: pl.LazyFrame, lists: Sequence[str]) ->
 
     def reason(row: Mapping[str, object]) -> str:
         if row["problem_id"] is None:
-            return "the problem has neither an id nor a text"
+            return "problem_id is null, and pairs with nothing"
         problem = f"problem {row['problem_id']!r}"
         count = row[lengths[leader]]
         if count is None or count == 0:

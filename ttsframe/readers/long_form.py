@@ -42,7 +42,7 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
                 f"it, or rename it away with rename={{{name!r}: 'source_{name}'}}."
             )
     rules: dict[str, tuple[pl.Expr, str]] = {
-        "problem_id": (pl.col("problem_id").is_null(), "neither an id nor a text of the problem")
+        "problem_id": (pl.col("problem_id").is_null(), "and pairs with nothing")
     }
     for name in counts:
         value = pl.col(name).cast(pl.Float64)
