@@ -76,7 +76,7 @@ def fits(name: str, dtype: pl.DataType) -> bool:
     if dtype in {pl.Null(), wanted}:
         return True
     if isinstance(wanted, pl.List):
-        return isinstance(dtype, pl.List) and fits("score", pl.Series(dtype=dtype.inner).dtype)
+        return isinstance(dtype, pl.List) and (dtype.inner == pl.Null or dtype.inner.is_numeric())
     if name == "problem_id":
         return is_text or dtype.is_integer()
     if wanted.is_integer():
@@ -84,31 +84,26 @@ def fits(name: str, dtype: pl.DataType) -> bool:
     return dtype.is_numeric() if wanted.is_float() else wanted == pl.String and is_text
 
 
-def working_columns(schema: pl.Schema, known: Collection[str]) -> list[pl.Expr]:
-    """Select the columns that rules can look at, in dtypes that they can rely on.
+def as_expected(schema: pl.Schema, known: Collection[str]) -> list[pl.Expr]:
+    """Cast the columns that rules look at to dtypes that they can rely on.
 
     Parameters
     ----------
     schema
         Schema of the frame.
     known
-        Names to keep.
+        Columns of `trajectories` that are there and fit.
 
     Returns
     -------
     list[pl.Expr]
-        One expression per name: numbers as Float64, attempts as Int64, Null as what it should be.
+        Casts of any number to Float64, of attempts to Int64, of Null to what it should be.
     """
-    exprs = []
-    for name in schema.names():
-        if name in known and name in TRAJECTORY_COLUMNS:
-            wanted = TRAJECTORY_COLUMNS[name].dtype
-            if wanted.is_integer():
-                exprs.append(pl.col(name).cast(pl.Int64))
-            elif wanted.is_float() or wanted.is_nested() or schema[name] == pl.Null:
-                exprs.append(pl.col(name).cast(wanted))
-            else:
-                exprs.append(pl.col(name))
-        elif name in known:
-            exprs.append(pl.col(name))
-    return exprs
+    dtypes = {name: TRAJECTORY_COLUMNS[name].dtype for name in known if name != "problem_id"}
+    if "attempt" in dtypes:
+        dtypes["attempt"] = pl.Int64()  # as UInt32, counting down from 0 would wrap around
+    return [
+        pl.col(name).cast(dtype, strict=False)
+        for name, dtype in dtypes.items()
+        if schema[name] != dtype
+    ]

@@ -13,7 +13,7 @@ import polars as pl
 from ttsframe._checks import check_frame, check_names
 from ttsframe._typing import ColumnNames
 from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
-from ttsframe.validation.columns import fits, missing_columns, working_columns, wrong_dtypes
+from ttsframe.validation.columns import as_expected, fits, missing_columns, wrong_dtypes
 from ttsframe.validation.finding import Finding, Found, Severity
 from ttsframe.validation.problems import (
     grade_findings,
@@ -180,9 +180,9 @@ def validate_trajectories(
     check_frame(frame, "frame")
     names = check_names(by, "by")
     schema = require_columns(frame, names)
-    known = {name for name in (*names, *TRAJECTORY_COLUMNS) if _is_usable(name, schema)}
-    rows = frame.lazy().select(working_columns(schema, known))
-    keys = [*names, "problem_id"]
+    keys = list(dict.fromkeys((*names, "problem_id")))
+    known = {name for name in TRAJECTORY_COLUMNS if name in schema and fits(name, schema[name])}
+    rows = frame.lazy().with_columns(as_expected(schema, known))
 
     plans = {"attempts": value_counts(rows, ATTEMPT_CHECKS, known, score="score")}
     if "step_scores" in known:
@@ -193,7 +193,7 @@ def validate_trajectories(
             plans["answers"] = inconsistent_answers(rows, keys)
     tables = dict(zip(plans, pl.collect_all(plans.values()), strict=True))
 
-    places = [name for name in (*keys, "attempt") if name in known]
+    places = [name for name in (*keys, "attempt") if name in known or name in names]
     counts = tables["attempts"].row(0, named=True)
     found = [*missing_columns(schema), *wrong_dtypes(schema), *whole_run_findings(counts, known)]
     hidden = {"gold"} if "is_correct" in known else set()
@@ -216,13 +216,6 @@ def validate_trajectories(
         attempts_per_problem=(min(sizes), median(sizes), max(sizes)) if sizes else None,
         findings=_with_examples(found),
     )
-
-
-def _is_usable(name: str, schema: pl.Schema) -> bool:
-    """Return whether a column is there, in a dtype that its name allows."""
-    if name not in schema:
-        return False
-    return name not in TRAJECTORY_COLUMNS or fits(name, schema[name])
 
 
 def _with_examples(found: Sequence[Found]) -> tuple[Finding, ...]:
