@@ -275,7 +275,8 @@ def _ratios(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
         ctx.prec = precision
         values.clear()
         try:
-            for point in range(3):
+            # Two points with positive symbols, where hardly any function ends, decide the ratio alone.
+            for point in (0, 3, 1, 2):
                 try:
                     value = _Evaluation(policy, point, is_final).value(node)
                     values.append(_settled(value, is_final))
@@ -312,13 +313,13 @@ def _digest(text: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def _hidden(name: str, point: int) -> Value:
-    """Where a symbol stands: positive at point 0, with mixed and then opposite signs at 1 and 2.
+    """Where a symbol stands: positive at points 0 and 3, with mixed and then opposite signs at 1 and 2.
 
     Magnitudes lie between 0.6 and 1.6, so that powers neither vanish nor swamp the rest.
     """
     seed = name.encode(errors="surrogatepass")
     mantissa = 6 * 2**448 // 10 + int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
-    if point and (sha512(seed).digest()[0] + point) % 2:
+    if point in {1, 2} and (sha512(seed).digest()[0] + point) % 2:
         mantissa = -mantissa
     return arb((mantissa, -448))
 
@@ -434,7 +435,7 @@ class _Evaluation:
         self.policy = policy
         self.point = point
         self.is_final = is_final
-        self.is_real = bool(point)
+        self.is_real = point in {1, 2}
         self.bound: dict[str, Value] = {}
         self.steps = 0
 
@@ -559,7 +560,7 @@ class _Evaluation:
                 raise Lost
             if base == 1:
                 return base
-            base = arb(_guarded(base))
+            base = arb(_guarded(base)) if base > 0 else acb(_guarded(base))
         if isinstance(base, arb):
             if base > 0:
                 return _bounded(exponent * base.log()).exp()

@@ -72,6 +72,8 @@ _NOT_PRODUCTS: Final = frozenset(
     top try use van war web win won iff dim ker deg arg sgn cov var std cis erf DNE
     """.split()
 )
+_IN_FORMULAS: Final = frozenset({"at", "it", "as", "is", "am", "an", "us", "be", "my", "by", "no"})
+"""Short words that are products of symbols beside powers and fractions, as in e^{at}."""
 _UNKNOWN_FUNCTIONS: Final = frozenset("fghFGH")
 _STARTS: Final = frozenset("LNC({[")
 _SUPERSCRIPT_ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
@@ -156,6 +158,7 @@ class _Parser:
 
     def _scan(self, text: str) -> None:
         kinds, values = self.kinds, self.values
+        is_formula = "^" in text or "\\frac" in text
         for found in _TOKEN.finditer(text):
             group = found.lastgroup
             value = found[group] if group else ""
@@ -172,7 +175,7 @@ class _Parser:
                 elif value in _RUNS:
                     kinds.append("C")
                     values.append(_RUNS[value])
-                elif len(value) <= 3 and value not in _NOT_PRODUCTS:
+                elif len(value) <= 3 and (value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS)):
                     kinds.extend("L" * len(value))
                     values.extend(value)
                 elif kinds and kinds[-1] == "{" and len(kinds) > 1 and kinds[-2] in {"C", "_"}:
@@ -432,9 +435,13 @@ class _Parser:
         name = self._decorated(name)
         if name == "e" or name == "i":
             return ("c", name)
-        if bare in _UNKNOWN_FUNCTIONS and self.kinds[self.at] == "(":
+        if self.kinds[self.at] == "(" and (bare in _UNKNOWN_FUNCTIONS or self._applies_to_number()):
             return self._unknown(name)
         return ("s", name)
+
+    def _applies_to_number(self) -> bool:
+        # y(0) is a value of y: nobody writes a product so.
+        return self.kinds[self.at + 1] == "N" and self.kinds[self.at + 2] == ")"
 
     def _unknown(self, name: str) -> Node:
         self.at += 1
@@ -542,19 +549,19 @@ class _Parser:
         raise self._refuse()
 
     def _fraction(self) -> Node:
-        if self._is_differential(self.at):
-            raise self._refuse()
+        starts_with_d = self.kinds[self.at] == "{" and self.values[self.at + 1] == "d"
         top = self.argument()
+        if starts_with_d and self._is_differential():
+            raise self._refuse()
         low = self.argument()
         return ("/", top, low)
 
-    def _is_differential(self, at: int) -> bool:
-        kinds, values = self.kinds, self.values
-        return (
-            kinds[at] == "{"
-            and (values[at + 1] == "d" or values[at + 1] == "partial")
-            and (kinds[at + 2] in {"L", "C", "^"} or kinds[at + 2] == "}")
-        )
+    def _is_differential(self) -> bool:
+        """Tell whether the denominator is dx, or dx with a power."""
+        kinds, values, at = self.kinds, self.values, self.at
+        if kinds[at] != "{" or values[at + 1] != "d" or kinds[at + 2] not in {"L", "C"}:
+            return False
+        return kinds[at + 3] in {"}", "^"}
 
     def _root(self, name: str) -> Node:
         degree: Node = ("q", 3 if name == "cbrt" else 2, 1)

@@ -79,6 +79,10 @@ _THOUSANDS: Final = re.compile(
 _BRACED_COMMA: Final = re.compile(r"\{\s*([,.;])\s*\}")
 _NOT_DIGIT: Final = re.compile(r"\D+")
 _BOX: Final = re.compile(r"\\(?:boxed|fbox|framebox)\s*")
+_ANNOUNCED: Final = re.compile(
+    r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)",
+    re.IGNORECASE,
+)
 _SPACE: Final = re.compile(r"\s+")
 _DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 _DOLLAR: Final = re.compile(r"(?<!\\)\$")
@@ -142,6 +146,8 @@ def _normalize_once(text: str) -> str:
     if "$" in text or "\\" in text:
         text = _undelimit(text)
     text = _SPACE.sub(" ", text).strip()
+    if ":" in text or text[:6].casefold() in {"the an", "answer", "the fi", "final "}:
+        text = _ANNOUNCED.sub("", text, count=1) if _ANNOUNCED.match(text) else text
     while text and (text[-1] in ".,;:" or text.endswith("\\")) and not text.endswith("\\,"):
         text = text[:-1].rstrip()
     return text

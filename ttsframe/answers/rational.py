@@ -45,7 +45,7 @@ _TEXT: Final = re.compile(
     r"\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*[234]\s*\}|[234]))?(?P<rest>.*)", re.DOTALL
 )
 _PER_TEXT: Final = re.compile(
-    r"(?:/|\\cdot)?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*-?[1234]\s*\}|[1234]))?(?P<rest>.*)",
+    r"(?:/|-|\\cdot)?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*-?[1234]\s*\}|[1234]))?(?P<rest>.*)",
     re.DOTALL,
 )
 _CURRENCY: Final = re.compile(r"\\?\$|[£€¥]")

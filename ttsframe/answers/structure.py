@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
@@ -201,6 +202,8 @@ class Reader:
             if opening == "\\langle" or (opening in "([" and opening + closing not in {"()", "[]"}):
                 return None
             return self._read(inside, depth + 1) if inside else None
+        if any(mark.token == "=" for mark in marks):
+            return self._read(inside, depth + 1)
         separator = ";" if ";" in separators else ","
         parts = split_at(inside, marks, frozenset({separator}))
         if len(parts) != sum(mark.token == separator for mark in marks) + 1:
@@ -220,6 +223,8 @@ class Reader:
         if len(builder) == 2 and relations.is_name(builder[0].strip().split("\\in")[0].strip()):
             self._see("set by condition", inside)
             return self._read(builder[1].strip(), depth + 1)
+        if any(mark.token == "=" for mark in marks):
+            return self._read(inside, depth + 1)
         parts = split_at(inside, marks, frozenset({",", ";"}))
         self._see("set", inside)
         readings = self._all(parts, depth)
@@ -408,10 +413,20 @@ class Reader:
             keys = {scalar_key(node, self.policy) for node in nodes}
             return keys.pop() if len(keys) == 1 else None
         if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
-            keys = {scalar_key(node, self.policy) for node in nodes}
-            return keys.pop() if len(keys) == 1 else None
+            return self._agreed(nodes)
         body = relations.equation_key(nodes[0], nodes[-1], self.policy)
         return scalar_key(nodes[0], self.policy) if body is None else (body, "structure")
+
+    def _agreed(self, nodes: list[Node]) -> Reading | None:
+        r"""Return the one value of both sides; \log has here whichever base makes them agree."""
+        policies = [self.policy]
+        if self.policy.log_base == "unknown":
+            policies += [replace(self.policy, log_base=base) for base in ("10", "e")]
+        for policy in policies:
+            keys = {scalar_key(node, policy) for node in nodes}
+            if len(keys) == 1:
+                return keys.pop()
+        return None
 
     def _names_value(self, left: str, right: str, reading: Reading) -> bool:
         if reading[1] in {"exact", "numeric", "text"}:

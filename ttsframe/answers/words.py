@@ -25,7 +25,7 @@ _SHORT_WORDS: Final = frozenset(
 ) - {"ab"}
 _SYMBOL_RUN: Final = re.compile(r"[a-z]{2}|[bcdfghjklmnpqrstvwxyz]*[xyz][bcdfghjklmnpqrstvwxyz]*")
 _TRAILING_UNIT: Final = re.compile(
-    r"\s*(?:/|\\cdot)?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*-?[1234]\s*\}|[1234]))?\s*$"
+    r"\s*(?:/|\\cdot|(?<=\})\s*-)?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*-?[1234]\s*\}|[1234]))?\s*$"
 )
 _TRAILING_WORD: Final = re.compile(r"(?<=[\s})\]0-9])\s*(?P<word>[a-z]{2,}(?: [a-z]{2,})*)\.?$")
 _UPRIGHT_SYMBOLS: Final = frozenset({"e", "i", "d", "x", "y", "z", "a", "b", "c", "n", "k", "p", "q", "r", "t"})
@@ -34,7 +34,7 @@ _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
 
 def text_key(text: str) -> str:
     """Write the key of a text that nothing could read; its case counts, for it may be mathematics."""
-    return "t" + _text_key(" ".join(text.split()))
+    return "r" + _text_key(" ".join(text.split()))[1:]
 
 
 def _text_key(text: str) -> str:
