@@ -357,5 +357,6 @@ def _bodies(n_characters: int) -> pl.Series:
         text = next(sentences)
         while len(text) < n_characters:
             text += " " + next(sentences)
-        texts.append(text[:n_characters].rstrip(" .,") + ".")
+        whole_words = f"{text} "[: n_characters + 1].rpartition(" ")[0]
+        texts.append(whole_words.rstrip(".,") + ".")
     return pl.Series(texts)

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -344,3 +347,18 @@ def test_impossible_parameters_are_refused(options: dict[str, Any], message: str
 def test_numbers_that_count_must_be_ints(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name} is a float, must be an int"):
         tts.simulate_trajectories(**{"n_problems": 2, "n_attempts": 2, "seed": 0, name: 2.0})
+
+
+def test_the_shipped_sample_is_what_its_script_writes(tmp_path: Path) -> None:
+    data = Path(__file__).resolve().parents[2] / "data"
+    target = tmp_path / "sample.jsonl"
+    subprocess.run([sys.executable, data / "make_sample.py", target], check=True)
+    assert target.read_bytes() == (data / "sample.jsonl").read_bytes()
+
+
+def test_the_shipped_sample_can_show_curves() -> None:
+    run = tts.read_trajectories(Path(__file__).resolve().parents[2] / "data" / "sample.jsonl")
+    assert tts.validate_trajectories(run).findings == ()
+    assert run.height == 60 * 16
+    boxed = run["completion"].str.contains(r"\\boxed\{")
+    assert 0.02 < 1 - boxed.mean() < 0.08
