@@ -74,7 +74,8 @@ def _explain(text: str, error: json.JSONDecodeError, *, is_tail: bool) -> str:
             f"is cut off after {len(text)} characters, ending in {_near(text, len(text))}; the file was "
             f"probably still being written, or the copy stopped"
         )
-    return f"not JSON at column {at + 1}, near {_near(text, at)} ({error.msg})"
+    reason = error.msg.removesuffix(" at")
+    return f"not JSON at column {at + 1}, near {_near(text, at)} ({reason})"
 
 
 def _near(text: str, at: int) -> str:
