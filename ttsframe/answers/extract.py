@@ -216,7 +216,7 @@ def _from_ending(ending: str) -> str | None:
 _BOX_START: Final = re.compile(r"\\(?:boxed|fbox)")
 _BRACES: Final = re.compile(r"\\.|[{}]", re.DOTALL)
 _BARE_CONTENT: Final = re.compile(r"\\[a-zA-Z]+\s*(?=\{)|[^\s{}$\\]+")
-_BOX_BREAKS_OFF: Final = re.compile(r"\$|\\\)|\\\]|\n")
+_BOX_BREAKS_OFF: Final = re.compile(r"(?<!\\)\$|\\\)|\\\]|\n")
 _JOINS_BOXES: Final = re.compile(
     r"[\s$]*(?:\\[)\]]|\\[ ,;]|\\text\{|\}|[^\W\d_]+\b|\([a-z]\)|\s)*?"
     r"(?:,|;|&|、|和|或|及|\b(?:and|or)\b|\\cup|\\quad)[^.!?\n]{0,40}$"
