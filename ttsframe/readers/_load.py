@@ -39,6 +39,8 @@ class OpenFile(NamedTuple):
     """None for JSON, which is read with a schema that the format decides."""
     faults: list[Fault]
     has_lone_surrogates: bool
+    is_document: bool
+    """One JSON object or an array, as a run's config is; never so for tables."""
 
 
 def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
@@ -50,7 +52,10 @@ def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
         found = inspect(file, known)
         if not found.dtypes and not found.faults:
             raise SourceError(f"{path}: holds no rows, must hold one or more.")
-        return OpenFile(file, found.dtypes, None, found.faults, found.has_lone_surrogates)
+        is_document = file.container == "json" or found.n_rows == 1
+        return OpenFile(
+            file, found.dtypes, None, found.faults, found.has_lone_surrogates, is_document
+        )
     try:
         frame = _scan_binary(file)
         schema = dict(frame.collect_schema())
@@ -58,7 +63,7 @@ def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
         raise SourceError(
             f"{path}: cannot be read as {file.container} ({_first_line(error)}). Hint: the file may be cut off."
         ) from error
-    return OpenFile(file, schema, frame, [], has_lone_surrogates=False)
+    return OpenFile(file, schema, frame, [], has_lone_surrogates=False, is_document=False)
 
 
 def _scan_binary(file: DataFile) -> pl.LazyFrame:
@@ -91,7 +96,7 @@ def load(
             chosen.append(name)
         elif one is not None and one.faults and on_error == "raise":
             raise fault_error(one.file, one.faults[0])
-        elif candidate.is_named or (one is not None and one.file.container != "json"):
+        elif candidate.is_named or (one is not None and not one.is_document):
             raise _unrecognised(candidate.path, columns, readers, format, is_table=one is not None)
         else:
             others.append(candidate.path.name)
