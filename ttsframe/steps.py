@@ -316,17 +316,16 @@ def _nan_where_any_is(scores: pl.Expr, reduced: pl.Expr) -> pl.Expr:
 
 
 def _list_products(lists: pl.Series) -> pl.Series:
-    """Return the product of each list, computed on the flattened values."""
-    # Exploding gives a null or empty list one null of its own, so that each list starts at a
-    # distinct element: reduceat returns the neighbour's value for a list without elements.
-    values = lists.explode(empty_as_null=True, keep_nulls=True)
-    n_values = np.maximum(lists.list.len().fill_null(1).to_numpy(), 1)
-    starts = np.zeros(len(lists), dtype=np.int64)
-    np.cumsum(n_values[:-1], out=starts[1:])
+    """Return the product of each list, computed on the Arrow values that all lists share."""
+    arrow = lists.to_arrow()
+    values, offsets = arrow.values, arrow.offsets.to_numpy()
+    # For an empty list reduceat would raise or return its neighbour's first value, and the slot of
+    # a null list may span values that are no one's.
+    if arrow.null_count or values.null_count or not (offsets[1:] > offsets[:-1]).all():
+        is_scored = lists.list.eval(pl.element().is_not_null()).list.any().fill_null(value=False)
+        scored = lists.filter(is_scored).list.eval(pl.element().fill_null(1.0))
+        nulls = pl.Series(lists.name, [None], dtype=pl.Float64).new_from_index(0, len(lists))
+        return nulls.scatter(is_scored.arg_true(), _list_products(scored))
     with np.errstate(all="ignore"):
-        products = np.multiply.reduceat(values.fill_null(1.0).to_numpy(), starts)
-    result = pl.Series(lists.name, products, dtype=pl.Float64)
-    if not values.has_nulls():
-        return result
-    is_scored = np.logical_or.reduceat(values.is_not_null().to_numpy(), starts)
-    return result.set(~pl.Series(is_scored), None)
+        products = np.multiply.reduceat(values.to_numpy()[: offsets[-1]], offsets[:-1])
+    return pl.Series(lists.name, products)
