@@ -34,7 +34,7 @@ from ttsframe.schema import TRAJECTORY_COLUMNS
 
 __all__ = ["simulate_trajectories"]
 
-_BLOCK_ATTEMPTS: Final = 1 << 15
+_BLOCK_ATTEMPTS: Final = 1 << 16
 """Attempts made at a time: few enough for the temporaries to stay in the processor's cache."""
 
 _START: Final = 1.0
