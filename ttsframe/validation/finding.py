@@ -15,7 +15,7 @@ Severity: TypeAlias = Literal["error", "warning", "note"]
 class Finding:
     """One thing that a validation found.
 
-    Attributes
+    Parameters
     ----------
     code
         Stable name of what was looked for, such as ``duplicate_attempts``.

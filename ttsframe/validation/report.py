@@ -39,7 +39,7 @@ _SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 class ValidationReport:
     """What `validate_trajectories` found; printed, it is a text to read.
 
-    Attributes
+    Parameters
     ----------
     n_attempts
         Number of rows.
@@ -49,6 +49,22 @@ class ValidationReport:
         Smallest, median and largest number of attempts at a problem; None without problems.
     findings
         What was found, errors first.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> run = pl.DataFrame({
+    ...     "problem_id": ["a", "a", "b", "b"],
+    ...     "attempt": [0, 1, 0, 2],
+    ...     "gold": "7",
+    ...     "score": [0.5, 0.5, 0.25, 0.75],
+    ... })
+    >>> print(tts.validate_trajectories(run))
+    4 attempts at 2 problems (2 each): 1 warning
+    warning: 1 of 2 problems number their attempts with gaps, 1 in all [attempt_gaps]
+        e.g. problem_id 'b', n_missing 1
+        hint: tts.renumber_attempts(frame) closes the gaps; budgets above a gap leave the problem out.
     """
 
     n_attempts: int
