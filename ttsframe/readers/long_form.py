@@ -51,7 +51,10 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
             is_bad = is_bad.fill_null(value=True)
         rules[name] = (is_bad, "must be a whole number from 0")
     for name in flags:
-        rules[name] = (~pl.col(name).is_in([0, 1]), "must be true, false, 0 or 1")
+        rules[name] = (
+            ~pl.col(name).cast(pl.Float64).is_in([0.0, 1.0]),
+            "must be true, false, 0 or 1",
+        )
 
     def reason(row: Mapping[str, object]) -> str:
         name = next(name for name in rules if row[f"__{name}_is_bad"])
