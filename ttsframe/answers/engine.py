@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -11,7 +11,7 @@ from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.rational import rational_key, read_plain, read_rational
 from ttsframe.answers.words import text_key
 
-__all__ = ["AnswerKind", "Canonical", "canonicalise", "numeric_value"]
+__all__ = ["LONGEST_ANSWER", "AnswerKind", "Canonical", "canonicalise", "numeric_value", "read_normalized"]
 
 AnswerKind: TypeAlias = Literal["exact", "numeric", "symbolic", "structure", "text", "missing"]
 
@@ -62,33 +62,63 @@ def canonicalise(
     Canonical
         Key, kind, and what is still unresolved.
     """
-    prefix = policy.prefix
     plain = read_plain(answer)
     if plain is not None:
-        return Canonical(prefix + plain, "exact")
-    text = normalize_text(answer)
+        return Canonical(policy.prefix + plain, "exact")
+    return read_normalized(normalize_text(answer), policy, resolved or {})
+
+
+def read_normalized(
+    text: str,
+    policy: AnswerPolicy,
+    resolved: Mapping[str, str | None],
+    trace: Callable[[str, str], None] | None = None,
+) -> Canonical:
+    """Return the canonical key of a normalised text, telling ``trace`` what each layer read.
+
+    Parameters
+    ----------
+    text
+        What `normalize_text` returned.
+    policy
+        The conventions.
+    resolved
+        Values of scalars that were unresolved.
+    trace
+        Called with the name of a layer and the text it read.
+
+    Returns
+    -------
+    Canonical
+        Key, kind, and what is still unresolved.
+    """
+    prefix = policy.prefix
     if not text:
         return Canonical(prefix, "missing")
     rational = read_rational(text, policy)
     if rational is not None:
+        if trace is not None:
+            trace("number", text)
         value, is_percent = rational
         key = rational_key(value.numerator, value.denominator)
         return Canonical(f"{prefix}%{key}" if is_percent else prefix + key, "exact")
+    unresolved: tuple[str, ...] = ()
     if len(text) <= LONGEST_ANSWER:
         # flint, which does the arithmetic, is loaded on the first answer that needs it.
         from ttsframe.answers.structure import Reader
 
-        reader = Reader(policy, resolved or {})
+        reader = Reader(policy, resolved, trace)
         reading = reader.read(text)
         if reading is not None:
             return Canonical(prefix + reading[0], cast(AnswerKind, reading[1]))
-        if reader.unresolved:
-            return Canonical(prefix + text_key(text), "text", tuple(dict.fromkeys(reader.unresolved)))
-    return Canonical(prefix + text_key(text), "text")
+        unresolved = tuple(dict.fromkeys(reader.unresolved))
+    if trace is not None:
+        trace("text", text)
+    return Canonical(prefix + text_key(text), "text", unresolved)
 
 
 def numeric_value(answer: str, policy: AnswerPolicy) -> Fraction | float | None:
-    """Return the value of an answer that is one number, for comparison within a tolerance.
+    """Return the value of an answer that is one real number, for comparison within a tolerance.
 
     Parameters
     ----------
@@ -100,7 +130,15 @@ def numeric_value(answer: str, policy: AnswerPolicy) -> Fraction | float | None:
     Returns
     -------
     Fraction or float or None
-        Exact where it is rational; None where the answer is not one real number.
+        A Fraction where the number is rational, else the nearest float. None where the answer is
+        not one real number, or is one past the range of floats.
     """
-    rational = read_rational(normalize_text(answer), policy)
-    return rational[0] if rational is not None else None
+    text = normalize_text(answer)
+    rational = read_rational(text, policy)
+    if rational is not None:
+        return None if rational[1] else rational[0]
+    if not text or len(text) > LONGEST_ANSWER:
+        return None
+    from ttsframe.answers.structure import Reader
+
+    return Reader(policy, {}).number(text)

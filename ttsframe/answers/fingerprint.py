@@ -14,19 +14,21 @@ where it is a rational expression, else to its text.
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 from functools import lru_cache
 from hashlib import blake2b, sha512
+from math import isfinite
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from flint import acb, arb, ctx, fmpq, fmpz
 
-from ttsframe.answers.latex import INFINITY, MOST_TERMS, Node, symbols_of
+from ttsframe.answers.latex import INFINITY, MOST_TERMS, Node, symbols_of, uses_function
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.rational import rational_key
 from ttsframe.answers.residues import residue_key
 
-__all__ = ["Lost", "Scalar", "scalar_key", "sign_of", "value_of"]
+__all__ = ["Lost", "Scalar", "real_number", "scalar_key", "scale_free_key", "sign_of", "value_of"]
 
 Value: TypeAlias = Any
 """An fmpq while exact, else an arb or acb."""
@@ -43,7 +45,9 @@ LARGEST_BITS: Final = 100_000
 ROUGH_BITS: Final = 300
 """Of a rational that meets an irrational, without its small prime factors."""
 RATIONAL_BITS: Final = 110
-MOST_STEPS: Final = 20_000
+MOST_STEPS: Final = 10_000
+"""Nodes evaluated, and 64 bits handled by an operation on large exact numbers, count one each."""
+LARGE_BITS: Final = 4_096
 LARGEST_ARGUMENT: Final = 1e7
 FLAT: Final = 1e-18
 
@@ -209,6 +213,37 @@ def value_of(node: Node, policy: AnswerPolicy) -> Value:
     raise Lost
 
 
+def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
+    """Return the value of a constant as a Fraction or float.
+
+    Parameters
+    ----------
+    node
+        The tree of a scalar without free symbols.
+    policy
+        The conventions.
+
+    Returns
+    -------
+    Fraction or float or None
+        None where it is not real, or past the range of floats.
+
+    Raises
+    ------
+    Lost
+        When it cannot be certified.
+    """
+    if symbols_of(node) or (policy.log_base == "unknown" and uses_function(node, "log")):
+        return None
+    value = value_of(node, policy)
+    if isinstance(value, acb):
+        return None
+    if isinstance(value, fmpq):
+        return Fraction(int(value.p), int(value.q))
+    number = float(value)
+    return number if isfinite(number) else None
+
+
 def _constant_key(node: Node, policy: AnswerPolicy) -> Scalar:
     for precision, is_final in PRECISIONS:
         ctx.prec = precision
@@ -352,7 +387,7 @@ def _as_rational(value: Value) -> Value | None:
         raise _MoreDigits
     mantissa, exponent = value.mid().man_exp()
     shift = int(exponent)
-    if not -2_000 < shift < 400:
+    if not -20_000 < shift < 400:
         return None
     a, b = (int(mantissa) << shift, 1) if shift >= 0 else (int(mantissa), 1 << -shift)
     is_negative = a < 0
@@ -361,7 +396,7 @@ def _as_rational(value: Value) -> Value | None:
     while q1.bit_length() <= RATIONAL_BITS:
         quotient, rest = divmod(a, b)
         # A partial quotient this large means that the convergent is right to the last proven bit.
-        if p1 and quotient.bit_length() + q1.bit_length() + p1.bit_length() > KEY_BITS:
+        if q1 and p1 and quotient.bit_length() + q1.bit_length() + p1.bit_length() > KEY_BITS:
             break
         p0, q0, p1, q1 = p1, q1, quotient * p1 + p0, quotient * q1 + q0
         if not rest:
@@ -490,14 +525,13 @@ class _Evaluation:
         for term in terms:
             if isinstance(term, fmpq):
                 exact += term
+                self._spend(exact)
             else:
                 settled = _settled(term, self.is_final)
                 if isinstance(settled, fmpq):
                     exact += settled
                 else:
                     balls.append(settled)
-        if exact.height_bits() > LARGEST_BITS:
-            raise Lost
         if not balls:
             return exact
         total = balls[0]
@@ -516,10 +550,9 @@ class _Evaluation:
             factor = self.value(node)
             if isinstance(factor, fmpq):
                 exact *= factor
+                self._spend(exact)
             else:
                 ball = factor if ball is None else ball * factor
-        if exact.height_bits() > LARGEST_BITS:
-            raise Lost
         if ball is None or not exact:
             return exact
         return ball if exact == 1 else ball * _guarded(exact)
@@ -535,7 +568,18 @@ class _Evaluation:
             if not top:
                 return top
             _guarded(top)
+        if isinstance(top, fmpq) and isinstance(low, fmpq):
+            self._spend(top)
+            self._spend(low)
         return top / low
+
+    def _spend(self, value: Value) -> None:
+        """Count the work on a large exact number."""
+        bits = value.height_bits()
+        if bits > LARGE_BITS:
+            self.steps += bits >> 6
+            if bits > LARGEST_BITS or self.steps > MOST_STEPS:
+                raise Lost
 
     def _raised(self, base_node: Node, exponent_node: Node) -> Value:
         exponent = self.value(exponent_node)
@@ -645,13 +689,14 @@ class _Evaluation:
                 whole = rational.p
         return fmpq(whole)
 
-    @staticmethod
-    def _factorial(value: Value) -> Value:
+    def _factorial(self, value: Value) -> Value:
         if isinstance(value, fmpq):
             if value.q != 1 or value < 0 or value > 6_000:
                 raise Lost
-            return fmpq(fmpz.fac_ui(int(value.p)))
-        return (value + 1).gamma()
+            result = fmpq(fmpz.fac_ui(int(value.p)))
+            self._spend(result)
+            return result
+        return _gamma(value + 1)
 
     def _binomial(self, top: Value, low: Value) -> Value:
         if isinstance(top, fmpq) and isinstance(low, fmpq):
@@ -661,13 +706,16 @@ class _Evaluation:
             k = min(k, n - k)
             if k * n.bit_length() > LARGEST_BITS:
                 raise Lost
-            return fmpq(fmpz.bin_uiui(n, k))
+            result = fmpq(fmpz.bin_uiui(n, k))
+            self._spend(result)
+            return result
         if isinstance(low, fmpq) and low.q == 1 and 0 <= low <= 30:
             factors = ONE
             for step in range(int(low.p)):
                 factors = self._quotient(factors * (top - step), fmpq(step + 1))
             return factors
-        return self._quotient((top + 1).gamma(), (low + 1).gamma() * (top - low + 1).gamma())
+        top, low = (arb(value) if isinstance(value, fmpq) else value for value in (top, low))
+        return self._quotient(_gamma(top + 1), _gamma(low + 1) * _gamma(top - low + 1))
 
     def _elementary(self, name: str, value: Value) -> Value:
         if name == "arccot":
@@ -726,8 +774,8 @@ class _Evaluation:
         product = ONE
         for value in values:
             product *= value
-            if isinstance(product, fmpq) and product.height_bits() > LARGEST_BITS:
-                raise Lost
+            if isinstance(product, fmpq):
+                self._spend(product)
         return product
 
     def _unexpanded(self, node: Node, low: Value, high: Value | None) -> Value:
@@ -773,6 +821,12 @@ def _bounded(exponent: Value) -> Value:
     if size > LARGEST_ARGUMENT or (size < FLAT and not exponent.is_zero()):
         raise Lost
     return exponent
+
+
+def _gamma(value: Value) -> Value:
+    if _size(value) > LARGEST_ARGUMENT:
+        raise Lost
+    return value.gamma()
 
 
 def _whole_power(base: Value, exponent: int) -> Value:

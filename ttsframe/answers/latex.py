@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeAlias
 
-__all__ = ["DEEPEST", "INFINITY", "MOST_TOKENS", "Node", "Unreadable", "parse", "symbols_of"]
+__all__ = ["DEEPEST", "INFINITY", "MOST_TOKENS", "Node", "Unreadable", "parse", "symbols_of", "uses_function"]
 
 Node: TypeAlias = tuple[Any, ...]
 
@@ -75,7 +75,8 @@ _NOT_PRODUCTS: Final = frozenset(
 _IN_FORMULAS: Final = frozenset({"at", "it", "as", "is", "am", "an", "us", "be", "my", "by", "no"})
 """Short words that are products of symbols beside powers and fractions, as in e^{at}."""
 _UNKNOWN_FUNCTIONS: Final = frozenset("fghFGH")
-_STARTS: Final = frozenset("LNC({[")
+_STARTS: Final = frozenset("LC({[")
+_CLOSERS: Final = frozenset({"rfloor", "rceil"})
 _SUPERSCRIPT_ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
 
 
@@ -109,6 +110,14 @@ def symbols_of(node: Node) -> frozenset[str]:
     found: set[str] = set()
     _collect(node, found)
     return frozenset(found)
+
+
+def uses_function(node: Node, name: str) -> bool:
+    """Tell whether a tree applies a function anywhere."""
+    if node[0] == "f" and node[1] == name:
+        return True
+    parts = node[1] if node[0] in {"+", "*"} else node[2] if node[0] in {"f", "u"} else node[1:]
+    return any(isinstance(part, tuple) and uses_function(part, name) for part in parts)
 
 
 def _collect(node: Node, found: set[str]) -> None:
@@ -230,7 +239,9 @@ class _Parser:
             elif kind == "/":
                 self.at += 1
                 factors = [("/", _product(factors), self.signed_factor())]
-            elif kind in _STARTS or (kind == "|" and not self.bars):
+            elif (kind in _STARTS and self.values[self.at] not in _CLOSERS) or (
+                kind == "|" and not self.bars
+            ):
                 factors.append(self.factor())
             elif kind in {"\\%", "%"}:
                 self.at += 1
@@ -628,8 +639,9 @@ class _Parser:
         while True:
             kind = self.kinds[self.at]
             value = self.values[self.at]
-            if kind in {"L", "N"} or (kind == "C" and value not in FUNCTIONS and value not in _PRODUCT
-                                      and value not in {"rfloor", "rceil"}):  # fmt: skip
+            if kind == "L" or (
+                kind == "C" and not (value in FUNCTIONS or value in _PRODUCT or value in _CLOSERS)
+            ):
                 factors.append(self.factor())
             elif kind == "/" and _has_pi(factors):
                 # \sin \pi/3: the sine of a third of pi to most, a third of the sine to a parser.

@@ -15,7 +15,8 @@ __all__ = ["LARGEST_EXPONENT", "percent_value", "rational_key", "read_plain", "r
 LARGEST_EXPONENT: Final = 5_000
 """Of ten, in scientific notation; larger ones are left to the parser."""
 
-_LONGEST_KEY: Final = 48
+LONGEST_NUMBER: Final = 3_000
+"""Longer texts are no numbers: Python itself refuses to read more than 4,300 digits."""
 
 _PLAIN: Final = re.compile(r"-?(?:[1-9][0-9]{0,17}|0)")
 _UNSIGNED: Final = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
@@ -92,6 +93,8 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
         The number and whether it is a percentage that the policy keeps apart. None for anything
         else, including ``1/0``.
     """
+    if len(text) > LONGEST_NUMBER:
+        return None
     if "," in text and policy.decimal_comma != "refused":
         if _DECIMAL_COMMA[policy.decimal_comma].fullmatch(text):
             text = text.replace(",", ".")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import sha512
+from itertools import accumulate
 from typing import Final
 
 from ttsframe.answers.latex import Node
@@ -18,7 +19,7 @@ __all__ = ["residue_key"]
 
 PRIMES: Final = (2**127 - 1, 2**107 - 1)
 LARGEST_EXPONENT_BITS: Final = 20_000
-LARGEST_FACTORIAL: Final = 20_000
+LARGEST_FACTORIAL: Final = 6_000
 
 
 def residue_key(node: Node, policy: AnswerPolicy) -> str | None:
@@ -70,13 +71,16 @@ def _residue(node: Node, prime: int, policy: AnswerPolicy) -> int | None:
         whole = _integer(node[2][0])
         if whole is None or not 0 <= whole <= LARGEST_FACTORIAL:
             return None
-        product = 1
-        for factor in range(2, whole + 1):
-            product = product * factor % prime
-        return product
+        return _factorials(prime)[whole]
     if op == "f" and node[1] == "percent" and policy.percent != "kept":
         return pow(100, -1, prime) if policy.percent == "fraction" else 1
     return None
+
+
+@lru_cache(maxsize=len(PRIMES))
+def _factorials(prime: int) -> list[int]:
+    steps = range(1, LARGEST_FACTORIAL + 1)
+    return list(accumulate(steps, lambda product, factor: product * factor % prime, initial=1))
 
 
 @lru_cache(maxsize=4_096)

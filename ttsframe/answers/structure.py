@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
 from ttsframe.answers import relations
-from ttsframe.answers.fingerprint import Lost, scalar_key
+from ttsframe.answers.fingerprint import Lost, real_number, scalar_key
 from ttsframe.answers.latex import INFINITY, Node, Unreadable, parse, symbols_of
 from ttsframe.answers.marks import (
     Mark,
@@ -77,7 +78,7 @@ class Reader:
         Called with a layer's name and what it saw, by `explain_answer`.
     """
 
-    __slots__ = ("policy", "resolved", "trace", "unresolved")
+    __slots__ = ("last", "policy", "resolved", "trace", "unresolved")
 
     def __init__(
         self,
@@ -89,6 +90,17 @@ class Reader:
         self.resolved = resolved
         self.unresolved: list[str] = []
         self.trace = trace
+        self.last: Node | None = None
+
+    def number(self, text: str) -> Fraction | float | None:
+        """Return the value of a text that is one real number, else None."""
+        reading = self._read(text, 0)
+        if reading is None or reading[1] not in {"exact", "numeric"} or self.last is None:
+            return None
+        try:
+            return real_number(self.last, self.policy)
+        except Lost:
+            return None
 
     def read(self, text: str) -> Reading | None:
         """Return the reading of a whole normalised text, or None."""
@@ -128,10 +140,11 @@ class Reader:
             return self._ratio(text, marks)
         return self._plain(text, depth)
 
-    def _rational(self, text: str, rational: tuple[object, bool]) -> Reading:
+    def _rational(self, text: str, rational: tuple[Fraction, bool]) -> Reading:
         value, is_percent = rational
         self._see("number", text)
-        key = rational_key(value.numerator, value.denominator)  # type: ignore[attr-defined]
+        self.last = None if is_percent else ("q", value.numerator, value.denominator)
+        key = rational_key(value.numerator, value.denominator)
         return ("%" + key if is_percent else key), "exact"
 
     def _plain(self, text: str, depth: int) -> Reading | None:
@@ -208,12 +221,12 @@ class Reader:
         parts = split_at(inside, marks, frozenset({separator}))
         if len(parts) != sum(mark.token == separator for mark in marks) + 1:
             return None
+        self._see("brackets", opening + inside + closing)
         readings = self._all(parts, depth)
         if readings is None:
             return None
         if opening == "\\langle":
             opening, closing = "(", ")"
-        self._see("interval or tuple", opening + inside + closing)
         return opening + ";".join(body for body, _ in readings) + closing, "structure"
 
     def _set(self, inside: str, marks: list[Mark], depth: int) -> Reading | None:
@@ -425,6 +438,7 @@ class Reader:
         for policy in policies:
             keys = {scalar_key(node, policy) for node in nodes}
             if len(keys) == 1:
+                self.last = nodes[-1] if policy is self.policy else None
                 return keys.pop()
         return None
 
@@ -582,11 +596,13 @@ class Reader:
             node = parse(self._spelled(text))
             sign = relations.infinity_sign(node)
             if sign:
+                self.last = None
                 return ("oo" if sign > 0 else "-oo"), "exact"
             reading = scalar_key(node, self.policy)
         except (Lost, Unreadable):
             return None
         self._see("scalar", text)
+        self.last = node
         return reading
 
     def _special(self, text: str) -> Reading | None:
@@ -610,7 +626,7 @@ def _is_closed(text: str) -> bool:
     if len(text) > LONGEST_UNRESOLVED or text.count("{") > 30:
         return False
     bound = {name for names in _BOUND_NAME.findall(text) for name in names if name}
-    return bool(bound) and "^" in text and all(
+    return bool(bound) and ("^" in text or "\\lim" in text) and all(
         letters in bound or letters in _HELPERS for letters in _LETTERS.findall(text)
     )  # fmt: skip
 

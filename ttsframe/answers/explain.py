@@ -1,0 +1,182 @@
+"""What was read in an answer, layer by layer, and why two answers differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from ttsframe.answers.engine import AnswerKind, numeric_value, read_normalized
+from ttsframe.answers.normalize import normalize_text
+from ttsframe.answers.policy import AnswerPolicy
+
+__all__ = ["AnswerExplanation", "explain_answer"]
+
+_LONGEST_SHOWN: Final = 100
+_KINDS: Final[dict[AnswerKind, str]] = {
+    "exact": "an exact number",
+    "numeric": "a number known to its certified digits",
+    "symbolic": "an expression with symbols",
+    "structure": "a structure (list, tuple, interval, matrix, relation or ratio)",
+    "text": "text",
+    "missing": "no answer",
+}
+
+
+@dataclass(frozen=True)
+class AnswerExplanation:
+    """What was read in an answer, and why it differs from another.
+
+    Parameters
+    ----------
+    answer
+        The answer as it was given.
+    normalized
+        The answer without wrappers, in one spelling.
+    layers
+        What was read, from the outside in: the name of the layer and the text it read.
+    kind
+        What the answer was read as.
+    key
+        Its canonical key.
+    value
+        Its value where it is one real number.
+    unresolved
+        Scalars that only a computer algebra system may know.
+    other
+        The explanation of the other answer, if one was given.
+    reason
+        Why the two keys are the same or differ; empty without another answer.
+    """
+
+    answer: str
+    normalized: str
+    layers: tuple[tuple[str, str], ...]
+    kind: AnswerKind
+    key: str
+    value: Fraction | float | None
+    unresolved: tuple[str, ...] = ()
+    other: AnswerExplanation | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Return the explanation as a few lines of text."""
+        lines = [f"answer      {_shown(self.answer)!r}"]
+        if self.normalized != self.answer:
+            lines.append(f"normalized  {_shown(self.normalized)!r}")
+        lines += [f"{layer:<11} {_shown(text)}" for layer, text in self.layers]
+        lines.append(f"kind        {self.kind}: {_KINDS[self.kind]}")
+        if isinstance(self.value, float):
+            lines.append(f"value       about {self.value:.12g}")
+        if self.unresolved:
+            lines.append(f"unresolved  {', '.join(self.unresolved)}")
+        lines.append(f"key         {self.key}")
+        if self.other is not None:
+            lines += ["", str(self.other), "", self.reason]
+        return "\n".join(lines)
+
+
+def explain_answer(
+    answer: str, other: str | None = None, *, policy: AnswerPolicy | None = None
+) -> AnswerExplanation:
+    r"""Explain how an answer is read, and why it differs from another.
+
+    For people who wonder why two attempts did not vote together, or did.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    other
+        Another answer to compare it with.
+    policy
+        The conventions; the defaults of `AnswerPolicy` if not given.
+
+    Returns
+    -------
+    AnswerExplanation
+        What each layer read, kind, key, and with ``other`` the reason; ``print`` shows it as text.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> print(tts.explain_answer(r"\boxed{\frac{\sqrt{12}}{2}}", r"\sqrt3"))
+    answer      '\\boxed{\\frac{\\sqrt{12}}{2}}'
+    normalized  '\\frac{\\sqrt{12}}{2}'
+    scalar      \frac{\sqrt{12}}{2}
+    kind        numeric: a number known to its certified digits
+    value       about 1.73205080757
+    key         1:~4c8da4d5c94c684670a60ebe
+    <BLANKLINE>
+    answer      '\\sqrt3'
+    scalar      \sqrt3
+    kind        numeric: a number known to its certified digits
+    value       about 1.73205080757
+    key         1:~4c8da4d5c94c684670a60ebe
+    <BLANKLINE>
+    Equivalent: both have the same key.
+    """
+    conventions = AnswerPolicy() if policy is None else policy
+    first = _explained(answer, conventions)
+    if other is None:
+        return first
+    second = _explained(other, conventions)
+    return AnswerExplanation(
+        first.answer, first.normalized, first.layers, first.kind, first.key, first.value, first.unresolved,
+        second, _reason(first, second),
+    )  # fmt: skip
+
+
+def _explained(answer: str, policy: AnswerPolicy) -> AnswerExplanation:
+    layers: list[tuple[str, str]] = []
+    normalized = normalize_text(answer)
+    canonical = read_normalized(
+        normalized, policy, {}, lambda layer, text: layers.append((layer, text))
+    )
+    value = numeric_value(answer, policy) if canonical.kind in {"exact", "numeric"} else None
+    return AnswerExplanation(
+        answer, normalized, tuple(layers), canonical.kind, canonical.key, value, canonical.unresolved
+    )
+
+
+def _reason(first: AnswerExplanation, second: AnswerExplanation) -> str:
+    if first.key == second.key:
+        return "Equivalent: both have the same key."
+    if first.unresolved or second.unresolved:
+        return "Different so far: an unresolved scalar is compared as text until a worker resolves it."
+    if first.kind != second.kind:
+        return f"Different: {_KINDS[first.kind]} against {_KINDS[second.kind]}."
+    if first.value is not None and second.value is not None:
+        return f"Different numbers: they differ by {_difference(first.value, second.value)}."
+    if first.kind == "structure":
+        return _structural_reason(first, second)
+    if first.kind == "symbolic":
+        return "Different expressions: their values differ at the hidden points of their symbols."
+    if first.kind == "text":
+        return "Different texts: nothing in them could be read as mathematics, so they are compared as text."
+    return "Different values."
+
+
+def _difference(first: Fraction | float, second: Fraction | float) -> str:
+    if isinstance(first, Fraction) and isinstance(second, Fraction):
+        gap = abs(first - second)
+        return str(gap) if gap.denominator < 10**12 else f"about {float(gap):.3g}"
+    return f"about {abs(float(first) - float(second)):.3g}"
+
+
+def _structural_reason(first: AnswerExplanation, second: AnswerExplanation) -> str:
+    one, two = (explanation.key.split(":", 1)[1] for explanation in (first, second))
+    inner = [body.strip("(){}[]NMUEQ").split(";") for body in (one, two)]
+    if inner[0] == inner[1]:
+        return f"Different structures around the same parts: {one} against {two}."
+    only = [
+        ", ".join(part for part in mine if part not in others)
+        for mine, others in ((inner[0], inner[1]), (inner[1], inner[0]))
+    ]
+    if not any(only):
+        return "Different structures: the same parts in another order or number."
+    return f"Different structures: {only[0] or 'nothing'} only in the first, {only[1] or 'nothing'} only in the second."
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
