@@ -240,7 +240,7 @@ class _Parser:
                 self.at += 1
                 factors = [("/", _product(factors), self.signed_factor())]
             elif (kind in _STARTS and self.values[self.at] not in _CLOSERS) or (
-                kind == "|" and not self.bars
+                (kind == "|" and not self.bars) or (kind == "N" and self.kinds[self.at - 1] == "!")
             ):
                 factors.append(self.factor())
             elif kind in {"\\%", "%"}:
@@ -315,7 +315,11 @@ class _Parser:
         # Without braces LaTeX raises one digit; in plain text the whole number is meant, and 2^10 is common.
         if self.kinds[self.at] not in {"N", "L", "(", "C"}:
             raise self._refuse()
-        node = self.atom()
+        if self.kinds[self.at] == "N":
+            self.at += 1
+            node = number(self.values[self.at - 1])
+        else:
+            node = self.atom()
         if self.kinds[self.at] == "^" and not self._peeks_degree():
             self._descend()
             self.at += 1

@@ -78,6 +78,7 @@ _THOUSANDS: Final = re.compile(
 )
 _BRACED_COMMA: Final = re.compile(r"\{\s*([,.;])\s*\}")
 _NOT_DIGIT: Final = re.compile(r"\D+")
+_EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
 _BOX: Final = re.compile(r"\\(?:boxed|fbox|framebox)\s*")
 _ANNOUNCED: Final = re.compile(
     r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)",
@@ -143,6 +144,8 @@ def _normalize_once(text: str) -> str:
     if "\\" in text or "~" in text:
         text = _unbox(text)
         text = _COMMAND.sub(_respell, text)
+        if "{}" in text and "\\text" not in text:
+            text = _EMPTY_GROUP.sub(" ", text)
     if "$" in text or "\\" in text:
         text = _undelimit(text)
     text = _SPACE.sub(" ", text).strip()

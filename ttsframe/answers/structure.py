@@ -304,6 +304,9 @@ class Reader:
             return "<" + ";".join(body for body, _ in readings) + ">", "structure"
         if all(_is_interval(body) for body, _ in readings) and tokens & (_INEQUALITIES | {"!="}):
             return "U{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
+        if ";" in joiners and "," in tokens:
+            # Semicolons between lists: the lists stay apart.
+            return "L{" + "|".join(sorted(body for body, _ in readings)) + "}", "structure"
         return self._bag(list(readings), is_set="or" in joiners)
 
     def _named(self, part: str) -> tuple[str, str] | None:

@@ -87,7 +87,7 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
         word = words[0]
         if not as_text and word not in _SHORT_WORDS and _SYMBOL_RUN.fullmatch(word):
             return None
-    elif not as_text and not any(len(word) > 2 or word.casefold() in _SHORT_WORDS for word in words):
+    elif not as_text and not any(max(map(len, re.split("['-]", word))) > 2 or word.casefold() in _SHORT_WORDS for word in words):
         return None
     joined = " ".join(words)
     return _text_key(joined.casefold() if policy.case == "folded" else joined)
