@@ -62,6 +62,7 @@ def last_box_by_counting(text: str) -> str | None:
         (r"$\boxed{2}$ and $\boxed{3}$", "2, 3"),
         (r"$$\boxed{2}, \boxed{3}, \boxed{5}$$", "2, 3, 5"),
         (r"\boxed{k = 45} \quad \text{and} \quad \boxed{n = 2}", "k = 45, n = 2"),
+        (r"\(y_1 = \boxed{2x} \) and \( y_2 = \boxed{3x}\)", "y_1 = 2x, y_2 = 3x"),
         (r"\boxed{1} thus, but not or \boxed{2}, and \boxed{3}", "2, 3"),
         (r"We get \boxed{4}. Checking again, and so the total is \boxed{8}.", "8"),
     ],
@@ -156,6 +157,12 @@ def test_a_heading_of_four_hashes_is_no_answer() -> None:
 )
 def test_last_lines_that_conclude(text: str, answer: str) -> None:
     assert extract(text) == [answer]
+
+
+def test_a_short_text_may_be_a_statement() -> None:
+    matrix = r"\begin{pmatrix}\frac{1}{2} & \frac{3}{4} \\ \frac{5}{6} & \frac{7}{8}\end{pmatrix}"
+    assert extract(f"Matrix with fractions: $ {matrix} $") == [matrix]
+    assert extract("So we get 3.14 as the result", "The perimeter is 7") == ["3.14", "7"]
 
 
 @pytest.mark.parametrize(

@@ -3,5 +3,23 @@
 from __future__ import annotations
 
 from ttsframe.answers.extract import extract_answer
+from ttsframe.answers.keys import (
+    AnswerStatistics,
+    answer_key,
+    answer_kind,
+    answer_statistics,
+    gold_key,
+    normalize_answer,
+)
+from ttsframe.answers.policy import AnswerPolicy
 
-__all__ = ["extract_answer"]
+__all__ = [
+    "AnswerPolicy",
+    "AnswerStatistics",
+    "answer_key",
+    "answer_kind",
+    "answer_statistics",
+    "extract_answer",
+    "gold_key",
+    "normalize_answer",
+]

@@ -127,7 +127,8 @@ def answer_concluded(text: str) -> str | None:
 def answer_itself(text: str) -> str | None:
     """Take a short text as an answer: ``42``, ``odd $n$``, ``D.``, ``It costs 7 dollars.``."""
     statement = _NOTE.sub("", text).strip()
-    if "\n" in statement or not 0 < len(statement) <= _LONGEST_TEXT:
+    prose = _CANDIDATE.sub(" ", statement)
+    if not statement or "\n" in prose or len(prose) > _LONGEST_TEXT:
         return None
     choice = _CHOICE.match(statement) or _LABELLED.match(statement)
     if choice:
@@ -137,7 +138,6 @@ def answer_itself(text: str) -> str | None:
     candidate = _CANDIDATE.match(statement)
     if candidate and _REASON.match(statement, candidate.end()):
         return _inside(candidate)
-    prose = _CANDIDATE.sub(" ", statement)
     is_statement = _VERB.search(prose) or statement.endswith((".", "。"))
     words = _WORD.findall(_JOINER.sub(" ", prose))
     if not words or (len(words) == 1 and not is_statement):

@@ -222,6 +222,8 @@ _JOINS_BOXES: Final = re.compile(
     r"(?:,|;|&|、|和|或|及|\b(?:and|or)\b|\\cup|\\quad)[^.!?\n]{0,40}$"
 )
 _WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
+_NAME: Final = re.compile(r"(?<![\\\w])[a-zA-Z](?:_(?:\w|\{\w+\}))?\s*=\s*$")
+_LONGEST_NAME: Final = 20
 _MOST_WORDS_BETWEEN: Final = 4
 _NEW_THOUGHT: Final = frozenset({
     "thus",
@@ -240,6 +242,7 @@ def _last_boxes(text: str) -> str | None:
     """Read the last box of one text, whatever its nesting, with those joined to it."""
     starts = [match.end() for match in _BOX_START.finditer(text)]
     contents: list[str] = []
+    names: list[str] = []
     following = len(text)
     for start in reversed(starts):
         content, end = _box_content(text, start)
@@ -254,6 +257,10 @@ def _last_boxes(text: str) -> str | None:
             break
         contents.append(content.strip())
         following = text.rfind("\\", 0, start)
+        name = _NAME.search(text, max(0, following - _LONGEST_NAME), following)
+        names.append(name[0] if name else "")
+    if len(set(names)) == len(contents) > 1 and all(names):
+        contents = [name + content for name, content in zip(names, contents, strict=True)]
     answer = ", ".join(reversed(contents))
     is_escaped_twice = text[following - 1 : following] == "\\"
     return (answer.replace("\\\\", "\\") if is_escaped_twice else answer) or None

@@ -1,0 +1,489 @@
+"""Keys of answers as expressions: equal keys mean equivalent answers."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+import polars as pl
+
+from ttsframe._checks import check_choice
+from ttsframe._exprs import into_expr, keep_name
+from ttsframe._typing import IntoExprColumn
+from ttsframe.answers._columns import as_strings, per_distinct
+from ttsframe.answers._table import Entry, KeyTable
+from ttsframe.answers.bounds import is_bounded
+from ttsframe.answers.cache import CachedKey, KeyCache
+from ttsframe.answers.engine import AnswerKind, canonicalise
+from ttsframe.answers.extract import extract_answer
+from ttsframe.answers.normalize import normalize_text
+from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.published import published_forms
+from ttsframe.answers.worker import resolve_strings, worker_counts
+from ttsframe.errors import ParameterError, ParameterTypeError
+
+__all__ = [
+    "AnswerStatistics",
+    "KeyMethod",
+    "answer_key",
+    "answer_kind",
+    "answer_statistics",
+    "gold_key",
+    "key_table",
+    "normalize_answer",
+]
+
+KeyMethod: TypeAlias = Literal["auto", "sympy"]
+
+PUBLISHED_PREFIX: Final = "s1:"
+"""Beginning of the keys of ``method="sympy"``; raised when a change of code changes any of them."""
+
+_KINDS: Final = pl.Enum(get_args(AnswerKind))
+
+
+def normalize_answer(answer: IntoExprColumn) -> pl.Expr:
+    r"""Respell each answer without changing what it says.
+
+    Delimiters, spacing commands, unusual Unicode and needless braces go; what is left is a string
+    that people can read and that :func:`answer_key` reads further.
+
+    Parameters
+    ----------
+    answer
+        String column, answers as extracted.
+
+    Returns
+    -------
+    pl.Expr
+        String, named as the input; null for null and where nothing is left.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"answer": [r"$x = 5$", r"\left( 3,\, 4 \right)", "$$"]})
+    >>> frame.select(tts.normalize_answer("answer"))["answer"].to_list()
+    ['x = 5', '( 3, 4 )', None]
+    """
+    source = into_expr(answer, "answer")
+    return keep_name(_elementwise(source, _normalized, pl.String()), source)
+
+
+def answer_key(
+    answer: IntoExprColumn,
+    *,
+    policy: AnswerPolicy | None = None,
+    method: KeyMethod = "auto",
+    cache: str | Path | None = None,
+) -> pl.Expr:
+    r"""Give each answer its canonical key: equal keys mean equivalent answers.
+
+    A vote groups by this key. A key is a pure function of its answer under one policy: it does not
+    depend on other answers, on order, on threads or on the load of the machine. Each distinct
+    answer is read once per process.
+
+    Parameters
+    ----------
+    answer
+        String column, answers as extracted.
+    policy
+        Conventions under which answers are the same; by default those of :class:`AnswerPolicy`.
+    method
+        ``"auto"``: exact arithmetic and certified evaluation by an own parser, and sympy, in worker
+        processes, for the sums, integrals and limits that it does not know. ``"sympy"``: the form
+        that search-and-learn published, latex of simplify of latex2sympy, faults included, for
+        parity with its results; it knows no policy.
+    cache
+        File that keeps keys between processes, or None. It may be shared by processes that run at
+        the same time, and deleted at any time.
+
+    Returns
+    -------
+    pl.Expr
+        String, named as the input. A key begins with a short version of policy and code, such as
+        ``1:``. Null for null, and for a text that holds no answer.
+
+    Raises
+    ------
+    ParameterError
+        At once, when ``method`` is unknown, or ``"sympy"`` is given a policy.
+    ParameterTypeError
+        At once, when ``policy`` is no AnswerPolicy.
+
+    Notes
+    -----
+    Where sympy meets its limit of time or memory the key is that of the text, `answer_kind` is
+    ``text``, `answer_statistics` counts it, and the cache does not keep it.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"answer": ["0.5", r"\frac{2}{4}", r"50\%", "5 cm", "", None]})
+    >>> frame.select(tts.answer_key("answer"))["answer"].to_list()
+    ['1:1/2', '1:1/2', '1:1/2', '1:5', None, None]
+    """
+    table = key_table(policy, method, cache)
+    return _key_expression(answer, "answer", table, _keys_of)
+
+
+def gold_key(
+    gold: IntoExprColumn,
+    *,
+    policy: AnswerPolicy | None = None,
+    method: KeyMethod = "auto",
+    cache: str | Path | None = None,
+) -> pl.Expr:
+    r"""Give each reference answer its canonical key.
+
+    As :func:`answer_key`, for a column that may hold more than the answer: a box, ``#### N``, or a
+    whole reference solution, out of which the answer is extracted first.
+
+    Parameters
+    ----------
+    gold
+        String column, reference answers or solutions.
+    policy, method, cache
+        As in :func:`answer_key`; keys compare only with keys made under the same ones.
+
+    Returns
+    -------
+    pl.Expr
+        String, named as the input; null for null and where there is no answer.
+
+    Raises
+    ------
+    ParameterError
+        At once, when ``method`` is unknown, or ``"sympy"`` is given a policy.
+    ParameterTypeError
+        At once, when ``policy`` is no AnswerPolicy.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"gold": [r"Hence $x=\boxed{\frac12}$.", "so 3\n#### 3", "0.50"]})
+    >>> frame.select(tts.gold_key("gold"))["gold"].to_list()
+    ['1:1/2', '1:3', '1:1/2']
+    """
+    table = key_table(policy, method, cache)
+    return _key_expression(gold, "gold", table, _gold_keys_of)
+
+
+def answer_kind(
+    answer: IntoExprColumn,
+    *,
+    policy: AnswerPolicy | None = None,
+    method: KeyMethod = "auto",
+    cache: str | Path | None = None,
+) -> pl.Expr:
+    r"""Tell what each answer was read as, so that one sees how many are compared as text.
+
+    Parameters
+    ----------
+    answer
+        String column, answers as extracted.
+    policy, method, cache
+        As in :func:`answer_key`.
+
+    Returns
+    -------
+    pl.Expr
+        Enum, named as the input: ``exact`` (a rational number), ``numeric`` (a number whose digits
+        are certified), ``symbolic`` (with letters), ``structure`` (lists, intervals, matrices,
+        relations), ``text`` (compared as words) or ``missing`` (null, or no answer).
+
+    Raises
+    ------
+    ParameterError
+        At once, when ``method`` is unknown, or ``"sympy"`` is given a policy.
+    ParameterTypeError
+        At once, when ``policy`` is no AnswerPolicy.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"answer": ["1,234", r"\sqrt{2}", "x+1", "[0, 1)", "Evelyn", None]})
+    >>> frame.select(tts.answer_kind("answer"))["answer"].to_list()
+    ['exact', 'numeric', 'symbolic', 'structure', 'text', 'missing']
+    """
+    table = key_table(policy, method, cache)
+    source = into_expr(answer, "answer")
+    kinds = _elementwise(source, lambda values: _kinds_of(values, table), _KINDS)
+    return keep_name(kinds, source)
+
+
+class AnswerStatistics(NamedTuple):
+    """What reading answers has taken in this process.
+
+    Parameters
+    ----------
+    n_answers
+        Distinct answers read.
+    n_text
+        Those compared as text.
+    n_cached
+        Those found in a cache file, not read.
+    n_by_worker
+        Expressions that were given to sympy.
+    n_limited
+        Expressions that met a limit of time or memory there, twice.
+    n_died
+        Expressions with which a worker died, twice.
+    n_workers_started
+        Worker processes started.
+    """
+
+    n_answers: int
+    n_text: int
+    n_cached: int
+    n_by_worker: int
+    n_limited: int
+    n_died: int
+    n_workers_started: int
+
+
+def answer_statistics() -> AnswerStatistics:
+    """Count what reading answers has taken in this process since it started.
+
+    Returns
+    -------
+    AnswerStatistics
+        Counts.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> tts.answer_statistics().n_died
+    0
+    """
+    workers = worker_counts()
+    with _counts_lock:
+        return AnswerStatistics(
+            n_answers=_counts["n_answers"],
+            n_text=_counts["n_text"],
+            n_cached=_counts["n_cached"],
+            n_by_worker=workers.n_strings,
+            n_limited=workers.n_limited,
+            n_died=workers.n_died,
+            n_workers_started=workers.n_started,
+        )
+
+
+def key_table(policy: AnswerPolicy | None, method: KeyMethod, cache: str | Path | None) -> KeyTable:
+    """Return the one table of this process for a policy, a method and a cache.
+
+    Parameters
+    ----------
+    policy
+        Conventions, or None for the default ones.
+    method
+        How keys are made.
+    cache
+        File that keeps keys, or None.
+
+    Returns
+    -------
+    KeyTable
+        The table.
+
+    Raises
+    ------
+    ParameterError
+        When ``method`` is unknown, or ``"sympy"`` is given a policy.
+    ParameterTypeError
+        When ``policy`` is no AnswerPolicy or ``cache`` no path.
+    """
+    check_choice(method, "method", get_args(KeyMethod))
+    if policy is not None and not isinstance(policy, AnswerPolicy):
+        raise ParameterTypeError(f"policy is a {type(policy).__name__}, must be an AnswerPolicy.")
+    if method == "sympy" and policy is not None:
+        raise ParameterError(
+            "policy is given with method == 'sympy', whose form knows no policy. "
+            "Hint: leave out one of the two."
+        )
+    if cache is not None and not isinstance(cache, str | Path):
+        raise ParameterTypeError(f"cache is a {type(cache).__name__}, must be a path.")
+    path = None if cache is None else Path(cache).expanduser().absolute()
+    return _table(policy or AnswerPolicy(), method, path)
+
+
+@lru_cache(maxsize=64)
+def _table(policy: AnswerPolicy, method: KeyMethod, path: Path | None) -> KeyTable:
+    """Build a table."""
+    read: Callable[[Sequence[str]], dict[str, Entry]]
+    if method == "sympy":
+        prefix = PUBLISHED_PREFIX
+        read = _read_published
+    else:
+        prefix = policy.prefix
+
+        def read(answers: Sequence[str]) -> dict[str, Entry]:
+            return _read(answers, policy)
+
+    return KeyTable(_remembered(read, None if path is None else KeyCache(path, prefix)))
+
+
+def _remembered(
+    read: Callable[[Sequence[str]], dict[str, Entry]], cache: KeyCache | None
+) -> Callable[[Sequence[str]], dict[str, Entry]]:
+    """Put a cache file before a way of reading, and count what is read."""
+
+    def compute(answers: Sequence[str]) -> dict[str, Entry]:
+        stored = {} if cache is None else cache.get(answers)
+        entries = read([answer for answer in answers if answer not in stored])
+        if cache is not None:
+            final = {a: CachedKey(e.key, e.kind) for a, e in entries.items() if e.is_final}
+            cache.put(final)
+        with _counts_lock:
+            _counts["n_answers"] += len(entries)
+            _counts["n_text"] += sum(entry.kind == "text" for entry in entries.values())
+            _counts["n_cached"] += len(stored)
+        return entries | {a: Entry(s.key, s.kind, is_final=True) for a, s in stored.items()}
+
+    return compute
+
+
+_counts_lock = threading.Lock()
+_counts = {"n_answers": 0, "n_text": 0, "n_cached": 0}
+
+# what latex2sympy2 is known to misread: digits apart, mixed numbers, numbers in another base, a
+# logarithm of unknown base, an integral that is only known up to a constant
+_MISREAD: Final = re.compile(
+    r"(?<![\^_\d.])\d+(?:(?:\s|~|\\[,;:! ])+\d|\s*\\[dt]?frac)|\d\s*_|\d\s*[eE]\s*[-+]?\d|\\log(?!\s*_)"
+    r"|\\i*int(?:\\limits)?\s*(?![\s_\\])|[:=<>](?![^{}]*\})"
+)
+
+
+def _read(answers: Sequence[str], policy: AnswerPolicy) -> dict[str, Entry]:
+    """Read answers, asking the workers about the scalars that the own parser does not know."""
+    results = {answer: canonicalise(answer, policy) for answer in answers}
+    unresolved = {scalar for result in results.values() for scalar in result.unresolved}
+    if not unresolved:
+        return {a: _entry(r.key, r.kind) for a, r in results.items()}
+    asked = [s for s in unresolved if is_bounded(s) and not _MISREAD.search(s)]
+    outcomes = resolve_strings("evaluate", asked)
+    values = {s: outcomes[s].value if s in outcomes else None for s in unresolved}
+    uncertain = {s for s, outcome in outcomes.items() if outcome.status != "done"}
+    entries = {}
+    for answer, result in results.items():
+        final = canonicalise(answer, policy, values) if result.unresolved else result
+        is_final = uncertain.isdisjoint(result.unresolved)
+        entries[answer] = _entry(final.key, final.kind, is_final=is_final)
+    return entries
+
+
+def _entry(key: str, kind: AnswerKind, *, is_final: bool = True) -> Entry:
+    """Build an entry; a text that holds no answer has no key."""
+    return Entry(None if kind == "missing" else key, kind, is_final)
+
+
+def _read_published(answers: Sequence[str]) -> dict[str, Entry]:
+    """Give answers their published canonical form."""
+    entries = {}
+    for answer, published in published_forms(answers).items():
+        kind = "symbolic" if published.is_parsed else "text" if published.form else "missing"
+        key = None if kind == "missing" else PUBLISHED_PREFIX + published.form
+        entries[answer] = Entry(key, kind, published.status == "done")
+    return entries
+
+
+def _key_expression(
+    column: IntoExprColumn,
+    parameter: str,
+    table: KeyTable,
+    function: Callable[[pl.Series, KeyTable], pl.Series],
+) -> pl.Expr:
+    """Build the expression of a column; one for each name, which Polars evaluates once a query."""
+    if isinstance(column, str):
+        return _named_expression(column, table, function)
+    source = into_expr(column, parameter)
+    return keep_name(
+        _elementwise(source, lambda values: function(values, table), pl.String()), source
+    )
+
+
+@lru_cache(maxsize=256)
+def _named_expression(
+    name: str, table: KeyTable, function: Callable[[pl.Series, KeyTable], pl.Series]
+) -> pl.Expr:
+    """Return the same object for the same column, because Polars compares functions by identity."""
+    return _elementwise(pl.col(name), lambda values: function(values, table), pl.String()).alias(
+        name
+    )
+
+
+def _elementwise(
+    source: pl.Expr, function: Callable[[pl.Series], pl.Series], dtype: pl.DataType
+) -> pl.Expr:
+    """Apply a function that looks at each value alone."""
+    return source.map_batches(function, return_dtype=dtype, is_elementwise=True)
+
+
+def _normalized(values: pl.Series) -> pl.Series:
+    """Normalise strings."""
+    return per_distinct(as_strings(values, "answer"), lambda text: normalize_text(text) or None)
+
+
+def _keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
+    """Return keys."""
+    return _mapped(as_strings(values, "answer"), table, lambda entry: entry.key, pl.String())
+
+
+def _gold_keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
+    """Return keys of reference answers."""
+    return _mapped(gold_answers(values), table, lambda entry: entry.key, pl.String())
+
+
+def _kinds_of(values: pl.Series, table: KeyTable) -> pl.Series:
+    """Return kinds."""
+    kinds = _mapped(as_strings(values, "answer"), table, lambda entry: entry.kind, pl.String())
+    return kinds.fill_null("missing").cast(_KINDS)
+
+
+def _mapped(
+    values: pl.Series,
+    table: KeyTable,
+    field: Callable[[Entry], str | None],
+    dtype: pl.DataType,
+) -> pl.Series:
+    """Look distinct strings up and map back."""
+    distinct = values.drop_nulls().unique()
+    answers = distinct.to_list()
+    entries = table.look_up(answers)
+    results = pl.Series([field(entries[answer]) for answer in answers], dtype=dtype)
+    return values.replace_strict(distinct, results, default=None, return_dtype=dtype)
+
+
+_SHORT_GOLD: Final = 200
+
+
+def gold_answers(values: pl.Series) -> pl.Series:
+    """Return reference answers, extracted where the column holds more than them.
+
+    Parameters
+    ----------
+    values
+        String column.
+
+    Returns
+    -------
+    pl.Series
+        String column of the same length and name.
+    """
+    gold = as_strings(values, "gold")
+    distinct = gold.drop_nulls().unique()
+    frame = distinct.to_frame("gold")
+    text = pl.col("gold")
+    holds_more = (
+        text.str.contains_any(["\\boxed", "\\fbox", "####", "\n"])
+        | (text.str.len_chars() > _SHORT_GOLD)
+    )  # fmt: skip
+    extracted = extract_answer(pl.when(holds_more).then(text).alias("gold"))
+    answers = frame.select(pl.coalesce(extracted, text))["gold"]
+    return gold.replace_strict(distinct, answers, default=None, return_dtype=pl.String)
