@@ -119,7 +119,8 @@ def test_gold_that_is_there_is_filled_up_and_never_replaced(tmp_path: Path) -> N
     with pytest.raises(SourceError) as caught:
         tts.scan_trajectories(run, gold=other)
     assert str(caught.value).startswith(
-        f"{other}: 1 problems have another reference answer already, such as 'a': '2', here 'two'. Hint: "
+        f"{other}: another reference answer than the attempts have already, 1 times, such as for 'a': "
+        f"'2', here 'two'. Hint: move the one that is there out of the way with rename="
     )
     frame = tts.read_trajectories(run, gold=other, rename={"answer": "source_gold"})
     assert frame.select("gold", "source_gold").rows() == [("two", "2")] * 2 + [("4", None)]
@@ -152,7 +153,7 @@ def test_two_answers_for_one_problem(run: Path, tmp_path: Path) -> None:
     rows = [{"id": "a", "gold": "2"}, {"id": "a", "gold": "3"}, {"id": "b", "gold": "4"}]
 
     with pytest.raises(
-        SourceError, match=r"1 problems have two reference answers, .* 'a': \['2', '3'\]"
+        SourceError, match=r"two reference answers for one problem, .* 'a': \['2', '3'\]"
     ):
         tts.scan_trajectories(run, gold=write(tmp_path, "gold.jsonl", rows))
 

@@ -52,21 +52,14 @@ def read_chunks(file: DataFile) -> Iterator[Chunk]:
 
 def _from_lines(file: DataFile) -> Iterator[Chunk]:
     with opened(file) as stream:
-        start = stream.read(len(codecs.BOM_UTF8))
-        pending = [start.removeprefix(codecs.BOM_UTF8)]
+        start = stream.read(CHUNK_BYTES).removeprefix(codecs.BOM_UTF8)
         first = 1
-        while block := stream.read(CHUNK_BYTES):
-            cut = block.rfind(b"\n") + 1
-            if cut == 0:
-                pending.append(block)
-                continue
-            chunk = Chunk(b"".join([*pending, block[:cut]]), first)
-            yield chunk
-            first += chunk.data.count(b"\n")
-            pending = [block[cut:]]
-    rest = b"".join(pending)
-    if rest.strip():
-        yield Chunk(rest, first)
+        while start:
+            data = start if start.endswith(b"\n") else start + stream.readline()
+            if not data.isspace():
+                yield Chunk(data, first)
+            first += data.count(b"\n")
+            start = stream.read(CHUNK_BYTES)
 
 
 def _from_document(file: DataFile) -> Iterator[Chunk]:

@@ -154,8 +154,8 @@ def _refuse_two_answers(answers: pl.DataFrame, key: _Key, path: Path) -> None:
     if not clashing.is_empty():
         name, golds = clashing.row(0)
         raise SourceError(
-            f"{path}: {clashing.height} problems have two reference answers, such as {key.theirs} "
-            f"{name!r}: {golds}. Hint: keep one row per problem."
+            f"{path}: two reference answers for one problem, {clashing.height} times, such as "
+            f"{key.theirs} {name!r}: {golds}. Hint: keep one row per problem."
         )
 
 
@@ -165,8 +165,8 @@ def _refuse_disagreement(matched: pl.DataFrame, path: Path) -> None:
     if not differing.is_empty():
         row = differing.row(0, named=True)
         raise SourceError(
-            f"{path}: {differing.height} problems have another reference answer already, such as "
-            f"{row['problem_id']!r}: {row['gold']!r}, here {row['__gold']!r}. Hint: move the one that is "
+            f"{path}: another reference answer than the attempts have already, {differing.height} times, "
+            f"such as for {row['problem_id']!r}: {row['gold']!r}, here {row['__gold']!r}. Hint: move the one that is "
             f"there out of the way with rename={{'its column': 'source_gold'}}."
         )
 

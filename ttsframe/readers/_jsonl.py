@@ -9,10 +9,11 @@ that mixes types becomes String and holds JSON text; ``null`` and a missing key 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -36,6 +37,7 @@ ROW = "__row"
 FILE = "__file"
 _SLOW_LINES = 32
 _LINE = pl.col("line")
+_T = TypeVar("_T")
 
 
 class Inspected(NamedTuple):
@@ -63,13 +65,20 @@ def place(file: DataFile, row: int) -> str:
 
 def inspect(file: DataFile, known: Collection[str]) -> Inspected:
     """Find the columns, their dtypes and the malformed rows of a file."""
-    chunks = read_chunks(file)
-    found: list[Inspected] = []
+    return _combined(list(_on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
+
+
+def _on_all_cores(function: Callable[[Chunk], _T], chunks: Iterable[Chunk]) -> Iterator[_T]:
+    """Apply a function to chunks in order, a few ahead: Polars parses one chunk on one core."""
     workers = pl.thread_pool_size()
     with ThreadPoolExecutor(workers) as pool:
-        while window := list(islice(chunks, workers)):
-            found.extend(pool.map(lambda chunk: _inspect(chunk, known), window))
-    return _combined(found)
+        ahead: deque[Future[_T]] = deque()
+        for chunk in chunks:
+            ahead.append(pool.submit(function, chunk))
+            if len(ahead) > workers:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 def _inspect(chunk: Chunk, known: Collection[str]) -> Inspected:
@@ -164,24 +173,26 @@ def _frames(
 ) -> Iterator[pl.DataFrame]:
     for item in files:
         is_kept = ~pl.col(ROW).is_in(sorted(item.skipped))
-
-        def stop(fault: Fault, item: JsonFile = item) -> None:
-            if fault.row not in item.skipped:
-                raise fault_error(item.file, fault)
-
-        for chunk in read_chunks(item.file):
-            for frame in _read(chunk, columns, stop, is_mended=item.has_lone_surrogates):
-                kept = frame.filter(is_kept) if item.skipped else frame
-                yield kept.with_columns(pl.lit(str(item.file.path)).alias(FILE))
+        for frame, faults in _parsed(item, columns):
+            for fault in faults:
+                if fault.row not in item.skipped:
+                    raise fault_error(item.file, fault)
+            kept = frame.filter(is_kept) if item.skipped else frame
+            yield kept.with_columns(pl.lit(str(item.file.path)).alias(FILE))
 
 
 def find_misfits(item: JsonFile, columns: Mapping[str, pl.DataType]) -> list[Fault]:
     """Read a file whole and list the rows that do not fit the schema."""
-    faults: list[Fault] = []
-    for chunk in read_chunks(item.file):
-        for _ in _read(chunk, columns, faults.append, is_mended=item.has_lone_surrogates):
-            pass
-    return faults
+    return [fault for _, faults in _parsed(item, columns) for fault in faults]
+
+
+def _parsed(
+    item: JsonFile, columns: Mapping[str, pl.DataType]
+) -> Iterator[tuple[pl.DataFrame, list[Fault]]]:
+    return _on_all_cores(
+        lambda chunk: _parse(chunk, columns, is_mended=item.has_lone_surrogates),
+        read_chunks(item.file),
+    )
 
 
 def fault_error(file: DataFile, fault: Fault) -> SourceError:
@@ -192,13 +203,9 @@ def fault_error(file: DataFile, fault: Fault) -> SourceError:
     )
 
 
-def _read(
-    chunk: Chunk,
-    columns: Mapping[str, pl.DataType],
-    on_fault: Callable[[Fault], None],
-    *,
-    is_mended: bool,
-) -> Iterator[pl.DataFrame]:
+def _parse(
+    chunk: Chunk, columns: Mapping[str, pl.DataType], *, is_mended: bool
+) -> tuple[pl.DataFrame, list[Fault]]:
     """Parse a chunk, in halves where Polars refuses it, row by row where a few rows are left."""
     if not (is_mended and LONE_SURROGATE.search(chunk.data)):
         try:
@@ -206,23 +213,23 @@ def _read(
         except pl.exceptions.PolarsError:
             pass
         else:
-            yield frame.with_columns(_numbers(chunk, frame.height))
-            return
+            return frame.with_columns(_numbers(chunk, frame.height)), []
     halves = chunk.halves() if chunk.n_lines > _SLOW_LINES else None
     if halves is not None:
-        for half in halves:
-            yield from _read(half, columns, on_fault, is_mended=is_mended)
-        return
-    rows = []
+        parsed = [_parse(half, columns, is_mended=is_mended) for half in halves]
+        return pl.concat([frame for frame, _ in parsed]), [
+            fault for _, faults in parsed for fault in faults
+        ]
+    rows, faults = [], []
     for number, line, is_tail in chunk.rows():
         try:
             row = parse_row(line, is_tail=is_tail)
             fitted = {name: fit(row.get(name), dtype, name) for name, dtype in columns.items()}
         except BadRowError as reason:
-            on_fault(Fault(number, str(reason)))
+            faults.append(Fault(number, str(reason)))
         else:
             rows.append({**fitted, ROW: number})
-    yield to_frame(rows, {**columns, ROW: pl.UInt32()})
+    return to_frame(rows, {**columns, ROW: pl.UInt32()}), faults
 
 
 def _numbers(chunk: Chunk, height: int) -> pl.Series:
