@@ -167,14 +167,14 @@ def test_kinds_are_an_enum() -> None:
 
 def test_the_same_expression_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Counter[str]()
-    original = keys_module._keys_of
+    original = keys_module.keys_of
 
     def counted(values: pl.Series, table: KeyTable) -> pl.Series:
         calls["rows"] += len(values)
         return original(values, table)
 
     keys_module._named_expression.cache_clear()
-    monkeypatch.setattr(keys_module, "_keys_of", counted)
+    monkeypatch.setattr(keys_module, "keys_of", counted)
     frame = pl.LazyFrame({"answer": ["1", "2"] * 500})
     columns = [tts.answer_key("answer").alias(name) for name in "abc"]
     frame.select(columns).collect(engine="in-memory")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ttsframe.answers.extract import extract_answer
+from ttsframe.answers.grade import is_equivalent, is_same_key
 from ttsframe.answers.keys import (
     AnswerStatistics,
     answer_key,
@@ -21,5 +22,7 @@ __all__ = [
     "answer_statistics",
     "extract_answer",
     "gold_key",
+    "is_equivalent",
+    "is_same_key",
     "normalize_answer",
 ]

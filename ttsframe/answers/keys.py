@@ -32,8 +32,10 @@ __all__ = [
     "answer_key",
     "answer_kind",
     "answer_statistics",
+    "gold_answers",
     "gold_key",
     "key_table",
+    "keys_of",
     "normalize_answer",
 ]
 
@@ -128,7 +130,7 @@ def answer_key(
     ['1:1/2', '1:1/2', '1:1/2', '1:5', None, None]
     """
     table = key_table(policy, method, cache)
-    return _key_expression(answer, "answer", table, _keys_of)
+    return _key_expression(answer, "answer", table, keys_of)
 
 
 def gold_key(
@@ -430,8 +432,21 @@ def _normalized(values: pl.Series) -> pl.Series:
     return per_distinct(as_strings(values, "answer"), lambda text: normalize_text(text) or None)
 
 
-def _keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
-    """Return keys."""
+def keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
+    """Return the keys of a column of answers.
+
+    Parameters
+    ----------
+    values
+        String column.
+    table
+        Where keys are looked up.
+
+    Returns
+    -------
+    pl.Series
+        String column of the same length and name.
+    """
     return _mapped(as_strings(values, "answer"), table, lambda entry: entry.key, pl.String())
 
 
