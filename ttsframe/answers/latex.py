@@ -14,7 +14,16 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeAlias
 
-__all__ = ["DEEPEST", "INFINITY", "MOST_TOKENS", "Node", "Unreadable", "parse", "symbols_of", "uses_function"]
+__all__ = [
+    "DEEPEST",
+    "INFINITY",
+    "MOST_TOKENS",
+    "Node",
+    "Unreadable",
+    "parse",
+    "symbols_of",
+    "uses_function",
+]
 
 Node: TypeAlias = tuple[Any, ...]
 
@@ -42,7 +51,9 @@ FUNCTIONS: Final = TRIGONOMETRIC | {
     "arcsin", "arccos", "arctan", "arccot", "sinh", "cosh", "tanh", "coth", "sech", "csch",
     "arcsinh", "arccosh", "arctanh", "exp", "ln", "log",
 }  # fmt: skip
-_INVERSES: Final = {name: "arc" + name for name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh")}
+_INVERSES: Final = {
+    name: "arc" + name for name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh")
+}
 _RUNS: Final = {name: name for name in FUNCTIONS} | {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
     "atanh": "arctanh", "arsinh": "arcsinh", "arcosh": "arccosh", "artanh": "arctanh", "sqrt": "sqrt", "pi": "pi",
@@ -51,11 +62,7 @@ _RUNS: Final = {name: name for name in FUNCTIONS} | {
     "gamma": "gamma", "lambda": "lambda", "omega": "omega", "phi": "phi", "sigma": "sigma", "mu": "mu",
 }  # fmt: skip
 _GREEK: Final = frozenset(
-    """
-    alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon
-    phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar aleph
-    mho wp nabla
-    """.split()
+    ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega", "ell", "hbar", "aleph", "mho", "wp", "nabla"]
 )
 _ACCENTS: Final = frozenset(
     {"bar", "overline", "vec", "hat", "tilde", "dot", "ddot", "mathbf", "boldsymbol", "mathcal", "widehat",
@@ -63,14 +70,7 @@ _ACCENTS: Final = frozenset(
 )  # fmt: skip
 _PRODUCT: Final = frozenset({"cdot", "times", "div"})
 _NOT_PRODUCTS: Final = frozenset(
-    """
-    or is if in at no to of on by as an am pm ft cm mm km kg hr mi yd lb oz me my so us we he it be do go
-    dx dy dz dt du dv dr dw ds dp dq
-    and the for not are was has one two six ten day men min max mod gcd lcm det lim sup sum all any odd
-    but can cat did dog few get how its let lot man may new now off old our out per put see set she too
-    use way who why yes yet you via due end far had her him his low net nor own red run sad say son sun
-    top try use van war web win won iff dim ker deg arg sgn cov var std cis erf DNE
-    """.split()
+    ["or", "is", "if", "in", "at", "no", "to", "of", "on", "by", "as", "an", "am", "pm", "ft", "cm", "mm", "km", "kg", "hr", "mi", "yd", "lb", "oz", "me", "my", "so", "us", "we", "he", "it", "be", "do", "go", "dx", "dy", "dz", "dt", "du", "dv", "dr", "dw", "ds", "dp", "dq", "and", "the", "for", "not", "are", "was", "has", "one", "two", "six", "ten", "day", "men", "min", "max", "mod", "gcd", "lcm", "det", "lim", "sup", "sum", "all", "any", "odd", "but", "can", "cat", "did", "dog", "few", "get", "how", "its", "let", "lot", "man", "may", "new", "now", "off", "old", "our", "out", "per", "put", "see", "set", "she", "too", "use", "way", "who", "why", "yes", "yet", "you", "via", "due", "end", "far", "had", "her", "him", "his", "low", "net", "nor", "own", "red", "run", "sad", "say", "son", "sun", "top", "try", "use", "van", "war", "web", "win", "won", "iff", "dim", "ker", "deg", "arg", "sgn", "cov", "var", "std", "cis", "erf", "DNE"]
 )
 _IN_FORMULAS: Final = frozenset({"at", "it", "as", "is", "am", "an", "us", "be", "my", "by", "no"})
 """Short words that are products of symbols beside powers and fractions, as in e^{at}."""
@@ -184,7 +184,9 @@ class _Parser:
                 elif value in _RUNS:
                     kinds.append("C")
                     values.append(_RUNS[value])
-                elif len(value) <= 3 and (value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS)):
+                elif len(value) <= 3 and (
+                    value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS)
+                ):
                     kinds.extend("L" * len(value))
                     values.extend(value)
                 elif kinds and kinds[-1] == "{" and len(kinds) > 1 and kinds[-2] in {"C", "_"}:

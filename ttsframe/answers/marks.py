@@ -17,13 +17,13 @@ class Mark(NamedTuple):
         Where it begins.
     end
         Where the rest goes on.
-    token
+    sign
         What it is, in one spelling.
     """
 
     start: int
     end: int
-    token: str
+    sign: str
 
 
 _SCAN: Final = re.compile(
@@ -71,8 +71,13 @@ def top_marks(text: str) -> list[Mark] | None:
                     if joining:
                         marks.append(Mark(found.start(), found.end(), joining[1]))
                 continue
-            if wanted == "=" and marks and marks[-1].end == found.start() and marks[-1].token in {"<", ">"}:
-                marks[-1] = Mark(marks[-1].start, found.end(), marks[-1].token + "=")
+            if (
+                wanted == "="
+                and marks
+                and marks[-1].end == found.start()
+                and marks[-1].sign in {"<", ">"}
+            ):
+                marks[-1] = Mark(marks[-1].start, found.end(), marks[-1].sign + "=")
             elif not (wanted == "=" and marks and marks[-1].end == found.end()):
                 marks.append(Mark(found.start(), found.end(), wanted))
     return marks if depth == 0 else None
@@ -83,7 +88,7 @@ def split_at(text: str, marks: list[Mark], tokens: frozenset[str]) -> list[str]:
     parts: list[str] = []
     start = 0
     for mark in marks:
-        if mark.token in tokens:
+        if mark.sign in tokens:
             parts.append(text[start : mark.start].strip())
             start = mark.end
     parts.append(text[start:].strip())
@@ -134,10 +139,7 @@ def expand_signs(text: str) -> list[str] | None:
     r"""Write out \pm and \mp: together where both occur, else each on its own; None past eight."""
     signs = _SIGNS.findall(text)
     if "mp" in signs:
-        return [
-            _SIGNS.sub(lambda found, up=up: up if found[1] == "pm" else "-" if up == "+" else "+", text)
-            for up in "+-"
-        ]
+        return [text.replace("\\pm", up).replace("\\mp", down) for up, down in ("+-", "-+")]
     if len(signs) > 3:
         return None
     texts = [text]

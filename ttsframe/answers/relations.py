@@ -7,11 +7,19 @@ from typing import Final
 
 from flint import arb
 
-from ttsframe.answers.fingerprint import Lost, scale_free_key, scalar_key, sign_of, value_of
-from ttsframe.answers.latex import Node, Unreadable, parse, symbols_of
+from ttsframe.answers.fingerprint import scalar_key, scale_free_key, sign_of, value_of
+from ttsframe.answers.latex import Node, parse, symbols_of
 from ttsframe.answers.policy import AnswerPolicy
 
-__all__ = ["COORDINATES", "Bound", "bounds_of", "equation_key", "is_function_name", "is_name", "punctured_line"]
+__all__ = [
+    "COORDINATES",
+    "Bound",
+    "bounds_of",
+    "equation_key",
+    "is_function_name",
+    "is_name",
+    "punctured_line",
+]
 
 _SUBSCRIPT: Final = r"(?:\s*_\s*(?:\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}|[A-Za-z0-9]))?"
 _PRIMES: Final = r"(?:\s*'|\s*\^\s*\{\s*'+\s*\})*"
@@ -204,7 +212,11 @@ def punctured_line(nodes: list[Node], policy: AnswerPolicy) -> str | None:
     ends = ["-oo", *sorted(points, key=lambda key: points[key]), "oo"]
     if len(set(points.values())) != len(points):
         return None
-    return "U{" + ";".join(sorted(f"({low};{high})" for low, high in zip(ends, ends[1:], strict=False))) + "}"
+    return (
+        "U{"
+        + ";".join(sorted(f"({low};{high})" for low, high in zip(ends, ends[1:], strict=False)))
+        + "}"
+    )
 
 
 def _end_key(node: Node, slope: Node, rest: Node, direction: int, policy: AnswerPolicy) -> str:

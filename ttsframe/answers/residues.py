@@ -110,5 +110,5 @@ def _integer(node: Node) -> int | None:
             return None
         if base.bit_length() * exponent > LARGEST_EXPONENT_BITS:
             return None
-        return base**exponent
+        return int(base**exponent)
     return None

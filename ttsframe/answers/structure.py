@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from ttsframe.answers import relations
 from ttsframe.answers.fingerprint import Lost, real_number, scalar_key
-from ttsframe.answers.latex import INFINITY, Node, Unreadable, parse, symbols_of
+from ttsframe.answers.latex import Node, Unreadable, parse, symbols_of
 from ttsframe.answers.marks import (
     Mark,
     expand_signs,
@@ -24,6 +24,7 @@ from ttsframe.answers.marks import (
     top_marks,
     wrapping,
 )
+from ttsframe.answers.matrices import read_matrix
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.rational import rational_key, read_rational
 from ttsframe.answers.words import choice_letter, read_words, strip_units, unwrap_text
@@ -41,12 +42,6 @@ LONGEST_UNRESOLVED: Final = 200
 _RELATIONS: Final = frozenset({"=", "<", "<=", ">", ">=", "!=", "in"})
 _INEQUALITIES: Final = frozenset({"<", "<=", ">", ">="})
 _JOINERS: Final = frozenset({",", ";", "and", "or"})
-_MATRIX: Final = re.compile(
-    r"(?P<factor>.*?)\\begin\s*\{(?P<name>[pbBv]?matrix|smallmatrix|array)\}\s*(?:\{[lcr| ]*\})?(?P<cells>.*?)"
-    r"\\end\s*\{(?P=name)\}\s*(?P<transposed>\^\s*(?:\{\s*(?:T|\\top)\s*\}|T|\\top))?",
-    re.DOTALL,
-)
-_ROW_SPACE: Final = re.compile(r"\\hline|\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm)\s*\]")
 _TIME: Final = re.compile(
     r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-5][0-9]))?(?::(?P<second>[0-5][0-9]))?\s*"
     r"(?:\\text\s*\{\s*)?(?P<half>[aApP]\.?\s?[mM]\.?)?\s*\}?"
@@ -123,20 +118,20 @@ class Reader:
         marks = top_marks(text)
         if marks is None:
             return None
-        tokens = {mark.token for mark in marks}
-        if tokens & {"?", "...", "if", "when", "where", "for"}:
+        signs = {mark.sign for mark in marks}
+        if signs & {"?", "...", "if", "when", "where", "for"}:
             return None
-        if not tokens:
+        if not signs:
             return self._plain(text, depth)
-        if tokens & _JOINERS:
-            reading = self._list(text, marks, depth)
-            if reading is not False:
-                return reading
-        if tokens & _RELATIONS or "~" in tokens:
+        if signs & _JOINERS:
+            separators = [mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)]
+            if any(mark.sign in _JOINERS for mark in separators):
+                return self._list(text, separators, depth)
+        if signs & _RELATIONS or "~" in signs:
             return self._relation(text, marks, depth)
-        if "cup" in tokens or "minus" in tokens or "cap" in tokens:
-            return self._union(text, marks, tokens, depth)
-        if ":" in tokens:
+        if "cup" in signs or "minus" in signs or "cap" in signs:
+            return self._union(text, marks, signs, depth)
+        if ":" in signs:
             return self._ratio(text, marks)
         return self._plain(text, depth)
 
@@ -205,9 +200,9 @@ class Reader:
         marks = top_marks(inside)
         if marks is None:
             return None
-        if opening == "\\{" or (opening == "{" and any(mark.token == "," for mark in marks)):
+        if opening == "\\{" or (opening == "{" and any(mark.sign == "," for mark in marks)):
             return self._set(inside, marks, depth)
-        separators = {mark.token for mark in marks} & {",", ";"}
+        separators = {mark.sign for mark in marks} & {",", ";"}
         if not separators:
             if opening == "[" and closing == "]" and "\\begin" not in inside:
                 reading = self._read(inside, depth + 1)
@@ -215,11 +210,11 @@ class Reader:
             if opening == "\\langle" or (opening in "([" and opening + closing not in {"()", "[]"}):
                 return None
             return self._read(inside, depth + 1) if inside else None
-        if any(mark.token == "=" for mark in marks):
+        if any(mark.sign == "=" for mark in marks):
             return self._read(inside, depth + 1)
         separator = ";" if ";" in separators else ","
         parts = split_at(inside, marks, frozenset({separator}))
-        if len(parts) != sum(mark.token == separator for mark in marks) + 1:
+        if len(parts) != sum(mark.sign == separator for mark in marks) + 1:
             return None
         self._see("brackets", opening + inside + closing)
         readings = self._all(parts, depth)
@@ -236,7 +231,7 @@ class Reader:
         if len(builder) == 2 and relations.is_name(builder[0].strip().split("\\in")[0].strip()):
             self._see("set by condition", inside)
             return self._read(builder[1].strip(), depth + 1)
-        if any(mark.token == "=" for mark in marks):
+        if any(mark.sign == "=" for mark in marks):
             return self._read(inside, depth + 1)
         parts = split_at(inside, marks, frozenset({",", ";"}))
         self._see("set", inside)
@@ -262,8 +257,15 @@ class Reader:
             if reading is None:
                 return None
             body = reading[0]
-            if body.startswith("{") and body.endswith("}") and body != _EMPTY and "{" not in body[1:]:
-                bodies.extend(body[1:-1].split(";") if "(" not in body and "[" not in body else [body])
+            if (
+                body.startswith("{")
+                and body.endswith("}")
+                and body != _EMPTY
+                and "{" not in body[1:]
+            ):
+                bodies.extend(
+                    body[1:-1].split(";") if "(" not in body and "[" not in body else [body]
+                )
             else:
                 bodies.append(body)
         bodies = sorted(set(bodies) if is_set else bodies)
@@ -273,20 +275,20 @@ class Reader:
 
     # ---- lists ----------------------------------------------------------------------------------
 
-    def _list(self, text: str, marks: list[Mark], depth: int) -> Reading | None | bool:
+    def _list(self, text: str, marks: list[Mark], depth: int) -> Reading | bool | None:
         """Read several answers; False where every comma belongs to a number."""
-        real = [mark for mark in marks if mark.token != "," or not is_thousands(text, mark)]
-        tokens = {mark.token for mark in real}
-        joiners = tokens & _JOINERS
+        real = [mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)]
+        signs = {mark.sign for mark in real}
+        joiners = signs & _JOINERS
         if not joiners:
             return False
-        if not tokens & (_RELATIONS | {"~"}):
+        if not signs & (_RELATIONS | {"~"}):
             words = read_words(text, self.policy, as_text=False)
             if words is not None:
                 self._see("words", text)
                 return words, "text"
         separators = frozenset({";", "and", "or"} if ";" in joiners else joiners)
-        parts = split_at(text, real, separators)
+        parts = split_at(text, marks, separators)
         if len(parts) > MOST_PARTS or not parts:
             return None
         if len(parts) == 1:
@@ -294,7 +296,7 @@ class Reader:
         self._see("list", text)
         named = [self._named(part) for part in parts]
         if named[0] is not None and "or" not in joiners:
-            return self._assignments(parts, named, joiners, depth)
+            return self._assignments(parts, named, depth)
         readings = self._all(parts, depth)
         if readings is None:
             return None
@@ -302,9 +304,9 @@ class Reader:
             return joined
         if self.policy.list_order == "kept" and "or" not in joiners:
             return "<" + ";".join(body for body, _ in readings) + ">", "structure"
-        if all(_is_interval(body) for body, _ in readings) and tokens & (_INEQUALITIES | {"!="}):
+        if all(_is_interval(body) for body, _ in readings) and signs & (_INEQUALITIES | {"!="}):
             return "U{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
-        if ";" in joiners and "," in tokens:
+        if ";" in joiners and any(body[0] == "{" for body, _ in readings):
             # Semicolons between lists: the lists stay apart.
             return "L{" + "|".join(sorted(body for body, _ in readings)) + "}", "structure"
         return self._bag(list(readings), is_set="or" in joiners)
@@ -315,12 +317,12 @@ class Reader:
         left = left.strip()
         if not equals or "=" in right or left[-1:] in "<>!" or not relations.is_name(left):
             return None
-        if any(mark.token in _RELATIONS for mark in top_marks(right) or []):
+        if any(mark.sign in _RELATIONS for mark in top_marks(right) or []):
             return None
         return _spaceless(left), right.strip()
 
     def _assignments(
-        self, parts: list[str], named: list[tuple[str, str] | None], joiners: set[str], depth: int
+        self, parts: list[str], named: list[tuple[str, str] | None], depth: int
     ) -> Reading | None:
         """Read ``x = 1, 2`` as values of one name, ``x = 1, y = 2`` as values of several."""
         pairs: list[tuple[str, str]] = []
@@ -347,22 +349,25 @@ class Reader:
         ordered = sorted(zip(names, (body for body, _ in values), strict=True))
         if self.policy.assignment == "dropped":
             return self._bag(list(values), is_set=False)
-        if self.policy.assignment == "value" and tuple(name for name, _ in ordered) in relations.COORDINATES:
+        if (
+            self.policy.assignment == "value"
+            and tuple(name for name, _ in ordered) in relations.COORDINATES
+        ):
             return "(" + ";".join(body for _, body in ordered) + ")", "structure"
         return "N{" + ";".join(f"{name}={body}" for name, body in ordered) + "}", "structure"
 
     # ---- relations ------------------------------------------------------------------------------
 
     def _relation(self, text: str, marks: list[Mark], depth: int) -> Reading | None:
-        relation = [mark for mark in marks if mark.token in _RELATIONS or mark.token == "~"]
-        near = next((mark for mark in relation if mark.token == "~"), None)
+        relation = [mark for mark in marks if mark.sign in _RELATIONS or mark.sign == "~"]
+        near = next((mark for mark in relation if mark.sign == "~"), None)
         if near is not None:
             left, right = text[: near.start].strip(), text[near.end :].strip()
             if not left or relations.is_name(left):
                 return self._read(right if not left else f"{left}={right}", depth + 1)
             # The value before the sign is exact, what follows only rounds it.
             return self._read(left, depth + 1)
-        operators = [mark.token for mark in relation]
+        operators = [mark.sign for mark in relation]
         parts = split_at(text, relation, _RELATIONS)
         if len(parts) != len(operators) + 1:
             return None
@@ -401,13 +406,15 @@ class Reader:
         if body is None:
             reading = self._read(text, depth + 1)
             return None if reading is None else (f"N{{{name}!={reading[0]}}}", "structure")
-        return (body if self.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
+        return (
+            body if self.policy.inequality == "interval" else f"N{{{name}in{body}}}"
+        ), "structure"
 
     def _equation(self, parts: list[str], depth: int) -> Reading | None:
         left, right = parts[0], parts[-1]
         if relations.is_name(left) or self._is_tuple_of_names(left):
             reading = self._read(right, depth + 1)
-            if reading is not None and self._names_value(left, right, reading):
+            if reading is not None and self._names_value(left, reading):
                 if self.policy.assignment != "kept":
                     return reading
                 return f"N{{{_spaceless(left)}={reading[0]}}}", reading[1]
@@ -445,7 +452,7 @@ class Reader:
                 return keys.pop()
         return None
 
-    def _names_value(self, left: str, right: str, reading: Reading) -> bool:
+    def _names_value(self, left: str, reading: Reading) -> bool:
         if reading[1] in {"exact", "numeric", "text"}:
             return True
         if reading[1] == "symbolic":
@@ -469,18 +476,24 @@ class Reader:
         body = (
             ("(-oo" if low is None or low.key == "-oo" else ("(" if low.is_open else "[") + low.key)
             + ";"
-            + ("oo)" if high is None or high.key == "oo" else high.key + (")" if high.is_open else "]"))
+            + (
+                "oo)"
+                if high is None or high.key == "oo"
+                else high.key + (")" if high.is_open else "]")
+            )
         )
-        return (body if self.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
+        return (
+            body if self.policy.inequality == "interval" else f"N{{{name}in{body}}}"
+        ), "structure"
 
     # ---- unions, ratios, times, matrices --------------------------------------------------------
 
-    def _union(self, text: str, marks: list[Mark], tokens: set[str], depth: int) -> Reading | None:
-        if "cap" in tokens or ("minus" in tokens and "cup" in tokens):
+    def _union(self, text: str, marks: list[Mark], signs: set[str], depth: int) -> Reading | None:
+        if "cap" in signs or ("minus" in signs and "cup" in signs):
             return None
         parts = split_at(text, marks, frozenset({"cup", "minus", ","}))
         self._see("union", text)
-        if "minus" in tokens:
+        if "minus" in signs:
             if len(parts) != 2:
                 return None
             whole = self._read(parts[0], depth + 1)
@@ -504,7 +517,7 @@ class Reader:
         if time is not None:
             return time
         parts = split_at(text, marks, frozenset({":"}))
-        if len(parts) != sum(mark.token == ":" for mark in marks) + 1 or len(parts) > 8:
+        if len(parts) != sum(mark.sign == ":" for mark in marks) + 1 or len(parts) > 8:
             return None
         self._see("ratio", text)
         try:
@@ -530,59 +543,25 @@ class Reader:
         return f"T{hour}:{found['minute'] or '00'}{second}{half}", "structure"
 
     def _matrix(self, text: str) -> Reading | None:
-        wrapped = wrapping(text) if text[0] in "([" else None
-        if wrapped is not None and not (top_marks(wrapped[1]) or []):
-            text = wrapped[1]
-        found = _MATRIX.fullmatch(text)
-        is_determinant = found is not None and found["name"] == "vmatrix"
-        if found is None or is_determinant or found["factor"].strip().endswith("|"):
-            return self._wrapped_matrix(text)
-        return self._cells(found, found["factor"].strip())
-
-    def _wrapped_matrix(self, text: str) -> Reading | None:
-        """Read ``k [array]``: a factor before an array in its own brackets."""
-        start = text.find("\\begin")
-        head = text[:start].rstrip()
-        if not head or head[-1] not in "([":
+        rows = read_matrix(text, self._spelled)
+        if rows is None:
             return None
-        wrapped = wrapping(text[len(head) - 1 :])
-        found = _MATRIX.fullmatch(wrapped[1]) if wrapped is not None else None
-        if found is None or found["factor"].strip() or wrapped is None or wrapped[0] + wrapped[2] not in {"()", "[]"}:
-            return None
-        return self._cells(found, head[:-1].strip())
-
-    def _cells(self, found: re.Match[str], factor: str) -> Reading | None:
-        if factor.endswith(("\\cdot", "*")):
-            factor = factor.removesuffix("*").removesuffix("\\cdot").strip()
-        self._see("matrix", found[0])
-        rows = [
-            [cell.strip() for cell in row.split("&")]
-            for row in _ROW_SPACE.sub("", found["cells"]).split("\\\\")
-            if row.strip()
-        ]
-        if not rows or len({len(row) for row in rows}) != 1 or len(rows) * len(rows[0]) > MOST_PARTS:
-            return None
-        if found["transposed"]:
-            rows = [list(row) for row in zip(*rows, strict=True)]
-        bodies: list[str] = []
+        self._see("matrix", text)
         try:
-            multiplier = parse(self._spelled(factor)) if factor else None
-            for row in rows:
-                keys = []
-                for cell in row:
-                    node = parse(self._spelled(cell))
-                    whole: Node = node if multiplier is None else ("*", (multiplier, node))
-                    keys.append(scalar_key(whole, self.policy)[0])
-                bodies.append(";".join(keys))
-        except (Lost, Unreadable):
+            bodies = [";".join(scalar_key(cell, self.policy)[0] for cell in row) for row in rows]
+        except Lost:
             return None
-        return "M(" + "/".join(bodies) + ")", "structure"
+        return "M(" + "|".join(bodies) + ")", "structure"
 
     # ---- scalars --------------------------------------------------------------------------------
 
     def _spelled(self, text: str) -> str:
         """Prepare the text of a scalar for the parser."""
-        text = strip_units(text) if ("\\text" in text or text[-1:].isalpha() or text[-1:] == ".") else text
+        text = (
+            strip_units(text)
+            if ("\\text" in text or text[-1:].isalpha() or text[-1:] == ".")
+            else text
+        )
         if "," in text:
             text = _LEADING_COMMA.sub("", text)
         if text.startswith(("\\$", "£", "€", "¥")):

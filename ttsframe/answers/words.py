@@ -18,17 +18,30 @@ _CHOICE: Final = re.compile(r"(?:\\text\s*\{\s*)?\(?\s*([A-Z])\s*(?:\)|\.|:)?\s*
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _BETWEEN_WORDS: Final = re.compile(r"[\s,;:.!?&\"'()/-]*")
 _SHORT_WORDS: Final = frozenset(
-    """
-    am an as at be by do go he hi if in is it me my no of oh ok on or so to up us we pm dx dy dt iv vi
-    ii xi ix ab
-    """.split()
+    ["am", "an", "as", "at", "be", "by", "do", "go", "he", "hi", "if", "in", "is", "it", "me", "my", "no", "of", "oh", "ok", "on", "or", "so", "to", "up", "us", "we", "pm", "dx", "dy", "dt", "iv", "vi", "ii", "xi", "ix", "ab"]
 ) - {"ab"}
 _SYMBOL_RUN: Final = re.compile(r"[a-z]{2}|[bcdfghjklmnpqrstvwxyz]*[xyz][bcdfghjklmnpqrstvwxyz]*")
 _TRAILING_UNIT: Final = re.compile(
     r"\s*(?:/|\\cdot|(?<=\})\s*-)?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*-?[1234]\s*\}|[1234]))?\s*$"
 )
 _TRAILING_WORD: Final = re.compile(r"(?<=[\s})\]0-9])\s*(?P<word>[a-z]{2,}(?: [a-z]{2,})*)\.?$")
-_UPRIGHT_SYMBOLS: Final = frozenset({"e", "i", "d", "x", "y", "z", "a", "b", "c", "n", "k", "p", "q", "r", "t"})
+_UPRIGHT_SYMBOLS: Final = frozenset({
+    "e",
+    "i",
+    "d",
+    "x",
+    "y",
+    "z",
+    "a",
+    "b",
+    "c",
+    "n",
+    "k",
+    "p",
+    "q",
+    "r",
+    "t",
+})
 _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
 
 
@@ -87,7 +100,10 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
         word = words[0]
         if not as_text and word not in _SHORT_WORDS and _SYMBOL_RUN.fullmatch(word):
             return None
-    elif not as_text and not any(max(map(len, re.split("['-]", word))) > 2 or word.casefold() in _SHORT_WORDS for word in words):
+    elif not as_text and not any(
+        max(map(len, re.split("['-]", word))) > 2 or word.casefold() in _SHORT_WORDS
+        for word in words
+    ):
         return None
     joined = " ".join(words)
     return _text_key(joined.casefold() if policy.case == "folded" else joined)

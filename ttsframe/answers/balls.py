@@ -1,0 +1,273 @@
+"""Balls: exact rationals, certified real and complex numbers, and the bits of a key that they prove."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import sha512
+from typing import Any, Final, TypeAlias
+
+from flint import acb, arb, fmpq, fmpz
+
+__all__ = [
+    "LARGEST_ARGUMENT",
+    "LARGEST_BITS",
+    "ONE",
+    "ZERO",
+    "Lost",
+    "MoreDigits",
+    "Outside",
+    "Value",
+    "as_rational",
+    "bounded",
+    "check_absorption",
+    "exact_root",
+    "gamma",
+    "guarded",
+    "hidden",
+    "leading_bits",
+    "part_key",
+    "positive_power",
+    "settled",
+    "size",
+    "whole_power",
+]
+
+Value: TypeAlias = Any
+"""An fmpq while exact, else an arb or acb."""
+
+ZERO: Final = fmpq(0)
+ONE: Final = fmpq(1)
+
+KEY_BITS: Final = 384
+ABSORBED_BITS: Final = 119
+"""A term smaller than a sum by more binary places no longer shows well enough in it."""
+LARGEST_BITS: Final = 100_000
+"""Of an exact number; larger ones are known by their residues."""
+ROUGH_BITS: Final = 300
+"""Of a rational that meets an irrational, without its small prime factors."""
+RATIONAL_BITS: Final = 110
+"""Of the denominator of a rational that is recognised in a ball."""
+LARGEST_ARGUMENT: Final = 1e7
+"""Of exponents and functions."""
+FLAT: Final = 1e-18
+"""An exponent nearer to zero hardly moves its power away from one."""
+SMALL_PRIMES: Final = (2, 3, 5, 7, 11, 13)
+
+
+class Lost(Exception):  # noqa: N818 (a verdict on a value, not a failure; so are the next two)
+    """The value is undefined, out of bounds, or cannot be certified."""
+
+
+class MoreDigits(Exception):  # noqa: N818
+    """The ball is too wide at this precision."""
+
+
+class Outside(Exception):  # noqa: N818
+    """A real function left its domain at a point where some symbols are negative."""
+
+
+@lru_cache(maxsize=4_096)
+def hidden(name: str, point: int) -> Value:
+    """Return where a symbol stands: positive at points 0 and 3, with mixed signs at 1, opposite at 2.
+
+    Magnitudes lie between 0.6 and 1.6, so that powers neither vanish nor swamp the rest.
+    """
+    seed = name.encode(errors="surrogatepass")
+    mantissa = 6 * 2**448 // 10 + int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
+    if point in {1, 2} and (sha512(seed).digest()[0] + point) % 2:
+        mantissa = -mantissa
+    return arb((mantissa, -448))
+
+
+# Keys quantise the value times this, because nice numbers lie on the edges of a decimal or binary
+# grid and no number that anybody writes lies on the edges of this one.
+_OFFSET: Final = 6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big")
+
+
+def leading_bits(value: Value) -> str:
+    """Write sign, exponent and the leading bits of a real ball, where it proves them."""
+    if not value.is_finite():
+        raise Lost
+    if value.rel_accuracy_bits() < KEY_BITS + 20:
+        raise MoreDigits
+    scaled = value * arb((_OFFSET, -448))
+    mantissa, exponent = scaled.mid().man_exp()
+    top = mantissa.bit_length() + int(exponent)
+    whole = (scaled * arb((1, KEY_BITS - top))).floor().unique_fmpz()
+    if whole is None:
+        raise MoreDigits
+    return f"{int(whole):x}p{top}"
+
+
+def part_key(value: Value) -> str:
+    """Write the leading bits of a value at one point."""
+    if isinstance(value, acb):
+        real, imaginary = value.real, value.imag
+        return f"{'0' if real.is_zero() else leading_bits(real)}i{leading_bits(imaginary)}"
+    return leading_bits(arb(value)) if value != 0 else "0"
+
+
+def as_rational(value: Value) -> Value | None:
+    """Recognise a rational number of moderate size by its continued fraction."""
+    if not value.is_finite():
+        raise Lost
+    if value.rel_accuracy_bits() < KEY_BITS + 20:
+        raise MoreDigits
+    mantissa, exponent = value.mid().man_exp()
+    shift = int(exponent)
+    if not -20_000 < shift < 400:
+        return None
+    a, b = (int(mantissa) << shift, 1) if shift >= 0 else (int(mantissa), 1 << -shift)
+    is_negative = a < 0
+    a = abs(a)
+    p0, q0, p1, q1 = 0, 1, 1, 0
+    while q1.bit_length() <= RATIONAL_BITS:
+        quotient, rest = divmod(a, b)
+        # A partial quotient this large means that the convergent is right to the last proven bit.
+        if q1 and p1 and quotient.bit_length() + q1.bit_length() + p1.bit_length() > KEY_BITS:
+            break
+        p0, q0, p1, q1 = p1, q1, quotient * p1 + p0, quotient * q1 + q0
+        if not rest:
+            break
+        a, b = b, rest
+    if q1.bit_length() > RATIONAL_BITS or p1.bit_length() > 2 * RATIONAL_BITS:
+        return None
+    return fmpq(-p1 if is_negative else p1, q1)
+
+
+def settled(value: Value, is_final: bool) -> Value:
+    """Turn what cannot be told from zero at the last precision into zero."""
+    if isinstance(value, fmpq):
+        return value
+    if isinstance(value, arb):
+        if not value.is_finite():
+            raise Lost if is_final else MoreDigits
+        if 0 not in value:
+            return value
+        if value.is_zero():
+            return ZERO
+        if not is_final:
+            raise MoreDigits
+        return ZERO
+    if not value.is_finite():
+        raise Lost if is_final else MoreDigits
+    real, imaginary = value.real, value.imag
+    if 0 in imaginary:
+        if not is_final and not imaginary.is_zero():
+            raise MoreDigits
+        return settled(real, is_final)
+    if 0 in real and not real.is_zero():
+        if not is_final:
+            raise MoreDigits
+        return acb(0, imaginary)
+    return value
+
+
+def guarded(value: Value) -> Value:
+    """Refuse a rational with more digits than would show beside an irrational."""
+    if value.height_bits() > ROUGH_BITS:
+        rough = 0
+        for part in (value.p, value.q):
+            rest = part
+            for prime in SMALL_PRIMES:
+                rest = _without(rest, prime)
+            rough += rest.bit_length()
+        if rough > ROUGH_BITS:
+            raise Lost
+    return value
+
+
+def _without(value: Value, prime: int) -> Value:
+    """Divide out all powers of a prime, the largest first."""
+    powers = [fmpz(prime)]
+    while powers[-1].bit_length() * 2 <= value.bit_length():
+        powers.append(powers[-1] ** 2)
+    for power in reversed(powers):
+        quotient, rest = divmod(value, power)
+        if not rest:
+            value = quotient
+    return value
+
+
+def size(value: Value) -> float:
+    """Return the magnitude of a value as a float."""
+    return abs(complex(value)) if isinstance(value, acb) else abs(float(value))
+
+
+def check_absorption(terms: list[Value]) -> None:
+    """Refuse a sum that swallows one of its terms."""
+    sizes = [size(term) for term in terms]
+    largest = max(sizes)
+    if 1e-250 < largest < 1e290 and min(sizes) > largest * 2.0**-ABSORBED_BITS:
+        return
+    tops = [_top(term) for term in terms]
+    if max(tops) - min(tops) > ABSORBED_BITS:
+        raise Lost
+
+
+def _top(value: Value) -> int:
+    """Return the binary exponent of a value that is not zero."""
+    ball = abs(value) if isinstance(value, acb) else arb(value)
+    mantissa, exponent = ball.mid().man_exp()
+    return int(mantissa.bit_length()) + int(exponent)
+
+
+def bounded(exponent: Value) -> Value:
+    """Refuse an exponent whose power is too large, or too near to one to show it."""
+    if isinstance(exponent, fmpq):
+        return arb(exponent)
+    magnitude = size(exponent)
+    if magnitude > LARGEST_ARGUMENT or (magnitude < FLAT and not exponent.is_zero()):
+        raise Lost
+    return exponent
+
+
+def gamma(value: Value) -> Value:
+    """Return the gamma function of a ball of moderate size."""
+    if size(value) > LARGEST_ARGUMENT:
+        raise Lost
+    return value.gamma()
+
+
+def whole_power(base: Value, exponent: int) -> Value:
+    """Raise a value to a whole power."""
+    if isinstance(base, fmpq):
+        if not exponent:
+            if base == 0:
+                raise Lost
+            return ONE
+        if base == 0:
+            if exponent < 0:
+                raise Lost
+            return base
+        if abs(base) != 1 and base.height_bits() * abs(exponent) > LARGEST_BITS:
+            raise Lost
+        return base ** (exponent % 2) if abs(base) == 1 else base**exponent
+    if abs(exponent) > LARGEST_ARGUMENT:
+        raise Lost
+    if not exponent:
+        return ONE
+    return base**exponent
+
+
+def exact_root(base: Value, degree: int) -> Value | None:
+    """Return the root of a positive rational where it is rational, else None."""
+    if degree > 64:
+        return None
+    top = base.p.root(degree)
+    if top**degree != base.p:
+        return None
+    low = base.q.root(degree)
+    return fmpq(top, low) if low**degree == base.q else None
+
+
+def positive_power(base: Value, exponent: Value) -> Value:
+    """Raise a positive ball to a rational power."""
+    top, low = int(exponent.p), int(exponent.q)
+    if low == 2:
+        root = base.sqrt()
+    elif low <= 64:
+        root = base.root(low)
+    else:
+        return bounded(base.log() * exponent).exp()
+    return root if top == 1 else whole_power(root, top)
