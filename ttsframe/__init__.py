@@ -6,7 +6,16 @@ from importlib.metadata import version as _version
 
 from ttsframe.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
 from ttsframe.answers import (
+    AnswerPolicy,
+    AnswerStatistics,
+    answer_key,
+    answer_kind,
+    answer_statistics,
     extract_answer,
+    gold_key,
+    is_equivalent,
+    is_same_key,
+    normalize_answer,
 )
 from ttsframe.datasets import simulate_trajectories
 from ttsframe.errors import TtsframeError
@@ -19,7 +28,18 @@ from ttsframe.readers import (
     read_trajectories,
     scan_trajectories,
 )
+from ttsframe.scaling import scaling_curve
 from ttsframe.schema import drop_duplicate_completions, renumber_attempts
+from ttsframe.scoring import score_trajectories
+from ttsframe.selectors import (
+    SELECTORS,
+    best_of_n,
+    first_valid,
+    majority_vote,
+    oracle,
+    select_answers,
+    weighted_vote,
+)
 from ttsframe.steps import (
     STEP_REDUCTIONS,
     step_first,
@@ -32,13 +52,18 @@ from ttsframe.steps import (
     step_sum,
 )
 from ttsframe.validation import ValidationReport, validate_trajectories
+from ttsframe.verifier import step_profile
+from ttsframe.votes import tally_votes
 
 __version__ = _version("ttsframe")
 
 __all__ = [
     "READERS",
+    "SELECTORS",
     "STEP_REDUCTIONS",
     "Aggregator",
+    "AnswerPolicy",
+    "AnswerStatistics",
     "IdentifierMean",
     "Identity",
     "PassAtK",
@@ -46,13 +71,27 @@ __all__ = [
     "TtsframeError",
     "UnmatchedGoldWarning",
     "ValidationReport",
+    "answer_key",
+    "answer_kind",
+    "answer_statistics",
+    "best_of_n",
     "closed_form_passatk",
     "drop_duplicate_completions",
     "extract_answer",
+    "first_valid",
+    "gold_key",
+    "is_equivalent",
+    "is_same_key",
+    "majority_vote",
+    "normalize_answer",
+    "oracle",
     "pass_at_k",
     "read_trajectories",
     "renumber_attempts",
+    "scaling_curve",
     "scan_trajectories",
+    "score_trajectories",
+    "select_answers",
     "simulate_trajectories",
     "step_first",
     "step_geometric_mean",
@@ -61,8 +100,11 @@ __all__ = [
     "step_mean",
     "step_min",
     "step_prod",
+    "step_profile",
     "step_sum",
     "student_t_interval",
+    "tally_votes",
     "validate_trajectories",
+    "weighted_vote",
     "wilson_interval",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from ttsframe._typing import ColumnNames
+from ttsframe._typing import ChoiceT, ColumnNames
 from ttsframe.errors import ParameterError, ParameterTypeError
 
 
@@ -29,12 +29,13 @@ def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
     """
     known = list(choices)
     if value not in known:
-        raise ParameterError.not_a_choice(parameter, value, known)
+        listed = ", ".join(repr(choice) for choice in known)
+        raise ParameterError(f"{parameter} == {value!r}, must be one of {listed}.")
 
 
 def check_choices(
-    values: str | Sequence[str], parameter: str, choices: Iterable[str]
-) -> tuple[str, ...]:
+    values: ChoiceT | Sequence[ChoiceT], parameter: str, choices: Iterable[ChoiceT]
+) -> tuple[ChoiceT, ...]:
     """Return the choices as a tuple without repetition, in the order given.
 
     Parameters
@@ -48,7 +49,7 @@ def check_choices(
 
     Returns
     -------
-    tuple[str, ...]
+    tuple[ChoiceT, ...]
         The choices.
 
     Raises
@@ -56,7 +57,7 @@ def check_choices(
     ParameterError
         When there is none, or one of them is not a choice.
     """
-    listed = (values,) if isinstance(values, str) else tuple(values)
+    listed: tuple[ChoiceT, ...] = (values,) if isinstance(values, str) else tuple(values)
     known = list(choices)
     if not listed:
         raise ParameterError(f"{parameter} is empty, must name at least one of {known}.")
@@ -258,7 +259,7 @@ def check_frame(frame: object, parameter: str) -> None:
         )
 
 
-def check_mapping(value: Mapping[str, str] | None, parameter: str) -> dict[str, str]:
+def check_mapping(value: object, parameter: str) -> dict[str, str]:
     """Return a mapping of names as a dict; None is an empty one.
 
     Parameters

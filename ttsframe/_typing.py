@@ -10,6 +10,9 @@ import polars as pl
 FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 """DataFrame in, DataFrame out; LazyFrame in, LazyFrame out."""
 
+ChoiceT = TypeVar("ChoiceT", bound=str)
+"""The keys of a registry."""
+
 IntoExprColumn: TypeAlias = pl.Expr | str | pl.Series
 """A column: an expression, the name of a column (never a literal), or a series."""
 

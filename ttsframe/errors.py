@@ -7,7 +7,7 @@ inside a query from its message alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 __all__ = [
     "ColumnsError",
@@ -48,27 +48,6 @@ class TtsframeError(Exception):
 
 class ParameterError(TtsframeError, ValueError):
     """A parameter has the right type and an impossible value."""
-
-    @classmethod
-    def not_a_choice(cls, parameter: str, value: object, choices: Iterable[str]) -> ParameterError:
-        """Build the error for a value outside a registry.
-
-        Parameters
-        ----------
-        parameter
-            Name of the parameter as the caller wrote it.
-        value
-            What was given.
-        choices
-            What could have been given.
-
-        Returns
-        -------
-        ParameterError
-            The error, to be raised.
-        """
-        listed = ", ".join(repr(choice) for choice in choices)
-        return cls(f"{parameter} == {value!r}, must be one of {listed}.")
 
 
 class ParameterTypeError(TtsframeError, TypeError):

@@ -62,7 +62,10 @@ FAULTS = {
     "a list": ("[1]", "holds a list, must hold one JSON object"),
     "a number": ("3", r"holds a number \(3\), must hold one JSON object"),
     "not UTF-8": (b'{"problem": "\xff"}', "byte 14 is not UTF-8"),
-    "control character": ('{"problem": "a\tb"}', r"not JSON at column 15, near .* \(Invalid control character"),
+    "control character": (
+        '{"problem": "a\tb"}',
+        r"not JSON at column 15, near .* \(Invalid control character",
+    ),
     "too deep": ('{"x": ' + "[" * 5000 + "]" * 5000 + "}", "brackets are nested too deeply"),
     "too many digits": ('{"x": ' + "1" * 5000 + "}", "holds a number of too many digits"),
     "text for a score": (

@@ -1,0 +1,273 @@
+"""The curve: accuracy, its interval and what was left out, at each budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, get_args
+
+import polars as pl
+
+from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
+from ttsframe._exprs import raise_where, run_plan
+from ttsframe._typing import ColumnNames, FrameT, ProblemSet, Status
+from ttsframe.errors import DataError, ParameterError
+from ttsframe.intervals import student_t_interval, wilson_interval
+from ttsframe.schema import require_columns
+
+__all__ = ["scaling_curve"]
+
+_SEVERITY: Final[dict[Status, int]] = {
+    "ok": 0,
+    "ungraded": 1,
+    "undefined": 2,
+    "unscored": 3,
+    "short": 4,
+}
+"""A problem that is left out is counted once, under its worst status."""
+
+
+def scaling_curve(
+    selected: FrameT,
+    /,
+    *,
+    by: ColumnNames = (),
+    replicates: ColumnNames = (),
+    problems: ProblemSet = "common",
+    confidence_level: float = 0.95,
+) -> FrameT:
+    r"""Average problems into one row per budget, with an interval and the counts left out.
+
+    Parameters
+    ----------
+    selected
+        `problems`, one row per (by, replicates, `problem_id`, `budget`, `selector`, `reduction`),
+        with `value` (Float64 in [0, 1], null: none) and `status`, as `select_answers` makes it.
+    by
+        Columns that get a curve each, such as the run or the model.
+    replicates
+        Columns that number repetitions of one run, such as the seed: averaged per problem before
+        anything else, since the problem is the unit.
+    problems
+        "common" averages the same problems at every budget: those with status "ok" throughout.
+        "available" averages, at each budget, those with status "ok" there.
+    confidence_level
+        Coverage of the interval, in (0, 1).
+
+    Returns
+    -------
+    FrameT
+        `curve`, one row per (by, `selector`, `reduction`, `budget`, `subsets`), sorted:
+
+        - `budget_unit` (String): "attempts", unless the column is already there;
+        - `accuracy` (Float64 in [0, 1]): mean of `value` over problems, null without one;
+        - `standard_error` (Float64): of that mean, over problems, null below two;
+        - `ci_low`, `ci_high` (Float64 in [0, 1]): Wilson's interval where all values of the curve
+          are 0 or 1, else Student's t over problems, clipped; null below two problems;
+        - `n_problems` (UInt32): problems averaged;
+        - `n_short`, `n_unscored`, `n_undefined`, `n_ungraded` (UInt32): problems left out, each
+          under its worst status (over all budgets where `problems` is "common").
+
+    Raises
+    ------
+    ColumnsError
+        At once, when a column is missing.
+    ParameterError
+        At once, when a parameter is impossible, or a column is named in both `by` and `replicates`.
+    DataError
+        On collection, when a problem has several rows on one curve at one budget: a run, model or
+        seed is named neither in `by` nor in `replicates`.
+
+    Notes
+    -----
+    With :math:`Q` problems of value :math:`x_q`, the standard error is
+    :math:`\mathrm{sd}(x_q) / \sqrt{Q}` with one delta degree of freedom. Sampling noise within a
+    problem is part of the spread of :math:`x_q` and is not added again.
+
+    References
+    ----------
+    Miller, "Adding Error Bars to Evals", arXiv:2411.00640, section 2. Wilson, "Probable Inference,
+    the Law of Succession, and Statistical Inference", JASA 22 (1927), 209-212.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["a", "a", "b", "b"],
+    ...     "attempt": [0, 1, 0, 1],
+    ...     "answer_key": ["1", "2", "3", "4"],
+    ...     "is_correct": [True, False, False, True],
+    ... })
+    >>> problems = tts.select_answers(trajectories, selectors=["oracle"], budgets=[1, 2])
+    >>> curve = tts.scaling_curve(problems)
+    >>> curve.select("selector", "budget", "accuracy", "n_problems")
+    shape: (2, 4)
+    ┌──────────┬────────┬──────────┬────────────┐
+    │ selector ┆ budget ┆ accuracy ┆ n_problems │
+    │ ---      ┆ ---    ┆ ---      ┆ ---        │
+    │ str      ┆ u32    ┆ f64      ┆ u32        │
+    ╞══════════╪════════╪══════════╪════════════╡
+    │ oracle   ┆ 1      ┆ 0.5      ┆ 2          │
+    │ oracle   ┆ 2      ┆ 1.0      ┆ 2          │
+    └──────────┴────────┴──────────┴────────────┘
+    """
+    check_frame(selected, "selected")
+    check_choice(problems, "problems", get_args(ProblemSet))
+    check_fraction(confidence_level, "confidence_level")
+    groups: tuple[str, ...] = check_names(by, "by")
+    repeats: tuple[str, ...] = check_names(replicates, "replicates")
+    if both := set(groups) & set(repeats):
+        raise ParameterError(
+            f"by and replicates both name {sorted(both)}; a column either gets curves of its own "
+            "(by) or is averaged over (replicates)."
+        )
+    schema: pl.Schema = require_columns(
+        selected,
+        [*groups, *repeats, "problem_id", "budget", "selector", "reduction", "value", "status"],
+        where="problems",
+        hint="tts.select_answers(trajectories, budgets=[...]) makes this table.",
+    )
+    constants = {
+        name: value
+        for name, value in (("subsets", "prefix"), ("budget_unit", "attempts"))
+        if name not in schema
+    }
+    line = [
+        *groups,
+        "selector",
+        "reduction",
+        *[name for name in ("subsets", "budget_unit") if name in schema],
+    ]
+
+    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        rows = _averaged_over_replicates(lazy, line, repeats, problems)
+        curve = _average_problems(_graded(rows, line, problems), line, confidence_level)
+        return (
+            curve
+            .with_columns(**{name: pl.lit(value) for name, value in constants.items()})
+            .select(
+                *groups,
+                "selector",
+                "reduction",
+                "budget",
+                "budget_unit",
+                "subsets",
+                "accuracy",
+                "standard_error",
+                "ci_low",
+                "ci_high",
+                "n_problems",
+                *[f"n_{status}" for status in ("short", "unscored", "undefined", "ungraded")],
+            )
+            .sort(*groups, "selector", "reduction", "budget", "subsets")
+        )
+
+    return run_plan(selected, plan)
+
+
+def _averaged_over_replicates(
+    lazy: pl.LazyFrame, line: Sequence[str], repeats: Sequence[str], problems: ProblemSet
+) -> pl.LazyFrame:
+    """Return `value` and `severity` of each problem at each budget of each curve."""
+    unit = [*line, "problem_id", "budget"]
+    status, value = pl.col("status"), pl.col("value").cast(pl.Float64).fill_nan(None)
+    severity = (
+        pl.when((status == "ok") & value.is_null()).then(pl.lit("ungraded")).otherwise(status)
+    )
+    rows = lazy.select(
+        *unit,
+        *repeats,
+        value=pl.when(status == "ok").then(value),
+        severity=severity.replace_strict(_SEVERITY, return_dtype=pl.Int8),
+    )
+    if not repeats:
+        return rows
+    averaged = rows.group_by(unit).agg(
+        pl.len().alias("n_rows"),
+        pl.struct(repeats).n_unique().alias("n_expected"),
+        pl.col("value").mean(),
+        # One replicate that is left out leaves the problem out, unless any will do.
+        pl.col("severity").max() if problems == "common" else pl.col("severity").min(),
+    )
+    return averaged.filter(_once(unit))
+
+
+def _graded(rows: pl.LazyFrame, line: Sequence[str], problems: ProblemSet) -> pl.LazyFrame:
+    """Check that a problem has one row per budget, and judge it over its whole curve."""
+    unit = [*line, "problem_id"]
+    severity = pl.col("severity")
+    n_budgets = pl.col("budget").n_unique().over(line)
+    of_problem = (
+        rows
+        .with_columns(n_budgets=n_budgets)
+        .group_by(unit)
+        .agg(
+            pl.len().alias("n_rows"),
+            pl.col("budget").n_unique().alias("n_expected"),
+            pl.col("n_budgets").first(),
+            pl.col("budget", "value"),
+            severity.max() if problems == "common" else severity,
+        )
+        .filter(_once(unit))
+    )
+    if problems == "available":
+        return of_problem.explode("budget", "value", "severity")
+    is_incomplete = pl.col("n_rows") < pl.col("n_budgets")
+    worst = pl.when(is_incomplete).then(_SEVERITY["short"]).otherwise(severity)
+    return of_problem.with_columns(severity=worst).explode("budget", "value")
+
+
+def _once(unit: Sequence[str]) -> pl.Expr:
+    """Build the filter that raises where a problem has several rows at one budget of a curve."""
+    is_repeated = pl.col("n_rows") > pl.col("n_expected")
+    described = pl.struct(is_repeated.alias("broken"), *unit, "n_rows", "n_expected")
+    return raise_where(described, lambda rows: _repeated(rows, unit))
+
+
+def _repeated(rows: pl.DataFrame, unit: Sequence[str]) -> DataError:
+    """Describe the first problem that has too many rows on one curve."""
+    row = rows.sort(unit).row(0, named=True)
+    where = ", ".join(f"{name} {row[name]!r}" for name in unit if row[name] is not None)
+    return DataError(
+        f"{where}: {row['n_rows']} rows on one curve, expected {row['n_expected']}. Hint: name the "
+        "column that tells runs or models apart in by=(...), and the one that numbers seeds in "
+        "replicates=(...)."
+    )
+
+
+def _average_problems(
+    units: pl.LazyFrame, line: Sequence[str], confidence_level: float
+) -> pl.LazyFrame:
+    """Average the problems that are left in, and count the others by status."""
+    severity = pl.col("severity")
+    value = pl.when(severity == 0).then("value")
+    n_problems = value.count().cast(pl.Int64)
+    averaged = (
+        units
+        .group_by(*line, "budget")
+        .agg(
+            value.mean().alias("accuracy"),
+            value.std(ddof=1).alias("deviation"),
+            value.sum().alias("total"),
+            ((value != 0) & (value != 1)).any().alias("is_fractional"),
+            n_problems.alias("n_problems"),
+            *[
+                (severity == level).sum().cast(pl.UInt32).alias(f"n_{status}")
+                for status, level in _SEVERITY.items()
+                if level
+            ],
+        )
+        .with_columns(
+            standard_error=pl.col("deviation") / pl.col("n_problems").cast(pl.Float64).sqrt(),
+            is_fractional=pl.col("is_fractional").any().over(line),
+        )
+    )
+    wilson = wilson_interval("total", "n_problems", confidence_level=confidence_level)
+    student = student_t_interval(
+        "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
+    )
+    interval = pl.when("is_fractional").then(student).otherwise(wilson)
+    return averaged.with_columns(
+        pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high"),
+        pl.col("n_problems").cast(pl.UInt32),
+    )

@@ -1,0 +1,407 @@
+"""Selectors: which attempt of a problem stands for its answer, at each budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+import polars as pl
+
+from ttsframe._checks import check_budgets, check_choice, check_choices, check_frame, check_names
+from ttsframe._exprs import run_plan
+from ttsframe._selection import SELECTORS, Pick, pick_winners
+from ttsframe._tally import make_readings, tally_attempts
+from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
+from ttsframe.schema import require_columns
+
+__all__ = [
+    "SELECTORS",
+    "best_of_n",
+    "first_valid",
+    "majority_vote",
+    "oracle",
+    "select_answers",
+    "weighted_vote",
+]
+
+
+def select_answers(
+    trajectories: FrameT,
+    /,
+    *,
+    selectors: SelectorName | Sequence[SelectorName] = (
+        "majority_vote",
+        "weighted_vote",
+        "best_of_n",
+    ),
+    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    budgets: int | Sequence[int] | None = None,
+    weights: Weights = "score",
+    by: ColumnNames = (),
+) -> FrameT:
+    """Pick an answer per problem and budget under several selectors, in one pass over attempts.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, with `problem_id`, `attempt` (0..n-1 within `by` and problem) and
+        `answer_key` (null: no answer found); `is_correct` and `answer` where they are there; and
+        `score` (Float64, higher is better) or `step_scores` for selectors that read a score.
+    selectors
+        Names in `SELECTORS`.
+    reductions
+        Names in `STEP_REDUCTIONS`, each applied to `step_scores`; None reads the column `score`.
+    budgets
+        Numbers of attempts: a selector sees the first `budget` attempts. None: all attempts, as
+        one budget, which the column `budget` shows as null.
+    weights
+        What a vote weighs in `weighted_vote`: "score" as it is (must be >= 0), "sigmoid" of it, or
+        "softmax" of it over the problem's scored attempts within the budget.
+    by
+        Columns that tell runs, models or seeds apart; attempts never join across them.
+
+    Returns
+    -------
+    FrameT
+        `problems`, one row per (by, `problem_id`, `budget`, `selector`, `reduction`):
+
+        - `subsets` (String): "prefix", the first attempts;
+        - `attempt` (UInt32), `answer`, `answer_key` (String), `is_correct` (Boolean): the attempt
+          that stands for the winner, its earliest one; null where nothing was picked;
+        - `value` (Float64): `is_correct` as 0 or 1; null unless `status` is "ok";
+        - `status` (String): "ok"; "short", fewer attempts than the budget; "unscored", no attempt
+          has a score; "undefined", a weight is negative or not finite; "ungraded", nothing to
+          grade against;
+        - `n_attempts`, `n_valid` (with an answer), `n_votes` (with the winning answer) (UInt32);
+        - `weight` (Float64): the winner's total: votes, weights, or its score in best_of_n;
+        - `agreement` (Float64 in [0, 1]): `n_votes / n_attempts`.
+
+        `reduction` is null, and the row appears once, for selectors that read no score.
+
+    Raises
+    ------
+    ColumnsError
+        At once, when a column is missing.
+    ParameterError
+        At once, when a selector, reduction, budget or kind of weight is impossible.
+    DataError
+        On collection, when a problem has more attempts below a budget than the budget: rows of
+        several runs were not told apart with `by`.
+
+    Notes
+    -----
+    Attempts without an answer abstain from votes; in best_of_n they can be picked, and are wrong.
+    Attempts without a score (null or NaN) abstain from selectors that read one. Ties go to the
+    answer, or attempt, that comes earliest; totals within 1e-9 of the sum of weights are a tie.
+
+    References
+    ----------
+    Majority: Wang et al., "Self-Consistency Improves Chain of Thought Reasoning in Language
+    Models", arXiv:2203.11171. Weighted vote: Li et al., "Making Large Language Models Better
+    Reasoners with Step-Aware Verifier", arXiv:2206.02336, section 3.2. Best-of-N: Cobbe et al.,
+    "Training Verifiers to Solve Math Word Problems", arXiv:2110.14168, section 4.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["p"] * 4,
+    ...     "attempt": [0, 1, 2, 3],
+    ...     "answer_key": ["42", "47", "42", None],
+    ...     "is_correct": [False, True, False, False],
+    ...     "score": [0.25, 0.75, 0.25, 0.5],
+    ... })
+    >>> problems = tts.select_answers(trajectories, budgets=[1, 4])
+    >>> problems.select("budget", "selector", "answer_key", "is_correct", "n_votes", "weight")
+    shape: (6, 6)
+    ┌────────┬───────────────┬────────────┬────────────┬─────────┬────────┐
+    │ budget ┆ selector      ┆ answer_key ┆ is_correct ┆ n_votes ┆ weight │
+    │ ---    ┆ ---           ┆ ---        ┆ ---        ┆ ---     ┆ ---    │
+    │ u32    ┆ str           ┆ str        ┆ bool       ┆ u32     ┆ f64    │
+    ╞════════╪═══════════════╪════════════╪════════════╪═════════╪════════╡
+    │ 1      ┆ majority_vote ┆ 42         ┆ false      ┆ 1       ┆ 1.0    │
+    │ 1      ┆ weighted_vote ┆ 42         ┆ false      ┆ 1       ┆ 0.25   │
+    │ 1      ┆ best_of_n     ┆ 42         ┆ false      ┆ 1       ┆ 0.25   │
+    │ 4      ┆ majority_vote ┆ 42         ┆ false      ┆ 2       ┆ 2.0    │
+    │ 4      ┆ weighted_vote ┆ 47         ┆ true       ┆ 1       ┆ 0.75   │
+    │ 4      ┆ best_of_n     ┆ 47         ┆ true       ┆ 1       ┆ 0.75   │
+    └────────┴───────────────┴────────────┴────────────┴─────────┴────────┘
+    """
+    check_frame(trajectories, "trajectories")
+    chosen = check_choices(selectors, "selectors", SELECTORS)
+    checked = check_budgets(budgets)
+    check_choice(weights, "weights", get_args(Weights))
+    names: tuple[str, ...] = check_names(by, "by")
+    schema = require_columns(trajectories, [*names, "problem_id", "attempt", "answer_key"])
+    readings = (
+        make_readings(schema, reductions, is_score_needed=True)
+        if any(SELECTORS[name].reads_score for name in chosen)
+        else ()
+    )
+    picks = [
+        Pick(name, reading)
+        for name in chosen
+        for reading in (readings if SELECTORS[name].reads_score else (None,))
+    ]
+
+    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        tally = tally_attempts(
+            lazy,
+            schema,
+            readings=readings,
+            budgets=checked,
+            weights=weights,
+            keys=[*names, "problem_id"],
+        )
+        return pick_winners(tally, picks)
+
+    return run_plan(trajectories, plan)
+
+
+def majority_vote(
+    trajectories: FrameT,
+    /,
+    *,
+    budgets: int | Sequence[int] | None = None,
+    by: ColumnNames = (),
+) -> FrameT:
+    """Pick the answer that most attempts gave.
+
+    Self-consistency, or maj@n; a tie goes to the answer that came first.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, as for `select_answers`.
+    budgets
+        Numbers of attempts; None: all attempts, as one budget.
+    by
+        Columns that tell runs, models or seeds apart.
+
+    Returns
+    -------
+    FrameT
+        `problems`, as `select_answers` makes it.
+
+    See Also
+    --------
+    select_answers : several selectors in one pass; states errors and rules.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["p"] * 3,
+    ...     "attempt": [0, 1, 2],
+    ...     "answer_key": [None, "47", "42"],
+    ...     "is_correct": [False, False, True],
+    ...     "score": [0.25, 0.5, 0.75],
+    ... })
+    >>> tts.majority_vote(trajectories)["answer_key"].to_list()
+    ['47']
+    """
+    return select_answers(trajectories, selectors=["majority_vote"], budgets=budgets, by=by)
+
+
+def weighted_vote(
+    trajectories: FrameT,
+    /,
+    *,
+    budgets: int | Sequence[int] | None = None,
+    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    weights: Weights = "score",
+    by: ColumnNames = (),
+) -> FrameT:
+    """Pick the answer whose attempts' scores add up to most.
+
+    Totals within 1e-9 of the sum of weights are a tie, which goes to the answer that came first.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, as for `select_answers`.
+    budgets
+        Numbers of attempts; None: all attempts, as one budget.
+    reductions
+        Names in `STEP_REDUCTIONS`, each applied to `step_scores`; None reads the column `score`.
+    weights
+        "score" as it is (must be >= 0), "sigmoid" or "softmax" of it.
+    by
+        Columns that tell runs, models or seeds apart.
+
+    Returns
+    -------
+    FrameT
+        `problems`, as `select_answers` makes it.
+
+    See Also
+    --------
+    select_answers : several selectors in one pass; states errors and rules.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["p"] * 3,
+    ...     "attempt": [0, 1, 2],
+    ...     "answer_key": [None, "47", "42"],
+    ...     "is_correct": [False, False, True],
+    ...     "score": [0.25, 0.5, 0.75],
+    ... })
+    >>> tts.weighted_vote(trajectories)["answer_key"].to_list()
+    ['42']
+    """
+    return select_answers(
+        trajectories,
+        selectors=["weighted_vote"],
+        budgets=budgets,
+        reductions=reductions,
+        weights=weights,
+        by=by,
+    )
+
+
+def best_of_n(
+    trajectories: FrameT,
+    /,
+    *,
+    budgets: int | Sequence[int] | None = None,
+    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    by: ColumnNames = (),
+) -> FrameT:
+    """Pick the answer of the attempt with the highest score.
+
+    Also called rm@n. The attempt is picked whether or not it has an answer; without one it is wrong.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, as for `select_answers`.
+    budgets
+        Numbers of attempts; None: all attempts, as one budget.
+    reductions
+        Names in `STEP_REDUCTIONS`, each applied to `step_scores`; None reads the column `score`.
+    by
+        Columns that tell runs, models or seeds apart.
+
+    Returns
+    -------
+    FrameT
+        `problems`, as `select_answers` makes it.
+
+    See Also
+    --------
+    select_answers : several selectors in one pass; states errors and rules.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["p"] * 3,
+    ...     "attempt": [0, 1, 2],
+    ...     "answer_key": [None, "47", "42"],
+    ...     "is_correct": [False, False, True],
+    ...     "score": [0.25, 0.5, 0.75],
+    ... })
+    >>> tts.best_of_n(trajectories)["answer_key"].to_list()
+    ['42']
+    """
+    return select_answers(
+        trajectories, selectors=["best_of_n"], budgets=budgets, reductions=reductions, by=by
+    )
+
+
+def first_valid(
+    trajectories: FrameT,
+    /,
+    *,
+    budgets: int | Sequence[int] | None = None,
+    by: ColumnNames = (),
+) -> FrameT:
+    """Pick the answer of the first attempt that has one.
+
+    What a run without any verifier and with one retry per failure to answer would report.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, as for `select_answers`.
+    budgets
+        Numbers of attempts; None: all attempts, as one budget.
+    by
+        Columns that tell runs, models or seeds apart.
+
+    Returns
+    -------
+    FrameT
+        `problems`, as `select_answers` makes it.
+
+    See Also
+    --------
+    select_answers : several selectors in one pass; states errors and rules.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["p"] * 3,
+    ...     "attempt": [0, 1, 2],
+    ...     "answer_key": [None, "47", "42"],
+    ...     "is_correct": [False, False, True],
+    ...     "score": [0.25, 0.5, 0.75],
+    ... })
+    >>> tts.first_valid(trajectories)["answer_key"].to_list()
+    ['47']
+    """
+    return select_answers(trajectories, selectors=["first_valid"], budgets=budgets, by=by)
+
+
+def oracle(
+    trajectories: FrameT,
+    /,
+    *,
+    budgets: int | Sequence[int] | None = None,
+    by: ColumnNames = (),
+) -> FrameT:
+    """Pick a right answer if any attempt gave one, else the answer of `first_valid`.
+
+    The upper bound of every selector; its accuracy is pass@n.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, as for `select_answers`.
+    budgets
+        Numbers of attempts; None: all attempts, as one budget.
+    by
+        Columns that tell runs, models or seeds apart.
+
+    Returns
+    -------
+    FrameT
+        `problems`, as `select_answers` makes it.
+
+    See Also
+    --------
+    select_answers : several selectors in one pass; states errors and rules.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["p"] * 3,
+    ...     "attempt": [0, 1, 2],
+    ...     "answer_key": [None, "47", "42"],
+    ...     "is_correct": [False, False, True],
+    ...     "score": [0.25, 0.5, 0.75],
+    ... })
+    >>> tts.oracle(trajectories)["answer_key"].to_list()
+    ['42']
+    """
+    return select_answers(trajectories, selectors=["oracle"], budgets=budgets, by=by)
