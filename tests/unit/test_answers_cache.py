@@ -15,7 +15,7 @@ import pytest
 
 import ttsframe as tts
 from ttsframe.answers import keys as keys_module
-from ttsframe.answers import worker
+from ttsframe.answers import reading, worker
 from ttsframe.answers.cache import CachedKey, KeyCache
 
 ANSWERS = ["0.5", r"\frac{1}{2}", "x+1", "Evelyn", r"\int_0^1 x dx", "", "a\x00b", "é" * 3]
@@ -23,10 +23,10 @@ ANSWERS = ["0.5", r"\frac{1}{2}", "x+1", "Evelyn", r"\int_0^1 x dx", "", "a\x00b
 
 @pytest.fixture(autouse=True)
 def _forget_tables() -> Iterator[None]:
-    keys_module._table.cache_clear()
+    reading._table.cache_clear()
     keys_module._named_expression.cache_clear()
     yield
-    keys_module._table.cache_clear()
+    reading._table.cache_clear()
     keys_module._named_expression.cache_clear()
 
 
@@ -39,7 +39,7 @@ def test_a_second_process_reads_what_the_first_wrote(tmp_path: Path) -> None:
     path = tmp_path / "new folder" / "keys.sqlite"
     expected = key(ANSWERS, None)
     assert key(ANSWERS, path) == expected
-    keys_module._table.cache_clear()
+    reading._table.cache_clear()
     keys_module._named_expression.cache_clear()
     before = tts.answer_statistics()
     assert key([*ANSWERS, "77"], path) == [*expected, "1:77"]
@@ -123,9 +123,9 @@ def test_what_a_limit_decided_is_not_kept(tmp_path: Path, monkeypatch: pytest.Mo
         return {text: worker.Outcome(None, "limit") for text in texts}
 
     with monkeypatch.context() as patch:
-        patch.setattr(keys_module, "resolve_strings", limited)
+        patch.setattr(reading, "resolve_strings", limited)
         fallback = key([scalar, "4"], path)
-    keys_module._table.cache_clear()
+    reading._table.cache_clear()
     keys_module._named_expression.cache_clear()
     assert key([scalar, "4"], path) == ["1:3/2", "1:4"]
     assert fallback[0] != "1:3/2"

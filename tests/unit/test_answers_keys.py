@@ -19,7 +19,7 @@ import pytest
 
 import ttsframe as tts
 from ttsframe.answers import keys as keys_module
-from ttsframe.answers import worker
+from ttsframe.answers import reading, worker
 from ttsframe.answers._table import Entry, KeyTable
 from ttsframe.answers.engine import canonicalise
 
@@ -279,7 +279,7 @@ def test_a_forked_child() -> None:
     # the table is filled before the fork; Polars itself may not be used on both sides of one
     code = """
     import os
-    from ttsframe.answers.keys import key_table
+    from ttsframe.answers.reading import key_table
     table = key_table(None, "auto", None)
     answers = ["0.5", "\\\\int_0^2 5x dx", "x+1"]
     before = table.look_up(answers)
@@ -315,8 +315,8 @@ def test_a_limited_expression_is_text_and_counted(monkeypatch: pytest.MonkeyPatc
     def limited(_task: str, texts: Sequence[str]) -> dict[str, worker.Outcome]:
         return {text: worker.Outcome(None, "limit") for text in texts}
 
-    monkeypatch.setattr(keys_module, "resolve_strings", limited)
-    entries = keys_module._read([scalar, "3"], tts.AnswerPolicy())
+    monkeypatch.setattr(reading, "resolve_strings", limited)
+    entries = reading._read([scalar, "3"], tts.AnswerPolicy())
     assert entries["3"] == Entry("1:3", "exact", is_final=True)
     assert entries[scalar].kind == "text"
     assert not entries[scalar].is_final
@@ -329,7 +329,7 @@ def test_misread_expressions_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> No
         sent.extend(texts)
         return {}
 
-    monkeypatch.setattr(keys_module, "resolve_strings", record)
+    monkeypatch.setattr(reading, "resolve_strings", record)
     answers = [
         r"\sum_{k=1}^{3} 3\frac{1}{2}",
         r"\int x dx",
@@ -337,6 +337,6 @@ def test_misread_expressions_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> No
         r"\sum_{k=1}^{9^{9^9}} k",
         r"\int_0^1 12_5 dx",
     ]
-    entries = keys_module._read(answers, tts.AnswerPolicy())
+    entries = reading._read(answers, tts.AnswerPolicy())
     assert sent == []
     assert len({entry.key for entry in entries.values()}) == len(answers)

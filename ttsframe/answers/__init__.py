@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from ttsframe.answers.extract import extract_answer
 from ttsframe.answers.grade import is_equivalent, is_same_key
-from ttsframe.answers.keys import (
-    AnswerStatistics,
-    answer_key,
-    answer_kind,
-    answer_statistics,
-    gold_key,
-    normalize_answer,
-)
+from ttsframe.answers.keys import answer_key, answer_kind, gold_key, normalize_answer
 from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.reading import AnswerStatistics, answer_statistics
 
 __all__ = [
     "AnswerPolicy",

@@ -69,6 +69,10 @@ _SENTENCE_END: Final = re.compile(
 )
 _CLOSED: Final = ".!?。！？$)]}*।"
 _FINISHED: Final = re.compile(r"(?:[.!?。！？$)\]}*€£%°।]|\d|\b[A-J])$")
+_LETTER: Final = re.compile(r"[a-zA-Z]")
+_COMMAND: Final = re.compile(r"\\[a-zA-Z]+")
+# in prose, and beside a currency, a comma before one or two digits is a decimal comma
+_PRICE_COMMA: Final = re.compile(r"[-−]?(?:[$€£¥]\s?\d+,\d{1,2}(?!\d)|\d+,\d{1,2}\s?[$€£¥])")
 _DANGLING: Final = re.compile(
     r"(?:[-+=,(\[{]|\b(?:and|or|but|the|an?|of|with|to|by|is|are|in|for|that|we))$", re.IGNORECASE
 )
@@ -172,7 +176,33 @@ def _leading(pattern: re.Pattern[str], text: str) -> int:
 def _inside(candidate: re.Match[str]) -> str | None:
     """Return the candidate without its delimiters."""
     content = next(group for group in candidate.groups() if group is not None).strip(_EDGES)
-    return content or None
+    if candidate["number"] and _PRICE_COMMA.match(candidate.string, candidate.start()):
+        content = content.replace(",", ".")
+    return _result_of_chain(content) or None
+
+
+def _result_of_chain(content: str) -> str:
+    """Return the last part of "11 * 11 = 121"; an equation that states no result stays whole."""
+    parts = [part.strip() for part in _split_at_equals(content)]
+    if len(parts) == 1 or "," in content:
+        return content
+    is_calculation = not _LETTER.search(_COMMAND.sub("", parts[0] + parts[-1]))
+    return parts[-1] if len(parts) > 2 or is_calculation else content
+
+
+def _split_at_equals(content: str) -> list[str]:
+    """Split at the equals signs that stand in no bracket and in no other relation."""
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(content):
+        depth += (character in "([{") - (character in ")]}")
+        if (
+            character == "="
+            and depth == 0
+            and content[position - 1 : position] not in {"<", ">", "!", ":"}
+        ):
+            parts.append(content[start:position])
+            start = position + 1
+    return [*parts, content[start:]]
 
 
 def _with_joined(statement: str, first: re.Match[str]) -> str | None:
@@ -188,7 +218,7 @@ def _with_joined(statement: str, first: re.Match[str]) -> str | None:
         clause = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
         if len(clause) <= _LONGEST_MEASURE and _MEASURED.search(clause):
             return clause
-    if all(part["number"] for part in parts):
+    if len(parts) > 1 and all(part["number"] for part in parts):
         return statement[first.start() : parts[-1].end()]
     return ", ".join(content for part in parts if (content := _inside(part))) or None
 

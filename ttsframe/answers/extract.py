@@ -223,6 +223,7 @@ _JOINS_BOXES: Final = re.compile(
 )
 _WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
 _NAME: Final = re.compile(r"(?<![\\\w])[a-zA-Z](?:_(?:\w|\{\w+\}))?\s*=\s*$")
+_SUBSCRIPT: Final = re.compile(r"_(\w)")
 _LONGEST_NAME: Final = 20
 _MOST_WORDS_BETWEEN: Final = 4
 _NEW_THOUGHT: Final = frozenset({
@@ -258,7 +259,7 @@ def _last_boxes(text: str) -> str | None:
         contents.append(content.strip())
         following = text.rfind("\\", 0, start)
         name = _NAME.search(text, max(0, following - _LONGEST_NAME), following)
-        names.append(name[0] if name else "")
+        names.append(_SUBSCRIPT.sub(r"_{\1}", name[0]) if name else "")
     if len(set(names)) == len(contents) > 1 and all(names):
         contents = [name + content for name, content in zip(names, contents, strict=True)]
     answer = ", ".join(reversed(contents))

@@ -16,8 +16,9 @@ from ttsframe._typing import IntoExprColumn
 from ttsframe.answers._columns import as_strings
 from ttsframe.answers._table import KeyTable
 from ttsframe.answers.engine import numeric_value
-from ttsframe.answers.keys import KeyMethod, gold_answers, key_table, keys_of
+from ttsframe.answers.keys import gold_answers, keys_of
 from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.reading import KeyMethod, key_table
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
 __all__ = ["is_equivalent", "is_same_key"]
