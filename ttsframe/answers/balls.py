@@ -68,10 +68,8 @@ class Outside(Exception):  # noqa: N818
 
 @lru_cache(maxsize=4_096)
 def hidden(name: str, point: int) -> Value:
-    """Return where a symbol stands: positive at points 0 and 3, with mixed signs at 1, opposite at 2.
-
-    Magnitudes lie between 0.6 and 1.6, so that powers neither vanish nor swamp the rest.
-    """
+    """Return where a symbol stands: positive at points 0 and 3, of either sign at 1, opposite at 2."""
+    # Magnitudes between 0.6 and 1.6: powers neither vanish nor swamp the rest.
     seed = name.encode(errors="surrogatepass")
     mantissa = 6 * 2**448 // 10 + int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
     if point in {1, 2} and (sha512(seed).digest()[0] + point) % 2:

@@ -11,7 +11,14 @@ from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.rational import rational_key, read_plain, read_rational
 from ttsframe.answers.words import text_key
 
-__all__ = ["LONGEST_ANSWER", "AnswerKind", "Canonical", "canonicalise", "numeric_value", "read_normalized"]
+__all__ = [
+    "LONGEST_ANSWER",
+    "AnswerKind",
+    "Canonical",
+    "canonicalise",
+    "numeric_value",
+    "read_normalized",
+]
 
 AnswerKind: TypeAlias = Literal["exact", "numeric", "symbolic", "structure", "text", "missing"]
 

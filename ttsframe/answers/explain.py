@@ -135,7 +135,13 @@ def _explained(answer: str, policy: AnswerPolicy) -> AnswerExplanation:
     )
     value = numeric_value(answer, policy) if canonical.kind in {"exact", "numeric"} else None
     return AnswerExplanation(
-        answer, normalized, tuple(layers), canonical.kind, canonical.key, value, canonical.unresolved
+        answer,
+        normalized,
+        tuple(layers),
+        canonical.kind,
+        canonical.key,
+        value,
+        canonical.unresolved,
     )
 
 
@@ -143,7 +149,9 @@ def _reason(first: AnswerExplanation, second: AnswerExplanation) -> str:
     if first.key == second.key:
         return "Equivalent: both have the same key."
     if first.unresolved or second.unresolved:
-        return "Different so far: an unresolved scalar is compared as text until a worker resolves it."
+        return (
+            "Different so far: an unresolved scalar is compared as text until a worker resolves it."
+        )
     if first.kind != second.kind:
         return f"Different: {_KINDS[first.kind]} against {_KINDS[second.kind]}."
     if first.value is not None and second.value is not None:

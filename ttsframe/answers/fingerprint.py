@@ -192,7 +192,9 @@ def value_of(node: Node, policy: AnswerPolicy) -> Value:
         When it cannot be certified.
     """
     with _exclusive():
-        return _certified(lambda is_final: settled(Evaluation(policy, None, is_final).value(node), is_final))
+        return _certified(
+            lambda is_final: settled(Evaluation(policy, None, is_final).value(node), is_final)
+        )
 
 
 def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
@@ -227,7 +229,7 @@ def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
 
 
 def _constant_key(node: Node, policy: AnswerPolicy, point: int | None = None) -> Scalar:
-    def read(is_final: bool) -> Scalar:  # noqa: FBT001
+    def read(is_final: bool) -> Scalar:
         value = settled(Evaluation(policy, point, is_final).value(node), is_final)
         return _complex_key(value) if isinstance(value, acb) else _real_key(value)
 
@@ -253,15 +255,16 @@ def _whole_ball(value: Value) -> Value:
 
 
 def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
-    def read(is_final: bool) -> str:  # noqa: FBT001
-        return part_key(settled(Evaluation(policy, point, is_final).value(node), is_final))
+    def at(point: int) -> str:
+        def read(is_final: bool) -> str:
+            return part_key(settled(Evaluation(policy, point, is_final).value(node), is_final))
 
-    parts: list[str] = []
-    for point in range(3):
         try:
-            parts.append(_certified(read))
+            return _certified(read)
         except Outside:
-            parts.append("u")
+            return "u"
+
+    parts = [at(point) for point in range(3)]
     if parts[0] == parts[1] == parts[2]:
         # The symbols cancelled: this is a number, and has the key of one.
         return _constant_key(node, policy, 0)
@@ -269,7 +272,7 @@ def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
 
 
 def _ratios(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
-    def read(is_final: bool) -> str:  # noqa: FBT001
+    def read(is_final: bool) -> str:
         values: list[Value] = []
         # Two points with positive symbols, where hardly any function ends, decide the ratio alone.
         for point in (0, 3, 1, 2):
@@ -282,7 +285,10 @@ def _ratios(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
             raise Lost
         lead = ("+" if first > 0 else "-") if signed else ""
         scale = abs(first) if signed else first
-        parts = ["u" if value is None else part_key(settled(value / scale, is_final)) for value in values[1:]]
+        parts = [
+            "u" if value is None else part_key(settled(value / scale, is_final))
+            for value in values[1:]
+        ]
         return lead + _digest("|".join(parts))
 
     return _certified(read)

@@ -11,13 +11,13 @@ end, and refuses whatever has two readings. What it returns is a tree of tuples:
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, TypeAlias
+
+from ttsframe.answers.tokens import FUNCTIONS, TRIGONOMETRIC, Unreadable, scan
 
 __all__ = [
     "DEEPEST",
     "INFINITY",
-    "MOST_TOKENS",
     "Node",
     "Unreadable",
     "parse",
@@ -27,7 +27,6 @@ __all__ = [
 
 Node: TypeAlias = tuple[Any, ...]
 
-MOST_TOKENS: Final = 500
 DEEPEST: Final = 40
 LONGEST_NUMBER: Final = 3_000
 MOST_TERMS: Final = 200
@@ -37,47 +36,24 @@ INFINITY: Final[Node] = ("c", "oo")
 MINUS_ONE: Final[Node] = ("q", -1, 1)
 HALF_TURN: Final[Node] = ("/", ("c", "pi"), ("q", 180, 1))
 
-
-class Unreadable(Exception):  # noqa: N818 (a verdict on a string, not a failure)
-    """The string is not in the parser's language, or is past one of its limits."""
-
-
-_TOKEN: Final = re.compile(
-    r"(?P<num>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)|(?P<run>[A-Za-z]+)|\\(?P<cmd>[A-Za-z]+)|(?P<op>\\\\|\\.|\*\*|\S)",
-    re.DOTALL,
-)
-TRIGONOMETRIC: Final = frozenset({"sin", "cos", "tan", "cot", "sec", "csc"})
-FUNCTIONS: Final = TRIGONOMETRIC | {
-    "arcsin", "arccos", "arctan", "arccot", "sinh", "cosh", "tanh", "coth", "sech", "csch",
-    "arcsinh", "arccosh", "arctanh", "exp", "ln", "log",
-}  # fmt: skip
+_UNKNOWN_FUNCTIONS: Final = frozenset("fghFGH")
+_STARTS: Final = frozenset("LC({[")
+_CLOSERS: Final = frozenset({"rfloor", "rceil"})
 _INVERSES: Final = {
     name: "arc" + name for name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh")
 }
-_RUNS: Final = {name: name for name in FUNCTIONS} | {
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
-    "atanh": "arctanh", "arsinh": "arcsinh", "arcosh": "arccosh", "artanh": "arctanh", "sqrt": "sqrt", "pi": "pi",
-    "infinity": "infty", "inf": "infty", "oo": "infty", "abs": "abs", "cbrt": "cbrt", "floor": "floor",
-    "ceil": "ceil", "tg": "tan", "ctg": "cot", "theta": "theta", "alpha": "alpha", "beta": "beta",
-    "gamma": "gamma", "lambda": "lambda", "omega": "omega", "phi": "phi", "sigma": "sigma", "mu": "mu",
-}  # fmt: skip
 _GREEK: Final = frozenset(
-    ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega", "ell", "hbar", "aleph", "mho", "wp", "nabla"]
+    """
+    alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau
+    upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell
+    hbar aleph mho wp nabla
+    """.split()  # noqa: SIM905 (a word list reads best as one)
 )
 _ACCENTS: Final = frozenset(
     {"bar", "overline", "vec", "hat", "tilde", "dot", "ddot", "mathbf", "boldsymbol", "mathcal", "widehat",
      "overrightarrow", "mathbb", "mathfrak", "mathscr", "bm", "underline", "widetilde"}
 )  # fmt: skip
 _PRODUCT: Final = frozenset({"cdot", "times", "div"})
-_NOT_PRODUCTS: Final = frozenset(
-    ["or", "is", "if", "in", "at", "no", "to", "of", "on", "by", "as", "an", "am", "pm", "ft", "cm", "mm", "km", "kg", "hr", "mi", "yd", "lb", "oz", "me", "my", "so", "us", "we", "he", "it", "be", "do", "go", "dx", "dy", "dz", "dt", "du", "dv", "dr", "dw", "ds", "dp", "dq", "and", "the", "for", "not", "are", "was", "has", "one", "two", "six", "ten", "day", "men", "min", "max", "mod", "gcd", "lcm", "det", "lim", "sup", "sum", "all", "any", "odd", "but", "can", "cat", "did", "dog", "few", "get", "how", "its", "let", "lot", "man", "may", "new", "now", "off", "old", "our", "out", "per", "put", "see", "set", "she", "too", "use", "way", "who", "why", "yes", "yet", "you", "via", "due", "end", "far", "had", "her", "him", "his", "low", "net", "nor", "own", "red", "run", "sad", "say", "son", "sun", "top", "try", "use", "van", "war", "web", "win", "won", "iff", "dim", "ker", "deg", "arg", "sgn", "cov", "var", "std", "cis", "erf", "DNE"]
-)
-_IN_FORMULAS: Final = frozenset({"at", "it", "as", "is", "am", "an", "us", "be", "my", "by", "no"})
-"""Short words that are products of symbols beside powers and fractions, as in e^{at}."""
-_UNKNOWN_FUNCTIONS: Final = frozenset("fghFGH")
-_STARTS: Final = frozenset("LC({[")
-_CLOSERS: Final = frozenset({"rfloor", "rceil"})
-_SUPERSCRIPT_ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
 
 
 def parse(text: str) -> Node:
@@ -157,50 +133,11 @@ class _Parser:
     __slots__ = ("at", "bars", "degrees", "depth", "kinds", "values")
 
     def __init__(self, text: str) -> None:
-        self.kinds: list[str] = []
-        self.values: list[str] = []
+        self.kinds, self.values = scan(text)
         self.at = 0
         self.bars = 0
         self.degrees = 0
         self.depth = 0
-        self._scan(text)
-
-    def _scan(self, text: str) -> None:
-        kinds, values = self.kinds, self.values
-        is_formula = "^" in text or "\\frac" in text
-        for found in _TOKEN.finditer(text):
-            group = found.lastgroup
-            value = found[group] if group else ""
-            if group == "num":
-                kinds.append("N")
-                values.append(value)
-            elif group == "cmd":
-                kinds.append("C")
-                values.append(value)
-            elif group == "run":
-                if len(value) == 1:
-                    kinds.append("L")
-                    values.append(value)
-                elif value in _RUNS:
-                    kinds.append("C")
-                    values.append(_RUNS[value])
-                elif len(value) <= 3 and (
-                    value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS)
-                ):
-                    kinds.extend("L" * len(value))
-                    values.extend(value)
-                elif kinds and kinds[-1] == "{" and len(kinds) > 1 and kinds[-2] in {"C", "_"}:
-                    kinds.append("W")
-                    values.append(value)
-                else:
-                    raise Unreadable(value)
-            else:
-                kinds.append("^" if value == "**" else value)
-                values.append(value)
-            if len(kinds) > MOST_TOKENS:
-                raise Unreadable(text[:20])
-        kinds.extend(("end", "end"))
-        values.extend(("", ""))
 
     def _refuse(self) -> Unreadable:
         return Unreadable(self.values[self.at])
@@ -211,7 +148,7 @@ class _Parser:
         self.at += 1
 
     def expression(self) -> Node:
-        """Sum of terms."""
+        """Read a sum of terms."""
         terms: list[Node] = []
         sign = self.kinds[self.at]
         if sign in {"+", "-"}:
@@ -226,7 +163,7 @@ class _Parser:
         return terms[0] if len(terms) == 1 else ("+", tuple(terms))
 
     def term(self) -> Node:
-        """Product of factors, written or implied."""
+        """Read a product of factors, written or implied."""
         factors = [self.factor()]
         while True:
             kind = self.kinds[self.at]
@@ -252,7 +189,7 @@ class _Parser:
                 return _product(factors)
 
     def signed_factor(self) -> Node:
-        """A factor that may carry its own sign, as in 2 * -3."""
+        """Read a factor that may carry its own sign, as in 2 * -3."""
         sign = self.kinds[self.at]
         if sign in {"+", "-"}:
             self.at += 1
@@ -267,7 +204,7 @@ class _Parser:
             raise self._refuse()
 
     def factor(self) -> Node:
-        """An atom with its factorials, degrees and exponent."""
+        """Read an atom with its factorials, degrees and exponent."""
         return self.raised(self.atom())
 
     def raised(self, base: Node) -> Node:
@@ -307,7 +244,7 @@ class _Parser:
         return True
 
     def exponent(self) -> Node:
-        """What stands after a caret: a group, or one signed atom without braces."""
+        """Read what stands after a caret: a group, or one signed atom without braces."""
         kind = self.kinds[self.at]
         if kind == "{":
             return self.group()
@@ -330,7 +267,7 @@ class _Parser:
         return ("*", (MINUS_ONE, node)) if sign == "-" else node
 
     def group(self) -> Node:
-        """An expression in braces."""
+        """Read an expression in braces."""
         self._expect("{")
         bars, self.bars = self.bars, 0
         node = self.expression()
@@ -339,7 +276,7 @@ class _Parser:
         return node
 
     def argument(self) -> Node:
-        """The argument of a command: a group, or one token as in \\frac12."""
+        r"""Read the argument of a command: a group, or one token as in \frac12."""
         kind = self.kinds[self.at]
         if kind == "{":
             return self.group()
@@ -357,7 +294,7 @@ class _Parser:
         raise self._refuse()
 
     def atom(self) -> Node:
-        """A number, symbol, group, or command with its arguments."""
+        """Read a number, symbol, group, or command with its arguments."""
         self._descend()
         node = self._atom()
         self.depth -= 1
@@ -391,7 +328,7 @@ class _Parser:
         raise self._refuse()
 
     def numeral(self) -> Node:
-        """A number: decimal, repeating, in a base, or mixed with a fraction."""
+        """Read a number: decimal, repeating, in a base, or mixed with a fraction."""
         text = self.values[self.at]
         self.at += 1
         kind, value = self.kinds[self.at], self.values[self.at]
@@ -445,12 +382,12 @@ class _Parser:
         return ("q", int(text, int(base)), 1)
 
     def symbol(self) -> Node:
-        """A letter with its subscript and primes; e and i are constants."""
+        """Read a letter with its subscript and primes; e and i are constants."""
         name = self.values[self.at]
         self.at += 1
         bare = name
         name = self._decorated(name)
-        if name == "e" or name == "i":
+        if name in {"e", "i"}:
             return ("c", name)
         if self.kinds[self.at] == "(" and (bare in _UNKNOWN_FUNCTIONS or self._applies_to_number()):
             return self._unknown(name)
@@ -494,7 +431,7 @@ class _Parser:
         return False
 
     def _raw(self) -> str:
-        """The tokens of a subscript, joined."""
+        """Join the tokens of a subscript."""
         kinds, values = self.kinds, self.values
         if kinds[self.at] != "{":
             if kinds[self.at] not in {"N", "L", "C"}:
@@ -519,12 +456,12 @@ class _Parser:
         return "".join(parts)
 
     def command(self) -> Node:
-        """A backslash command with its arguments."""
+        """Read a backslash command with its arguments."""
         name = self.values[self.at]
         self.at += 1
         if name == "frac":
             return self._fraction()
-        if name == "sqrt" or name == "cbrt":
+        if name in {"sqrt", "cbrt"}:
             return self._root(name)
         if name == "pi":
             return ("c", "pi")
@@ -555,7 +492,7 @@ class _Parser:
         raise self._refuse()
 
     def _text(self) -> Node:
-        """Letters set upright: a constant, a symbol, or a function's name."""
+        """Read letters set upright: a constant, a symbol, or a function's name."""
         word = self._raw()
         if word in {"e", "i"}:
             return ("c", word)
@@ -632,7 +569,7 @@ class _Parser:
         raise self._refuse()
 
     def operand(self) -> Node:
-        """The argument of a function: what is in brackets, or the product that follows."""
+        """Read the argument of a function: what is in brackets, or the product that follows."""
         kind = self.kinds[self.at]
         if kind in {"(", "{", "["}:
             return self.raised_group()
@@ -656,7 +593,7 @@ class _Parser:
                 return _product(factors)
 
     def raised_group(self) -> Node:
-        """A bracketed argument: \\sin(x)^2 is the square of the sine, which `raised` reads later."""
+        r"""Read a bracketed argument; the power in \sin(x)^2 belongs to the sine and is read later."""
         kind = self.kinds[self.at]
         if kind == "{":
             return self.group()
@@ -668,7 +605,7 @@ class _Parser:
         return node
 
     def _indexed(self, name: str) -> Node:
-        """A sum or product over an index with whole bounds."""
+        """Read a sum or product over an index."""
         self._expect("_")
         self._expect("{")
         index = self.values[self.at]

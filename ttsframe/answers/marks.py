@@ -53,21 +53,21 @@ def top_marks(text: str) -> list[Mark] | None:
     marks: list[Mark] = []
     depth = 0
     for found in _SCAN.finditer(text):
-        token = found[0]
-        if token in _OPENING or token.startswith("\\begin"):
+        part = found[0]
+        if part in _OPENING or part.startswith("\\begin"):
             depth += 1
-        elif token in _CLOSING or token.startswith("\\end"):
+        elif part in _CLOSING or part.startswith("\\end"):
             depth -= 1
             if depth < 0:
                 return None
         elif not depth:
-            wanted = _WANTED.get(token)
+            wanted = _WANTED.get(part)
             if wanted is None:
-                if token == "!":
+                if part == "!":
                     if text[found.end() : found.end() + 1] == "=":
                         marks.append(Mark(found.start(), found.end() + 1, "!="))
-                elif token.startswith("\\text"):
-                    joining = _JOINING_TEXT.fullmatch(token)
+                elif part.startswith("\\text"):
+                    joining = _JOINING_TEXT.fullmatch(part)
                     if joining:
                         marks.append(Mark(found.start(), found.end(), joining[1]))
                 continue
@@ -83,12 +83,12 @@ def top_marks(text: str) -> list[Mark] | None:
     return marks if depth == 0 else None
 
 
-def split_at(text: str, marks: list[Mark], tokens: frozenset[str]) -> list[str]:
+def split_at(text: str, marks: list[Mark], signs: frozenset[str]) -> list[str]:
     """Split a text at some of its marks, without empty parts."""
     parts: list[str] = []
     start = 0
     for mark in marks:
-        if mark.sign in tokens:
+        if mark.sign in signs:
             parts.append(text[start : mark.start].strip())
             start = mark.end
     parts.append(text[start:].strip())
@@ -111,27 +111,25 @@ def is_thousands(text: str, mark: Mark) -> bool:
 
 
 def wrapping(text: str) -> tuple[str, str, str] | None:
-    """Take apart a text that one pair of brackets encloses: opening, inside, closing.
-
-    Half-open intervals close with the other bracket, so any opening one meets any closing one.
-    """
+    """Take apart a text that one pair of brackets encloses: opening, inside, closing."""
     first = _SCAN.match(text)
     if first is None or first[0] not in _PARTNER:
         return None
     depth = 0
     for found in _SCAN.finditer(text):
-        token = found[0]
-        if token in _OPENING or token.startswith("\\begin"):
+        part = found[0]
+        if part in _OPENING or part.startswith("\\begin"):
             depth += 1
-        elif token in _CLOSING or token.startswith("\\end"):
+        elif part in _CLOSING or part.startswith("\\end"):
             depth -= 1
             if depth == 0:
                 if found.end() != len(text):
                     return None
                 opening = first[0]
-                if token != _PARTNER[opening] and not (opening in "([" and token in ")]"):
+                # Half-open intervals close with the other bracket.
+                if part != _PARTNER[opening] and not (opening in "([" and part in ")]"):
                     return None
-                return opening, text[first.end() : found.start()].strip(), token
+                return opening, text[first.end() : found.start()].strip(), part
     return None
 
 

@@ -40,16 +40,7 @@ _RAISED: Final = re.compile(r"((?:\^\{[-\dn]\}){2,})")
 _LOWERED: Final = re.compile(r"((?:_\{\d\}){2,})")
 _VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 
-_SPACES: Final = {
-    name: " "
-    for name in (
-        "\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace",
-        "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline",
-        "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr",
-        "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut",
-        "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\mathop", "\\boldmath", "\\noindent",
-    )
-}  # fmt: skip
+_SPACES: Final = dict.fromkeys(("\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline", "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut", "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\mathop", "\\boldmath", "\\noindent"), " ")  # fmt: skip
 _SPELLINGS: Final = _SPACES | {
     "\\dfrac": "\\frac ", "\\tfrac": "\\frac ", "\\cfrac": "\\frac ", "\\dbinom": "\\binom ",
     "\\tbinom": "\\binom ", "\\leqslant": "\\leq ", "\\le": "\\leq ", "\\geqslant": "\\geq ",
@@ -169,7 +160,9 @@ def _from_unicode(text: str) -> str:
             text = re.sub(rf"(?<=\d)\s*{char}", f" {char}", text)
     text = text.translate(_UNICODE)
     text = _RAISED.sub(lambda found: "^{" + found[1].replace("^{", "").replace("}", "") + "}", text)
-    text = _LOWERED.sub(lambda found: "_{" + found[1].replace("_{", "").replace("}", "") + "}", text)
+    text = _LOWERED.sub(
+        lambda found: "_{" + found[1].replace("_{", "").replace("}", "") + "}", text
+    )
     return text if text.isascii() else unicodedata.normalize("NFKC", text)
 
 

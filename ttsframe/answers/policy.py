@@ -88,6 +88,5 @@ class AnswerPolicy:
 
 
 _CHOICES: Final[dict[str, tuple[str, ...]]] = {
-    field.name: get_args(get_type_hints(AnswerPolicy)[field.name])
-    for field in fields(AnswerPolicy)
+    field.name: get_args(get_type_hints(AnswerPolicy)[field.name]) for field in fields(AnswerPolicy)
 }

@@ -20,7 +20,9 @@ LONGEST_NUMBER: Final = 3_000
 
 _PLAIN: Final = re.compile(r"-?(?:[1-9][0-9]{0,17}|0)")
 _UNSIGNED: Final = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
-_ARGUMENT: Final = r"(?:\{\s*(?P<%s>[+-]?\s*(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))\s*\}|\s*(?P<%s>[0-9]))"
+_ARGUMENT: Final = (
+    r"(?:\{\s*(?P<%s>[+-]?\s*(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))\s*\}|\s*(?P<%s>[0-9]))"
+)
 _FRACTION: Final = (
     r"\\frac\s*" + _ARGUMENT % ("top", "top_digit") + r"\s*" + _ARGUMENT % ("low", "low_digit")
 )
@@ -95,9 +97,9 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
     """
     if len(text) > LONGEST_NUMBER:
         return None
-    if "," in text and policy.decimal_comma != "refused":
-        if _DECIMAL_COMMA[policy.decimal_comma].fullmatch(text):
-            text = text.replace(",", ".")
+    commas = _DECIMAL_COMMA.get(policy.decimal_comma) if "," in text else None
+    if commas is not None and commas.fullmatch(text):
+        text = text.replace(",", ".")
     if " " in text:
         text = _SPACED_THOUSANDS.sub(lambda found: found[1] + found[2].replace(" ", ""), text)
     found = _NUMBER.match(text)

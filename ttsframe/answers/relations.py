@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from flint import arb
@@ -212,11 +213,7 @@ def punctured_line(nodes: list[Node], policy: AnswerPolicy) -> str | None:
     ends = ["-oo", *sorted(points, key=lambda key: points[key]), "oo"]
     if len(set(points.values())) != len(points):
         return None
-    return (
-        "U{"
-        + ";".join(sorted(f"({low};{high})" for low, high in zip(ends, ends[1:], strict=False)))
-        + "}"
-    )
+    return "U{" + ";".join(sorted(f"({low};{high})" for low, high in pairwise(ends))) + "}"
 
 
 def _end_key(node: Node, slope: Node, rest: Node, direction: int, policy: AnswerPolicy) -> str:

@@ -90,7 +90,7 @@ def _standing(name: str, prime: int) -> int:
 
 
 def _integer(node: Node) -> int | None:
-    """The exact value of an exponent that is an integer of moderate size."""
+    """Return the exact value of an exponent that is an integer of moderate size."""
     op = node[0]
     if op == "q":
         return node[1] // node[2] if node[1] % node[2] == 0 else None

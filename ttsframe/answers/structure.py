@@ -124,7 +124,9 @@ class Reader:
         if not signs:
             return self._plain(text, depth)
         if signs & _JOINERS:
-            separators = [mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)]
+            separators = [
+                mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)
+            ]
             if any(mark.sign in _JOINERS for mark in separators):
                 return self._list(text, separators, depth)
         if signs & _RELATIONS or "~" in signs:
@@ -275,13 +277,10 @@ class Reader:
 
     # ---- lists ----------------------------------------------------------------------------------
 
-    def _list(self, text: str, marks: list[Mark], depth: int) -> Reading | bool | None:
-        """Read several answers; False where every comma belongs to a number."""
-        real = [mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)]
-        signs = {mark.sign for mark in real}
+    def _list(self, text: str, marks: list[Mark], depth: int) -> Reading | None:
+        """Read several answers."""
+        signs = {mark.sign for mark in marks}
         joiners = signs & _JOINERS
-        if not joiners:
-            return False
         if not signs & (_RELATIONS | {"~"}):
             words = read_words(text, self.policy, as_text=False)
             if words is not None:

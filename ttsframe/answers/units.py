@@ -9,16 +9,16 @@ __all__ = ["MULTIPLIERS", "UNITS", "is_unit_phrase"]
 
 UNITS: Final = frozenset(
     """
-    mm cm dm km m2 m3 cm2 cm3 km2 mi ft yd in sq cu ml cl dl kl mg cg dg kg gm gms lb lbs oz pt qt gal
-    hr hrs h min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
-    hz khz mhz ghz pa kpa atm ev kev mev gev kj kw mw kwh mol rad rads deg degs mile miles ton tons
-    usd rmb yuan dollar dollars cent cents euro euros pound pounds rs inr ppm db cal kcal
-    year years month months week weeks hour hours minute minutes second seconds
-    man men car cars cat cats dog dogs cup cups egg eggs box boxes pen pens toy toys hen hens cow cows
-    ant ants bag bags ball boy boys girl girls way ways unit units inch inches foot feet yard yards
-    meter meters metre metres square cubic degree degrees people person students sq
-    ohm ohms volt volts watt watts newton newtons joule joules kelvin celsius fahrenheit
-    """.split()
+    mm cm dm km m2 m3 cm2 cm3 km2 mi ft yd in sq cu ml cl dl kl mg cg dg kg gm gms lb lbs oz pt
+    qt gal hr hrs h min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
+    hz khz mhz ghz pa kpa atm ev kev mev gev kj kw mw kwh mol rad rads deg degs mile miles ton
+    tons usd rmb yuan dollar dollars cent cents euro euros pound pounds rs inr ppm db cal kcal
+    year years month months week weeks hour hours minute minutes second seconds man men car cars
+    cat cats dog dogs cup cups egg eggs box boxes pen pens toy toys hen hens cow cows ant ants
+    bag bags ball boy boys girl girls way ways unit units inch inches foot feet yard yards meter
+    meters metre metres square cubic degree degrees people person students ohm ohms volt volts
+    watt watts newton newtons joule joules kelvin celsius fahrenheit
+    """.split()  # noqa: SIM905 (a word list reads best as one)
 )
 """Abbreviations and short words that are units even when they are not set as text."""
 
@@ -33,13 +33,14 @@ MULTIPLIERS: Final = {
 
 _CHANGES: Final = frozenset(
     """
-    and or to times plus minus divided over am pm noon midnight percent percentage pct percents mod
-    modulo base ratio squared cubed bc ad bce ce o'clock clock is are not no if when where with
-    remainder infinity positive negative half halves third thirds quarter quarters fourth fourths
-    fifth fifths sixth sixths tenth tenths hundredth hundredths except but than both each through
-    between until from versus vs i e pi none undefined more less greater fewer least most at about
-    approximately or/and factorial choose root sin cos tan log ln exp left right
-    """.split()
+    and or to times plus minus divided over am pm noon midnight percent percentage pct percents
+    mod modulo base ratio squared cubed bc ad bce ce o'clock clock is are not no if when where
+    with remainder infinity positive negative half halves third thirds quarter quarters fourth
+    fourths fifth fifths sixth sixths tenth tenths hundredth hundredths except but than both
+    each through between until from versus vs i e pi none undefined more less greater fewer
+    least most at about approximately or/and factorial choose root sin cos tan log ln exp left
+    right
+    """.split()  # noqa: SIM905 (a word list reads best as one)
 ) | frozenset(MULTIPLIERS)
 _PHRASE: Final = re.compile(r"[A-Za-z][A-Za-z.'/\- ]*(?:\^?\{?[23]\}?)?(?:/[A-Za-z]+)?")
 _WORD: Final = re.compile(r"[A-Za-z']+")

@@ -18,7 +18,10 @@ _CHOICE: Final = re.compile(r"(?:\\text\s*\{\s*)?\(?\s*([A-Z])\s*(?:\)|\.|:)?\s*
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _BETWEEN_WORDS: Final = re.compile(r"[\s,;:.!?&\"'()/-]*")
 _SHORT_WORDS: Final = frozenset(
-    ["am", "an", "as", "at", "be", "by", "do", "go", "he", "hi", "if", "in", "is", "it", "me", "my", "no", "of", "oh", "ok", "on", "or", "so", "to", "up", "us", "we", "pm", "dx", "dy", "dt", "iv", "vi", "ii", "xi", "ix", "ab"]
+    """
+    am an as at be by do go he hi if in is it me my no of oh ok on or so to up us we pm dx dy dt
+    iv vi ii xi ix ab
+    """.split()  # noqa: SIM905 (a word list reads best as one)
 ) - {"ab"}
 _SYMBOL_RUN: Final = re.compile(r"[a-z]{2}|[bcdfghjklmnpqrstvwxyz]*[xyz][bcdfghjklmnpqrstvwxyz]*")
 _TRAILING_UNIT: Final = re.compile(

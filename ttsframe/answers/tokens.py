@@ -1,0 +1,101 @@
+"""The vocabulary of the parser, and texts cut into it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["FUNCTIONS", "MOST_TOKENS", "TRIGONOMETRIC", "Unreadable", "scan"]
+
+MOST_TOKENS: Final = 500
+
+_TOKEN: Final = re.compile(
+    r"(?P<num>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)|(?P<run>[A-Za-z]+)|\\(?P<cmd>[A-Za-z]+)|(?P<op>\\\\|\\.|\*\*|\S)",
+    re.DOTALL,
+)
+TRIGONOMETRIC: Final = frozenset({"sin", "cos", "tan", "cot", "sec", "csc"})
+FUNCTIONS: Final = TRIGONOMETRIC | {
+    "arcsin", "arccos", "arctan", "arccot", "sinh", "cosh", "tanh", "coth", "sech", "csch",
+    "arcsinh", "arccosh", "arctanh", "exp", "ln", "log",
+}  # fmt: skip
+_RUNS: Final = {name: name for name in FUNCTIONS} | {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
+    "atanh": "arctanh", "arsinh": "arcsinh", "arcosh": "arccosh", "artanh": "arctanh", "sqrt": "sqrt", "pi": "pi",
+    "infinity": "infty", "inf": "infty", "oo": "infty", "abs": "abs", "cbrt": "cbrt", "floor": "floor",
+    "ceil": "ceil", "tg": "tan", "ctg": "cot", "theta": "theta", "alpha": "alpha", "beta": "beta",
+    "gamma": "gamma", "lambda": "lambda", "omega": "omega", "phi": "phi", "sigma": "sigma", "mu": "mu",
+}  # fmt: skip
+_NOT_PRODUCTS: Final = frozenset(
+    """
+    or is if in at no to of on by as an am pm ft cm mm km kg hr mi yd lb oz me my so us we he it
+    be do go dx dy dz dt du dv dr dw ds dp dq and the for not are was has one two six ten day
+    men min max mod gcd lcm det lim sup sum all any odd but can cat did dog few get how its let
+    lot man may new now off old our out per put see set she too use way who why yes yet you via
+    due end far had her him his low net nor own red run sad say son sun top try van war web win
+    won iff dim ker deg arg sgn cov var std cis erf DNE
+    """.split()  # noqa: SIM905 (a word list reads best as one)
+)
+_IN_FORMULAS: Final = frozenset({"at", "it", "as", "is", "am", "an", "us", "be", "my", "by", "no"})
+"""Short words that are products of symbols beside powers and fractions, as in e^{at}."""
+
+
+class Unreadable(Exception):  # noqa: N818 (a verdict on a string, not a failure)
+    """The string is not in the parser's language, or is past one of its limits."""
+
+
+def scan(text: str) -> tuple[list[str], list[str]]:
+    """Cut a text into tokens.
+
+    Parameters
+    ----------
+    text
+        Normalised LaTeX of one scalar.
+
+    Returns
+    -------
+    tuple[list[str], list[str]]
+        The kind of each token (N a number, L a letter, C a command, W a word in a subscript, else the
+        sign itself), and what it says; two tokens ``end`` close both lists.
+
+    Raises
+    ------
+    Unreadable
+        When there are too many, or letters that are neither symbols nor a known name.
+    """
+    kinds: list[str] = []
+    values: list[str] = []
+    is_formula = "^" in text or "\\frac" in text
+    for found in _TOKEN.finditer(text):
+        group = found.lastgroup
+        value = found[group] if group else ""
+        if group == "num":
+            kinds.append("N")
+            values.append(value)
+        elif group == "cmd":
+            kinds.append("C")
+            values.append(value)
+        elif group == "run":
+            if len(value) == 1:
+                kinds.append("L")
+                values.append(value)
+            elif value in _RUNS:
+                kinds.append("C")
+                values.append(_RUNS[value])
+            elif len(value) <= 3 and (
+                value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS)
+            ):
+                kinds.extend("L" * len(value))
+                values.extend(value)
+            elif kinds and kinds[-1] == "{" and len(kinds) > 1 and kinds[-2] in {"C", "_"}:
+                kinds.append("W")
+                values.append(value)
+            else:
+                raise Unreadable(value)
+        else:
+            kinds.append("^" if value == "**" else value)
+            values.append(value)
+        if len(kinds) > MOST_TOKENS:
+            raise Unreadable(text[:20])
+    kinds.extend(("end", "end"))
+    values.extend(("", ""))
+    return kinds, values
