@@ -202,7 +202,7 @@ COLUMNS = {
     "completion": ([["x"]], r"'completion' is List\(String\), must be String"),
     "is_correct": (["yes"], "'is_correct' is String, must be Boolean, or 0 and 1"),
     "attempt": (["first"], "'attempt' is String, must be a whole number"),
-    "problem_id": ([0.5], "'problem_id' is Float64, must be String or an integer"),
+    "problem_id": ([0.5], "'problem_id' is Float64, must be String or an integer to identify"),
 }
 
 

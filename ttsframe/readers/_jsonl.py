@@ -37,6 +37,7 @@ ROW = "__row"
 FILE = "__file"
 _SLOW_LINES = 32
 _LINE = pl.col("line")
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 
 
@@ -65,16 +66,16 @@ def place(file: DataFile, row: int) -> str:
 
 def inspect(file: DataFile, known: Collection[str]) -> Inspected:
     """Find the columns, their dtypes and the malformed rows of a file."""
-    return _combined(list(_on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
+    return _combined(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
 
 
-def _on_all_cores(function: Callable[[Chunk], _T], chunks: Iterable[Chunk]) -> Iterator[_T]:
-    """Apply a function to chunks in order, a few ahead: Polars parses one chunk on one core."""
+def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Iterator[_T]:
+    """Apply a function to items in order, a few ahead: Polars parses one chunk on one core."""
     workers = pl.thread_pool_size()
     with ThreadPoolExecutor(workers) as pool:
         ahead: deque[Future[_T]] = deque()
-        for chunk in chunks:
-            ahead.append(pool.submit(function, chunk))
+        for item in items:
+            ahead.append(pool.submit(function, item))
             if len(ahead) > workers:
                 yield ahead.popleft().result()
         while ahead:
@@ -139,29 +140,16 @@ def scan(files: Sequence[JsonFile], schema: Mapping[str, pl.DataType]) -> pl.Laz
     """Scan files as one lazy frame with the row's number and file as further columns."""
     full = {**schema, ROW: pl.UInt32(), FILE: pl.String()}
 
-    def source(
-        with_columns: list[str] | None,
-        predicate: pl.Expr | None,
-        n_rows: int | None,
-        batch_size: int | None,  # noqa: ARG001 - a chunk is what a batch is
-    ) -> Iterator[pl.DataFrame]:
+    def source(with_columns: list[str] | None, *_: pl.Expr | int | None) -> Iterator[pl.DataFrame]:
         wanted = list(full) if with_columns is None else with_columns
         columns = {name: schema[name] for name in wanted if name in schema}
         for frame in _frames(files, columns or dict(islice(schema.items(), 1))):
-            selected = frame.select(wanted)
-            if n_rows is not None:
-                selected = selected.head(n_rows)
-                n_rows -= selected.height
-            yield selected if predicate is None else selected.filter(predicate)
-            if n_rows == 0:
-                return
+            yield frame.select(wanted)
 
     scanned = register_io_source(source, schema=full, is_pure=True)
-    # Polars would pickle a filter with a Python function in it to hand it to the source; nothing
-    # may pass this point, so that such a filter runs where it was written.
-    return scanned.map_batches(
-        _unchanged, projection_pushdown=True, slice_pushdown=True, streamable=True
-    )
+    # Polars would pickle a filter with a Python function in it to hand it to the source. Only
+    # projections pass this point, so such a filter runs where it was written.
+    return scanned.map_batches(_unchanged, projection_pushdown=True, streamable=True)
 
 
 def _unchanged(frame: pl.DataFrame) -> pl.DataFrame:
@@ -171,27 +159,29 @@ def _unchanged(frame: pl.DataFrame) -> pl.DataFrame:
 def _frames(
     files: Sequence[JsonFile], columns: Mapping[str, pl.DataType]
 ) -> Iterator[pl.DataFrame]:
-    for item in files:
+    for item, frame, faults in _parsed(files, columns):
+        for fault in faults:
+            if fault.row not in item.skipped:
+                raise fault_error(item.file, fault)
         is_kept = ~pl.col(ROW).is_in(sorted(item.skipped))
-        for frame, faults in _parsed(item, columns):
-            for fault in faults:
-                if fault.row not in item.skipped:
-                    raise fault_error(item.file, fault)
-            kept = frame.filter(is_kept) if item.skipped else frame
-            yield kept.with_columns(pl.lit(str(item.file.path)).alias(FILE))
+        kept = frame.filter(is_kept) if item.skipped else frame
+        yield kept.with_columns(pl.lit(str(item.file.path)).alias(FILE))
 
 
 def find_misfits(item: JsonFile, columns: Mapping[str, pl.DataType]) -> list[Fault]:
     """Read a file whole and list the rows that do not fit the schema."""
-    return [fault for _, faults in _parsed(item, columns) for fault in faults]
+    return [fault for _, _, faults in _parsed([item], columns) for fault in faults]
 
 
 def _parsed(
-    item: JsonFile, columns: Mapping[str, pl.DataType]
-) -> Iterator[tuple[pl.DataFrame, list[Fault]]]:
-    return _on_all_cores(
-        lambda chunk: _parse(chunk, columns, is_mended=item.has_lone_surrogates),
-        read_chunks(item.file),
+    files: Sequence[JsonFile], columns: Mapping[str, pl.DataType]
+) -> Iterator[tuple[JsonFile, pl.DataFrame, list[Fault]]]:
+    def parse(job: tuple[JsonFile, Chunk]) -> tuple[JsonFile, pl.DataFrame, list[Fault]]:
+        item, chunk = job
+        return item, *_parse(chunk, columns, is_mended=item.has_lone_surrogates)
+
+    return on_all_cores(
+        parse, ((item, chunk) for item in files for chunk in read_chunks(item.file))
     )
 
 

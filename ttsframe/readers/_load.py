@@ -17,6 +17,7 @@ from ttsframe.readers._jsonl import (
     fault_error,
     find_misfits,
     inspect,
+    on_all_cores,
     place,
     scan,
 )
@@ -87,8 +88,8 @@ def load(
     opened: list[OpenFile] = []
     chosen: list[str] = []
     others: list[str] = []
-    for candidate in candidates:
-        one = open_file(candidate.path, known)
+    files = on_all_cores(lambda candidate: open_file(candidate.path, known), candidates)
+    for candidate, one in zip(candidates, files, strict=True):
         columns = () if one is None else _renamed(one.schema, rename)
         name = _recognise(columns, readers, format)
         if one is not None and name is not None:

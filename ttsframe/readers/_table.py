@@ -111,10 +111,22 @@ def _hash_texts(texts: pl.Series) -> pl.Series:
     )
 
 
-def problem_id(schema: Mapping[str, pl.DataType], ids: Sequence[str], text: str) -> pl.Expr:
-    """Return the first id column that is there, else the hash of the problem's text."""
-    name = next((name for name in ids if name in schema), None)
-    return (problem_hash(pl.col(text)) if name is None else pl.col(name)).alias("problem_id")
+def identified(table: Table, ids: Sequence[str], text: str) -> Table:
+    """Add ``problem_id``: the first id column that is there, else the hash of the problem's text."""
+    name = next((name for name in ids if name in table.schema), None)
+    dtype = pl.String() if name is None else table.schema[name]
+    found = problem_hash(pl.col(text)) if name is None else pl.col(name)
+    if isinstance(dtype, pl.Categorical | pl.Enum | pl.Null):
+        found, dtype = found.cast(pl.String), pl.String()
+    if not (dtype.is_integer() or isinstance(dtype, pl.String)):
+        raise ColumnsError(
+            f"{', '.join(table.row_words)}: column {name!r} is {dtype}, must be String or an integer to "
+            f"identify problems. Hint: cast it to String, so that files pair."
+        )
+    return table._replace(
+        frame=table.frame.with_columns(found.alias("problem_id")),
+        schema={**table.schema, "problem_id": dtype},
+    )
 
 
 def as_dtypes(table: Table, wanted: Mapping[str, pl.DataType]) -> Table:
@@ -166,12 +178,12 @@ def _fitting_struct(found: pl.Struct, wanted: pl.Struct) -> pl.DataType | None:
     return pl.Struct(fields)
 
 
-def explode_attempts(table: Table, frame: pl.LazyFrame, lists: Sequence[str]) -> pl.LazyFrame:
+def explode_attempts(table: Table, lists: Sequence[str]) -> pl.LazyFrame:
     """Turn a row per problem into a row per attempt; the lists go in step, the first one leads."""
     leader, *others = lists
     n = pl.col(leader).list.len()
     lengths = {name: f"__n_{name}" for name in lists}
-    counted = frame.with_columns(
+    counted = table.frame.with_columns(
         pl.col(name).list.len().cast(pl.Int64).alias(length) for name, length in lengths.items()
     )
     leading = pl.col(lengths[leader])
@@ -213,7 +225,7 @@ def unpack(
     dtype = schema[column]
     inner = instance(dtype.inner) if isinstance(dtype, pl.List) else dtype
     fields = [field.name for field in inner.fields] if isinstance(inner, pl.Struct) else []
-    taken = {"problem_id", "attempt", *schema} - {column}
+    taken = {"attempt", *schema} - {column}
     # a name that another column has already is prefixed by the struct's
     names = {
         field: f"{column}_{field}" if (name := renamed.get(field, field)) in taken else name

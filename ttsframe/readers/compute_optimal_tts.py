@@ -19,8 +19,8 @@ from ttsframe.readers._table import (
     Table,
     as_dtypes,
     explode_attempts,
+    identified,
     number_attempts,
-    problem_id,
     unpack,
 )
 
@@ -45,14 +45,10 @@ _FIELDS = {
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
-    frame = table.frame.with_columns(
-        problem_id(table.schema, ("problem_id",), "question"),
-        (pl.col("output").list.len() == 1).alias("__is_single"),
-    )
-    attempts, columns = unpack(
-        explode_attempts(table, frame, ["output"]), table.schema, "output", _FIELDS
-    )
+    typed = identified(as_dtypes(source, _DTYPES), ("problem_id",), "question")
+    marked = typed.frame.with_columns((pl.col("output").list.len() == 1).alias("__is_single"))
+    table = typed._replace(frame=marked)
+    attempts, columns = unpack(explode_attempts(table, ["output"]), table.schema, "output", _FIELDS)
     is_single, scores = pl.col("__is_single"), pl.col("step_scores")
     mended = {
         "step_scores": pl

@@ -15,8 +15,8 @@ from ttsframe.readers._table import (
     Reader,
     Table,
     as_dtypes,
+    identified,
     number_attempts,
-    problem_id,
 )
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
@@ -29,7 +29,7 @@ _EVIDENCE = ("attempt", "completion", "step_scores", "answer_key", "is_correct",
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    table = _with_identifiers(as_dtypes(source, _DTYPES))
+    table = identified(as_dtypes(source, _DTYPES), ("problem_id",), "problem")
     schema = table.schema
     counts = [name for name in ("attempt", "n_tokens") if name in schema]
     flags = [name for name in _FLAGS if name in schema and schema[name] != pl.Boolean()]
@@ -71,24 +71,6 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
         pl.col(name).cast(TRAJECTORY_COLUMNS[name].dtype) for name in [*counts, *flags]
     )
     return frame if "attempt" in schema else number_attempts(frame)
-
-
-def _with_identifiers(table: Table) -> Table:
-    """Give every row its ``problem_id``: a String or an integer."""
-    dtype = table.schema.get("problem_id")
-    frame = table.frame
-    if dtype is None:
-        frame = frame.with_columns(problem_id(table.schema, (), "problem"))
-        dtype = pl.String()
-    elif isinstance(dtype, pl.Categorical | pl.Enum | pl.Null):
-        frame = frame.with_columns(pl.col("problem_id").cast(pl.String))
-        dtype = pl.String()
-    elif not (dtype.is_integer() or isinstance(dtype, pl.String)):
-        raise ColumnsError(
-            f"{', '.join(table.row_words)}: column 'problem_id' is {dtype}, must be String or an integer. "
-            f"Hint: cast it to String, so that files pair."
-        )
-    return table._replace(frame=frame, schema={**table.schema, "problem_id": dtype})
 
 
 READER = Reader(

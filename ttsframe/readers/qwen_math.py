@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ttsframe.readers._table import Reader, Table, as_dtypes, explode_attempts, problem_id
+from ttsframe.readers._table import Reader, Table, as_dtypes, explode_attempts, identified
 
 _TEXTS = pl.List(pl.String())
 _DTYPES: dict[str, pl.DataType] = {
@@ -38,14 +38,13 @@ _RENAMED = {
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
+    table = identified(as_dtypes(source, _DTYPES), ("problem_id", "idx"), "question")
     names = table.schema.keys()
     lists = [name for name in _LISTS if name in names]
-    frame = table.frame.with_columns(problem_id(table.schema, ("problem_id", "idx"), "question"))
     if "gt_cot" in names and "solution" not in names:
-        frame = frame.with_columns(pl.col("gt_cot").alias("solution"))
+        table = table._replace(frame=table.frame.with_columns(pl.col("gt_cot").alias("solution")))
     return (
-        explode_attempts(table, frame, lists)
+        explode_attempts(table, lists)
         # the tool writes "" where it found no answer
         .with_columns(pl.when(pl.col("pred") != "").then("pred"))
         .rename({**_RENAMED, lists[0]: "completion"}, strict=False)

@@ -15,7 +15,7 @@ from ttsframe.readers._table import (
     Table,
     as_dtypes,
     explode_attempts,
-    problem_id,
+    identified,
     unpack,
 )
 
@@ -34,10 +34,9 @@ _FIELDS = {"text": "completion", "num_gen_tokens": "n_tokens"}
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
-    frame = table.frame.with_columns(problem_id(table.schema, ("problem_id", "id"), "question"))
+    table = identified(as_dtypes(source, _DTYPES), ("problem_id", "id"), "question")
     attempts, columns = unpack(
-        explode_attempts(table, frame, ["model_answer"]), table.schema, "model_answer", _FIELDS
+        explode_attempts(table, ["model_answer"]), table.schema, "model_answer", _FIELDS
     )
     is_tree = pl.col("n_tokens").is_null() if "n_tokens" in columns else pl.lit(value=True)
     return attempts.with_columns(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ttsframe.readers._table import Reader, Table, as_dtypes, explode_attempts, problem_id
+from ttsframe.readers._table import Reader, Table, as_dtypes, explode_attempts, identified
 
 _DTYPES: dict[str, pl.DataType] = {
     "problem": pl.String(),
@@ -28,16 +28,14 @@ _RENAMED = {"answer": "gold", "completions": "completion", "scores": "step_score
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
-    frame = table.frame.with_columns(
-        problem_id(table.schema, ("problem_id", "unique_id"), "problem")
-    )
+    table = identified(as_dtypes(source, _DTYPES), ("problem_id", "unique_id"), "problem")
     names = {*table.schema}
     if "completion_tokens" in names:
-        frame = _with_tokens(frame, table.schema["completion_tokens"])
+        dtype = table.schema["completion_tokens"]
+        table = table._replace(frame=_with_tokens(table.frame, dtype))
         names.add("n_tokens")
     lists = [name for name in _LISTS if name in names]
-    return explode_attempts(table, frame, lists).rename(_RENAMED, strict=False)
+    return explode_attempts(table, lists).rename(_RENAMED, strict=False)
 
 
 def _with_tokens(frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFrame:
