@@ -14,8 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import pairwise
-from math import gcd, isqrt
+from math import isqrt
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -91,7 +90,7 @@ def exact(tree: Tree, at: dict[str, Fraction]) -> Fraction:
     raise TypeError(op)
 
 
-def approximate(tree: Tree, at: dict[str, Any]) -> Any:
+def approximate(tree: Tree, at: dict[str, Any]) -> Any:  # noqa: ANN401, PLR0911 (an mpf or mpc; a case per node)
     """Evaluate any tree in mpmath."""
     op, *parts = tree
     if op == "num":
@@ -156,7 +155,7 @@ def _bracketed(text: str, rng: Random | None) -> str:
     return opening + text + closing
 
 
-def _printed(tree: Tree, level: int, rng: Random | None) -> str:
+def _printed(tree: Tree, level: int, rng: Random | None) -> str:  # noqa: PLR0911 (a case per node)
     """Levels: 0 sum, 1 term, 2 factor, 3 base of a power."""
     op, *parts = tree
     space = _chosen(rng, " ", "", " ") if rng else ""
@@ -189,7 +188,9 @@ def _printed(tree: Tree, level: int, rng: Random | None) -> str:
     if op == "root":
         inside = _printed(parts[0], 0, rng)
         if parts[1] == 2:
-            return "\\sqrt" + (inside if rng and len(inside) == 1 and inside.isdigit() else "{" + inside + "}")
+            return "\\sqrt" + (
+                inside if rng and len(inside) == 1 and inside.isdigit() else "{" + inside + "}"
+            )
         return f"\\sqrt[{parts[1]}]{{{inside}}}"
     inside = _printed(parts[1], 0, rng)
     printed = f"\\{parts[0]}{_bracketed(inside, rng)}"
@@ -224,7 +225,10 @@ def _printed_product(factors: tuple[Tree, ...], level: int, rng: Random | None) 
         printed = _printed(factor, 0 if leads else 1, rng)
         if factor[0] == "mul":
             printed = _bracketed(printed, rng)
-        if index and (printed[0].isdigit() or printed[0] == "\\" and text[-1:].isdigit() and "frac" in printed[:6]):
+        if index and (
+            printed[0].isdigit()
+            or (printed[0] == "\\" and text[-1:].isdigit() and "frac" in printed[:6])
+        ):
             text += _chosen(rng, "\\cdot ", "\\times ", "*") if rng else "\\cdot "
         elif index:
             text += _chosen(rng, " ", "", " \\cdot ", "\\,") if rng else " "
@@ -305,7 +309,8 @@ def multiplied(first: list[int], second: list[int]) -> list[int]:
 def commuted_sums(rng: Random) -> tuple[Tree, Tree]:
     found = terms(rng, rng.randint(2, 4))
     shuffled = [
-        ("mul", *rng.sample(term[1:], len(term) - 1)) if term[0] == "mul" else term for term in found
+        ("mul", *rng.sample(term[1:], len(term) - 1)) if term[0] == "mul" else term
+        for term in found
     ]
     rng.shuffle(shuffled)
     return add(*found), add(*shuffled)
@@ -317,12 +322,18 @@ def rescaled_fractions(rng: Random) -> tuple[Tree, Tree]:
         factor = rng.randint(2, 999)
         return div(num(top), num(low)), div(num(top * factor), num(low * factor))
     top_tree, low_tree = add(*terms(rng, 2)), add(*terms(rng, 1))
-    scale = rng.choice((num(rng.randint(2, 30)), add(X, num(rng.randint(1, 9))), root(num(squarefree(rng)))))
+    scale = rng.choice((
+        num(rng.randint(2, 30)),
+        add(X, num(rng.randint(1, 9))),
+        root(num(squarefree(rng))),
+    ))
     return div(top_tree, low_tree), div(mul(scale, top_tree), mul(scale, low_tree))
 
 
 def expanded_products(rng: Random) -> tuple[Tree, Tree]:
-    factors = [[coefficient(rng) for _ in range(rng.randint(2, 3))] for _ in range(rng.randint(2, 3))]
+    factors = [
+        [coefficient(rng) for _ in range(rng.randint(2, 3))] for _ in range(rng.randint(2, 3))
+    ]
     product = [1]
     for factor in factors:
         product = multiplied(product, factor)
@@ -344,7 +355,9 @@ def rationalised_denominators(rng: Random) -> tuple[Tree, Tree]:
         d = squarefree(rng)
     if rng.random() < 0.5:
         low = b * b - c
-        return div(num(a), add(num(b), surd)), div(mul(num(a), add(num(b), mul(num(-1), surd))), num(low))
+        return div(num(a), add(num(b), surd)), div(
+            mul(num(a), add(num(b), mul(num(-1), surd))), num(low)
+        )
     other = root(num(d))
     return div(num(a), add(surd, other)), div(
         mul(num(a), add(surd, mul(num(-1), other))), num(c - d)
@@ -433,7 +446,12 @@ def with_number(tree: Tree, index: int, change: Callable[[Fraction], Fraction]) 
 
 
 def scalar(rng: Random) -> Tree:
-    return rng.choice((commuted_sums, expanded_products, nested_radicals, rationalised_denominators))(rng)[0]
+    return rng.choice((
+        commuted_sums,
+        expanded_products,
+        nested_radicals,
+        rationalised_denominators,
+    ))(rng)[0]
 
 
 def one_coefficient(rng: Random) -> tuple[Tree, Tree]:
@@ -484,11 +502,15 @@ def bracket_pairs(rng: Random) -> Iterator[Pair]:
         low = Fraction(coefficient(rng, 50), rng.randint(1, 6))
         high = low + rng.randint(1, 40)
         ends = [_number(abs(end), rng) for end in (low, high)]
-        ends = [("-" if end < 0 else "") + text for end, text in zip((low, high), ends, strict=True)]
+        ends = [
+            ("-" if end < 0 else "") + text for end, text in zip((low, high), ends, strict=True)
+        ]
         body = _chosen(rng, ",", ", ").join(ends)
         kinds = [("(", ")"), ("[", "]"), ("[", ")"), ("(", "]"), ("\\{", "\\}")]
         one, two = rng.sample(kinds, 2)
-        first, second = (_bracketed_kind(opening, body, closing, rng) for opening, closing in (one, two))
+        first, second = (
+            _bracketed_kind(opening, body, closing, rng) for opening, closing in (one, two)
+        )
         yield Pair(first, second, is_same=False)
 
 
@@ -533,7 +555,11 @@ def pairs_of(kind: str, seed: int) -> Iterator[Pair]:
                 continue
         except ZeroDivisionError:
             continue
-        yield Pair(latex(first, rng if rng.random() < 0.7 or kind == "respelt LaTeX" else None), latex(second, rng), is_same)
+        yield Pair(
+            latex(first, rng if rng.random() < 0.7 or kind == "respelt LaTeX" else None),
+            latex(second, rng),
+            is_same,
+        )
 
 
 KINDS = (*REWRITINGS, *NEIGHBOURS, "one bracket")
@@ -561,7 +587,9 @@ def main() -> None:
         wrong = failures(kind, count)
         worst = max(worst, len(wrong))
         expected = "same key" if kind in REWRITINGS else "new key"
-        lines.append(f"{kind:<28}{count:>8}{expected:>12}{len(wrong):>10}{time.perf_counter() - start:>9.1f}")
+        lines.append(
+            f"{kind:<28}{count:>8}{expected:>12}{len(wrong):>10}{time.perf_counter() - start:>9.1f}"
+        )
         print(lines[-1], flush=True)
         for pair in wrong[:5]:
             print("   ", pair)

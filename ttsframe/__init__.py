@@ -6,11 +6,13 @@ from importlib.metadata import version as _version
 
 from ttsframe.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
 from ttsframe.answers import (
+    AnswerExplanation,
     AnswerPolicy,
     AnswerStatistics,
     answer_key,
     answer_kind,
     answer_statistics,
+    explain_answer,
     extract_answer,
     gold_key,
     is_equivalent,
@@ -62,6 +64,7 @@ __all__ = [
     "SELECTORS",
     "STEP_REDUCTIONS",
     "Aggregator",
+    "AnswerExplanation",
     "AnswerPolicy",
     "AnswerStatistics",
     "IdentifierMean",
@@ -77,6 +80,7 @@ __all__ = [
     "best_of_n",
     "closed_form_passatk",
     "drop_duplicate_completions",
+    "explain_answer",
     "extract_answer",
     "first_valid",
     "gold_key",

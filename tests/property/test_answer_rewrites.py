@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from benchmarks.answer_rewrites import KINDS, PAIRS, failures
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_pair_has_the_keys_that_the_oracle_expects(kind):
+def test_every_pair_has_the_keys_that_the_oracle_expects(kind: str) -> None:
     assert failures(kind, PAIRS // 10, seed=1) == []

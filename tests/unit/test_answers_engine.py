@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +21,11 @@ from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.errors import ParameterError
 
+Row = dict[str, Any]
 DEFAULT = AnswerPolicy()
 
 
-def key(answer, policy=DEFAULT):
+def key(answer: str, policy: AnswerPolicy = DEFAULT) -> str:
     return canonicalise(answer, policy).key
 
 
@@ -78,6 +81,16 @@ SAME = [
     ["x=\\frac13\\approx 0.33", "\\frac13"],
     ["f(x)=x+1", "x+1", "1+x"],
     ["a=b=5", "5"],
+    ["\\{1,3\\}\\cup\\{2\\}", "\\{1,2,3\\}"],
+    ["[1,2]\\cup[2,3]", "[1,3]", "[1,2)\\cup[2,3]", "1\\le x\\le 3"],
+    ["(0,1)\\cup\\{1\\}\\cup(1,2)", "(0,2)"],
+    ["[-5,1]\\cup[3,9]", "-5\\le x\\le 1\\text{ or }3\\le x\\le 9", "[3,9] \\cup [-5,1]"],
+    ["\\mathbb{R}", "(-\\infty,\\infty)", "all real numbers", "\\text{All real numbers}"],
+    ["k\\pi+\\frac{\\pi}{2}, k\\in\\mathbb{Z}", "\\frac{\\pi}{2}+k\\pi", "\\frac{\\pi}{2}+\\pi k\\ (k\\in\\mathbb{Z})"],
+    ["25\\pi", "25\\pi\\text{ cm}^2", "25\\pi cm^2", "25 \\pi \\text{ square units}", "25\\pi\\,\\mathrm{cm}^{2}"],
+    ["1\\pm i", "1+i, 1-i", "\\{1-i,1+i\\}"],
+    ["c\\begin{pmatrix}1\\\\2\\end{pmatrix}+\\begin{pmatrix}0\\\\1\\end{pmatrix}", "\\begin{pmatrix}c\\\\2c+1\\end{pmatrix}"],
+    ["34x+45y-20z+100=0", "-34x-45y+20z-100=0"],
     ["F_n=\\sum_{k=0}^{n-1} F_k G_k", "F_n=\\sum_{k=0}^{n-1} G_kF_k"],
 ]  # fmt: skip
 
@@ -145,6 +158,8 @@ DIFFERENT = [
     ["\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\begin{pmatrix}1&3\\\\2&4\\end{pmatrix}"],
     ["12", "(1, 2)", "1,2"],
     ["\\pm 2021", "2021"],
+    ["(0,1)\\cup(1,2)", "(0,2)", "(0,1]\\cup(1,2)\\cup(2,3)"],
+    ["\\begin{vmatrix}1&2\\\\3&4\\end{vmatrix}", "\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}"],
     ["x^{2000}+1", "x^{2000}+2", "x^{2001}+1"],
     ["10^{-60}+1", "1"],
     ["\\sqrt{10^{200}+1}", "\\sqrt{10^{200}+2}", "10^{100}"],
@@ -158,12 +173,12 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize("answers", SAME, ids=lambda answers: answers[0])
-def test_spellings_of_one_answer_share_a_key(answers):
+def test_spellings_of_one_answer_share_a_key(answers: list[str]) -> None:
     assert {answer: key(answer) for answer in answers} == dict.fromkeys(answers, key(answers[0]))
 
 
 @pytest.mark.parametrize("answers", DIFFERENT, ids=lambda answers: answers[0])
-def test_different_answers_never_share_a_key(answers):
+def test_different_answers_never_share_a_key(answers: list[str]) -> None:
     merged = [pair for pair in itertools.combinations(answers, 2) if key(pair[0]) == key(pair[1])]
     assert merged == []
 
@@ -176,7 +191,7 @@ def test_different_answers_never_share_a_key(answers):
         ("  ", "missing"), ("\\boxed{}", "missing"), ("x-x", "exact"), ("it is 5, I think", "text"),
     ],
 )  # fmt: skip
-def test_kind(answer, kind):
+def test_kind(answer: str, kind: str) -> None:
     assert canonicalise(answer, DEFAULT).kind == kind
 
 
@@ -213,12 +228,12 @@ def test_kind(answer, kind):
         ({"case": "kept"}, "Even", "even", False),
     ],
 )
-def test_policy(options, first, second, is_same):
+def test_policy(options: dict[str, str], first: str, second: str, is_same: bool) -> None:
     policy = AnswerPolicy(**options)
     assert (key(first, policy) == key(second, policy)) is is_same
 
 
-def test_policies_have_distinct_prefixes_and_keys_begin_with_them():
+def test_policies_have_distinct_prefixes_and_keys_begin_with_them() -> None:
     policies = [
         DEFAULT, AnswerPolicy(percent="ignored"), AnswerPolicy(percent="kept"), AnswerPolicy(assignment="kept"),
         AnswerPolicy(list_order="kept"), AnswerPolicy(inequality="kept"), AnswerPolicy(decimal_comma="accepted"),
@@ -226,10 +241,13 @@ def test_policies_have_distinct_prefixes_and_keys_begin_with_them():
     ]  # fmt: skip
     assert len({policy.prefix for policy in policies}) == len(policies)
     for policy in policies:
-        assert all(key(answer, policy).startswith(policy.prefix) for answer in ("5", "", "x", "1,2", "\\frac"))
+        assert all(
+            key(answer, policy).startswith(policy.prefix)
+            for answer in ("5", "", "x", "1,2", "\\frac")
+        )
 
 
-def test_an_unknown_option_is_refused():
+def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"percent == 'half', must be one of"):
         AnswerPolicy(percent="half")
 
@@ -237,7 +255,7 @@ def test_an_unknown_option_is_refused():
 # ---- worker -----------------------------------------------------------------------------------------
 
 
-def test_a_special_scalar_is_left_for_a_worker_and_read_again_when_resolved():
+def test_a_special_scalar_is_left_for_a_worker_and_read_again_when_resolved() -> None:
     answer = "\\int_{0}^{1} x^2 dx"
     first = canonicalise(answer, DEFAULT)
     assert first.kind == "text"
@@ -248,8 +266,10 @@ def test_a_special_scalar_is_left_for_a_worker_and_read_again_when_resolved():
     assert unknown == (first.key, "text", ())
 
 
-@pytest.mark.parametrize("answer", ["\\sum_{k=1}^{n} k", "\\int f(x) dx", "\\sum" * 80, "\\int_0^1 " + "x" * 300])
-def test_an_open_or_long_special_scalar_is_not(answer):
+@pytest.mark.parametrize(
+    "answer", ["\\sum_{k=1}^{n} k", "\\int f(x) dx", "\\sum" * 80, "\\int_0^1 " + "x" * 300]
+)
+def test_an_open_or_long_special_scalar_is_not(answer: str) -> None:
     assert canonicalise(answer, DEFAULT).unresolved == ()
 
 
@@ -265,7 +285,7 @@ def test_an_open_or_long_special_scalar_is_not(answer):
         ("\\sqrt2\\cdot 10^{400}", None),
     ],
 )  # fmt: skip
-def test_numeric_value(answer, value):
+def test_numeric_value(answer: str, value: Fraction | float | None) -> None:
     assert numeric_value(answer, DEFAULT) == value
 
 
@@ -274,21 +294,21 @@ def test_numeric_value(answer, value):
 MIXED = [answer for group in SAME + DIFFERENT for answer in group]
 
 
-def test_keys_do_not_depend_on_order():
+def test_keys_do_not_depend_on_order() -> None:
     expected = {answer: key(answer) for answer in MIXED}
     shuffled = MIXED[:]
     random.Random(0).shuffle(shuffled)
     assert {answer: key(answer) for answer in shuffled} == expected
 
 
-def test_keys_do_not_depend_on_threads():
+def test_keys_do_not_depend_on_threads() -> None:
     import flint
 
     expected = [key(answer) for answer in MIXED]
     precision = flint.ctx.prec
-    found = [None] * 8
+    found: list[list[str]] = [[]] * 8
 
-    def work(index):
+    def work(index: int) -> None:
         found[index] = [key(answer) for answer in MIXED]
 
     threads = [threading.Thread(target=work, args=(index,)) for index in range(8)]
@@ -300,7 +320,7 @@ def test_keys_do_not_depend_on_threads():
     assert flint.ctx.prec == precision
 
 
-def test_keys_do_not_depend_on_process_hash_seed_or_locale():
+def test_keys_do_not_depend_on_process_hash_seed_or_locale() -> None:
     script = (
         "import json, sys\n"
         "from ttsframe.answers.engine import canonicalise\n"
@@ -315,7 +335,7 @@ def test_keys_do_not_depend_on_process_hash_seed_or_locale():
     assert json.loads(run.stdout) == [key(answer) for answer in MIXED]
 
 
-def test_normalising_twice_changes_nothing():
+def test_normalising_twice_changes_nothing() -> None:
     for answer in MIXED:
         assert normalize_text(normalize_text(answer)) == normalize_text(answer)
 
@@ -339,7 +359,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: ascii(answer[:20]))
-def test_a_hostile_string_is_bounded(answer):
+def test_a_hostile_string_is_bounded(answer: str) -> None:
     best = float("inf")
     for _ in range(3):
         start = time.perf_counter()
@@ -356,7 +376,7 @@ ALPHABET = [
 ]  # fmt: skip
 
 
-def test_random_and_mutated_strings_never_raise_and_are_quick():
+def test_random_and_mutated_strings_never_raise_and_are_quick() -> None:
     rng = random.Random(0)
     slow = []
     for index in range(6_000):
@@ -366,7 +386,10 @@ def test_random_and_mutated_strings_never_raise_and_are_quick():
             letters = list(rng.choice(MIXED))
             for _ in range(rng.randint(1, 4)):
                 place = rng.randrange(len(letters) + 1)
-                letters[place:place] = rng.choice((letters[: rng.randint(0, 20)], [rng.choice(ALPHABET)]))
+                letters[place:place] = rng.choice((
+                    letters[: rng.randint(0, 20)],
+                    [rng.choice(ALPHABET)],
+                ))
             answer = "".join(letters)
         start = time.perf_counter()
         canonicalise(answer, DEFAULT)
@@ -406,7 +429,10 @@ MISSES = {
     ("50", "50\\%"): "policy: the label ignores the percent sign",
     ("y=5", "x=5"): "policy: the label keeps the names",
     ("AB=4,CD=5", "4, 5"): "policy: the label drops names also from lists",
-    ("x = -5,\\ p = \\frac{14}{3}", "-5, \\frac{14}{3}"): "policy: the label drops names also from lists",
+    (
+        "x = -5,\\ p = \\frac{14}{3}",
+        "-5, \\frac{14}{3}",
+    ): "policy: the label drops names also from lists",
     ("y = x^2+2x+1", "2x+ 1+x^2"): "policy: the label drops the name of a line or curve",
     ("\\frac{1}{2}", "\\frac{2}{4}"): "the label rejects fractions that are not reduced",
     ("1 = \\zzz = x = 0", "0"): "an unknown command and sides that contradict each other",
@@ -414,34 +440,35 @@ MISSES = {
 
 
 @pytest.fixture(scope="module")
-def pairs(shared_data):
+def pairs(shared_data: Path) -> list[Row]:
     lines = (shared_data / "answers" / "dev.jsonl").read_text().splitlines()
     return [row for row in map(json.loads, lines) if row["kind"] == "pair"]
 
 
-def outside(row, flags):
+def outside(row: Row, flags: tuple[str, ...]) -> bool:
     return any(flag.startswith(flags) for flag in row["flags"])
 
 
-def is_right(row, policy=DEFAULT):
+def is_right(row: Row, policy: AnswerPolicy = DEFAULT) -> bool:
     return (key(row["gold"], policy) == key(row["pred"], policy)) == bool(row["expected"])
 
 
-def test_core_pairs_have_no_miss(pairs):
+def test_core_pairs_have_no_miss(pairs: list[Row]) -> None:
     core = [row for row in pairs if not outside(row, OUTSIDE_CORE)]
     assert len(core) > 120
     assert [row for row in core if not is_right(row)] == []
 
 
-def test_each_miss_among_clean_pairs_is_known_and_has_its_reason(pairs):
+def test_each_miss_among_clean_pairs_is_known_and_has_its_reason(pairs: list[Row]) -> None:
     clean = [row for row in pairs if not outside(row, OUTSIDE_CLEAN)]
     missed = {(row["gold"], row["pred"]) for row in clean if not is_right(row)}
     assert missed == set(MISSES)
 
 
-def test_clean_pairs_under_the_convention_of_their_label(pairs):
+def test_clean_pairs_under_the_convention_of_their_label(pairs: list[Row]) -> None:
     clean = [row for row in pairs if not outside(row, OUTSIDE_CLEAN)]
     right = sum(
-        any(is_right(row, OTHER_POLICY.get(flag, DEFAULT)) for flag in ["", *row["flags"]]) for row in clean
+        any(is_right(row, OTHER_POLICY.get(flag, DEFAULT)) for flag in ["", *row["flags"]])
+        for row in clean
     )
     assert right / len(clean) >= 0.93

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ttsframe.answers.explain import AnswerExplanation, explain_answer
 from ttsframe.answers.extract import extract_answer
 from ttsframe.answers.grade import is_equivalent, is_same_key
 from ttsframe.answers.keys import answer_key, answer_kind, gold_key, normalize_answer
@@ -9,11 +10,13 @@ from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.reading import AnswerStatistics, answer_statistics
 
 __all__ = [
+    "AnswerExplanation",
     "AnswerPolicy",
     "AnswerStatistics",
     "answer_key",
     "answer_kind",
     "answer_statistics",
+    "explain_answer",
     "extract_answer",
     "gold_key",
     "is_equivalent",

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from ttsframe.answers import relations
 from ttsframe.answers.fingerprint import Lost, real_number, scalar_key
+from ttsframe.answers.intervals import union_key
 from ttsframe.answers.latex import Node, Unreadable, parse, symbols_of
 from ttsframe.answers.marks import (
     Mark,
@@ -48,6 +49,11 @@ _TIME: Final = re.compile(
 )
 _LEADING_COMMA: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
+_INTEGER_PARAMETER: Final = re.compile(
+    r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
+    r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
+)
+"""A remark that a parameter of the solutions runs through the integers: without it they mean the same."""
 _SPECIAL: Final = re.compile(r"\\(?:sum|prod|int|lim)(?![A-Za-z])")
 _BOUND_NAME: Final = re.compile(
     r"\\(?:sum|prod)\s*_\s*\{\s*([a-zA-Z])\s*=|d\s*([a-zA-Z])\s*$|\\lim\s*_\s*\{\s*([a-zA-Z])\s*\\(?:to|rightarrow)"
@@ -57,6 +63,7 @@ _HELPERS: Final = frozenset(
     {"\\infty", "\\pi", "\\frac", "\\sqrt", "\\to", "\\rightarrow", "\\sin", "\\cos", "\\tan", "\\ln", "\\log", "\\sum",
      "\\prod", "\\int", "\\lim", "\\cdot", "\\exp", "\\arctan", "\\binom", "\\times", "d", "e", "i", "\\limits"}
 )  # fmt: skip
+_UNIT_ENDS: Final = frozenset(".23}")
 _EMPTY: Final = "{}"
 
 
@@ -122,7 +129,15 @@ class Reader:
         if signs & {"?", "...", "if", "when", "where", "for"}:
             return None
         if not signs:
+            if text[-1] == ")" and "\\in" in text:
+                found = _INTEGER_PARAMETER.search(text)
+                if found is not None and found.start():
+                    return self._read(text[: found.start()].rstrip(), depth + 1)
             return self._plain(text, depth)
+        if "in" in signs:
+            found = _INTEGER_PARAMETER.search(text)
+            if found is not None and found.start():
+                return self._read(text[: found.start()].rstrip(), depth + 1)
         if signs & _JOINERS:
             separators = [
                 mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)
@@ -162,8 +177,7 @@ class Reader:
             return self._text(content, depth)
         words = read_words(text, self.policy, as_text=False)
         if words is not None:
-            self._see("words", text)
-            return words, "text"
+            return self._words(text, words)
         if text.startswith(("\\text", "(")) or len(text) < 3:
             letter = choice_letter(text)
             if letter is not None:
@@ -184,6 +198,12 @@ class Reader:
             return _EMPTY, "structure"
         return self._scalar(text)
 
+    def _words(self, text: str, body: str) -> Reading:
+        self._see("words", text)
+        if body[0] == "t":
+            return body, "text"
+        return body, "exact" if body.endswith("oo") else "structure"
+
     def _text(self, content: str, depth: int) -> Reading | None:
         r"""Read what stands in \text{...}: a number, a letter, or words."""
         rational = read_rational(content, self.policy)
@@ -191,8 +211,7 @@ class Reader:
             return self._rational(content, rational)
         words = read_words(content, self.policy, as_text=True)
         if words is not None:
-            self._see("words", content)
-            return words, "text"
+            return self._words(content, words)
         return self._read(content, depth + 1)
 
     # ---- brackets -------------------------------------------------------------------------------
@@ -284,8 +303,7 @@ class Reader:
         if not signs & (_RELATIONS | {"~"}):
             words = read_words(text, self.policy, as_text=False)
             if words is not None:
-                self._see("words", text)
-                return words, "text"
+                return self._words(text, words)
         separators = frozenset({";", "and", "or"} if ";" in joiners else joiners)
         parts = split_at(text, marks, separators)
         if len(parts) > MOST_PARTS or not parts:
@@ -304,7 +322,7 @@ class Reader:
         if self.policy.list_order == "kept" and "or" not in joiners:
             return "<" + ";".join(body for body, _ in readings) + ">", "structure"
         if all(_is_interval(body) for body, _ in readings) and signs & (_INEQUALITIES | {"!="}):
-            return "U{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
+            return union_key({body for body, _ in readings}), "structure"
         if ";" in joiners and any(body[0] == "{" for body, _ in readings):
             # Semicolons between lists: the lists stay apart.
             return "L{" + "|".join(sorted(body for body, _ in readings)) + "}", "structure"
@@ -508,8 +526,10 @@ class Reader:
         readings = self._all(parts, depth)
         if readings is None:
             return None
-        bodies = sorted({body for body, _ in readings})
-        return (bodies[0] if len(bodies) == 1 else "U{" + ";".join(bodies) + "}"), "structure"
+        bodies = {body for body, _ in readings}
+        if all(body[0] == "{" or kind != "structure" for body, kind in readings):
+            return self._bag(list(readings), is_set=True)
+        return union_key(bodies), "structure"
 
     def _ratio(self, text: str, marks: list[Mark]) -> Reading | None:
         time = self._time(text)
@@ -556,11 +576,8 @@ class Reader:
 
     def _spelled(self, text: str) -> str:
         """Prepare the text of a scalar for the parser."""
-        text = (
-            strip_units(text)
-            if ("\\text" in text or text[-1:].isalpha() or text[-1:] == ".")
-            else text
-        )
+        if "\\text" in text or text[-1:].isalpha() or text[-1:] in _UNIT_ENDS:
+            text = strip_units(text)
         if "," in text:
             text = _LEADING_COMMA.sub("", text)
         if text.startswith(("\\$", "£", "€", "¥")):

@@ -27,7 +27,20 @@ _SYMBOL_RUN: Final = re.compile(r"[a-z]{2}|[bcdfghjklmnpqrstvwxyz]*[xyz][bcdfghj
 _TRAILING_UNIT: Final = re.compile(
     r"\s*(?:/|\\cdot|(?<=\})\s*-)?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*-?[1234]\s*\}|[1234]))?\s*$"
 )
-_TRAILING_WORD: Final = re.compile(r"(?<=[\s})\]0-9])\s*(?P<word>[a-z]{2,}(?: [a-z]{2,})*)\.?$")
+_TRAILING_WORD: Final = re.compile(
+    r"(?<=[\s})\]0-9])\s*(?P<word>[a-z]{2,}(?: [a-z]{2,})*)\.?(?:\s*\^\s*(?:\{\s*[23]\s*\}|[23]))?$"
+)
+_WORDS_FOR: Final = {
+    "all real numbers": "(-oo;oo)",
+    "all reals": "(-oo;oo)",
+    "the set of all real numbers": "(-oo;oo)",
+    "empty set": "{}",
+    "the empty set": "{}",
+    "infinity": "oo",
+    "positive infinity": "oo",
+    "negative infinity": "-oo",
+    "minus infinity": "-oo",
+}
 _UPRIGHT_SYMBOLS: Final = frozenset({
     "e",
     "i",
@@ -109,6 +122,8 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
     ):
         return None
     joined = " ".join(words)
+    if joined.casefold() in _WORDS_FOR:
+        return _WORDS_FOR[joined.casefold()]
     return _text_key(joined.casefold() if policy.case == "folded" else joined)
 
 
