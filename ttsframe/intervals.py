@@ -71,7 +71,7 @@ def wilson_interval(
     is_known = total >= 1.0
     low = correct * correct / total / (correct + spread)
     high = 1.0 - wrong * wrong / total / (wrong + spread)
-    return keep_name(_interval(is_known, low, high), source)
+    return keep_name(_interval(is_known, low, high, bounds=(0.0, 1.0)), source)
 
 
 def student_t_interval(
@@ -80,8 +80,9 @@ def student_t_interval(
     n: IntoExprColumn,
     *,
     confidence_level: float = 0.95,
+    bounds: tuple[float, float] | None = (0.0, 1.0),
 ) -> pl.Expr:
-    r"""Give the Student-t interval of a mean of values in [0, 1], clipped to that range.
+    r"""Give the Student-t interval of a mean, clipped to the range of its values.
 
     For values that are not all 0 or 1, such as a mean over seeds or an expectation over subsets;
     counts have `wilson_interval`.
@@ -89,7 +90,7 @@ def student_t_interval(
     Parameters
     ----------
     mean
-        Float64 column, (n_rows,), mean over n independent units, each in [0, 1].
+        Float64 column, (n_rows,), mean over n independent units, each within `bounds`.
     standard_error
         Float64 column, (n_rows,), standard error of the mean: standard deviation with ddof 1 over
         the square root of n.
@@ -97,6 +98,9 @@ def student_t_interval(
         Numeric column, (n_rows,), number of independent units; n - 1 degrees of freedom.
     confidence_level
         Nominal coverage, strictly between 0 and 1.
+    bounds
+        Smallest and largest value that a unit can have; None where there are none, such as for
+        scores that are logits.
 
     Returns
     -------
@@ -137,13 +141,17 @@ def student_t_interval(
         quantiles, return_dtype=pl.Float64, is_elementwise=True
     )
     centre = source.cast(pl.Float64)
-    return keep_name(_interval(degrees >= 1.0, centre - half, centre + half), source)
+    ends = (centre - half, centre + half)
+    return keep_name(_interval(degrees >= 1.0, *ends, bounds=bounds), source)
 
 
-def _interval(is_known: pl.Expr, low: pl.Expr, high: pl.Expr) -> pl.Expr:
-    """Return both ends, clipped to [0, 1], null where either is unknown."""
+def _interval(
+    is_known: pl.Expr, low: pl.Expr, high: pl.Expr, *, bounds: tuple[float, float] | None
+) -> pl.Expr:
+    """Return both ends, clipped to the bounds, null where either is unknown."""
     is_known &= low.is_not_null() & high.is_not_null()
+    if bounds is not None:
+        low, high = low.clip(*bounds), high.clip(*bounds)
     return pl.struct(
-        pl.when(is_known).then(low.clip(0.0, 1.0)).alias("ci_low"),
-        pl.when(is_known).then(high.clip(0.0, 1.0)).alias("ci_high"),
+        pl.when(is_known).then(low).alias("ci_low"), pl.when(is_known).then(high).alias("ci_high")
     )

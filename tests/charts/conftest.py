@@ -1,0 +1,109 @@
+"""Tables that charts draw, written by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+import altair as alt
+import polars as pl
+import pytest
+import vl_convert
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Drawing(NamedTuple):
+    """What a chart shows, read from its SVG."""
+
+    texts: list[str]
+    colours: dict[str, list[str]]
+
+
+@pytest.fixture
+def draw() -> Callable[[alt.TopLevelMixin], Drawing]:
+    return _draw
+
+
+def _draw(chart: alt.TopLevelMixin) -> Drawing:
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=version, allowed_base_urls=[])
+    root = ET.fromstring(svg)  # noqa: S314  (drawn here)
+    texts = ["".join(node.itertext()) for node in root.iter(f"{_SVG}text")]
+    colours: dict[str, list[str]] = {}
+    for group in root.iter(f"{_SVG}g"):
+        kind = re.search(r"\bmark-(\w+) role-mark\b", group.get("class", ""))
+        if kind:
+            marks = [*group.iter(f"{_SVG}path"), *group.iter(f"{_SVG}line")]
+            seen = [_colour(mark) for mark in marks if mark.get("class") != "background"]
+            colours.setdefault(kind[1], []).extend(seen)
+    return Drawing(texts, colours)
+
+
+def _colour(mark: ET.Element) -> str:
+    fill = mark.get("fill", "none")
+    return fill if fill not in {"none", "transparent"} else mark.get("stroke", "")
+
+
+def _line(
+    selector: str, reduction: str | None, accuracies: list[float], **more: object
+) -> pl.DataFrame:
+    return pl.DataFrame({
+        "selector": selector,
+        "reduction": pl.Series([reduction] * len(accuracies), dtype=pl.String),
+        "budget": pl.Series([2**i for i in range(len(accuracies))], dtype=pl.UInt32),
+        "budget_unit": "attempts",
+        "subsets": "prefix",
+        "accuracy": accuracies,
+        "standard_error": [0.05] * len(accuracies),
+        "ci_low": [value - 0.1 for value in accuracies],
+        "ci_high": [value + 0.1 for value in accuracies],
+        "n_problems": pl.Series([97] * len(accuracies), dtype=pl.UInt32),
+        "n_short": pl.Series([3] * len(accuracies), dtype=pl.UInt32),
+        "n_unscored": pl.Series([0] * len(accuracies), dtype=pl.UInt32),
+        "n_undefined": pl.Series([0] * len(accuracies), dtype=pl.UInt32),
+        "n_ungraded": pl.Series([0] * len(accuracies), dtype=pl.UInt32),
+    }).with_columns(**{name: pl.lit(value) for name, value in more.items()})
+
+
+@pytest.fixture
+def curve() -> pl.DataFrame:
+    return pl.concat([
+        _line("majority_vote", None, [0.40, 0.42, 0.48, 0.50]),
+        _line("weighted_vote", "last", [0.40, 0.44, 0.51, 0.55]),
+        _line("best_of_n", "last", [0.40, 0.45, 0.46, 0.49]),
+        _line("oracle", None, [0.40, 0.52, 0.61, 0.70]),
+    ])
+
+
+@pytest.fixture
+def profile() -> pl.DataFrame:
+    return pl.DataFrame({
+        "is_correct": [False] * 4 + [True] * 4,
+        "position": [0.125, 0.375, 0.625, 0.875] * 2,
+        "mean_score": [0.7, 0.6, 0.5, 0.4, 0.7, 0.75, 0.8, 0.85],
+        "standard_error": [0.02] * 8,
+        "ci_low": [0.66, 0.56, 0.46, 0.36, 0.66, 0.71, 0.76, 0.81],
+        "ci_high": [0.74, 0.64, 0.54, 0.44, 0.74, 0.79, 0.84, 0.89],
+        "n_attempts": pl.Series([30, 31, 31, 32, 60, 60, 60, 64], dtype=pl.UInt32),
+        "n_problems": pl.Series([9, 9, 9, 9, 12, 12, 12, 12], dtype=pl.UInt32),
+        "n_unscored_steps": pl.Series([1, 0, 0, 0, 0, 0, 0, 2], dtype=pl.UInt32),
+    })
+
+
+@pytest.fixture
+def votes() -> pl.DataFrame:
+    return pl.DataFrame({
+        "problem_id": ["p"] * 5,
+        "budget": pl.Series([16] * 5, dtype=pl.UInt32),
+        "reduction": ["last"] * 5,
+        "answer_key": ["47", "42", "\\frac{1}{2}", "7", None],
+        "answer": ["47", "42.0", "\\frac12", "7", None],
+        "n_votes": pl.Series([6, 4, 3, 1, 2], dtype=pl.UInt32),
+        "weight": [2.5, 3.0, 1.0, 0.25, 0.5],
+        "top_score": [0.8, 0.9, 0.5, 0.25, 0.3],
+        "first_attempt": pl.Series([0, 1, 2, 9, 4], dtype=pl.UInt32),
+        "is_correct": [False, True, False, False, False],
+    })

@@ -1,0 +1,20 @@
+"""Charts: one function per question, a tidy frame in, an Altair chart out.
+
+Importing this package loads Altair, which is why ``import ttsframe`` does not import it. A chart
+carries its data, computes no statistics, and shows what it leaves out. ``chart.save("curve.png")``
+and ``chart.save("curve.svg")`` work without a network.
+
+Examples
+--------
+>>> from ttsframe import charts
+>>> charts.__all__
+['answer_votes', 'scaling_curve', 'step_profile']
+"""
+
+from __future__ import annotations
+
+from ttsframe.charts.answer_votes import answer_votes
+from ttsframe.charts.scaling_curve import scaling_curve
+from ttsframe.charts.step_profile import step_profile
+
+__all__ = ["answer_votes", "scaling_curve", "step_profile"]

@@ -1,0 +1,231 @@
+"""How every chart looks: colours, type, axes, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import altair as alt
+import polars as pl
+
+from ttsframe._checks import check_frame
+from ttsframe.errors import ColumnsError, DataError
+from ttsframe.schema import require_columns
+
+INK: Final = "#1f1f1f"
+MUTED: Final = "#595959"
+GRID: Final = "#e6e6e6"
+FONT: Final = "Helvetica Neue, Arial, Liberation Sans, sans-serif"
+
+# Hues of Okabe and Ito, darkened until text in them reads on white (contrast above 4.5 to 1).
+_SELECTOR_COLOURS: Final = {
+    "majority_vote": "#0067a5",
+    "weighted_vote": "#b84a00",
+    "best_of_n": "#00775a",
+    "first_valid": "#a0407c",
+    "oracle": "#4d4d4d",
+}
+_OTHER_COLOURS: Final = ("#7a5c00", "#3f3d99", "#8f1d2c", "#1c6b7a", "#5b5b00", "#6b3fa0")
+
+# Green and purple stay apart under every common colour blindness, and are no selector's colour.
+OUTCOME_COLOURS: Final = {
+    "right": "#1b7837",
+    "wrong": "#7b3294",
+    "no answer": "#8a8a8a",
+    "not graded": "#3b6a8f",
+}
+
+N_PANELS_MAX: Final = 12
+_LINE_HEIGHT: Final = 15
+
+
+def selector_colours(selectors: Sequence[str]) -> dict[str, str]:
+    """Give each selector its colour, the same in every chart."""
+    others = sorted(set(selectors) - _SELECTOR_COLOURS.keys())
+    extra = {name: _OTHER_COLOURS[i % len(_OTHER_COLOURS)] for i, name in enumerate(others)}
+    return {name: (_SELECTOR_COLOURS | extra)[name] for name in selectors}
+
+
+def outcome(is_correct: pl.Expr) -> pl.Expr:
+    """Name a grade as the charts show it."""
+    return (
+        pl
+        .when(is_correct)
+        .then(pl.lit("right"))
+        .when(~is_correct)
+        .then(pl.lit("wrong"))
+        .otherwise(pl.lit("not graded"))
+    )
+
+
+def tidy(
+    table: pl.DataFrame | pl.LazyFrame,
+    *,
+    where: str,
+    texts: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    hint: str,
+) -> pl.DataFrame:
+    """Collect a table and check that it is the one that the chart draws."""
+    check_frame(table, where)
+    schema = require_columns(table, [*texts, *numbers], where=where, hint=hint)
+    wrong = {
+        name: schema[name]
+        for name in numbers
+        if not schema[name].is_numeric() and schema[name] != pl.Null
+    }
+    if wrong:
+        found = ", ".join(f"{name!r} is {dtype}" for name, dtype in wrong.items())
+        raise ColumnsError(f"{where}: {found}, must be numbers. Hint: {hint}")
+    frame = table.collect() if isinstance(table, pl.LazyFrame) else table
+    if frame.is_empty():
+        raise DataError(f"{where} has no rows, so there is nothing to draw. Hint: {hint}")
+    return frame.with_columns(pl.col(numbers).fill_nan(None) if numbers else [])
+
+
+def panel_column(frame: pl.DataFrame, names: Sequence[str], *, where: str) -> pl.DataFrame:
+    """Add the column ``panel``: the text of the columns that vary, empty where none does."""
+    varying = [name for name in names if frame[name].n_unique() > 1]
+    texts = [
+        pl.concat_str(
+            pl.lit("" if len(varying) == 1 else f"{name}: "),
+            pl.col(name).cast(pl.String).fill_null("none"),
+        )
+        for name in varying
+    ]
+    panel = pl.concat_str(texts, separator=" · ") if texts else pl.lit("")
+    framed = frame.with_columns(panel.alias("panel"))
+    n_panels = framed["panel"].n_unique()
+    if n_panels > N_PANELS_MAX:
+        raise DataError(
+            f"{where} has {n_panels} groups of {varying}, a chart holds at most {N_PANELS_MAX}. "
+            f"Hint: filter the table to the groups to compare."
+        )
+    return framed
+
+
+def shorten(text: str, width: int) -> str:
+    """Put a text on one line of at most ``width`` characters, its beginning and end kept."""
+    line = " ".join(text.split())
+    if len(line) <= width:
+        return line
+    tail = width // 3
+    return f"{line[: width - tail - 1]}…{line[-tail:]}"
+
+
+def inline(frame: pl.DataFrame) -> alt.InlineData:
+    """Put a table's rows into the chart itself, untouched by Altair's row limit and transformers."""
+    return alt.InlineData(values=frame.to_dicts())
+
+
+def axis(title: str | None, **options: Any) -> alt.Axis:  # noqa: ANN401  (Altair's own options)
+    """Style an axis; charts carry no global theme, so that they can be layered and concatenated."""
+    style: dict[str, Any] = {
+        "title": title,
+        "labelFont": FONT,
+        "labelFontSize": 12,
+        "labelColor": INK,
+        "titleFont": FONT,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+        "titleColor": INK,
+        "titlePadding": 10,
+        "gridColor": GRID,
+        "labelFlush": False,
+        "domainColor": "#9a9a9a",
+        "tickColor": "#9a9a9a",
+    }
+    return alt.Axis(**(style | options))
+
+
+def heading(text: str, subtitle: Sequence[str] = ()) -> alt.TitleParams:
+    """Style a title with the lines under it."""
+    return alt.TitleParams(
+        text,
+        subtitle=list(subtitle),
+        anchor="start",
+        font=FONT,
+        fontSize=16,
+        color=INK,
+        subtitleFont=FONT,
+        subtitleFontSize=12,
+        subtitleColor=MUTED,
+        subtitlePadding=6,
+        subtitleLineHeight=16,
+        offset=14,
+    )
+
+
+def panel_heading(text: str) -> alt.TitleParams:
+    """Style the title of one of several panels."""
+    return alt.TitleParams(
+        shorten(text, 56), anchor="start", font=FONT, fontSize=13, color=INK, offset=8
+    )
+
+
+def panel_of(layers: Sequence[alt.Chart], *, width: int, height: int) -> alt.LayerChart:
+    """Put layers on one panel without a frame around it."""
+    view = alt.ViewBackground(stroke=None)
+    return alt.LayerChart(layer=list(layers), view=view, width=width, height=height)
+
+
+def arrange(
+    panels: Sequence[alt.LayerChart], *, title: alt.TitleParams, columns: int = 2
+) -> alt.LayerChart | alt.ConcatChart:
+    """Return the only panel under the title, or several side by side."""
+    if len(panels) == 1:
+        return panels[0].properties(title=title)
+    return alt.ConcatChart(concat=list(panels), columns=columns, spacing=28, title=title)
+
+
+def end_labels(
+    labels: pl.DataFrame, *, domain: tuple[float, float], width: int, height: int
+) -> alt.Chart:
+    """Write each line's name beside its end: columns ``y``, ``label``, ``colour``; none overlap."""
+    low, high = domain
+    step = (high - low) * _LINE_HEIGHT / height
+    placed = labels.sort("y", "label")
+    spots = _spread(placed["y"].to_list(), step=step, low=low)
+    chart: alt.Chart = (
+        alt
+        .Chart(inline(placed.with_columns(y=pl.Series(spots, dtype=pl.Float64))))
+        .mark_text(align="left", baseline="middle", font=FONT, fontSize=12, clip=False)
+        .encode(
+            x=alt.value(width + 10),
+            y=alt.Y("y:Q", scale=alt.Scale(domain=list(domain), nice=False)),
+            text=alt.Text("label:N"),
+            color=alt.Color("colour:N", scale=None),
+            tooltip=alt.value(None),
+        )
+    )
+    return chart
+
+
+def _spread(spots: Sequence[float], *, step: float, low: float) -> list[float]:
+    """Move ascending positions as little as keeps them ``step`` apart, around their own middle."""
+    groups: list[tuple[float, int]] = []
+    for spot in spots:
+        middle, size = spot, 1
+        while groups and (groups[-1][0] + groups[-1][1] * step / 2 > middle - size * step / 2):
+            before, n_before = groups.pop()
+            middle = (before * n_before + middle * size) / (n_before + size)
+            size += n_before
+        groups.append((max(middle, low + (size - 1) * step / 2), size))
+    return [middle + (i - (size - 1) / 2) * step for middle, size in groups for i in range(size)]
+
+
+def percent(value: pl.Expr) -> pl.Expr:
+    """Write a fraction as a percentage with one decimal."""
+    return (value * 100).round(1).cast(pl.String) + pl.lit("%")
+
+
+def counted(counts: Sequence[int], noun: str) -> str:
+    """Write a count, or the range of several, with its noun."""
+    low, high = min(counts), max(counts)
+    number = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"{number} {noun}{'' if low == high == 1 else 's'}"
+
+
+def scores_from(reduction: str) -> str:
+    """Say where the scores that a selector reads come from."""
+    return "scores: column score" if reduction == "score" else f"scores: {reduction} of step scores"

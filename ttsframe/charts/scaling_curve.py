@@ -1,0 +1,460 @@
+"""The chart of a curve: accuracy against the number of attempts, per selector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+from math import ceil, floor
+from typing import Final, NamedTuple
+
+import altair as alt
+import polars as pl
+
+from ttsframe._checks import check_fraction
+from ttsframe.charts._style import (
+    MUTED,
+    arrange,
+    axis,
+    counted,
+    end_labels,
+    heading,
+    inline,
+    panel_column,
+    panel_heading,
+    panel_of,
+    percent,
+    scores_from,
+    selector_colours,
+    tidy,
+)
+from ttsframe.errors import ColumnsError, DataError, ParameterError
+
+__all__ = ["scaling_curve"]
+
+_HINT: Final = "tts.scaling_curve(problems) makes this table."
+_LEFT_OUT: Final = ("short", "unscored", "undefined", "ungraded")
+_KNOWN: Final = frozenset({
+    "selector",
+    "reduction",
+    "budget",
+    "budget_unit",
+    "accuracy",
+    "agreement",
+    "standard_error",
+    "ci_low",
+    "ci_high",
+    "n_problems",
+    *[f"n_{status}" for status in _LEFT_OUT],
+})
+_N_BUDGETS_MAX: Final = 64
+_N_TICKS_MAX: Final = 16
+_N_DASHED_MAX: Final = 3
+_SOLID: Final = [1, 0]
+_DASHES: Final = (_SOLID, [6, 3], [2, 2])
+_MEANINGS: Final = {
+    "accuracy": "oracle: right if any attempt within the budget is",
+    "agreement": "agreement: share of the attempts that gave the chosen answer",
+}
+
+
+class _Frame(NamedTuple):
+    """What all panels of a chart share."""
+
+    quantity: str
+    unit: str
+    budgets: list[int]
+    domain: tuple[float, float]
+    colours: dict[str, str]
+    dashes: dict[str, list[int]]
+    references: dict[str, float]
+    width: int
+    height: int
+
+
+def scaling_curve(
+    curve: pl.DataFrame | pl.LazyFrame,
+    /,
+    *,
+    references: Mapping[str, float] | None = None,
+    title: str | None = None,
+    confidence_level: float | None = None,
+    width: int = 460,
+    height: int = 320,
+) -> alt.LayerChart | alt.ConcatChart:
+    """Draw accuracy against the budget, one line and interval band per selector.
+
+    Every selector in the table is drawn, each in its own colour, the same in every chart; a line is
+    named at its end. Majority vote is the baseline and the oracle the bound: where the table lacks
+    one of them, the chart says so. Columns that tell runs apart, and more than three reductions,
+    become panels on the same scales.
+
+    Parameters
+    ----------
+    curve
+        `curve`, one row per (by, `selector`, `reduction`, `budget`, `subsets`), with `accuracy`
+        and, as far as known, `ci_low`, `ci_high` and the counts; collected if lazy. With
+        `agreement` in place of `accuracy`, that is drawn. Any column that is not part of the
+        contract of `curve` tells runs apart. A null budget is all attempts.
+    references
+        Accuracies to compare with, as fractions in [0, 1] by name, drawn as dashed lines.
+    title
+        Heading; by default it says what is drawn.
+    confidence_level
+        Coverage that the intervals of the table were made with, for the subtitle only; None leaves
+        it out.
+    width, height
+        Size of a panel in pixels, without its labels.
+
+    Returns
+    -------
+    alt.LayerChart | alt.ConcatChart
+        The chart, its data inside; a concatenation where there are several panels. More than 64
+        budgets are thinned to 64, evenly on the log scale, and the subtitle says so.
+
+    Raises
+    ------
+    ColumnsError
+        When the table is not a curve.
+    DataError
+        When the table has no rows, no accuracy, several rows at one point of a line, several units
+        of budget, or too many groups.
+    ParameterError
+        When a reference is not within [0, 1].
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from ttsframe import charts
+    >>> curve = pl.DataFrame({
+    ...     "selector": ["majority_vote", "majority_vote", "oracle", "oracle"],
+    ...     "reduction": pl.Series([None] * 4, dtype=pl.String),
+    ...     "budget": [1, 4, 1, 4],
+    ...     "accuracy": [0.4, 0.5, 0.4, 0.7],
+    ...     "n_problems": [100] * 4,
+    ... })
+    >>> chart = charts.scaling_curve(curve, references={"greedy": 0.42})
+    >>> print(chart.title.subtitle[0])
+    100 problems · up to 4 attempts each · dashed: reference
+    """
+    if confidence_level is not None:
+        check_fraction(confidence_level, "confidence_level")
+    lines = {name: float(value) for name, value in (references or {}).items()}
+    for name, value in lines.items():
+        if not 0.0 <= value <= 1.0:
+            raise ParameterError(
+                f"references[{name!r}] == {value}, must be an accuracy between 0 and 1. Hint: 42 % "
+                f"is 0.42."
+            )
+    rows = _rows(curve)
+    quantity = "agreement" if "agreement" in rows.columns else "accuracy"
+    unit = rows["budget_unit"][0]
+    reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
+    are_dashed = 1 < len(reductions) <= _N_DASHED_MAX
+    if len(reductions) > _N_DASHED_MAX:
+        # A selector that reads no score stands in every panel: it is what the others are read against.
+        rows = pl.concat([
+            rows.filter(pl.col("reduction").fill_null(name) == name).with_columns(
+                scores=pl.lit(scores_from(name))
+            )
+            for name in reductions
+        ])
+    apart = [name for name in rows.columns if name not in _KNOWN]
+    rows = panel_column(rows, apart, where="curve").drop(apart)
+    rows = _named(rows, show_reduction=are_dashed)
+    drawn = rows.drop_nulls(quantity)
+    if drawn.is_empty():
+        raise DataError(
+            f"curve has no {quantity}: null in all {rows.height} rows. Hint: without gold answers, "
+            "tts.build_report(trajectories) draws the agreement instead."
+        )
+    budgets = drawn["budget"].unique().sort().to_list()
+    kept = _thin(budgets)
+    frame = _Frame(
+        quantity=quantity,
+        unit=unit,
+        budgets=kept,
+        domain=_domain(drawn, quantity, list(lines.values())),
+        colours=selector_colours(drawn["selector"].unique().sort().to_list()),
+        dashes=dict(zip(reductions, _DASHES, strict=False)) if are_dashed else {},
+        references=lines,
+        width=width,
+        height=height,
+    )
+    panels = drawn.filter(pl.col("budget").is_in(kept)).partition_by(
+        "panel", as_dict=True, maintain_order=True
+    )
+    return arrange(
+        [_panel(panel, str(name), frame) for (name,), panel in panels.items()],
+        title=heading(
+            title or f"{quantity.capitalize()} by {_per_problem(unit)}",
+            _subtitle(rows, frame, n_budgets=len(budgets), confidence_level=confidence_level),
+        ),
+    )
+
+
+def _rows(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+    """Check the table; fill the columns that may be left out."""
+    rows = tidy(curve, where="curve", texts=["selector"], numbers=["budget"], hint=_HINT)
+    quantity = "agreement" if "agreement" in rows.columns else "accuracy"
+    for name in (quantity, "ci_low", "ci_high", "n_problems", *[f"n_{s}" for s in _LEFT_OUT]):
+        if name in rows.columns and not (
+            rows[name].dtype.is_numeric() or rows[name].is_null().all()
+        ):
+            raise ColumnsError(
+                f"curve: {name!r} is {rows[name].dtype}, must be numbers. Hint: {_HINT}"
+            )
+    if quantity not in rows.columns:
+        raise ColumnsError.missing(["accuracy"], rows.columns, where="curve", hint=_HINT)
+    defaults = {
+        "reduction": pl.lit(None, pl.String),
+        "budget_unit": pl.lit("attempts"),
+        "ci_low": pl.lit(None, pl.Float64),
+        "ci_high": pl.lit(None, pl.Float64),
+        "n_problems": pl.lit(None, pl.Int64),
+        **{f"n_{status}": pl.lit(0) for status in _LEFT_OUT},
+    }
+    rows = rows.with_columns(**{
+        name: value for name, value in defaults.items() if name not in rows.columns
+    }).with_columns(pl.col(quantity, "ci_low", "ci_high").cast(pl.Float64).fill_nan(None))
+    apart = [name for name in rows.columns if name not in _KNOWN]
+    point = [*apart, "selector", "reduction", "budget"]
+    if rows.select(pl.struct(point).is_duplicated().any()).item():
+        found = rows.filter(pl.struct(point).is_duplicated()).select(point).row(0, named=True)
+        raise DataError(
+            f"curve has several rows for {found}, must have one per point. Hint: keep the column "
+            "that tells the runs apart, as tts.scaling_curve(problems, by=...) does."
+        )
+    units = rows["budget_unit"].unique().sort().to_list()
+    if len(units) > 1:
+        raise DataError(
+            f"curve has budgets in {units}, one axis holds one unit. Hint: filter 'budget_unit'."
+        )
+    if rows["budget"].null_count() not in {0, rows.height}:
+        raise DataError(
+            "curve has budgets that are numbers and budgets that are null (all attempts). Hint: "
+            "filter one kind, or name the number of attempts as a budget."
+        )
+    return rows
+
+
+def _named(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
+    """Add what a reader sees: the line's name, its interval, and what was left out, as text."""
+    name = pl.col("selector").cast(pl.String).str.replace_all("_", " ", literal=True)
+    left_out = pl.concat_str(
+        [
+            pl.when(pl.col(f"n_{status}") > 0).then(
+                pl.concat_str(pl.col(f"n_{status}"), pl.lit(f" {status}"))
+            )
+            for status in _LEFT_OUT
+        ],
+        separator=", ",
+        ignore_nulls=True,
+    )
+    reduction = pl.concat_str(pl.lit(" ("), pl.col("reduction"), pl.lit(")")).fill_null("")
+    return rows.with_columns(
+        line=pl.concat_str(name, reduction) if show_reduction else name,
+        interval=pl.concat_str(
+            percent(pl.col("ci_low")), pl.lit(" to "), percent(pl.col("ci_high"))
+        ).fill_null("unknown"),
+        left_out=pl.when(left_out != "").then(left_out).otherwise(pl.lit("none")),
+        reads=pl.col("reduction").fill_null("no score"),
+        of_budget=pl.col("budget").cast(pl.String).fill_null("all"),
+        budget=pl.col("budget").fill_null(1),
+    )
+
+
+def _thin(budgets: list[int]) -> list[int]:
+    """Keep at most 64 budgets, evenly on the log scale, the first and last among them."""
+    if len(budgets) <= _N_BUDGETS_MAX:
+        return budgets
+    ratio = (budgets[-1] / budgets[0]) ** (1 / (_N_BUDGETS_MAX - 1))
+    targets = list(accumulate([budgets[0]] + [ratio] * (_N_BUDGETS_MAX - 1), lambda a, b: a * b))
+    nearest = {min(budgets, key=lambda budget: abs(budget / target - 1)) for target in targets}
+    return sorted(nearest | {budgets[0], budgets[-1]})
+
+
+def _domain(drawn: pl.DataFrame, quantity: str, references: list[float]) -> tuple[float, float]:
+    """Return the axis from the lowest to the highest mark, on multiples of 5 %."""
+    marks = [
+        *references,
+        *drawn.select(pl.min_horizontal(quantity, "ci_low").min()).row(0),
+        *drawn.select(pl.max_horizontal(quantity, "ci_high").max()).row(0),
+    ]
+    low = max(0, floor(min(marks) * 20 - 0.2))
+    high = min(20, ceil(max(marks) * 20 + 0.2))
+    return low / 20, high / 20
+
+
+def _per_problem(unit: str) -> str:
+    """Name the budget in words."""
+    return "attempts per problem" if unit == "attempts" else f"budget in {unit}"
+
+
+def _subtitle(
+    rows: pl.DataFrame, frame: _Frame, *, n_budgets: int, confidence_level: float | None
+) -> list[str]:
+    """Say what is drawn, over how many problems, and what is not."""
+    facts = []
+    if rows["n_problems"].null_count() < rows.height:
+        facts.append(counted(rows["n_problems"].drop_nulls().to_list(), "problem"))
+    if rows["of_budget"][0] == "all":
+        facts.append("all attempts of each")
+    else:
+        most = f"{frame.budgets[-1]:,} {frame.unit} each"
+        facts.append(most if len(frame.budgets) == 1 else f"up to {most}")
+    if rows["ci_low"].null_count() < rows.height:
+        level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
+        mark = "shaded" if len(frame.budgets) > 1 else "bars"
+        facts.append(f"{mark}: {level}confidence interval over problems")
+    if frame.references:
+        facts.append("dashed: reference")
+    subtitle = [" · ".join(facts)]
+    reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
+    explained = [_MEANINGS[frame.quantity]] if _is_explained(frame) else []
+    if len(reductions) == 1:
+        explained.append(scores_from(reductions[0]))
+    if n_budgets > len(frame.budgets):
+        explained.append(f"{len(frame.budgets)} of {n_budgets:,} budgets drawn")
+    subtitle += [" · ".join(explained)] if explained else []
+    left_out = [
+        f"{counted(counts, 'problem')} {status}"
+        for status in _LEFT_OUT
+        if max(counts := rows[f"n_{status}"].fill_null(0).to_list()) > 0
+    ]
+    if left_out:
+        subtitle.append(f"Left out: {', '.join(left_out)}")
+    absent = [
+        name
+        for name in ("majority_vote", "oracle")
+        if name not in frame.colours and frame.quantity == "accuracy"
+    ]
+    if absent:
+        subtitle.append(f"Not in this table: {', '.join(absent)}")
+    return subtitle
+
+
+def _is_explained(frame: _Frame) -> bool:
+    """Return whether the chart shows what the second line explains."""
+    return frame.quantity == "agreement" or "oracle" in frame.colours
+
+
+def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
+    """Draw one panel: bands, lines, points, references, and the names at the lines' ends."""
+    placed = _placed(drawn)
+    is_sparse = len(frame.budgets) <= _N_TICKS_MAX
+    powers = [2**i for i in range(frame.budgets[-1].bit_length())]
+    budget_axis = axis(
+        f"{_per_problem(frame.unit).capitalize()} (log scale)",
+        values=frame.budgets if is_sparse else [b for b in powers if b >= frame.budgets[0]],
+        format=",d",
+        grid=False,
+        labelOverlap="greedy",
+    )
+    if drawn["of_budget"][0] == "all":
+        budget_axis = axis("All attempts", values=[], grid=False)
+    first, last = frame.budgets[0], frame.budgets[-1]
+    x = alt.X(
+        "x:Q",
+        axis=budget_axis,
+        scale=alt.Scale(
+            type="log",
+            base=2,
+            domain=[first, last] if last > first else [first / 2, first * 2],
+            nice=False,
+        ),
+    )
+    y_scale = alt.Scale(domain=list(frame.domain), nice=False, zero=False)
+    y_axis = axis(frame.quantity.capitalize(), format=".0%", tickCount=6)
+    colour = alt.Color(
+        "selector:N",
+        scale=alt.Scale(domain=list(frame.colours), range=list(frame.colours.values())),
+        legend=None,
+    )
+    base = alt.Chart(inline(placed)).encode(x=x, color=colour, detail="line:N")
+    interval = {"y": alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), "y2": alt.Y2("ci_high:Q")}
+    middle = alt.Y(f"{frame.quantity}:Q", axis=y_axis, scale=y_scale)
+    tooltip = [
+        alt.Tooltip("line:N", title="Selector"),
+        alt.Tooltip("reads:N", title="Step scores"),
+        alt.Tooltip("of_budget:N", title=f"Budget ({frame.unit})"),
+        alt.Tooltip(f"{frame.quantity}:Q", title=frame.quantity.capitalize(), format=".1%"),
+        alt.Tooltip("interval:N", title="Interval"),
+        alt.Tooltip("n_problems:Q", title="Problems"),
+        alt.Tooltip("left_out:N", title="Left out"),
+    ]
+    dash = alt.StrokeDash(
+        "reads:N",
+        scale=alt.Scale(
+            domain=["no score", *(frame.dashes or placed["reads"].unique().sort())],
+            range=[_SOLID, *frame.dashes.values()],
+        ),
+        legend=None,
+    )
+    is_alone = alt.datum.n_points == 1
+    layers: list[alt.Chart] = [
+        base
+        .transform_filter(~is_alone)
+        .mark_area(opacity=0.14 if placed["line"].n_unique() <= 4 else 0.08)
+        .encode(**interval),
+        base.transform_filter(is_alone).mark_rule(strokeWidth=2).encode(**interval),
+        base.mark_line(strokeWidth=2.2).encode(y=middle, strokeDash=dash),
+        base.mark_point(filled=True, size=46 if is_sparse else 16, opacity=1).encode(
+            y=middle, tooltip=tooltip
+        ),
+    ]
+    if frame.references:
+        layers.append(_references(frame, y_axis, y_scale))
+    ends = (
+        placed
+        .sort("budget")
+        .group_by("line", "selector", maintain_order=True)
+        .agg(pl.col(frame.quantity).last().alias("y"))
+        .select(
+            "y",
+            pl.concat_str("line", pl.lit(" "), percent(pl.col("y"))).alias("label"),
+            pl.col("selector").replace_strict(frame.colours).alias("colour"),
+        )
+    )
+    lines = pl.DataFrame({"label": list(frame.references), "y": list(frame.references.values())})
+    ends = pl.concat([
+        ends,
+        lines.select(
+            pl.col("y").cast(pl.Float64),
+            pl.concat_str(pl.col("label").cast(pl.String), pl.lit(" "), percent(pl.col("y"))),
+            pl.lit(MUTED).alias("colour"),
+        ),
+    ])
+    layers.append(end_labels(ends, domain=frame.domain, width=frame.width, height=frame.height))
+    chart = panel_of(layers, width=frame.width, height=frame.height)
+    return chart.properties(title=panel_heading(name)) if name else chart
+
+
+def _placed(drawn: pl.DataFrame) -> pl.DataFrame:
+    """Add where a point is drawn: at its budget, or beside it where every line is one point."""
+    counted_points = drawn.with_columns(n_points=pl.len().over("line").cast(pl.Int64))
+    if drawn["budget"].n_unique() > 1:
+        return counted_points.with_columns(x=pl.col("budget").cast(pl.Float64))
+    n_lines = drawn.height
+    offset = (pl.int_range(pl.len()) - (n_lines - 1) / 2) / n_lines
+    return counted_points.sort("line").with_columns(x=pl.col("budget") * 2.0**offset)
+
+
+def _references(frame: _Frame, y_axis: alt.Axis, y_scale: alt.Scale) -> alt.Chart:
+    """Draw the references as dashed lines across the panel."""
+    table = pl.DataFrame({
+        "name": [str(name) for name in frame.references],
+        "accuracy": list(frame.references.values()),
+    })
+    chart: alt.Chart = (
+        alt
+        .Chart(inline(table))
+        .mark_rule(strokeDash=[4, 4], strokeWidth=1.4, color=MUTED)
+        .encode(
+            y=alt.Y("accuracy:Q", axis=y_axis, scale=y_scale),
+            tooltip=[
+                alt.Tooltip("name:N", title="Reference"),
+                alt.Tooltip("accuracy:Q", title="Accuracy", format=".1%"),
+            ],
+        )
+    )
+    return chart
