@@ -116,6 +116,15 @@ def test_ids_may_be_numbers_and_texts(tmp_path: Path) -> None:
     assert frame["problem_id"].to_list() == ["7", "7", "q", "q"]
 
 
+def test_ids_that_are_fractions_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, [best_of_n(unique_id=0.5)])
+
+    with pytest.raises(
+        ColumnsError, match=r"column 'unique_id' is Float64, must be String or an integer"
+    ):
+        tts.scan_trajectories(path)
+
+
 def test_a_renamed_id_goes_before_the_one_of_the_tool(tmp_path: Path) -> None:
     path = write(tmp_path, [best_of_n(unique_id="theirs", mine="own")])
 
@@ -319,6 +328,39 @@ def test_a_fault_in_a_laid_out_array_names_the_element(tmp_path: Path) -> None:
     assert str(caught.value).startswith(
         f"{path}, element 3: model_answer[0].step_scores[0] is a string ('high'), must be a number."
     )
+
+
+def test_parquet_of_structs(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    frame = pl.DataFrame([rebase(model_answer=[{"text": "x", "step_scores": [0.5], "seed": 1}])])
+    narrow = pl.List(
+        pl.Struct({"text": pl.String, "step_scores": pl.List(pl.Float32), "seed": pl.Int8})
+    )
+    frame.with_columns(pl.col("model_answer").cast(narrow)).write_parquet(path)
+
+    found = tts.read_trajectories(path)
+
+    assert found.schema["step_scores"] == pl.List(pl.Float32)
+    assert found.select("completion", "step_scores", "seed").rows() == [("x", [0.5], 1)]
+
+    frame.with_columns(
+        pl.Series("model_answer", [[{"text": "x", "step_scores": "0.5"}]])
+    ).write_parquet(path)
+    with pytest.raises(ColumnsError, match=r"run\.parquet: column 'model_answer' is List\(Struct"):
+        tts.scan_trajectories(path)
+    frame.with_columns(model_answer=pl.lit("x")).write_parquet(path)
+    with pytest.raises(
+        ColumnsError, match=r"run\.parquet: column 'model_answer' is String, must be List"
+    ):
+        tts.scan_trajectories(path)
+
+
+def test_a_field_named_as_a_column_of_the_problem_is_kept_under_both_names(tmp_path: Path) -> None:
+    rows = [rebase(model_answer=[{"text": "x", "total_tokens": 7}])]
+
+    frame = tts.read_trajectories(write(tmp_path, rows))
+
+    assert frame.select("total_tokens", "model_answer_total_tokens").rows() == [(5310, 7)]
 
 
 # -- compute-optimal-tts and OpenR ----------------------------------------------------------------

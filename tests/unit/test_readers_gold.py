@@ -97,6 +97,18 @@ def test_texts_find_problems_that_were_saved_without_them(tmp_path: Path) -> Non
     assert tts.read_trajectories(narrow, gold=gold)["gold"].to_list() == ["2"]
 
 
+def test_one_id_for_two_texts_gets_the_answer_of_each(tmp_path: Path) -> None:
+    runs = [
+        write(tmp_path, "one.jsonl", [{"problem_id": 0, "problem": "1 + 1?", "completion": "2"}]),
+        write(tmp_path, "two.jsonl", [{"problem_id": 0, "problem": "2 + 2?", "completion": "4"}]),
+    ]
+    rows = [{"question": "2 + 2?", "gold": "4"}, {"question": "1 + 1?", "gold": "2"}]
+
+    frame = tts.read_trajectories(runs, gold=write(tmp_path, "gold.jsonl", rows))
+
+    assert frame["gold"].to_list() == ["2", "4"]
+
+
 def test_solutions_come_with_it(run: Path, tmp_path: Path) -> None:
     rows = [
         {"id": "a", "gold": "2", "solution": "count"},

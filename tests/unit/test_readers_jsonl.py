@@ -194,6 +194,28 @@ def test_an_array_that_is_cut_off_says_so(tmp_path: Path) -> None:
         tts.scan_trajectories(path)
 
 
+def test_an_array_that_is_not_utf_8_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_bytes(b'[{"problem": "\xff"}]')
+
+    with pytest.raises(SourceError, match=r"run\.json, byte 14: is not UTF-8"):
+        tts.scan_trajectories(path)
+
+
+def test_an_array_larger_than_a_chunk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: pl.DataFrame
+) -> None:
+    monkeypatch.setattr(_chunks, "CHUNK_BYTES", 1_000)
+    path = tmp_path / "run.json"
+    rows = [json.loads(line) for line in LINES]
+    path.write_text(json.dumps(rows, indent=2))
+    assert tts.read_trajectories(path).equals(plain)
+
+    path.write_text(json.dumps([*rows[:70], row(70, scores=[[0.5]])]))
+    with pytest.raises(SourceError, match=r"run\.json, element 71: problem 'q70'"):
+        tts.read_trajectories(path)
+
+
 EMPTY = {
     b"": "is empty (0 bytes)",
     b"\n \r\n\n": "holds no rows, only white space",
@@ -381,20 +403,21 @@ def test_a_column_that_starts_late_is_found(tmp_path: Path) -> None:
     assert frame["late"].to_list() == [None] * (2 * N) + [{"seconds": 1.5}] * 2
 
 
-def test_wild_structures_become_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_wild_structures_become_text(tmp_path: Path, *, is_slow: bool) -> None:
     nested: Any = 1
     for _ in range(40):
         nested = [nested]
     wide = {f"key{number}": number for number in range(1_000)}
     path = tmp_path / "run.jsonl"
-    path.write_text(json.dumps(row(0, nested=nested, wide=wide)))
+    not_for_polars = ', "note": NaN}' if is_slow else "}"
+    path.write_text(json.dumps(row(0, nested=nested, wide=wide))[:-1] + not_for_polars)
 
     frame = tts.read_trajectories(path)
 
     assert frame.schema["wide"] == pl.String
     assert json.loads(frame["wide"][0]) == wide
-    assert json.dumps(nested).replace("[", "").strip("]") == "1"
-    assert "1" in str(frame["nested"].to_list()[0])
+    assert str(frame["nested"].to_list()[0]).count("1") == 1
 
 
 def test_a_list_where_a_text_belongs_is_refused_by_name(tmp_path: Path) -> None:

@@ -136,6 +136,13 @@ def test_the_format_is_not_taken_from_the_name(tmp_path: Path) -> None:
     assert tts.read_trajectories(path)["completion"].to_list() == ["x"]
 
 
+def test_names_of_any_characters_are_sorted(tmp_path: Path) -> None:
+    for name in ("run².jsonl", "run٣.jsonl", "läuft.jsonl"):
+        run(tmp_path, name)
+
+    assert tts.read_trajectories(tmp_path).height == 6
+
+
 def test_a_path_with_the_marks_of_a_glob_is_a_path(tmp_path: Path) -> None:
     path = tmp_path / "run[n=4]*.parquet"
     pl.DataFrame({"problem_id": ["a"], "completion": ["x"]}).write_parquet(path)

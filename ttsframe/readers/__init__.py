@@ -89,7 +89,9 @@ def scan_trajectories(
     gold
         File of reference answers (JSON, Parquet, Arrow or CSV) with one row per problem: ``gold``,
         ``answer``, ``gt`` or ``ground_truth``, found by ``problem_id``, ``unique_id``, ``id`` or ``idx``, else by
-        the text ``problem`` or ``question``. Fills ``gold`` and ``solution`` where they are null or not there.
+        the text ``problem`` or ``question``. Fills ``gold`` and ``solution`` where they are null or not there;
+        an answer that differs from the one that is there is an error. Problems without an answer keep
+        a null and are counted in an `UnmatchedGoldWarning`. The ids of the problems are read at the call.
     on_error
         ``"raise"`` stops at the first row that cannot be read. ``"skip"`` leaves such rows out and
         says how many in a `SkippedRowsWarning`; to count them, the source is read through at the call.
@@ -99,7 +101,7 @@ def scan_trajectories(
     pl.LazyFrame
         The table `trajectories`: ``problem_id`` (String, or the integer of the source; a source without
         ids gets 16 hex digits of a BLAKE2b hash of the problem's text), ``attempt`` (UInt32, from 0 in the
-        order of the source), then of ``problem``, ``completion``, ``solution``, ``step_scores`` (List(Float64)),
+        order of the source; in a long form without it, the order of the problem's rows), then of ``problem``, ``completion``, ``solution``, ``step_scores`` (List(Float64)),
         ``answer``, ``gold``, ``is_correct``, ``score``, ``n_tokens`` (Int64), ``is_exchangeable`` what the source has, then
         its other columns, those of a problem repeated for each attempt. ``source_file`` says where
         a row came from when several files were read, which are never joined; a run in pieces, one
