@@ -322,6 +322,19 @@ def test_a_limited_expression_is_text_and_counted(monkeypatch: pytest.MonkeyPatc
     assert not entries[scalar].is_final
 
 
+def test_a_fault_of_the_reader_costs_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(answer: str, *rest: object) -> object:
+        if answer == "boom":
+            raise ZeroDivisionError
+        return canonicalise(answer, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reading, "canonicalise", faulty)
+    before = tts.answer_statistics().n_failed
+    entries = reading._read(["boom", "3"], tts.AnswerPolicy())
+    assert (entries["boom"].kind, entries["3"].key) == ("text", "1:3")
+    assert tts.answer_statistics().n_failed == before + 1
+
+
 def test_misread_expressions_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
 

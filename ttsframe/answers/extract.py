@@ -214,6 +214,7 @@ def _from_ending(ending: str) -> str | None:
 
 
 _BOX_START: Final = re.compile(r"\\(?:boxed|fbox)")
+_SPACE: Final = re.compile(r"\s*")
 _BRACES: Final = re.compile(r"\\.|[{}]", re.DOTALL)
 _BARE_CONTENT: Final = re.compile(r"\\[a-zA-Z]+\s*(?=\{)|[^\s{}$\\]+")
 _BOX_BREAKS_OFF: Final = re.compile(r"(?<!\\)\$|\\\)|\\\]|\n")
@@ -225,6 +226,7 @@ _WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
 _NAME: Final = re.compile(r"(?<![\\\w])[a-zA-Z](?:_(?:\w|\{\w+\}))?\s*=\s*$")
 _SUBSCRIPT: Final = re.compile(r"_(\w)")
 _LONGEST_NAME: Final = 20
+_MOST_BOXES: Final = 50
 _MOST_WORDS_BETWEEN: Final = 4
 _NEW_THOUGHT: Final = frozenset({
     "thus",
@@ -245,7 +247,7 @@ def _last_boxes(text: str) -> str | None:
     contents: list[str] = []
     names: list[str] = []
     following = len(text)
-    for start in reversed(starts):
+    for start in reversed(starts[-_MOST_BOXES:]):
         content, end = _box_content(text, start)
         if contents:
             between = text[end:following]
@@ -269,7 +271,7 @@ def _last_boxes(text: str) -> str | None:
 
 def _box_content(text: str, start: int) -> tuple[str | None, int]:
     """Return the content of the box that opens at ``start``, and the position after it."""
-    opening = start + len(text[start:]) - len(text[start:].lstrip())
+    opening = _SPACE.match(text, start).end()  # type: ignore[union-attr] # it matches anything
     if text.startswith("{", opening):
         end = _closing_brace(text, opening)
         if end is not None:

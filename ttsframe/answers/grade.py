@@ -170,13 +170,21 @@ class _Tolerance:
         self.relative = Fraction(rel_tol or 0.0)
         self.absolute = Fraction(abs_tol or 0.0)
         self.policy = policy
+        self.table = key_table(policy, "auto", None)
 
-    def value(self, text: str) -> Fraction | None:
-        """Return the real number that a text is, or None."""
-        number = numeric_value(text, self.policy)
-        if number is None or (isinstance(number, float) and not math.isfinite(number)):
-            return None
-        return Fraction(number)
+    def values(self, texts: set[str]) -> dict[str, Fraction]:
+        """Return the real numbers that are among some texts."""
+        entries = self.table.look_up(list(texts))
+        numbers = {
+            text: numeric_value(text, self.policy)
+            for text, entry in entries.items()
+            if entry.kind in {"exact", "numeric"}
+        }
+        return {
+            text: Fraction(number)
+            for text, number in numbers.items()
+            if isinstance(number, Fraction) or (number is not None and math.isfinite(number))
+        }
 
     def accepts(self, number: Fraction | None, gold: Fraction | None) -> bool:
         """Tell whether a number is near enough."""
@@ -213,11 +221,9 @@ def _grade(frame: pl.DataFrame, table: KeyTable, tolerance: _Tolerance) -> pl.Se
 
 def _near(pairs: pl.DataFrame, tolerance: _Tolerance) -> list[bool]:
     """Tell which pairs are numbers within the tolerance."""
-    texts = set(pairs["answer"]) | set(pairs["gold"])
-    values = {text: tolerance.value(text) for text in texts}
-    return [
-        tolerance.accepts(values[a], values[g]) for a, g in pairs.select("answer", "gold").rows()
-    ]
+    values = tolerance.values(set(pairs["answer"]) | set(pairs["gold"]))
+    rows = pairs.select("answer", "gold").rows()
+    return [tolerance.accepts(values.get(answer), values.get(gold)) for answer, gold in rows]
 
 
 def _as_options(options: pl.Series) -> pl.Series:

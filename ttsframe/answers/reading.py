@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
@@ -13,9 +13,10 @@ from ttsframe._checks import check_choice
 from ttsframe.answers._table import Entry, KeyTable
 from ttsframe.answers.bounds import is_bounded
 from ttsframe.answers.cache import CachedKey, KeyCache
-from ttsframe.answers.engine import AnswerKind, canonicalise
+from ttsframe.answers.engine import Canonical, canonicalise
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.published import published_forms
+from ttsframe.answers.words import text_key
 from ttsframe.answers.worker import resolve_strings, worker_counts
 from ttsframe.errors import ParameterError, ParameterTypeError
 
@@ -36,6 +37,8 @@ class AnswerStatistics(NamedTuple):
         Distinct answers read.
     n_text
         Those compared as text.
+    n_failed
+        Those at which the reader failed, which are compared as text: a fault worth reporting.
     n_cached
         Those found in a cache file, not read.
     n_by_worker
@@ -50,6 +53,7 @@ class AnswerStatistics(NamedTuple):
 
     n_answers: int
     n_text: int
+    n_failed: int
     n_cached: int
     n_by_worker: int
     n_limited: int
@@ -76,6 +80,7 @@ def answer_statistics() -> AnswerStatistics:
         return AnswerStatistics(
             n_answers=_counts["n_answers"],
             n_text=_counts["n_text"],
+            n_failed=_counts["n_failed"],
             n_cached=_counts["n_cached"],
             n_by_worker=workers.n_strings,
             n_limited=workers.n_limited,
@@ -159,7 +164,7 @@ def _remembered(
 
 
 _counts_lock = threading.Lock()
-_counts = {"n_answers": 0, "n_text": 0, "n_cached": 0}
+_counts = {"n_answers": 0, "n_text": 0, "n_failed": 0, "n_cached": 0}
 
 # what latex2sympy2 is known to misread: digits apart, mixed numbers, numbers in another base, a
 # logarithm of unknown base, an integral that is only known up to a constant
@@ -171,25 +176,30 @@ _MISREAD: Final = re.compile(
 
 def _read(answers: Sequence[str], policy: AnswerPolicy) -> dict[str, Entry]:
     """Read answers, asking the workers about the scalars that the own parser does not know."""
-    results = {answer: canonicalise(answer, policy) for answer in answers}
+    results = {answer: _canonicalised(answer, policy, {}) for answer in answers}
     unresolved = {scalar for result in results.values() for scalar in result.unresolved}
-    if not unresolved:
-        return {a: _entry(r.key, r.kind) for a, r in results.items()}
     asked = [s for s in unresolved if is_bounded(s) and not _MISREAD.search(s)]
-    outcomes = resolve_strings("evaluate", asked)
+    outcomes = resolve_strings("evaluate", asked) if asked else {}
     values = {s: outcomes[s].value if s in outcomes else None for s in unresolved}
     uncertain = {s for s, outcome in outcomes.items() if outcome.status != "done"}
     entries = {}
     for answer, result in results.items():
-        final = canonicalise(answer, policy, values) if result.unresolved else result
-        is_final = uncertain.isdisjoint(result.unresolved)
-        entries[answer] = _entry(final.key, final.kind, is_final=is_final)
+        final = _canonicalised(answer, policy, values) if result.unresolved else result
+        key = None if final.kind == "missing" else final.key
+        entries[answer] = Entry(key, final.kind, uncertain.isdisjoint(result.unresolved))
     return entries
 
 
-def _entry(key: str, kind: AnswerKind, *, is_final: bool = True) -> Entry:
-    """Build an entry; a text that holds no answer has no key."""
-    return Entry(None if kind == "missing" else key, kind, is_final)
+def _canonicalised(
+    answer: str, policy: AnswerPolicy, resolved: Mapping[str, str | None]
+) -> Canonical:
+    """Canonicalise an answer; a fault of the reader costs this answer its reading, no more."""
+    try:
+        return canonicalise(answer, policy, resolved)
+    except Exception:  # noqa: BLE001 - a query of millions of answers must not end for one of them
+        with _counts_lock:
+            _counts["n_failed"] += 1
+        return Canonical(policy.prefix + text_key(answer), "text")
 
 
 def _read_published(answers: Sequence[str]) -> dict[str, Entry]:
