@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from hashlib import sha512
 from typing import Any, Final, TypeAlias
@@ -188,8 +189,11 @@ def _without(value: Value, prime: int) -> Value:
 
 
 def size(value: Value) -> float:
-    """Return the magnitude of a value as a float."""
-    return abs(complex(value)) if isinstance(value, acb) else abs(float(value))
+    """Return the magnitude of a value as a float; infinity past the range of floats."""
+    try:
+        return abs(complex(value)) if isinstance(value, acb) else abs(float(value))
+    except OverflowError:
+        return math.inf
 
 
 def check_absorption(terms: list[Value]) -> None:
