@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = ["union_key"]
+__all__ = ["intersection_key", "union_key"]
 
 End: TypeAlias = Fraction | float
 
@@ -42,6 +42,31 @@ def union_key(bodies: set[str]) -> str:
     if None not in pieces:
         bodies = {_written(piece) for piece in _joined([piece for piece in pieces if piece])}
     return bodies.copy().pop() if len(bodies) == 1 else "U{" + ";".join(sorted(bodies)) + "}"
+
+
+def intersection_key(bodies: set[str]) -> str | None:
+    """Return the key of what several intervals share.
+
+    Parameters
+    ----------
+    bodies
+        The keys of the intervals.
+
+    Returns
+    -------
+    str or None
+        None where they are known to share no interval, or where that cannot be told.
+    """
+    pieces = [piece for piece in map(_piece, bodies) if piece]
+    if len(pieces) == len(bodies):
+        low = max(piece.low for piece in pieces)
+        high = min(piece.high for piece in pieces)
+        return _written(_Piece(low, high)) if low[0] < high[0] else None
+    lower = [body for body in bodies if body.endswith(";oo)")]
+    upper = [body for body in bodies if body.startswith("(-oo;")]
+    if len(bodies) == 2 and len(lower) == len(upper) == 1:
+        return lower[0].removesuffix("oo)") + upper[0].removeprefix("(-oo;")
+    return None
 
 
 def _piece(body: str) -> _Piece | None:

@@ -324,6 +324,9 @@ class _Parser:
             node = self.expression()
             self.bars -= 1
             self._expect("|")
+            if self.kinds[self.at] in _STARTS and "|" in self.kinds[self.at :]:
+                # |2|x|-1| has two readings.
+                raise self._refuse()
             return ("f", "abs", (node,))
         raise self._refuse()
 
@@ -524,9 +527,10 @@ class _Parser:
             degree = self.expression()
             self._expect("]")
         kind = self.kinds[self.at]
-        if kind == "N" and len(self.values[self.at]) > 1:
-            # \sqrt12 prints as the root of 1 beside a 2, and hardly anybody means that.
-            raise self._refuse()
+        if kind == "N":
+            # \sqrt12 prints as the root of 1 beside a 2, but the root of 12 is what is meant.
+            self.at += 1
+            return ("r", number(self.values[self.at - 1]), degree)
         inner = self.atom() if kind == "(" else self.argument()
         return ("r", inner, degree)
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from ttsframe.answers import relations
 from ttsframe.answers.fingerprint import Lost, real_number, scalar_key
-from ttsframe.answers.intervals import union_key
+from ttsframe.answers.intervals import intersection_key, union_key
 from ttsframe.answers.latex import Node, Unreadable, parse, symbols_of
 from ttsframe.answers.marks import (
     Mark,
@@ -48,6 +48,8 @@ _TIME: Final = re.compile(
     r"(?:\\text\s*\{\s*)?(?P<half>[aApP]\.?\s?[mM]\.?)?\s*\}?"
 )
 _LEADING_COMMA: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_DECIMAL: Final = re.compile(r"-?[0-9]+\.[0-9]+")
+_NAMED_SET: Final = re.compile(r"N\{(.+?)in(.+)\}")
 _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
@@ -166,7 +168,7 @@ class Reader:
             if texts is None or len(texts) < 2:
                 return None
             self._see("plus-minus", text)
-            return self._bag([self._read(one, depth + 1) for one in texts], is_set=True)
+            return self._alternatives(texts, depth)
         if "\\begin" in text:
             return self._matrix(text)
         wrapped = wrapping(text) if text[0] in "([{\\" else None
@@ -238,7 +240,7 @@ class Reader:
         if len(parts) != sum(mark.sign == separator for mark in marks) + 1:
             return None
         self._see("brackets", opening + inside + closing)
-        readings = self._all(parts, depth)
+        readings = self.read_each(parts, depth)
         if readings is None:
             return None
         if opening == "\\langle":
@@ -256,10 +258,11 @@ class Reader:
             return self._read(inside, depth + 1)
         parts = split_at(inside, marks, frozenset({",", ";"}))
         self._see("set", inside)
-        readings = self._all(parts, depth)
-        return None if readings is None else self._bag(list(readings), is_set=True)
+        readings = self.read_each(parts, depth)
+        return None if readings is None else self._bag(readings, is_set=True)
 
-    def _all(self, parts: list[str], depth: int) -> list[Reading] | None:
+    def read_each(self, parts: list[str], depth: int) -> list[Reading] | None:
+        """Return the readings of several texts, or None where one has none."""
         if len(parts) > MOST_PARTS:
             return None
         readings: list[Reading] = []
@@ -270,27 +273,21 @@ class Reader:
             readings.append(reading)
         return readings
 
+    def _alternatives(self, texts: list[str], depth: int) -> Reading | None:
+        readings = self.read_each(texts, depth)
+        return None if readings is None else self._bag(readings, is_set=True)
+
     @staticmethod
-    def _bag(readings: list[Reading | None] | list[Reading], *, is_set: bool) -> Reading | None:
-        """Join readings without order; one alone is itself."""
+    def _bag(readings: list[Reading], *, is_set: bool, spread: list[bool] | None = None) -> Reading:
+        """Join readings without order; those that are spread are several answers, not a set."""
         bodies: list[str] = []
-        for reading in readings:
-            if reading is None:
-                return None
-            body = reading[0]
-            if (
-                body.startswith("{")
-                and body.endswith("}")
-                and body != _EMPTY
-                and "{" not in body[1:]
-            ):
-                bodies.extend(
-                    body[1:-1].split(";") if "(" not in body and "[" not in body else [body]
-                )
+        for index, (body, _) in enumerate(readings):
+            if spread is not None and spread[index] and body[0] == "{" and body != _EMPTY:
+                bodies.extend(_elements(body))
             else:
                 bodies.append(body)
         bodies = sorted(set(bodies) if is_set else bodies)
-        if len(bodies) == 1 and readings[0] is not None:
+        if len(bodies) == 1:
             return bodies[0], readings[0][1] if len(readings) == 1 or is_set else "structure"
         return "{" + ";".join(bodies) + "}", "structure"
 
@@ -312,21 +309,64 @@ class Reader:
             return self._read(parts[0], depth + 1) if parts[0] != text else None
         self._see("list", text)
         named = [self._named(part) for part in parts]
-        if named[0] is not None and "or" not in joiners:
-            return self._assignments(parts, named, depth)
-        readings = self._all(parts, depth)
+        names = {pair[0] for pair in named if pair is not None}
+        if named[0] is not None and ("or" not in joiners or len(names) > 1):
+            if "or" in joiners and None not in named and 1 < len(names) < len(named):
+                # x = 1, y = 2 or x = 3, y = 4: the word separates the solutions.
+                readings = self.read_each(split_at(text, marks, frozenset({"or", ";"})), depth)
+                return None if readings is None else self._bag(readings, is_set=True)
+            return self._assignments(parts, named, depth, is_choice="or" in joiners)
+        if signs & _INEQUALITIES:
+            return self._conditions(parts, signs, depth)
+        if "!=" in signs:
+            return self._exceptions(parts, depth)
+        readings = self.read_each(parts, depth)
         if readings is None:
             return None
-        if "and" in joiners and (joined := _intersection(readings)) is not None:
-            return joined
         if self.policy.list_order == "kept" and "or" not in joiners:
             return "<" + ";".join(body for body, _ in readings) + ">", "structure"
-        if all(_is_interval(body) for body, _ in readings) and signs & (_INEQUALITIES | {"!="}):
-            return union_key({body for body, _ in readings}), "structure"
-        if ";" in joiners and any(body[0] == "{" for body, _ in readings):
+        spread = [not part.startswith("\\{") for part in parts]
+        if ";" in joiners and any(
+            is_spread and body[0] == "{" and "," in part
+            for part, is_spread, (body, _) in zip(parts, spread, readings, strict=True)
+        ):
             # Semicolons between lists: the lists stay apart.
             return "L{" + "|".join(sorted(body for body, _ in readings)) + "}", "structure"
-        return self._bag(list(readings), is_set="or" in joiners)
+        return self._bag(readings, is_set="or" in joiners, spread=spread)
+
+    def _conditions(self, parts: list[str], signs: set[str], depth: int) -> Reading | None:
+        """Read several inequalities: of one variable as one set, of several by their names."""
+        policy = replace(self.policy, inequality="kept")
+        readings = Reader(policy, self.resolved, self.trace).read_each(parts, depth)
+        if readings is None:
+            return None
+        found = [_NAMED_SET.fullmatch(body) for body, _ in readings]
+        names = {match[1] if match else None for match in found}
+        if len(names) != 1 or None in names:
+            return "&{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
+        bodies = {match[2] for match in found if match}
+        body = (None if "or" in signs else intersection_key(bodies)) or union_key(bodies)
+        if self.policy.inequality == "kept":
+            body = f"N{{{names.pop()}in{body}}}"
+        return body, "structure"
+
+    def _exceptions(self, parts: list[str], depth: int) -> Reading | None:
+        """Read what one name is not, as in x != 1, 2 or x != 1, x != 2."""
+        name = ""
+        points: list[str] = []
+        for part in parts:
+            left, sign, right = part.replace("!=", "\\neq").partition("\\neq")
+            if sign and (not name or left.strip() == name):
+                name = left.strip()
+                points.append(right.strip())
+            elif sign or not name:
+                return None
+            else:
+                points.append(part)
+        try:
+            return self._unequal([name, ",".join(points)], depth)
+        except (Lost, Unreadable):
+            return None
 
     def _named(self, part: str) -> tuple[str, str] | None:
         """Take a part ``name = value`` apart."""
@@ -339,7 +379,12 @@ class Reader:
         return _spaceless(left), right.strip()
 
     def _assignments(
-        self, parts: list[str], named: list[tuple[str, str] | None], depth: int
+        self,
+        parts: list[str],
+        named: list[tuple[str, str] | None],
+        depth: int,
+        *,
+        is_choice: bool,
     ) -> Reading | None:
         """Read ``x = 1, 2`` as values of one name, ``x = 1, y = 2`` as values of several."""
         pairs: list[tuple[str, str]] = []
@@ -352,20 +397,23 @@ class Reader:
             else:
                 pairs.append((pairs[-1][0], part))
         if not pairs:
-            readings = self._all(parts, depth)
-            return None if readings is None else self._bag(list(readings), is_set=False)
+            readings = self.read_each(parts, depth)
+            return None if readings is None else self._bag(readings, is_set=False)
         names = [name for name, _ in pairs]
         if len(set(names)) == 1:
-            readings = self._all([f"{name}={value}" for name, value in pairs], depth)
-            return None if readings is None else self._bag(list(readings), is_set=True)
+            readings = self.read_each([f"{name}={value}" for name, value in pairs], depth)
+            spread = [True] * len(pairs)
+            return None if readings is None else self._bag(readings, is_set=True, spread=spread)
         if len(set(names)) < len(names):
             return None
-        values = self._all([value for _, value in pairs], depth)
+        values = self.read_each([value for _, value in pairs], depth)
         if values is None:
             return None
         ordered = sorted(zip(names, (body for body, _ in values), strict=True))
         if self.policy.assignment == "dropped":
-            return self._bag(list(values), is_set=False)
+            return self._bag(values, is_set=False)
+        if is_choice:
+            return "O{" + ";".join(f"{name}={body}" for name, body in ordered) + "}", "structure"
         if (
             self.policy.assignment == "value"
             and tuple(name for name, _ in ordered) in relations.COORDINATES
@@ -414,11 +462,7 @@ class Reader:
         name, text = parts
         if not relations.is_name(name):
             return None
-        texts = [text]
-        if "\\pm" in text:
-            texts = expand_signs(text) or []
-        elif "," in text:
-            texts = text.split(",")
+        texts = [one for part in text.split(",") for one in expand_signs(part) or []]
         body = relations.punctured_line([parse(self._spelled(one)) for one in texts], self.policy)
         if body is None:
             reading = self._read(text, depth + 1)
@@ -428,9 +472,16 @@ class Reader:
         ), "structure"
 
     def _equation(self, parts: list[str], depth: int) -> Reading | None:
+        while len(parts) > 1 and self._rounds(parts[-1], parts[-2]):
+            parts = parts[:-1]
+        if len(parts) == 1:
+            return self._read(parts[0], depth + 1)
         left, right = parts[0], parts[-1]
         if relations.is_name(left) or self._is_tuple_of_names(left):
             reading = self._read(right, depth + 1)
+            if reading is not None and reading[1] == "text" and right.isupper():
+                # AB = CD says that two segments are equal: CD is no answer in words.
+                return None
             if reading is not None and self._names_value(left, reading):
                 if self.policy.assignment != "kept":
                     return reading
@@ -445,9 +496,10 @@ class Reader:
                 return f"N{{{_spaceless(right)}={reading[0]}}}", reading[1]
         if any("\\pm" in part or "\\mp" in part for part in parts):
             texts = expand_signs("=".join(parts))
-            return None if texts is None else self._bag(
-                [self._read(one, depth + 1) for one in texts], is_set=True
-            )  # fmt: skip
+            return None if texts is None else self._alternatives(texts, depth)
+        if any("\\begin" in part for part in parts):
+            readings = {self._read(part, depth + 1) for part in parts}
+            return readings.pop() if len(readings) == 1 else None
         nodes = [parse(self._spelled(part)) for part in parts]
         if len(nodes) > 2 and not relations.is_name(left):
             keys = {scalar_key(node, self.policy) for node in nodes}
@@ -456,6 +508,19 @@ class Reader:
             return self._agreed(nodes)
         body = relations.equation_key(nodes[0], nodes[-1], self.policy)
         return scalar_key(nodes[0], self.policy) if body is None else (body, "structure")
+
+    def _rounds(self, right: str, left: str) -> bool:
+        """Tell whether a decimal only rounds what stands before it, as in 1/3 = 0.333."""
+        if not _DECIMAL.fullmatch(right) or _DECIMAL.fullmatch(left):
+            return False
+        try:
+            exact = real_number(parse(self._spelled(left)), self.policy)
+        except (Lost, Unreadable):
+            return False
+        if exact is None:
+            return False
+        unit = Fraction(1, 10 ** len(right.partition(".")[2]))
+        return 0 < abs(Fraction(exact) - Fraction(right)) <= unit * Fraction(51, 100)
 
     def _agreed(self, nodes: list[Node]) -> Reading | None:
         r"""Return the one value of both sides; \log has here whichever base makes them agree."""
@@ -470,8 +535,7 @@ class Reader:
         return None
 
     def _names_value(self, left: str, reading: Reading) -> bool:
-        if reading[1] in {"exact", "numeric", "text"}:
-            return True
+        """Tell whether an equation only names its right side, unlike that of a line or curve."""
         if reading[1] == "symbolic":
             return self.policy.assignment == "dropped" or relations.is_function_name(left)
         return True
@@ -523,12 +587,12 @@ class Reader:
             except (Lost, Unreadable):
                 return None
             return None if body is None else (body, "structure")
-        readings = self._all(parts, depth)
+        readings = self.read_each(parts, depth)
         if readings is None:
             return None
         bodies = {body for body, _ in readings}
         if all(body[0] == "{" or kind != "structure" for body, kind in readings):
-            return self._bag(list(readings), is_set=True)
+            return self._bag(readings, is_set=True, spread=[True] * len(readings))
         return union_key(bodies), "structure"
 
     def _ratio(self, text: str, marks: list[Mark]) -> Reading | None:
@@ -629,18 +693,17 @@ def _is_closed(text: str) -> bool:
     )  # fmt: skip
 
 
-def _is_interval(body: str) -> bool:
-    return body[0] in "([U" and body[-1] in ")]}"
-
-
-def _intersection(readings: list[Reading]) -> Reading | None:
-    """Join a lower and an upper bound of one variable into one interval."""
-    if len(readings) != 2:
-        return None
-    bodies = sorted((body for body, _ in readings), key=lambda body: body.startswith("(-oo;"))
-    lower, upper = bodies
-    if not (lower.endswith(";oo)") and upper.startswith("(-oo;") and lower[0] in "(["):
-        return None
-    if lower.count(";") != 1 or upper.count(";") != 1 or lower.startswith("(-oo"):
-        return None
-    return lower[: lower.index(";") + 1] + upper[len("(-oo;") :], "structure"
+def _elements(body: str) -> list[str]:
+    """Take the key of a set apart."""
+    parts: list[str] = []
+    depth = start = 0
+    inside = body[1:-1]
+    for index, char in enumerate(inside):
+        if char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == ";" and not depth:
+            parts.append(inside[start:index])
+            start = index + 1
+    return [*parts, inside[start:]]

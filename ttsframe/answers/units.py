@@ -39,7 +39,9 @@ _CHANGES: Final = frozenset(
     fourths fifth fifths sixth sixths tenth tenths hundredth hundredths except but than both
     each through between until from versus vs i e pi none undefined more less greater fewer
     least most at about approximately or/and factorial choose root sin cos tan log ln exp left
-    right
+    right up down north south east west northeast northwest southeast southwest ago later before
+    after early late increase decrease gain loss debt deficit above below under clockwise
+    counterclockwise shorter longer ahead behind deep overdue
     """.split()  # noqa: SIM905 (a word list reads best as one)
 ) | frozenset(MULTIPLIERS)
 _PHRASE: Final = re.compile(r"[A-Za-z][A-Za-z.'/\- ]*(?:\^?\{?[23]\}?)?(?:/[A-Za-z]+)?")
