@@ -82,9 +82,7 @@ def run_plan(frame: FrameT, plan: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Fra
     return plan(frame)
 
 
-def raise_where(
-    condition: pl.Expr, make_error: Callable[[pl.DataFrame], TtsframeError]
-) -> pl.Expr:
+def raise_where(condition: pl.Expr, make_error: Callable[[pl.DataFrame], TtsframeError]) -> pl.Expr:
     """Build a filter that keeps every row, or raises when a row breaks a rule.
 
     A filter is never optimised away, so the check holds for whatever is collected later.

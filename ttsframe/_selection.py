@@ -185,8 +185,7 @@ def pick_winners(tally: Tally, picks: Sequence[Pick]) -> pl.LazyFrame:
         "budget",
         pl.lit("prefix").alias("subsets"),
         "n_attempts",
-        "n_valid",
-        "n_graded",
+        pl.col("n_valid", "n_graded").fill_null(0),
         *[of_line([_facts(pick)[name] for pick in picks]).alias(name) for name in _facts(picks[0])],
     )
     return lines.pipe(tally.name_answers).pipe(_judge).select(*tally.named_keys, *_PROBLEM_COLUMNS)

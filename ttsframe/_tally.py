@@ -51,7 +51,7 @@ class Tally(NamedTuple):
       false for abstentions; `n` votes, `n_graded` of them graded; packed attempts (null: none)
       `first`, `last`, `first_correct`, and `first{i}`, the first with a score under reading i;
       `weight{i}`, infinite where a weight is none; `top_score{i}`; and `top{i}`, the same packed
-      with its attempt. Every problem has a row in every slot; one with `n` 0 says that it exists.
+      with its attempt. A slot without any attempt has no row.
     - `problems`: `problem_number` and `key0`, `key1`, ..., which stand for the columns `keys`.
     - `answers`: `answer_id`, `answer_key` and `answer`, its earliest spelling.
     """
@@ -74,26 +74,26 @@ class Tally(NamedTuple):
         return [pl.col(f"key{i}").alias(name) for i, name in enumerate(self.keys)]
 
     def name_slots(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Add the names behind `slot`, and raise where several runs were taken for one.
+        """Give every problem a row per budget, and raise where several runs were taken for one.
 
         Parameters
         ----------
         frame
-            Rows with `slot`, and with `n_attempts`, `first` and `last` of that slot.
+            One row per slot, with its `n_attempts`, `first` and `last`; slots without any attempt
+            may be missing.
 
         Returns
         -------
         pl.LazyFrame
-            With `key0`, `key1`, ... and `budget` (UInt32, null: all attempts), sorted by them.
+            With `key0`, `key1`, ... and `budget` (UInt32, null: all attempts), sorted by them;
+            `n_attempts` is 0 in slots that were missing.
         """
-        n_budgets = len(self.budgets)
-        budget = (pl.col("slot") % n_budgets).replace_strict(
-            range(n_budgets), self.budgets, return_dtype=pl.UInt32
-        )
         return (
-            frame
-            .with_columns(problem_number=pl.col("slot") // n_budgets, budget=budget)
-            .join(self.problems, on="problem_number", how="left")
+            self.problems
+            .join(_budget_frame(self.budgets), how="cross", maintain_order="left_right")
+            .with_columns(slot=_slot(len(self.budgets)))
+            .join(frame, on="slot", how="left", maintain_order="left")
+            .with_columns(pl.col("n_attempts").fill_null(0))
             .filter(self._one_run_only())
         )
 
@@ -125,6 +125,19 @@ class Tally(NamedTuple):
             is_unnumbered.alias("is_unnumbered"),
         )
         return raise_where(described, lambda rows: _several_runs(rows, self.keys))
+
+
+def _slot(n_budgets: int) -> pl.Expr:
+    """Number each problem and budget."""
+    return pl.col("problem_number") * n_budgets + pl.col("index")
+
+
+def _budget_frame(budgets: tuple[int | None, ...]) -> pl.LazyFrame:
+    """Return the budgets as a frame with their `index`."""
+    return pl.LazyFrame(
+        {"index": range(len(budgets)), "budget": budgets},
+        schema={"index": pl.Int64, "budget": pl.UInt32},
+    )
 
 
 def _key_columns(keys: Sequence[str]) -> list[str]:
@@ -397,28 +410,21 @@ def _add_buckets(
     lows = ["first", "first_correct", *[f"{name}{i}" for i in indices for name in ("first", "top")]]
     highs = ["last", *[f"top_score{i}" for i in indices]]
     shifts = [f"shift{i}" for i in indices] if weights == "softmax" else []
-    # The first row of a problem is carried to every budget, below its own as an empty row, so that
-    # a problem without a single attempt within a budget is still seen to be short.
-    start = pl.when("is_new_problem").then(0).otherwise("bucket")
-    is_included = pl.col("bucket") <= pl.col("index")
     rows = (
         numbered
         .select(
             "problem_number",
             "answer_id",
-            "bucket",
             *sums,
             *lows,
             *highs,
             *shifts,
             is_answer=pl.col("answer_key").is_not_null(),
-            index=pl.int_ranges(start, n_budgets, dtype=pl.Int64),
+            index=pl.int_ranges("bucket", n_budgets, dtype=pl.Int64),
         )
-        .explode("index")
-        .with_columns(
-            pl.when(is_included).then(pl.col(*sums, *lows, *highs, *shifts)).name.keep(),
-            slot=pl.col("problem_number") * n_budgets + pl.col("index"),
-        )
+        # Nothing is left of a bucket beyond the last budget.
+        .explode("index", empty_as_null=False)
+        .with_columns(slot=_slot(n_budgets))
         .with_columns(
             pl.col(f"weight{i}") * (pl.col(shift) - pl.col(shift).max().over("slot")).exp()
             for i, shift in enumerate(shifts)

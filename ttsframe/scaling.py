@@ -142,6 +142,8 @@ def scaling_curve(
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         rows = _averaged_over_replicates(lazy, line, repeats, problems)
         curve = _average_problems(_graded(rows, line, problems), line, confidence_level)
+        if problems == "common":
+            curve = curve.filter(_same_problems(line))
         return (
             curve
             .with_columns(**{name: pl.lit(value) for name, value in constants.items()})
@@ -196,25 +198,22 @@ def _graded(rows: pl.LazyFrame, line: Sequence[str], problems: ProblemSet) -> pl
     """Check that a problem has one row per budget, and judge it over its whole curve."""
     unit = [*line, "problem_id"]
     severity = pl.col("severity")
-    n_budgets = pl.col("budget").n_unique().over(line)
     of_problem = (
         rows
-        .with_columns(n_budgets=n_budgets)
         .group_by(unit)
         .agg(
             pl.len().alias("n_rows"),
             pl.col("budget").n_unique().alias("n_expected"),
-            pl.col("n_budgets").first(),
             pl.col("budget", "value"),
             severity.max() if problems == "common" else severity,
         )
         .filter(_once(unit))
     )
     if problems == "available":
-        return of_problem.explode("budget", "value", "severity")
-    is_incomplete = pl.col("n_rows") < pl.col("n_budgets")
-    worst = pl.when(is_incomplete).then(_SEVERITY["short"]).otherwise(severity)
-    return of_problem.with_columns(severity=worst).explode("budget", "value")
+        return of_problem.explode("budget", "value", "severity", empty_as_null=False)
+    most = pl.col("n_rows").max().over(line)
+    worst = pl.when(pl.col("n_rows") < most).then(_SEVERITY["short"]).otherwise(severity)
+    return of_problem.with_columns(severity=worst).explode("budget", "value", empty_as_null=False)
 
 
 def _once(unit: Sequence[str]) -> pl.Expr:
@@ -222,6 +221,25 @@ def _once(unit: Sequence[str]) -> pl.Expr:
     is_repeated = pl.col("n_rows") > pl.col("n_expected")
     described = pl.struct(is_repeated.alias("broken"), *unit, "n_rows", "n_expected")
     return raise_where(described, lambda rows: _repeated(rows, unit))
+
+
+def _same_problems(line: Sequence[str]) -> pl.Expr:
+    """Build the filter that raises where no set of problems has a row at every budget."""
+    n_problems = pl.col("n_problems")
+    differs = (n_problems != n_problems.max().over(line)).alias("broken")
+    described = pl.struct(differs, *line, "budget", "n_problems")
+    return raise_where(described, lambda rows: _uncommon(rows, line))
+
+
+def _uncommon(rows: pl.DataFrame, line: Sequence[str]) -> DataError:
+    """Describe the first budget that has fewer problems than the others of its curve."""
+    row = rows.sort([*line, "budget"]).row(0, named=True)
+    where = ", ".join(f"{name} {row[name]!r}" for name in line if row[name] is not None)
+    return DataError(
+        f"{where}: {row['n_problems']} problems at budget {row['budget']} and more at others, "
+        "although each has the same number of budgets. Hint: select answers for all problems at "
+        "the same budgets, or average what there is with problems='available'."
+    )
 
 
 def _repeated(rows: pl.DataFrame, unit: Sequence[str]) -> DataError:
