@@ -37,14 +37,14 @@ _JOINER: Final = re.compile(
 )
 _FILLER: Final = re.compile(
     r"(?:[\s:：=*_#>\"“”'`]|\\\"|\b(?:is|are|was|be|of|therefore|thus|hence|so|simply|just|for sure|"
-    r"exactly|about|approximately|equal to|given by|option|choice|clearly|indeed)\b)+",
+    r"exactly|about|approximately|equal to|given by|option|choice|clearly|indeed|donc|also|pues)\b)+",
     re.IGNORECASE,
 )
-_CHOICE: Final = re.compile(r"\(?([A-J])(?:\)|(?=\s*(?:$|[.,;:!。，、])))")
+_CHOICE: Final = re.compile(r"[(（]?([A-J])(?:[)）]|(?=\s*(?:$|[.,;:!。，、])))")
 # "C Cecile" is an option with its text; "A Triangle" and "I" may be words
 _LABELLED: Final = re.compile(r"([B-HJ]) [A-Z][a-z]+$")
 _VERB: Final = re.compile(
-    r"\b(?:is|are|was|were|be|it's|equals?|gives?|get|becomes?|yields?|makes?|to|by)\b|[:：]\s|[：为是]"
+    r"\b(?:is|are|was|were|be|it's(?: for sure)?|equals?|gives?|get|becomes?|yields?|makes?|to|by)\b|[:：]\s|[：为是]"
 )
 _EQUALS: Final = re.compile(r"[=≈]|\\approx")
 _HEADING: Final = re.compile(r"\s*#|\W*(?:step|case|part)\s*\d", re.IGNORECASE)
@@ -55,7 +55,7 @@ _REASON: Final = re.compile(
 _CONCLUSION: Final = re.compile(
     r"\b(?:therefore|thus|hence|consequently|in conclusion|final answer|donc|por (?:lo )?tanto|entonces|"
     r"daher|somit|quindi|portanto|следовательно|итак|ответ)\b"
-    r"|所以|因此|故|综上|结论|总共|最终|共有|答|لذا|इसलिए|したがって|따라서",
+    r"|所以|因此|故|综上|故选|结论|总共|最终|共有|答|لذا|इसलिए|したがって|따라서",
     re.IGNORECASE,
 )
 _WEAK_CONCLUSION: Final = re.compile(
@@ -71,6 +71,7 @@ _CLOSED: Final = ".!?。！？$)]}*।"
 _FINISHED: Final = re.compile(r"(?:[.!?。！？$)\]}*€£%°।]|\d|\b[A-J])$")
 _LETTER: Final = re.compile(r"[a-zA-Z]")
 _COMMAND: Final = re.compile(r"\\[a-zA-Z]+")
+_PRICE_AT_END: Final = re.compile(r"(?<=\s)\$\d[\d,]*(?:\.\d+)?\W?$")
 # in prose, and beside a currency, a comma before one or two digits is a decimal comma
 _PRICE_COMMA: Final = re.compile(r"[-−]?(?:[$€£¥]\s?\d+,\d{1,2}(?!\d)|\d+,\d{1,2}\s?[$€£¥])")
 _DANGLING: Final = re.compile(
@@ -103,9 +104,9 @@ def answer_announced(text: str) -> str | None:
     sentence = _SENTENCE_END.split(statement, maxsplit=1)[0]
     short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
     is_prose = len(_WORD.findall(short)) > _MOST_WORDS or _CJK.search(short)
-    if 0 < len(short) <= _LONGEST_TEXT and not (is_prose and _CANDIDATE.search(short)):
-        return short
-    return _last_stated(sentence)
+    states = is_prose or "**" in short or _VERB.search(short)
+    stated = _last_stated(sentence) if states else None
+    return stated or (short if 0 < len(short) <= _LONGEST_TEXT and not is_prose else None)
 
 
 def answer_concluded(text: str) -> str | None:
@@ -151,7 +152,7 @@ def answer_itself(text: str) -> str | None:
 
 def _is_cut_off(sentence: str) -> bool:
     """Tell whether a delimiter of mathematics is left open."""
-    dollars = sentence.count("$") - sentence.count("\\$")
+    dollars = sentence.count("$") - sentence.count("\\$") - len(_PRICE_AT_END.findall(sentence))
     return dollars % 2 == 1 or any(
         sentence.count(opening) > sentence.count(closing)
         for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("{", "}"), ("(", ")"))
@@ -159,12 +160,17 @@ def _is_cut_off(sentence: str) -> bool:
 
 
 def _first_line(text: str) -> str:
-    """Return the first line that holds more than punctuation; display mathematics is one line."""
-    start = _leading(_FILLER, text)
-    rest = text[start:]
-    candidate = _CANDIDATE.match(rest)
-    end = rest.find("\n", candidate.end() if candidate else 0)
-    return rest if end < 0 else rest[:end]
+    """Return the first line that says something; display mathematics is one line."""
+    rest = text[_leading(_FILLER, text) :]
+    while rest:
+        candidate = _CANDIDATE.match(rest)
+        end = rest.find("\n", candidate.end() if candidate else 0)
+        if end < 0:
+            break
+        if not rest[:end].rstrip(" *").endswith((":", "：")):
+            return rest[:end]
+        rest = rest[end:].lstrip()
+    return rest
 
 
 def _leading(pattern: re.Pattern[str], text: str) -> int:

@@ -47,7 +47,8 @@ _PHRASE: Final = (
     r"(?i:is|are|was|should\s+be|must\s+be|would\s+be|will\s+be|equals|=|:|：|\$|\\\(|\\\[)"
     r"|(?:Final (?:Answer|answer)|FINAL ANSWER|\n\W{0,4}Answer)[\s*]*\n"
     r"|\nA\s*:|^A\s*:"
-    r"|答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答\s*[:：]"
+    r"|答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答\s*[:：]|故选\s*[:：]?"
+    r"|정답[은:]|답[은:]"
     r"|(?:[Rr]espuesta|[Rr]éponse|[Rr]esposta|[Rr]isposta|[Aa]ntwort|твет)\b[^\n.:]{0,20}?"
     r"(?:\bes|\best|\bé|\bè|\bist|:|—)\s"
 )
