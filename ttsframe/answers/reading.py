@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -164,6 +165,16 @@ def _remembered(
 
 
 _counts_lock = threading.Lock()
+
+
+def _start_anew() -> None:
+    """Give a forked child a lock that nobody holds."""
+    global _counts_lock  # noqa: PLW0603 - one lock per process
+    _counts_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
 _counts = {"n_answers": 0, "n_text": 0, "n_failed": 0, "n_cached": 0}
 
 # what latex2sympy2 is known to misread: digits apart, mixed numbers, numbers in another base, a

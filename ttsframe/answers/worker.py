@@ -194,6 +194,8 @@ class _Pool:
 
     def resolve(self, task: Task, texts: list[str], cpu_seconds: float) -> dict[str, Outcome]:
         """Ask about all strings, then once more, one at a time, about those that failed."""
+        if texts and sys.platform == "win32":
+            self._give_up("Windows cannot wait for several pipes at once")
         outcomes = self._ask_all(task, texts, cpu_seconds)
         failed = [text for text, outcome in outcomes.items() if outcome.status in {"limit", "died"}]
         for text in failed:
