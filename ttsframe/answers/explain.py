@@ -166,10 +166,15 @@ def _reason(first: AnswerExplanation, second: AnswerExplanation) -> str:
 
 
 def _difference(first: Fraction | float, second: Fraction | float) -> str:
-    if isinstance(first, Fraction) and isinstance(second, Fraction):
-        gap = abs(first - second)
-        return str(gap) if gap.denominator < 10**12 else f"about {float(gap):.3g}"
-    return f"about {abs(float(first) - float(second)):.3g}"
+    gap = abs(Fraction(first) - Fraction(second))
+    if (
+        isinstance(first, Fraction)
+        and isinstance(second, Fraction)
+        and gap.denominator < 10**12
+        and gap < 10**30
+    ):
+        return str(gap)
+    return f"about {float(gap):.3g}" if gap < 10**300 else "more than 1e300"
 
 
 def _structural_reason(first: AnswerExplanation, second: AnswerExplanation) -> str:

@@ -69,6 +69,8 @@ _THOUSANDS: Final = re.compile(
 )
 _BRACED_COMMA: Final = re.compile(r"\{\s*([,.;])\s*\}")
 _NOT_DIGIT: Final = re.compile(r"\D+")
+_CHOOSE: Final = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}")
+_DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
 _BOX: Final = re.compile(r"\\(?:boxed|fbox|framebox)\s*")
 _ANNOUNCED: Final = re.compile(
@@ -135,6 +137,10 @@ def _normalize_once(text: str) -> str:
     if "\\" in text or "~" in text:
         text = _unbox(text)
         text = _COMMAND.sub(_respell, text)
+        if "\\choose" in text:
+            text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
+        if "d}" in text:
+            text = _DIFFERENTIAL.sub("d", text)
         if "{}" in text and "\\text" not in text:
             text = _EMPTY_GROUP.sub(" ", text)
     if "$" in text or "\\" in text:
@@ -163,7 +169,14 @@ def _from_unicode(text: str) -> str:
     text = _LOWERED.sub(
         lambda found: "_{" + found[1].replace("_{", "").replace("}", "") + "}", text
     )
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return text if text.isascii() else "".join(map(_compatible, text))
+
+
+def _compatible(char: str) -> str:
+    """Fold wide and styled letters; a circled digit numbers a statement and is no digit."""
+    if char.isascii() or unicodedata.decomposition(char).startswith(("<circle>", "<square>")):
+        return char
+    return unicodedata.normalize("NFKC", char)
 
 
 def _unbox(text: str) -> str:

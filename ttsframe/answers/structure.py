@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from ttsframe.answers import relations
@@ -49,6 +50,12 @@ _TIME: Final = re.compile(
 )
 _LEADING_COMMA: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _DECIMAL: Final = re.compile(r"-?[0-9]+\.[0-9]+")
+_SYSTEM: Final = re.compile(
+    r"(?:\\\{\s*)?\\begin\s*\{(?P<name>cases|array|aligned|align\*?)\}\s*(?:\{[lcr| ]*\})?"
+    r"(?P<rows>(?:(?!\\begin|\\text|\\\\).)*[=<>](?:(?!\\begin|\\text).)*)\\end\s*\{(?P=name)\}",
+    re.DOTALL,
+)
+_UNIT: Final = re.compile(r"(?<![\\A-Za-z])([A-Za-z]{2,})\s*\}?$")
 _NAMED_SET: Final = re.compile(r"N\{(.+?)in(.+)\}")
 _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
 _INTEGER_PARAMETER: Final = re.compile(
@@ -124,6 +131,11 @@ class Reader:
         rational = read_rational(text, self.policy)
         if rational is not None:
             return self._rational(text, rational)
+        if "\\begin" in text:
+            system = _SYSTEM.fullmatch(text)
+            if system is not None:
+                rows = [row.replace("&", " ").strip(" ,;") for row in system["rows"].split("\\\\")]
+                return self._read(", ".join(row for row in rows if row), depth + 1)
         marks = top_marks(text)
         if marks is None:
             return None
@@ -307,6 +319,11 @@ class Reader:
             return None
         if len(parts) == 1:
             return self._read(parts[0], depth + 1) if parts[0] != text else None
+        if len({unit[1] for unit in map(_UNIT.search, parts) if unit}) > 1 and any(
+            map(_has_digit, parts)
+        ):
+            # 2 hours and 30 minutes is one quantity, not two answers.
+            return None
         self._see("list", text)
         named = [self._named(part) for part in parts]
         names = {pair[0] for pair in named if pair is not None}
@@ -482,6 +499,10 @@ class Reader:
             if reading is not None and reading[1] == "text" and right.isupper():
                 # AB = CD says that two segments are equal: CD is no answer in words.
                 return None
+            if reading is not None and reading[1] == "symbolic" and len(parts) > 2:
+                middle = {self._read(part, depth + 1) for part in parts[1:-1]}
+                if middle != {reading}:
+                    reading = None
             if reading is not None and self._names_value(left, reading):
                 if self.policy.assignment != "kept":
                     return reading
@@ -501,13 +522,28 @@ class Reader:
             readings = {self._read(part, depth + 1) for part in parts}
             return readings.pop() if len(readings) == 1 else None
         nodes = [parse(self._spelled(part)) for part in parts]
-        if len(nodes) > 2 and not relations.is_name(left):
-            keys = {scalar_key(node, self.policy) for node in nodes}
-            return keys.pop() if len(keys) == 1 else None
+        if len(nodes) > 2:
+            return self._chain(nodes)
         if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
             return self._agreed(nodes)
         body = relations.equation_key(nodes[0], nodes[-1], self.policy)
         return scalar_key(nodes[0], self.policy) if body is None else (body, "structure")
+
+    def _chain(self, nodes: list[Node]) -> Reading | None:
+        """Read a = b = c: the value where all agree, else every equation in it that says something."""
+        keys = {scalar_key(node, self.policy) for node in nodes}
+        if len(keys) == 1:
+            return keys.pop()
+        bodies: set[str] = set()
+        for left, right in pairwise(nodes):
+            if not symbols_of(left) and not symbols_of(right):
+                return None
+            body = relations.equation_key(left, right, self.policy)
+            if body is not None:
+                bodies.add(body)
+        return (
+            bodies.pop() if len(bodies) == 1 else "&{" + ";".join(sorted(bodies)) + "}"
+        ), "structure"
 
     def _rounds(self, right: str, left: str) -> bool:
         """Tell whether a decimal only rounds what stands before it, as in 1/3 = 0.333."""
@@ -677,6 +713,10 @@ class Reader:
             self._see("unresolved", text)
             self.unresolved.append(text)
         return reading
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
 
 
 def _spaceless(text: str) -> str:

@@ -44,6 +44,7 @@ _CHANGES: Final = frozenset(
     counterclockwise shorter longer ahead behind deep overdue
     """.split()  # noqa: SIM905 (a word list reads best as one)
 ) | frozenset(MULTIPLIERS)
+_BRIEF: Final = UNITS | frozenset("msghNJWVAKL")
 _PHRASE: Final = re.compile(r"[A-Za-z][A-Za-z.'/\- ]*(?:\^?\{?[23]\}?)?(?:/[A-Za-z]+)?")
 _WORD: Final = re.compile(r"[A-Za-z']+")
 
@@ -74,6 +75,8 @@ def is_unit_phrase(phrase: str, *, as_text: bool) -> bool:
         return False
     if as_text:
         return True
+    if "/" in phrase:
+        return all(word in _BRIEF for word in _WORD.findall(phrase))
     return (len(words[0]) > 3 or words[0] in UNITS) and all(
         len(word) > 1 or word in {"a", "s", "h", "m"} for word in words
     )
