@@ -172,7 +172,7 @@ def pick_winners(tally: Tally, picks: Sequence[Pick]) -> pl.LazyFrame:
             _answered(pl.col("n")).sum().alias("n_valid"),
             pl.col("n_graded").sum(),
             pl.col("first", *[f"first{i}" for i in scoring]).min(),
-            pl.col("last").max(),
+            pl.col(tally.lasts).max(),
             *[pl.col(f"weight{i}").sum() for i in weighing],
             *[column for pick in picks for column in _winner(pick)],
         )

@@ -64,6 +64,11 @@ class Tally(NamedTuple):
     keys: tuple[str, ...]
 
     @property
+    def lasts(self) -> list[str]:
+        """`last`, where it is there."""
+        return _lasts(self.budgets)
+
+    @property
     def key_columns(self) -> list[str]:
         """The internal names of the columns that name a problem of a run."""
         return _key_columns(self.keys)
@@ -115,7 +120,7 @@ class Tally(NamedTuple):
     def _one_run_only(self) -> pl.Expr:
         """Build the filter that raises where attempts of several runs were taken for one."""
         # Without a budget, more attempts than the highest number allows means that numbers repeat.
-        limit = pl.coalesce(pl.col("budget").cast(pl.Int64), pl.col("last") // 4 + 1)
+        limit = pl.col("last") // 4 + 1 if self.lasts else pl.col("budget").cast(pl.Int64)
         is_unnumbered = (pl.col("first") < 0).fill_null(value=False)
         described = pl.struct(
             ((pl.col("n_attempts") > limit) | is_unnumbered).alias("broken"),
@@ -128,7 +133,7 @@ class Tally(NamedTuple):
 
 
 def _slot(n_budgets: int) -> pl.Expr:
-    """Number each problem and budget."""
+    """Return the number of each problem and budget."""
     return pl.col("problem_number") * n_budgets + pl.col("index")
 
 
@@ -138,6 +143,11 @@ def _budget_frame(budgets: tuple[int | None, ...]) -> pl.LazyFrame:
         {"index": range(len(budgets)), "budget": budgets},
         schema={"index": pl.Int64, "budget": pl.UInt32},
     )
+
+
+def _lasts(budgets: tuple[int | None, ...]) -> list[str]:
+    """Return `last` for a tally of all attempts, which alone is checked by it."""
+    return ["last"] if budgets == (None,) else []
 
 
 def _key_columns(keys: Sequence[str]) -> list[str]:
@@ -313,7 +323,7 @@ def tally_attempts(
     )
     numbered = _number(buckets, columns)
     return Tally(
-        rows=_add_buckets(numbered, len(steps), weights, len(readings)),
+        rows=_add_buckets(numbered, len(steps), weights, len(readings), _lasts(steps)),
         problems=numbered.filter("is_new_problem").select("problem_number", *columns),
         # The earliest bucket holds the earliest attempt, so its spelling stands for all budgets.
         answers=numbered.filter("is_new_answer").select("answer_id", "answer_key", "answer"),
@@ -384,11 +394,12 @@ def _pack_score(score: pl.Expr) -> pl.Expr:
 
 
 def _number(buckets: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
-    """Sort by problem, answer and bucket, and number problems and answers from 1."""
+    """Sort by problem, answer and bucket; number problems, and answers oddly, abstentions evenly."""
     names = pl.col(*columns)
     is_first_row = pl.int_range(pl.len()) == 0
     is_new_problem = pl.any_horizontal(names.ne_missing(names.shift()), is_first_row)
     is_new_answer = pl.col("answer_key").ne_missing(pl.col("answer_key").shift())
+    is_answer = pl.col("answer_key").is_not_null().cast(pl.Int64)
     return (
         buckets
         .sort(*columns, "answer_key", "bucket")
@@ -396,19 +407,23 @@ def _number(buckets: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
         .with_columns(is_new_answer=pl.col("is_new_problem") | is_new_answer)
         .with_columns(
             problem_number=pl.col("is_new_problem").cast(pl.Int64).cum_sum(),
-            answer_id=pl.col("is_new_answer").cast(pl.Int64).cum_sum(),
+            answer_id=2 * pl.col("is_new_answer").cast(pl.Int64).cum_sum() + is_answer,
         )
     )
 
 
 def _add_buckets(
-    numbered: pl.LazyFrame, n_budgets: int, weights: Weights, n_readings: int
+    numbered: pl.LazyFrame,
+    n_budgets: int,
+    weights: Weights,
+    n_readings: int,
+    lasts: Sequence[str],
 ) -> pl.LazyFrame:
     """Add each bucket of an answer to the budgets that include it."""
     indices = range(n_readings)
     sums = ["n", "n_graded", *[f"weight{i}" for i in indices]]
     lows = ["first", "first_correct", *[f"{name}{i}" for i in indices for name in ("first", "top")]]
-    highs = ["last", *[f"top_score{i}" for i in indices]]
+    highs = [*lasts, *[f"top_score{i}" for i in indices]]
     shifts = [f"shift{i}" for i in indices] if weights == "softmax" else []
     rows = (
         numbered
@@ -419,7 +434,6 @@ def _add_buckets(
             *lows,
             *highs,
             *shifts,
-            is_answer=pl.col("answer_key").is_not_null(),
             index=pl.int_ranges("bucket", n_budgets, dtype=pl.Int64),
         )
         # Nothing is left of a bucket beyond the last budget.
@@ -431,12 +445,18 @@ def _add_buckets(
         )
         .group_by(cell=pl.col("answer_id") * n_budgets + pl.col("index"))
         .agg(
-            pl.col("slot", "answer_id", "is_answer").first(),
+            pl.col("slot").first(),
             pl.col(sums).sum(),
             pl.col(lows).min(),
             pl.col(highs).max(),
         )
     )
+    answer_id = pl.col("cell") // n_budgets
     return rows.with_columns(
-        pl.col(f"weight{i}") / pl.col(f"weight{i}").sum().over("slot") for i in range(len(shifts))
+        answer_id.alias("answer_id"),
+        (answer_id % 2 == 1).alias("is_answer"),
+        *[
+            pl.col(f"weight{i}") / pl.col(f"weight{i}").sum().over("slot")
+            for i in range(len(shifts))
+        ],
     )
