@@ -67,12 +67,20 @@ class Outside(Exception):  # noqa: N818
     """A real function left its domain at a point where some symbols are negative."""
 
 
+# Where symbols stand: below one, where 1 - x and arcsin x are real; the same with mixed signs; a little
+# above one with the opposite signs; and far enough out for ln(x - 3), if the first fails. Powers
+# neither vanish nor swamp the rest at the first three.
+_RANGES: Final = ((0.5, 0.45), (0.5, 0.45), (1.05, 0.85), (3.5, 1.0))
+_UNIT: Final = 2**448
+
+
 @lru_cache(maxsize=4_096)
 def hidden(name: str, point: int) -> Value:
-    """Return where a symbol stands: positive at points 0 and 3, of either sign at 1, opposite at 2."""
-    # Magnitudes between 0.6 and 1.6: powers neither vanish nor swamp the rest.
+    """Return where a symbol stands at one of the hidden points."""
     seed = name.encode(errors="surrogatepass")
-    mantissa = 6 * 2**448 // 10 + int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
+    low, width = (int(part * 1_000) for part in _RANGES[point])
+    random = int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
+    mantissa = (low * _UNIT + width * random) // 1_000
     if point in {1, 2} and (sha512(seed).digest()[0] + point) % 2:
         mantissa = -mantissa
     return arb((mantissa, -448))

@@ -54,15 +54,29 @@ _AT_ZERO: Final = dict.fromkeys(_FLAT_AT_ZERO, ONE) | dict.fromkeys(
 
 
 class Evaluation:
-    """One evaluation of one tree at one point and precision."""
+    """One evaluation of one tree at one point and precision.
+
+    Parameters
+    ----------
+    policy
+        The conventions.
+    point
+        Number of the hidden point at which symbols stand; None where there are none.
+    is_final
+        Whether this is the last precision, at which what may be zero is zero.
+    is_real
+        Whether a real function may not leave its domain where that depends on symbols.
+    """
 
     __slots__ = ("bound", "is_final", "is_real", "point", "policy", "steps")
 
-    def __init__(self, policy: AnswerPolicy, point: int | None, is_final: bool) -> None:
+    def __init__(
+        self, policy: AnswerPolicy, point: int | None, *, is_final: bool, is_real: bool = False
+    ) -> None:
         self.policy = policy
         self.point = point
         self.is_final = is_final
-        self.is_real = point in {1, 2}
+        self.is_real = is_real
         self.bound: dict[str, Value] = {}
         self.steps = 0
 

@@ -47,6 +47,8 @@ _T = TypeVar("_T")
 Scalar: TypeAlias = tuple[str, str]
 """Body of a key and its kind: exact, numeric or symbolic."""
 
+_UNDEFINED: Final = "u"
+"""In the place of a value where a real function left its domain."""
 PRECISIONS: Final = ((576, False), (2_304, True))
 """In bits; the last one decides what is zero."""
 
@@ -193,7 +195,9 @@ def value_of(node: Node, policy: AnswerPolicy) -> Value:
     """
     with _exclusive():
         return _certified(
-            lambda is_final: settled(Evaluation(policy, None, is_final).value(node), is_final)
+            lambda is_final: settled(
+                Evaluation(policy, None, is_final=is_final).value(node), is_final
+            )
         )
 
 
@@ -230,7 +234,7 @@ def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
 
 def _constant_key(node: Node, policy: AnswerPolicy, point: int | None = None) -> Scalar:
     def read(is_final: bool) -> Scalar:
-        value = settled(Evaluation(policy, point, is_final).value(node), is_final)
+        value = settled(Evaluation(policy, point, is_final=is_final).value(node), is_final)
         return _complex_key(value) if isinstance(value, acb) else _real_key(value)
 
     return _certified(read)
@@ -255,41 +259,50 @@ def _whole_ball(value: Value) -> Value:
 
 
 def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
-    def at(point: int) -> str:
+    def at(point: int, *, is_real: bool = True) -> str:
         def read(is_final: bool) -> str:
-            return part_key(settled(Evaluation(policy, point, is_final).value(node), is_final))
+            evaluation = Evaluation(policy, point, is_final=is_final, is_real=is_real)
+            return part_key(settled(evaluation.value(node), is_final))
 
         try:
             return _certified(read)
         except Outside:
-            return "u"
+            return _UNDEFINED
 
     parts = [at(point) for point in range(3)]
-    if parts[0] == parts[1] == parts[2]:
+    if _UNDEFINED in parts:
+        parts.append(at(3))
+    defined = [point for point, part in enumerate(parts) if part != _UNDEFINED]
+    if not defined:
+        return "s" + _digest(at(0, is_real=False)), "symbolic"
+    if len(defined) > 1 and len({parts[point] for point in defined}) == 1:
         # The symbols cancelled: this is a number, and has the key of one.
-        return _constant_key(node, policy, 0)
+        return _constant_key(node, policy, defined[0])
     return "s" + _digest("|".join(parts)), "symbolic"
 
 
 def _ratios(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
     def read(is_final: bool) -> str:
-        values: list[Value] = []
-        # Two points with positive symbols, where hardly any function ends, decide the ratio alone.
-        for point in (0, 3, 1, 2):
-            try:
-                values.append(settled(Evaluation(policy, point, is_final).value(node), is_final))
-            except Outside:
-                values.append(None)
-        first = values[0]
+        values = [at(point, is_final=is_final) for point in range(4)]
+        if sum(value is not None for value in values) < 2:
+            values = [at(point, is_final=is_final, is_real=False) for point in (0, 3)]
+        first = next(value for value in values if value is not None)
         if first == 0 or (signed and isinstance(first, acb)):
             raise Lost
         lead = ("+" if first > 0 else "-") if signed else ""
         scale = abs(first) if signed else first
         parts = [
-            "u" if value is None else part_key(settled(value / scale, is_final))
-            for value in values[1:]
+            _UNDEFINED if value is None else part_key(settled(value / scale, is_final))
+            for value in values
         ]
         return lead + _digest("|".join(parts))
+
+    def at(point: int, *, is_final: bool, is_real: bool = True) -> Value | None:
+        evaluation = Evaluation(policy, point, is_final=is_final, is_real=is_real)
+        try:
+            return settled(evaluation.value(node), is_final)
+        except Outside:
+            return None
 
     return _certified(read)
 
