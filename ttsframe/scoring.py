@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import get_args
+from typing import Final, get_args
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from ttsframe.steps import STEP_REDUCTIONS
 
 __all__ = ["score_trajectories"]
 
-_ADDED = ("answer", "answer_key", "gold", "gold_key", "is_correct", "score")
+ADDED_COLUMNS: Final = ("answer", "answer_key", "gold", "gold_key", "is_correct", "score")
 
 
 def score_trajectories(
@@ -99,8 +99,8 @@ def score_trajectories(
     check_choice(reduction, "reduction", STEP_REDUCTIONS)
     check_choice(style, "style", get_args(AnswerStyle))
     renewed = set(check_names(tuple(overwrite), "overwrite"))
-    if unknown := renewed - set(_ADDED):
-        raise ParameterError(f"overwrite names {sorted(unknown)}, must be among {list(_ADDED)}.")
+    if unknown := renewed - set(ADDED_COLUMNS):
+        raise ParameterError(f"overwrite names {sorted(unknown)}, must be among {list(ADDED_COLUMNS)}.")
     schema = trajectories.collect_schema()
     columns = set(schema.names())
 

@@ -1,0 +1,314 @@
+"""Options that several commands share, made once from the library's registries."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+import click
+import polars as pl
+
+from ttsframe._typing import AnswerStyle, SelectorName, StepReduction, Weights
+from ttsframe.cli._console import Console
+from ttsframe.readers import READERS, scan_trajectories
+from ttsframe.readers._table import OnError
+from ttsframe.selectors import SELECTORS
+from ttsframe.steps import STEP_REDUCTIONS
+
+Command: TypeAlias = Callable[..., None]
+
+
+Callback: TypeAlias = Callable[[click.Context, click.Parameter, Any], Any]
+
+
+def names_of(choices: Iterable[str]) -> Callback:
+    """Make the callback that reads names separated by commas, each one of a registry.
+
+    Parameters
+    ----------
+    choices
+        The registry's keys.
+
+    Returns
+    -------
+    Callable
+        It returns the names as a tuple, in the order typed, without repetition; None for None.
+    """
+    choice = click.Choice(list(choices))
+
+    def read(
+        ctx: click.Context, param: click.Parameter, value: str | None
+    ) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        names = [name.strip() for name in value.split(",")]
+        return tuple(dict.fromkeys(choice.convert(name, param, ctx) for name in names))
+
+    return read
+
+
+def _read_budgets(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[int, ...] | Literal["all"] | None:
+    """Read numbers of attempts separated by commas, or the word for all of them."""
+    del ctx, param
+    if value is None:
+        return None
+    if value.strip() == "all":
+        return "all"
+    parts = [part.strip() for part in value.split(",")]
+    for part in parts:
+        if not (part.isascii() and part.isdigit() and 0 < int(part[:20]) < 2**32):
+            raise click.BadParameter(
+                f"{part!r} is not a number of attempts, which is a whole number from 1; expected "
+                f"such as 1,2,4,8, or all."
+            )
+    return tuple(map(int, parts))
+
+
+def _read_pairs(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Read what stands to the left and to the right of the last equals sign of each value."""
+    del ctx
+    pairs: dict[str, str] = {}
+    for value in values:
+        left, _, right = (part.strip() for part in value.rpartition("="))
+        if not left or not right:
+            raise click.BadParameter(f"{value!r} must be {param.metavar}.")
+        if left in pairs:
+            raise click.BadParameter(f"{left!r} is given twice.")
+        pairs[left] = right
+    return pairs
+
+
+def _read_fractions(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, float]:
+    """Read pairs of a name and a number."""
+    numbers = {}
+    for name, text in _read_pairs(ctx, param, values).items():
+        try:
+            numbers[name] = float(text)
+        except ValueError:
+            raise click.BadParameter(
+                f"{text!r} is not a number; expected such as {name}=0.3."
+            ) from None
+    return numbers
+
+
+OUTPUT: Final = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What to read, and how."""
+
+    sources: tuple[str, ...]
+    format: str
+    rename: Mapping[str, str]
+    gold: str | None
+    on_error: OnError
+
+    @property
+    def label(self) -> str:
+        """The sources, short enough for a line."""
+        return self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} sources"
+
+    def scan(self) -> pl.LazyFrame:
+        """Open the files.
+
+        Returns
+        -------
+        pl.LazyFrame
+            The attempts.
+        """
+        return scan_trajectories(
+            list(self.sources),
+            format=cast("Any", self.format),
+            rename=self.rename,
+            gold=self.gold,
+            on_error=self.on_error,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choosing:
+    """How answers are chosen."""
+
+    budgets: tuple[int, ...] | Literal["all"] | None
+    selectors: tuple[SelectorName, ...] | None
+    reductions: tuple[StepReduction, ...] | None
+    weights: Weights
+    style: AnswerStyle
+    by: tuple[str, ...]
+
+
+def _with(command: Command, options: Iterable[Callable[[Command], Command]]) -> Command:
+    for option in reversed(list(options)):
+        command = option(command)
+    return command
+
+
+def reads_run(command: Command) -> Command:
+    """Give a command the arguments that say what to read; it takes a `Run` as `run`."""
+
+    @functools.wraps(command)
+    def with_run(
+        *,
+        sources: tuple[str, ...],
+        format_: str,
+        rename: Mapping[str, str],
+        gold: str | None,
+        on_error: OnError,
+        **others: object,
+    ) -> None:
+        run = Run(sources=sources, format=format_, rename=rename, gold=gold, on_error=on_error)
+        command(run=run, **others)
+
+    return _with(
+        with_run,
+        [
+            click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
+            click.option(
+                "--format",
+                "format_",
+                type=click.Choice(["auto", *READERS]),
+                default="auto",
+                show_default=True,
+                help="Format of the files; auto recognises it by their content.",
+            ),
+            click.option(
+                "--rename",
+                callback=_read_pairs,
+                multiple=True,
+                metavar="YOURS=OURS",
+                help="Read the column YOURS as OURS, such as response=completion. Repeatable.",
+            ),
+            click.option(
+                "--gold",
+                type=click.Path(),
+                metavar="FILE",
+                help="File of reference answers, a row per problem (JSON, Parquet, Arrow, CSV).",
+            ),
+            click.option(
+                "--on-error",
+                type=click.Choice(get_args(OnError)),
+                default="raise",
+                show_default=True,
+                help="What to do with rows that cannot be read: stop, or leave them out and count.",
+            ),
+        ],
+    )
+
+
+def chooses(command: Command) -> Command:
+    """Give a command the options that say how answers are chosen; it takes a `Choosing`."""
+
+    @functools.wraps(command)
+    def with_choosing(
+        *,
+        budgets: tuple[int, ...] | Literal["all"] | None,
+        selectors: tuple[SelectorName, ...] | None,
+        reductions: tuple[StepReduction, ...] | None,
+        weights: Weights,
+        style: AnswerStyle,
+        by: tuple[str, ...],
+        **others: object,
+    ) -> None:
+        choosing = Choosing(
+            budgets=budgets,
+            selectors=selectors,
+            reductions=reductions,
+            weights=weights,
+            style=style,
+            by=by,
+        )
+        command(choosing=choosing, **others)
+
+    return _with(
+        with_choosing,
+        [
+            click.option(
+                "--budgets",
+                callback=_read_budgets,
+                metavar="N,...",
+                help="Numbers of attempts, such as 1,2,4; or all, for all attempts of a problem.",
+            ),
+            click.option(
+                "--selectors",
+                callback=names_of(SELECTORS),
+                metavar="NAME,...",
+                help=f"Ways to choose an answer, among {', '.join(SELECTORS)}.",
+            ),
+            click.option(
+                "--reductions",
+                callback=names_of(STEP_REDUCTIONS),
+                metavar="NAME,...",
+                help=f"Ways to make a score of step scores, among {', '.join(STEP_REDUCTIONS)}. "
+                "Without it: the column score if the run has one, else the last step's score.",
+            ),
+            click.option(
+                "--weights",
+                type=click.Choice(get_args(Weights)),
+                default="score",
+                show_default=True,
+                help="What a vote weighs in weighted_vote; sigmoid and softmax are for logits.",
+            ),
+            style_option,
+            by_option,
+        ],
+    )
+
+
+style_option = click.option(
+    "--style",
+    type=click.Choice(get_args(AnswerStyle)),
+    default="auto",
+    show_default=True,
+    help="Where an answer stands in a completion.",
+)
+by_option = click.option(
+    "--by",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column that tells runs apart, such as source_file or model. Repeatable.",
+)
+references_option = click.option(
+    "--reference",
+    "references",
+    callback=_read_fractions,
+    multiple=True,
+    metavar="NAME=ACCURACY",
+    help="Accuracy to compare with, such as greedy=0.3. Repeatable.",
+)
+level_option = click.option(
+    "--confidence-level",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="Coverage of the intervals.",
+)
+
+
+def talks(command: Command) -> Command:
+    """Give a command ``--json`` and ``--quiet``; it takes a `Console` as `console`."""
+
+    @functools.wraps(command)
+    def with_console(*, as_json: bool, quiet: bool, **others: object) -> None:
+        console = click.get_current_context().ensure_object(Console)
+        console.is_json, console.is_quiet = as_json, quiet
+        command(console=console, **others)
+
+    return _with(
+        with_console,
+        [
+            click.option(
+                "--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else."
+            ),
+            click.option("-q", "--quiet", is_flag=True, help="Print no progress and no table."),
+        ],
+    )

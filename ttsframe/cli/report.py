@@ -1,0 +1,91 @@
+"""``ttsframe report``: curves as a table here, and as a page of charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ttsframe._wording import counted
+from ttsframe.cli._console import Console
+from ttsframe.cli._options import (
+    OUTPUT,
+    Choosing,
+    Run,
+    chooses,
+    level_option,
+    reads_run,
+    references_option,
+    talks,
+)
+from ttsframe.cli._output import check_output
+from ttsframe.cli._tables import curve_text
+
+_SUFFIXES: Final = (".html", ".htm")
+
+
+@click.command(short_help="Curves in the terminal, and a page of charts.")
+@reads_run
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help="Page to write; it opens without a network.",
+)
+@chooses
+@references_option
+@level_option
+@talks
+def report(
+    *,
+    run: Run,
+    output: Path,
+    choosing: Choosing,
+    references: Mapping[str, float],
+    confidence_level: float,
+    console: Console,
+) -> None:
+    r"""Show how accuracy grows with the number of attempts, and write a page of charts.
+
+    A run without reference answers gets agreement in place of accuracy.
+
+    \b
+    Examples:
+      ttsframe report runs/bon.jsonl -o report.html
+      ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3
+    """
+    from ttsframe.report import build_report
+    from ttsframe.report.picks import DEFAULT_SELECTORS
+
+    check_output(output, _SUFFIXES, run.sources)
+    with console.stage(f"Reading {run.label}"):
+        attempts = run.scan()
+    with console.stage("Voting") as stage:
+        made = build_report(
+            attempts,
+            by=choosing.by,
+            budgets=None if choosing.budgets == "all" else choosing.budgets,
+            selectors=choosing.selectors or DEFAULT_SELECTORS,
+            reductions=choosing.reductions,
+            weights=choosing.weights,
+            style=choosing.style,
+            references=references,
+            title=None,
+            confidence_level=confidence_level,
+        )
+        n_attempts, n_problems = made.validation.n_attempts, made.validation.n_problems
+        stage.note = f"{n_attempts:,} attempts at {counted([n_problems], 'problem')}"
+    with console.stage(f"Drawing {output}"):
+        made.save(output)
+    console.result({"output": str(output), **made.to_dict()})
+    for table in (made.curve, made.agreement):
+        if table is not None:
+            console.say(curve_text(table, confidence_level=confidence_level) + "\n")
+    for note in made.notes:
+        console.say(note)
+    console.say(f"Wrote {output}")

@@ -1,0 +1,114 @@
+"""``ttsframe simulate``: a run whose truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ttsframe.cli._console import Console
+from ttsframe.cli._options import OUTPUT, talks
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
+from ttsframe.datasets import simulate_trajectories
+
+
+@click.command(short_help="A run whose truth is known.")
+@click.option(
+    "-n", "--problems", type=int, default=100, show_default=True, help="Number of problems."
+)
+@click.option(
+    "-k", "--attempts", type=int, default=64, show_default=True, help="Attempts at each problem."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal rows.")
+@click.option(
+    "--accuracy",
+    type=(float, float),
+    default=(1.0, 1.0),
+    show_default=True,
+    metavar="A B",
+    help="Parameters of the Beta distribution of how often a problem is solved.",
+)
+@click.option(
+    "--missing-share",
+    type=float,
+    default=0.03,
+    show_default=True,
+    help="Attempts without an answer.",
+)
+@click.option(
+    "--respelled-share",
+    type=float,
+    default=0.4,
+    show_default=True,
+    help="Answers written in another way than the usual one.",
+)
+@click.option(
+    "--n-steps",
+    type=(int, int),
+    default=(3, 12),
+    show_default=True,
+    metavar="FEWEST MOST",
+    help="Steps of an attempt.",
+)
+@click.option(
+    "--score-strength",
+    type=float,
+    default=1.5,
+    show_default=True,
+    help="What the scores are worth: 0 is nothing.",
+)
+@click.option(
+    "--beam-width",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Consecutive attempts that share one outcome, as in a beam search.",
+)
+@click.option("--texts", is_flag=True, help="Write problems and completions, as a run's file has.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    required=True,
+    metavar="FILE",
+    help=f"File to write: {', '.join(TABLE_SUFFIXES)}.",
+)
+@talks
+def simulate(
+    *,
+    problems: int,
+    attempts: int,
+    seed: int,
+    accuracy: tuple[float, float],
+    missing_share: float,
+    respelled_share: float,
+    n_steps: tuple[int, int],
+    score_strength: float,
+    beam_width: int,
+    texts: bool,
+    output: Path,
+    console: Console,
+) -> None:
+    r"""Simulate a run whose truth is known, as a table of one row per attempt.
+
+    Columns that begin with true_ say what was put in.
+
+    \b
+    Example:
+      ttsframe simulate -n 500 --attempts 64 --seed 1 -o run.parquet
+    """
+    check_output(output, TABLE_SUFFIXES)
+    with console.stage(f"Simulating {problems * attempts:,} attempts"):
+        run = simulate_trajectories(
+            problems,
+            attempts,
+            seed=seed,
+            accuracy=accuracy,
+            missing_share=missing_share,
+            respelled_share=respelled_share,
+            n_steps=n_steps,
+            score_strength=score_strength,
+            beam_width=beam_width,
+            texts=texts,
+        )
+    console.result(save(run, output, console))
