@@ -8,14 +8,8 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
-from ttsframe._tally import (
-    ATTEMPT_BITS,
-    Reading,
-    Tally,
-    attempt_of,
-    is_correct_of,
-    of_line,
-)
+from ttsframe._packing import ATTEMPT_BITS, attempt_of, is_correct_of
+from ttsframe._tally import Reading, Tally, of_line
 from ttsframe._typing import SelectorName
 
 TIE_TOLERANCE: Final = 1e-9

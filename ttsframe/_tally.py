@@ -5,8 +5,7 @@ answer, bucket); what comes out is several times smaller, and each bucket of it 
 budgets that include it. So the work over attempts does not grow with the number of budgets, and no
 attempt is kept in memory.
 
-An attempt is packed into one integer with its grade, ``4 * attempt + code``, so that the smallest
-packed attempt of a group says both which attempt came first and whether it is right. Problems and
+Attempts are packed with their grades, and scores with their attempts (`_packing`). Problems and
 answers are numbered once they are few: one integer groups and joins several times faster than the
 strings that it stands for.
 """
@@ -15,25 +14,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from ttsframe._checks import check_choices
 from ttsframe._exprs import raise_where
+from ttsframe._packing import pack_attempt, pack_score
 from ttsframe._typing import StepReduction, Weights
 from ttsframe.errors import DataError
 from ttsframe.schema import require_columns
 from ttsframe.steps import STEP_REDUCTIONS
-
-ATTEMPT_BITS: Final = 34
-"""`attempt` is UInt32 and its code has two bits."""
-
-UNGRADED: Final = 2
-"""Code of a null `is_correct`; 0 is false, 1 is true."""
-
-UNNUMBERED: Final = -1
-"""What a null `attempt` is packed as: below any attempt, so that it shows."""
 
 
 class Reading(NamedTuple):
@@ -177,39 +168,6 @@ def _several_runs(rows: pl.DataFrame, keys: Sequence[str]) -> DataError:
     )
 
 
-def attempt_of(packed: pl.Expr) -> pl.Expr:
-    """Return the number of a packed attempt.
-
-    Parameters
-    ----------
-    packed
-        Int64 expression.
-
-    Returns
-    -------
-    pl.Expr
-        UInt32, null for null.
-    """
-    return (packed // 4).cast(pl.UInt32)
-
-
-def is_correct_of(packed: pl.Expr) -> pl.Expr:
-    """Return the grade of a packed attempt.
-
-    Parameters
-    ----------
-    packed
-        Int64 expression.
-
-    Returns
-    -------
-    pl.Expr
-        Boolean, null for null and for an attempt without a grade.
-    """
-    code = packed % 4
-    return pl.when(code != UNGRADED).then(code == 1)
-
-
 def of_line(values: Sequence[pl.Expr]) -> pl.Expr:
     """Choose among expressions by the number in the column `line`.
 
@@ -335,18 +293,17 @@ def tally_attempts(
 
 def _attempt_columns(schema: pl.Schema, budgets: tuple[int, ...] | None) -> list[pl.Expr]:
     """Return answer, grade, bucket and packed number of each attempt."""
-    attempt = pl.col("attempt").cast(pl.UInt32)
     is_correct = pl.col("is_correct") if "is_correct" in schema else pl.lit(None, pl.Boolean)
     bucket = pl.lit(0, pl.UInt32)
     if budgets:
-        bucket = pl.sum_horizontal([(attempt >= budget).cast(pl.UInt32) for budget in budgets])
-    code = is_correct.cast(pl.Int64).fill_null(UNGRADED)
+        is_beyond = [pl.col("attempt").cast(pl.UInt32) >= budget for budget in budgets]
+        bucket = pl.sum_horizontal([beyond.cast(pl.UInt32) for beyond in is_beyond])
     return [
         pl.col("answer_key"),
         pl.col("answer" if "answer" in schema else "answer_key").alias("answer"),
         is_correct.alias("is_correct"),
         bucket.alias("bucket"),
-        (attempt.cast(pl.Int64).fill_null(UNNUMBERED) * 4 + code).alias("packed"),
+        pack_attempt(pl.col("attempt"), is_correct).alias("packed"),
     ]
 
 
@@ -379,18 +336,10 @@ def _score_totals(reading: Reading, weights: Weights) -> list[pl.Expr]:
     totals = [
         pl.col(f"weight{i}").sum(),
         pl.when(score.is_not_null()).then("packed").min().alias(f"first{i}"),
-        _pack_score(score).min().alias(f"top{i}"),
+        pack_score(score, pl.col("packed")).min().alias(f"top{i}"),
         score.max().alias(f"top_score{i}"),
     ]
     return [*totals, pl.col(f"shift{i}").max()] if weights == "softmax" else totals
-
-
-def _pack_score(score: pl.Expr) -> pl.Expr:
-    """Return one Int128 that is smallest for the highest, earliest score; null without a score."""
-    bits: pl.Expr = score.reinterpret(dtype=pl.Int64)
-    ascending = pl.when(bits < 0).then(bits ^ pl.lit(2**63 - 1, pl.Int64)).otherwise(bits)
-    packed: pl.Expr = (-1 - ascending).cast(pl.Int128) * 2**ATTEMPT_BITS + pl.col("packed")
-    return packed
 
 
 def _number(buckets: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:

@@ -9,15 +9,8 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_choice, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._tally import (
-    Reading,
-    Tally,
-    attempt_of,
-    is_correct_of,
-    make_readings,
-    of_line,
-    tally_attempts,
-)
+from ttsframe._packing import attempt_of, is_correct_of
+from ttsframe._tally import Reading, Tally, make_readings, of_line, tally_attempts
 from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
 from ttsframe.schema import require_columns
 
