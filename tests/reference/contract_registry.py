@@ -1,0 +1,291 @@
+"""One row per public function: what the contract tests are run over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any, Final, NamedTuple
+
+import polars as pl
+
+import ttsframe as tts
+
+ENGINES: Final = ("in-memory", "streaming")
+
+BUDGETS: Final = (1, 3, 8)
+
+PROBLEMS_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "problem_id": pl.String(),
+    "budget": pl.UInt32(),
+    "subsets": pl.String(),
+    "selector": pl.String(),
+    "reduction": pl.String(),
+    "attempt": pl.UInt32(),
+    "answer": pl.String(),
+    "answer_key": pl.String(),
+    "is_correct": pl.Boolean(),
+    "value": pl.Float64(),
+    "status": pl.String(),
+    "n_attempts": pl.UInt32(),
+    "n_valid": pl.UInt32(),
+    "n_votes": pl.UInt32(),
+    "weight": pl.Float64(),
+    "agreement": pl.Float64(),
+}
+"""DESIGN section 1, and `attempt`, the one that stands for the answer."""
+
+VOTES_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "problem_id": pl.String(),
+    "budget": pl.UInt32(),
+    "reduction": pl.String(),
+    "answer_key": pl.String(),
+    "answer": pl.String(),
+    "n_votes": pl.UInt32(),
+    "weight": pl.Float64(),
+    "top_score": pl.Float64(),
+    "first_attempt": pl.UInt32(),
+    "is_correct": pl.Boolean(),
+}
+
+CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "selector": pl.String(),
+    "reduction": pl.String(),
+    "budget": pl.UInt32(),
+    "budget_unit": pl.String(),
+    "subsets": pl.String(),
+    "accuracy": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "n_problems": pl.UInt32(),
+    "n_short": pl.UInt32(),
+    "n_unscored": pl.UInt32(),
+    "n_undefined": pl.UInt32(),
+    "n_ungraded": pl.UInt32(),
+}
+
+PROFILE_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "is_correct": pl.Boolean(),
+    "position": pl.Float64(),
+    "mean_score": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "n_attempts": pl.UInt32(),
+    "n_problems": pl.UInt32(),
+    "n_unscored_steps": pl.UInt32(),
+}
+
+
+@cache
+def run() -> pl.DataFrame:
+    """Return a keyed run with what real runs have: gaps in answers, scores, steps and grades."""
+    every = pl.int_range(pl.len())
+    return tts.simulate_trajectories(
+        12, 8, seed=11, keys=True, missing_share=0.2, n_wrong_answers=3
+    ).with_columns(
+        # Scores of two decimals tie; the last problem has none, the one before has no grades.
+        score=pl
+        .when((every % 7 != 3) & (pl.col("problem_id") != "sim-000011"))
+        .then(pl.col("score").round(1)),
+        is_correct=pl.when(pl.col("problem_id") != "sim-000010").then("is_correct"),
+    )
+
+
+@cache
+def problems() -> pl.DataFrame:
+    """Return what every selector picks from `run`, with budgets that leave problems short."""
+    ragged = run().filter((pl.col("problem_id") != "sim-000003") | (pl.col("attempt") < 5))
+    return tts.select_answers(ragged, selectors=list(tts.SELECTORS), budgets=BUDGETS)
+
+
+@cache
+def texts() -> pl.DataFrame:
+    """Return a small run of completions, as a reader gives it."""
+    return pl.DataFrame({
+        "problem_id": ["a"] * 4 + ["b"] * 2,
+        "attempt": pl.Series([0, 1, 2, 3, 0, 1], dtype=pl.UInt32),
+        "completion": [
+            r"So $\boxed{\frac{1}{2}}$.",
+            r"Thus \boxed{0.5}",
+            "I give up.",
+            r"So $\boxed{\frac{1}{2}}$.",
+            r"\boxed{}",
+            r"\boxed{7}",
+        ],
+        "gold": ["1/2"] * 4 + ["8"] * 2,
+        "step_scores": [[0.5, 0.25], [0.75], [], None, [0.5, None], [1.0]],
+    })
+
+
+@cache
+def values() -> pl.DataFrame:
+    """Return what an aggregator reads."""
+    return run().select("problem_id", value=pl.col("is_correct").cast(pl.Float64))
+
+
+class FrameFunction(NamedTuple):
+    """A function of the third shape, on a frame that it can be called with."""
+
+    name: str
+    call: Callable[[Any], Any]
+    make_frame: Callable[[], pl.DataFrame]
+    schema: Mapping[str, pl.DataType] | None
+    """Columns and dtypes of the result; None: those of the frame, and `added`."""
+    added: Mapping[str, pl.DataType] = {}
+    takes_by: bool = False
+    """Whether `call` can be given `by`, whose columns then come first."""
+    is_by_row_order: bool = False
+    """Whether the order of rows decides, as the function promises to its callers."""
+
+
+def _on_problems(aggregator: Any) -> Callable[[Any], Any]:
+    return lambda frame: aggregator(frame, ["problem_id"])
+
+
+_selects = partial(FrameFunction, make_frame=run, schema=PROBLEMS_SCHEMA, takes_by=True)
+
+FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
+    FrameFunction(
+        "renumber_attempts",
+        tts.renumber_attempts,
+        lambda: run().filter(pl.col("attempt") % 3 != 1),
+        None,
+    ),
+    FrameFunction(
+        "drop_duplicate_completions",
+        tts.drop_duplicate_completions,
+        texts,
+        None,
+    ),
+    FrameFunction(
+        "score_trajectories",
+        tts.score_trajectories,
+        texts,
+        None,
+        {
+            "answer": pl.String(),
+            "answer_key": pl.String(),
+            "gold_key": pl.String(),
+            "is_correct": pl.Boolean(),
+            "score": pl.Float64(),
+        },
+    ),
+    FrameFunction(
+        "tally_votes",
+        partial(tts.tally_votes, budgets=BUDGETS),
+        run,
+        VOTES_SCHEMA,
+        takes_by=True,
+    ),
+    _selects(
+        "select_answers",
+        partial(tts.select_answers, selectors=list(tts.SELECTORS), budgets=BUDGETS),
+    ),
+    *[
+        _selects(name, partial(getattr(tts, name), budgets=BUDGETS))
+        for name in ("majority_vote", "weighted_vote", "best_of_n", "first_valid", "oracle")
+    ],
+    FrameFunction(
+        "scaling_curve",
+        partial(tts.scaling_curve, problems="available"),
+        problems,
+        CURVE_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "step_profile",
+        partial(tts.step_profile, n_bins=4),
+        run,
+        PROFILE_SCHEMA,
+        takes_by=True,
+    ),
+    *[
+        FrameFunction(
+            type(aggregator).__name__,
+            _on_problems(aggregator),
+            values,
+            {"problem_id": pl.String(), "value": pl.Float64()},
+        )
+        for aggregator in (tts.Identity(), tts.IdentifierMean(), tts.PassAtK(k=3))
+    ],
+)
+
+AGGREGATORS: Final[tuple[tts.Aggregator, ...]] = (
+    tts.Identity(),
+    tts.IdentifierMean(),
+    tts.PassAtK(k=2),
+)
+
+
+class ExprFunction(NamedTuple):
+    """A function of the first or second shape, by its first column."""
+
+    name: str
+    call: Callable[[Any], pl.Expr]
+    column: pl.Series
+    dtype: pl.DataType
+    others: Mapping[str, pl.Series] = {}
+    """Columns that `call` reads besides."""
+    is_aggregate: bool = False
+
+
+_STEPS: Final = pl.Series(
+    "steps", [[0.5, 0.25], [None, 0.75], [], None, [None]], dtype=pl.List(pl.Float64)
+)
+_ANSWERS: Final = pl.Series("written", [r"\frac{1}{2}", "0.5", None, "", "x^2"])
+_GRADES: Final = pl.Series("graded", [True, False, None, True, False])
+_INTERVAL: Final = pl.Struct({"ci_low": pl.Float64(), "ci_high": pl.Float64()})
+
+EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
+    *[
+        ExprFunction(function.__name__, function, _STEPS, pl.Float64())
+        for function in tts.STEP_REDUCTIONS.values()
+    ],
+    ExprFunction(
+        "extract_answer",
+        tts.extract_answer,
+        pl.Series("text", [r"\boxed{1}", "no", None, r"\boxed{}", "#### 5"]),
+        pl.String(),
+    ),
+    ExprFunction("normalize_answer", tts.normalize_answer, _ANSWERS, pl.String()),
+    ExprFunction("answer_key", tts.answer_key, _ANSWERS, pl.String()),
+    ExprFunction("gold_key", tts.gold_key, _ANSWERS, pl.String()),
+    ExprFunction("answer_kind", tts.answer_kind, _ANSWERS, pl.String()),
+    ExprFunction(
+        "is_equivalent",
+        lambda column: tts.is_equivalent(column, "gold"),
+        _ANSWERS,
+        pl.Boolean(),
+        {"gold": pl.Series(["0.5", "1/2", "1", "1", None])},
+    ),
+    ExprFunction(
+        "is_same_key",
+        lambda column: tts.is_same_key(column, "gold"),
+        pl.Series("keys", ["1/2", "3", None, "4", "5"]),
+        pl.Boolean(),
+        {"gold": pl.Series(["1/2", "2", "1", None, "5"])},
+    ),
+    ExprFunction(
+        "pass_at_k", partial(tts.pass_at_k, k=2), _GRADES, pl.Float64(), is_aggregate=True
+    ),
+    ExprFunction(
+        "wilson_interval",
+        lambda column: tts.wilson_interval(column, "n"),
+        pl.Series("right", [0, 3, None, 5, 1]),
+        _INTERVAL,
+        {"n": pl.Series([5, 5, 5, 5, 0])},
+    ),
+    ExprFunction(
+        "student_t_interval",
+        lambda column: tts.student_t_interval(column, "error", "n"),
+        pl.Series("centre", [0.5, 0.9, None, 0.1, 0.2]),
+        _INTERVAL,
+        {"error": pl.Series([0.1] * 5), "n": pl.Series([5, 3, 2, 2, 1])},
+    ),
+)
+
+
+def ids(rows: tuple[Any, ...]) -> list[str]:
+    """Return the names of registry rows, for pytest."""
+    return [row.name for row in rows]
