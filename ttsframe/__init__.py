@@ -30,6 +30,7 @@ from ttsframe.readers import (
     read_trajectories,
     scan_trajectories,
 )
+from ttsframe.report import Report, build_report
 from ttsframe.scaling import scaling_curve
 from ttsframe.schema import drop_duplicate_completions, renumber_attempts
 from ttsframe.scoring import score_trajectories
@@ -70,6 +71,7 @@ __all__ = [
     "IdentifierMean",
     "Identity",
     "PassAtK",
+    "Report",
     "SkippedRowsWarning",
     "TtsframeError",
     "UnmatchedGoldWarning",
@@ -78,6 +80,7 @@ __all__ = [
     "answer_kind",
     "answer_statistics",
     "best_of_n",
+    "build_report",
     "closed_form_passatk",
     "drop_duplicate_completions",
     "explain_answer",

@@ -31,12 +31,14 @@ _OTHER_COLOURS: Final = ("#7a5c00", "#3f3d99", "#8f1d2c", "#1c6b7a", "#5b5b00", 
 OUTCOME_COLOURS: Final = {
     "right": "#1b7837",
     "wrong": "#7b3294",
-    "no answer": "#8a8a8a",
     "not graded": "#3b6a8f",
+    "no answer": "#8a8a8a",
 }
 
 N_PANELS_MAX: Final = 12
 _LINE_HEIGHT: Final = 15
+_WIDTH: Final = 480
+_WIDTH_OF_SEVERAL: Final = 340
 
 
 def selector_colours(selectors: Sequence[str]) -> dict[str, str]:
@@ -179,19 +181,19 @@ def arrange(
 
 
 def end_labels(
-    labels: pl.DataFrame, *, domain: tuple[float, float], width: int, height: int
+    labels: pl.DataFrame, *, x: alt.X, domain: tuple[float, float], height: int
 ) -> alt.Chart:
-    """Write each line's name beside its end: columns ``y``, ``label``, ``colour``; none overlap."""
+    """Write each line's name beside its end: columns ``x``, ``y``, ``label``, ``colour``."""
     low, high = domain
     step = (high - low) * _LINE_HEIGHT / height
     placed = labels.sort("y", "label")
-    spots = _spread(placed["y"].to_list(), step=step, low=low)
+    spots = _spread(placed["y"].to_list(), step=step, low=low, high=high)
     chart: alt.Chart = (
         alt
         .Chart(inline(placed.with_columns(y=pl.Series(spots, dtype=pl.Float64))))
-        .mark_text(align="left", baseline="middle", font=FONT, fontSize=12, clip=False)
+        .mark_text(align="left", baseline="middle", dx=10, font=FONT, fontSize=12, clip=False)
         .encode(
-            x=alt.value(width + 10),
+            x=x,
             y=alt.Y("y:Q", scale=alt.Scale(domain=list(domain), nice=False)),
             text=alt.Text("label:N"),
             color=alt.Color("colour:N", scale=None),
@@ -201,29 +203,24 @@ def end_labels(
     return chart
 
 
-def _spread(spots: Sequence[float], *, step: float, low: float) -> list[float]:
-    """Move ascending positions as little as keeps them ``step`` apart, around their own middle."""
+def _spread(spots: Sequence[float], *, step: float, low: float, high: float) -> list[float]:
+    """Move ascending positions as little as keeps them ``step`` apart, within both ends."""
     groups: list[tuple[float, int]] = []
     for spot in spots:
         middle, size = spot, 1
-        while groups and (groups[-1][0] + groups[-1][1] * step / 2 > middle - size * step / 2):
+        while groups and groups[-1][0] + groups[-1][1] * step / 2 > middle - size * step / 2:
             before, n_before = groups.pop()
             middle = (before * n_before + middle * size) / (n_before + size)
             size += n_before
         groups.append((max(middle, low + (size - 1) * step / 2), size))
-    return [middle + (i - (size - 1) / 2) * step for middle, size in groups for i in range(size)]
+    spread = [middle + (i - (size - 1) / 2) * step for middle, size in groups for i in range(size)]
+    limits = [high - i * step for i in reversed(range(len(spread)))]
+    return [min(spot, limit) for spot, limit in zip(spread, limits, strict=True)]
 
 
-def percent(value: pl.Expr) -> pl.Expr:
-    """Write a fraction as a percentage with one decimal."""
-    return (value * 100).round(1).cast(pl.String) + pl.lit("%")
-
-
-def counted(counts: Sequence[int], noun: str) -> str:
-    """Write a count, or the range of several, with its noun."""
-    low, high = min(counts), max(counts)
-    number = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    return f"{number} {noun}{'' if low == high == 1 else 's'}"
+def panel_width(width: int | None, n_panels: int) -> int:
+    """Return the width that was asked for, or one at which the panels fit a page."""
+    return width or (_WIDTH if n_panels == 1 else _WIDTH_OF_SEVERAL)
 
 
 def scores_from(reduction: str) -> str:

@@ -9,12 +9,12 @@ import polars as pl
 
 from ttsframe._checks import check_positive
 from ttsframe._typing import StepReduction
+from ttsframe._wording import counted
 from ttsframe.charts._style import (
     FONT,
     INK,
     OUTCOME_COLOURS,
     axis,
-    counted,
     heading,
     inline,
     outcome,
@@ -58,9 +58,10 @@ def answer_votes(
 ) -> alt.LayerChart | alt.HConcatChart:
     """Draw how one problem's attempts voted: a bar per answer, and a second one for its weight.
 
-    Answers stand in order of votes, right and wrong ones in their colours, attempts without an
-    answer last. Long answers are shortened, the tooltip holds more of them. What is not among the
-    `n_answers` first is one row, "others"; a right answer is always drawn by itself.
+    Answers stand in order of votes, then of their first attempt, so that majority vote's pick is
+    the first bar; attempts without an answer come last. Right and wrong ones have their colours.
+    Long answers are shortened, the tooltip holds more of them. What is not among the `n_answers`
+    first is one row, "others"; a right answer is always drawn by itself.
 
     Parameters
     ----------
@@ -187,8 +188,8 @@ def _bars(rows: pl.DataFrame, n_answers: int) -> pl.DataFrame:
         .alias("outcome"),
         is_answer.alias("is_answer"),
     ).sort(
-        ["is_answer", "n_votes", "weight", "first_attempt", "text"],
-        descending=[True, True, True, False, False],
+        ["is_answer", "n_votes", "first_attempt", "text"],
+        descending=[True, True, False, False],
         nulls_last=True,
     )
     # One answer alone is not worth the name "others".
@@ -234,7 +235,12 @@ def _subtitle(rows: pl.DataFrame) -> list[str]:
     facts.append(counted([rows["answer_key"].drop_nulls().len()], "different answer"))
     if (reduction := rows["reduction"][0]) is not None:
         facts.append(f"weight: sum per answer, {scores_from(reduction)}")
-    return [" · ".join(facts)]
+    runs = [
+        f"{name}: {shorten(str(rows[name][0]), _LABEL_WIDTH)}"
+        for name in rows.columns
+        if name not in _KNOWN
+    ]
+    return [" · ".join(facts), *([" · ".join(runs)] if runs else [])]
 
 
 def _column(
@@ -252,11 +258,15 @@ def _column(
         else None,
     )
     answers = axis(None, labelLimit=320, ticks=False, domain=False, labelPadding=8)
+    is_count = field == "n_votes"
+    numbers = ",d" if is_count else ",.3~g"
+    # Ticks between whole votes would be labelled with the same number twice.
+    n_ticks = min(5, max(bars["n_votes"].to_list())) if is_count else 5
     base = alt.Chart(inline(bars)).encode(
         y=alt.Y("label:N", sort=None, axis=answers if is_first else None),
         x=alt.X(
             f"{field}:Q",
-            axis=axis(name, tickCount=5, format=",d" if field == "n_votes" else ",.3~g"),
+            axis=axis(name, tickCount=n_ticks, format=numbers),
             scale=alt.Scale(zero=True),
         ),
         tooltip=[
@@ -271,6 +281,6 @@ def _column(
         base.mark_bar(cornerRadiusEnd=2).encode(color=colour),
         base.mark_text(
             align="left", baseline="middle", dx=5, font=FONT, fontSize=12, color=INK
-        ).encode(text=alt.Text(f"{field}:Q", format=",d" if field == "n_votes" else ",.3~g")),
+        ).encode(text=alt.Text(f"{field}:Q", format=numbers)),
     ]
     return panel_of(layers, width=width, height=_ROW_HEIGHT * bars.height)

@@ -11,20 +11,29 @@ import altair as alt
 import polars as pl
 
 from ttsframe._checks import check_fraction
+from ttsframe._wording import (
+    CURVE_COLUMNS,
+    LEFT_OUT,
+    counted,
+    interval,
+    left_out,
+    percent,
+    quantity_of,
+)
 from ttsframe.charts._style import (
     MUTED,
     arrange,
     axis,
-    counted,
     end_labels,
     heading,
     inline,
     panel_column,
     panel_heading,
     panel_of,
-    percent,
+    panel_width,
     scores_from,
     selector_colours,
+    shorten,
     tidy,
 )
 from ttsframe.errors import ColumnsError, DataError, ParameterError
@@ -32,20 +41,6 @@ from ttsframe.errors import ColumnsError, DataError, ParameterError
 __all__ = ["scaling_curve"]
 
 _HINT: Final = "tts.scaling_curve(problems) makes this table."
-_LEFT_OUT: Final = ("short", "unscored", "undefined", "ungraded")
-_KNOWN: Final = frozenset({
-    "selector",
-    "reduction",
-    "budget",
-    "budget_unit",
-    "accuracy",
-    "agreement",
-    "standard_error",
-    "ci_low",
-    "ci_high",
-    "n_problems",
-    *[f"n_{status}" for status in _LEFT_OUT],
-})
 _N_BUDGETS_MAX: Final = 64
 _N_TICKS_MAX: Final = 16
 _N_DASHED_MAX: Final = 3
@@ -78,7 +73,7 @@ def scaling_curve(
     references: Mapping[str, float] | None = None,
     title: str | None = None,
     confidence_level: float | None = None,
-    width: int = 460,
+    width: int | None = None,
     height: int = 320,
 ) -> alt.LayerChart | alt.ConcatChart:
     """Draw accuracy against the budget, one line and interval band per selector.
@@ -103,7 +98,8 @@ def scaling_curve(
         Coverage that the intervals of the table were made with, for the subtitle only; None leaves
         it out.
     width, height
-        Size of a panel in pixels, without its labels.
+        Size of a panel in pixels, without its labels; None is a width at which the panels fit a
+        page.
 
     Returns
     -------
@@ -146,7 +142,7 @@ def scaling_curve(
                 f"is 0.42."
             )
     rows = _rows(curve)
-    quantity = "agreement" if "agreement" in rows.columns else "accuracy"
+    quantity = quantity_of(rows.columns)
     unit = rows["budget_unit"][0]
     reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
     are_dashed = 1 < len(reductions) <= _N_DASHED_MAX
@@ -158,7 +154,7 @@ def scaling_curve(
             )
             for name in reductions
         ])
-    apart = [name for name in rows.columns if name not in _KNOWN]
+    apart = [name for name in rows.columns if name not in CURVE_COLUMNS]
     rows = panel_column(rows, apart, where="curve").drop(apart)
     rows = _named(rows, show_reduction=are_dashed)
     drawn = rows.drop_nulls(quantity)
@@ -169,6 +165,9 @@ def scaling_curve(
         )
     budgets = drawn["budget"].unique().sort().to_list()
     kept = _thin(budgets)
+    panels = drawn.filter(pl.col("budget").is_in(kept)).partition_by(
+        "panel", as_dict=True, maintain_order=True
+    )
     frame = _Frame(
         quantity=quantity,
         unit=unit,
@@ -177,11 +176,8 @@ def scaling_curve(
         colours=selector_colours(drawn["selector"].unique().sort().to_list()),
         dashes=dict(zip(reductions, _DASHES, strict=False)) if are_dashed else {},
         references=lines,
-        width=width,
+        width=panel_width(width, len(panels)),
         height=height,
-    )
-    panels = drawn.filter(pl.col("budget").is_in(kept)).partition_by(
-        "panel", as_dict=True, maintain_order=True
     )
     return arrange(
         [_panel(panel, str(name), frame) for (name,), panel in panels.items()],
@@ -195,8 +191,8 @@ def scaling_curve(
 def _rows(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """Check the table; fill the columns that may be left out."""
     rows = tidy(curve, where="curve", texts=["selector"], numbers=["budget"], hint=_HINT)
-    quantity = "agreement" if "agreement" in rows.columns else "accuracy"
-    for name in (quantity, "ci_low", "ci_high", "n_problems", *[f"n_{s}" for s in _LEFT_OUT]):
+    quantity = quantity_of(rows.columns)
+    for name in (quantity, "ci_low", "ci_high", "n_problems", *[f"n_{s}" for s in LEFT_OUT]):
         if name in rows.columns and not (
             rows[name].dtype.is_numeric() or rows[name].is_null().all()
         ):
@@ -211,12 +207,12 @@ def _rows(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
         "ci_low": pl.lit(None, pl.Float64),
         "ci_high": pl.lit(None, pl.Float64),
         "n_problems": pl.lit(None, pl.Int64),
-        **{f"n_{status}": pl.lit(0) for status in _LEFT_OUT},
+        **{f"n_{status}": pl.lit(0) for status in LEFT_OUT},
     }
     rows = rows.with_columns(**{
         name: value for name, value in defaults.items() if name not in rows.columns
     }).with_columns(pl.col(quantity, "ci_low", "ci_high").cast(pl.Float64).fill_nan(None))
-    apart = [name for name in rows.columns if name not in _KNOWN]
+    apart = [name for name in rows.columns if name not in CURVE_COLUMNS]
     point = [*apart, "selector", "reduction", "budget"]
     if rows.select(pl.struct(point).is_duplicated().any()).item():
         found = rows.filter(pl.struct(point).is_duplicated()).select(point).row(0, named=True)
@@ -240,23 +236,11 @@ def _rows(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 def _named(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
     """Add what a reader sees: the line's name, its interval, and what was left out, as text."""
     name = pl.col("selector").cast(pl.String).str.replace_all("_", " ", literal=True)
-    left_out = pl.concat_str(
-        [
-            pl.when(pl.col(f"n_{status}") > 0).then(
-                pl.concat_str(pl.col(f"n_{status}"), pl.lit(f" {status}"))
-            )
-            for status in _LEFT_OUT
-        ],
-        separator=", ",
-        ignore_nulls=True,
-    )
     reduction = pl.concat_str(pl.lit(" ("), pl.col("reduction"), pl.lit(")")).fill_null("")
     return rows.with_columns(
         line=pl.concat_str(name, reduction) if show_reduction else name,
-        interval=pl.concat_str(
-            percent(pl.col("ci_low")), pl.lit(" to "), percent(pl.col("ci_high"))
-        ).fill_null("unknown"),
-        left_out=pl.when(left_out != "").then(left_out).otherwise(pl.lit("none")),
+        interval=interval().fill_null("unknown"),
+        left_out=left_out(),
         reads=pl.col("reduction").fill_null("no score"),
         of_budget=pl.col("budget").cast(pl.String).fill_null("all"),
         budget=pl.col("budget").fill_null(1),
@@ -316,13 +300,13 @@ def _subtitle(
     if n_budgets > len(frame.budgets):
         explained.append(f"{len(frame.budgets)} of {n_budgets:,} budgets drawn")
     subtitle += [" · ".join(explained)] if explained else []
-    left_out = [
+    omitted = [
         f"{counted(counts, 'problem')} {status}"
-        for status in _LEFT_OUT
+        for status in LEFT_OUT
         if max(counts := rows[f"n_{status}"].fill_null(0).to_list()) > 0
     ]
-    if left_out:
-        subtitle.append(f"Left out: {', '.join(left_out)}")
+    if omitted:
+        subtitle.append(f"Left out: {', '.join(omitted)}")
     absent = [
         name
         for name in ("majority_vote", "oracle")
@@ -371,7 +355,7 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
         legend=None,
     )
     base = alt.Chart(inline(placed)).encode(x=x, color=colour, detail="line:N")
-    interval = {"y": alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), "y2": alt.Y2("ci_high:Q")}
+    ends_of = {"y": alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), "y2": alt.Y2("ci_high:Q")}
     middle = alt.Y(f"{frame.quantity}:Q", axis=y_axis, scale=y_scale)
     tooltip = [
         alt.Tooltip("line:N", title="Selector"),
@@ -395,8 +379,8 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
         base
         .transform_filter(~is_alone)
         .mark_area(opacity=0.14 if placed["line"].n_unique() <= 4 else 0.08)
-        .encode(**interval),
-        base.transform_filter(is_alone).mark_rule(strokeWidth=2).encode(**interval),
+        .encode(**ends_of),
+        base.transform_filter(is_alone).mark_rule(strokeWidth=2).encode(**ends_of),
         base.mark_line(strokeWidth=2.2).encode(y=middle, strokeDash=dash),
         base.mark_point(filled=True, size=46 if is_sparse else 16, opacity=1).encode(
             y=middle, tooltip=tooltip
@@ -404,29 +388,39 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
     ]
     if frame.references:
         layers.append(_references(frame, y_axis, y_scale))
-    ends = (
+    layers.append(end_labels(_ends(placed, frame), x=x, domain=frame.domain, height=frame.height))
+    chart = panel_of(layers, width=frame.width, height=frame.height)
+    return chart.properties(title=panel_heading(name)) if name else chart
+
+
+def _ends(placed: pl.DataFrame, frame: _Frame) -> pl.DataFrame:
+    """Return where each line and reference of a panel ends, with its name and value."""
+    is_line = placed["x"].n_unique() > 1 and frame.budgets[-1] > frame.budgets[0]
+    n_problems = pl.col("n_problems")
+    is_fewer = n_problems < n_problems.max()
+    lines = (
         placed
         .sort("budget")
         .group_by("line", "selector", maintain_order=True)
-        .agg(pl.col(frame.quantity).last().alias("y"))
+        .agg(pl.col(frame.quantity).last().alias("y"), n_problems.last())
         .select(
             "y",
-            pl.concat_str("line", pl.lit(" "), percent(pl.col("y"))).alias("label"),
+            pl.concat_str(
+                "line",
+                pl.lit(" "),
+                percent(pl.col("y")),
+                pl.when(is_fewer).then(pl.format(" (of {})", n_problems)).fill_null(""),
+            ).alias("label"),
             pl.col("selector").replace_strict(frame.colours).alias("colour"),
         )
     )
-    lines = pl.DataFrame({"label": list(frame.references), "y": list(frame.references.values())})
-    ends = pl.concat([
-        ends,
-        lines.select(
-            pl.col("y").cast(pl.Float64),
-            pl.concat_str(pl.col("label").cast(pl.String), pl.lit(" "), percent(pl.col("y"))),
-            pl.lit(MUTED).alias("colour"),
-        ),
-    ])
-    layers.append(end_labels(ends, domain=frame.domain, width=frame.width, height=frame.height))
-    chart = panel_of(layers, width=frame.width, height=frame.height)
-    return chart.properties(title=panel_heading(name)) if name else chart
+    values = pl.Series("y", list(frame.references.values()), dtype=pl.Float64)
+    references = pl.DataFrame({
+        "y": values,
+        "label": pl.Series([shorten(str(name), 40) for name in frame.references], dtype=pl.String),
+    }).with_columns(pl.concat_str("label", pl.lit(" "), percent(pl.col("y"))), colour=pl.lit(MUTED))
+    x = placed["x"].max() if is_line else frame.budgets[0] * 2
+    return pl.concat([lines, references]).with_columns(x=pl.lit(x, pl.Float64))
 
 
 def _placed(drawn: pl.DataFrame) -> pl.DataFrame:

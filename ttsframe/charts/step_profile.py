@@ -8,11 +8,11 @@ import altair as alt
 import polars as pl
 
 from ttsframe._checks import check_fraction
+from ttsframe._wording import counted
 from ttsframe.charts._style import (
     OUTCOME_COLOURS,
     arrange,
     axis,
-    counted,
     end_labels,
     heading,
     inline,
@@ -20,6 +20,7 @@ from ttsframe.charts._style import (
     panel_column,
     panel_heading,
     panel_of,
+    panel_width,
     tidy,
 )
 from ttsframe.errors import ColumnsError, DataError
@@ -42,7 +43,7 @@ def step_profile(
     *,
     title: str | None = None,
     confidence_level: float | None = None,
-    width: int = 460,
+    width: int | None = None,
     height: int = 320,
 ) -> alt.LayerChart | alt.ConcatChart:
     """Draw the mean step score along the solution, right against wrong attempts.
@@ -62,7 +63,8 @@ def step_profile(
         Coverage that the intervals of the table were made with, for the subtitle only; None leaves
         it out.
     width, height
-        Size of a panel in pixels, without its labels.
+        Size of a panel in pixels, without its labels; None is a width at which the panels fit a
+        page.
 
     Returns
     -------
@@ -115,7 +117,13 @@ def step_profile(
     panels = drawn.partition_by("panel", as_dict=True, maintain_order=True)
     return arrange(
         [
-            _panel(panel, str(name), domain=domain, width=width, height=height)
+            _panel(
+                panel,
+                str(name),
+                domain=domain,
+                width=panel_width(width, len(panels)),
+                height=height,
+            )
             for (name,), panel in panels.items()
         ],
         title=heading(
@@ -153,9 +161,10 @@ def _panel(
 ) -> alt.LayerChart:
     """Draw one panel: bands, lines, points, and the names at the lines' ends."""
     rows = drawn.with_columns(
+        n_points=pl.len().over("outcome").cast(pl.Int64),
         interval=pl.concat_str(
             pl.col("ci_low").round(3), pl.lit(" to "), pl.col("ci_high").round(3)
-        ).fill_null("unknown")
+        ).fill_null("unknown"),
     )
     x = alt.X(
         "position:Q",
@@ -174,6 +183,7 @@ def _panel(
         legend=None,
     )
     base = alt.Chart(inline(rows)).encode(x=x, color=colour)
+    ends_of = {"y": alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), "y2": alt.Y2("ci_high:Q")}
     middle = alt.Y("mean_score:Q", axis=y_axis, scale=y_scale)
     ends = (
         rows
@@ -181,15 +191,15 @@ def _panel(
         .group_by("outcome", maintain_order=True)
         .agg(pl.col("mean_score").last().alias("y"))
         .select(
+            pl.lit(1.0).alias("x"),
             "y",
             pl.concat_str("outcome", pl.lit(" "), pl.col("y").round(2)).alias("label"),
             pl.col("outcome").replace_strict(OUTCOME_COLOURS).alias("colour"),
         )
     )
     layers = [
-        base.mark_area(opacity=0.16).encode(
-            y=alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), y2=alt.Y2("ci_high:Q")
-        ),
+        base.transform_filter(alt.datum.n_points > 1).mark_area(opacity=0.16).encode(**ends_of),
+        base.transform_filter(alt.datum.n_points == 1).mark_rule(strokeWidth=2).encode(**ends_of),
         base.mark_line(strokeWidth=2.2).encode(y=middle),
         base.mark_point(filled=True, size=46, opacity=1).encode(
             y=middle,
@@ -202,7 +212,9 @@ def _panel(
                 alt.Tooltip("n_problems:Q", title="Problems"),
             ],
         ),
-        end_labels(ends, domain=domain, width=width, height=height),
+        end_labels(
+            ends, x=alt.X("x:Q", scale=alt.Scale(domain=[0, 1])), domain=domain, height=height
+        ),
     ]
     chart = panel_of(layers, width=width, height=height)
     return chart.properties(title=panel_heading(name)) if name else chart
