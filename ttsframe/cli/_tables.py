@@ -134,8 +134,8 @@ def _run_text(curve: pl.DataFrame, quantity: str) -> str:
 
 def _span(counts: pl.Series) -> str:
     """Return a count, or the range of several."""
-    low, high = counts.min(), counts.max()
-    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+    ends = counts.unique().sort().to_list()
+    return f"{ends[0]:,}" if len(ends) == 1 else f"{ends[0]:,}-{ends[-1]:,}"
 
 
 def _statuses(curve: pl.DataFrame) -> list[str]:

@@ -7,7 +7,8 @@ import polars as pl
 
 from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import Run, by_option, reads_run, talks
+from ttsframe.cli._options import Run, by_option, reads_run, style_option, talks
+from ttsframe.scoring import score_trajectories
 from ttsframe.validation import validate_trajectories
 
 FOUND = 1
