@@ -199,7 +199,7 @@ def _without(value: Value, prime: int) -> Value:
 def size(value: Value) -> float:
     """Return the magnitude of a value as a float; infinity past the range of floats."""
     try:
-        return abs(complex(value)) if isinstance(value, acb) else abs(float(value))
+        return abs(complex(value)) if isinstance(value, acb) else abs(float(arb(value)))
     except OverflowError:
         return math.inf
 
