@@ -240,7 +240,7 @@ def run(count: int, seed: int, *, n_timed: int, n_kills: int) -> Report:
     controls = pl.DataFrame({"text": CONTROLS})
     expected = controls.select(columns())
     pl.DataFrame({"text": [text for _, text in strings[:CHUNK]]}).select(columns())
-    before = resident_mb()
+    before, failed_before = resident_mb(), tts.answer_statistics().n_failed
     keys: list[str | None] = []
     n_killed = 0
     for start in range(0, len(strings), CHUNK):
@@ -262,7 +262,7 @@ def run(count: int, seed: int, *, n_timed: int, n_kills: int) -> Report:
     seconds = timed(rng.sample(strings, min(n_timed, len(strings))), problems)
     slow = {name: max(times) for name, times in seconds.items() if max(times) > MOST_SECONDS}
     problems += [f"{name} took {time_:.2f} s" for name, time_ in slow.items()]
-    n_failed = tts.answer_statistics().n_failed
+    n_failed = tts.answer_statistics().n_failed - failed_before
     if n_failed:
         problems.append(f"{n_failed} answers could not be read")
     return Report(len(strings), seconds, growth, n_killed, tts.answer_statistics(), problems)
