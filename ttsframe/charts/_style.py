@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import altair as alt
 import polars as pl
+from polars import selectors
 
 from ttsframe._checks import check_frame
 from ttsframe.errors import ColumnsError, DataError
@@ -117,7 +118,10 @@ def shorten(text: str, width: int) -> str:
 
 def inline(frame: pl.DataFrame) -> alt.InlineData:
     """Put a table's rows into the chart itself, untouched by Altair's row limit and transformers."""
-    return alt.InlineData(values=frame.to_dicts())
+    # Twelve digits: the last bits of a sum depend on its order, and a chart should not.
+    return alt.InlineData(
+        values=frame.with_columns(selectors.float().round_sig_figs(12)).to_dicts()
+    )
 
 
 def axis(title: str | None, **options: Any) -> alt.Axis:  # noqa: ANN401  (Altair's own options)

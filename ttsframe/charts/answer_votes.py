@@ -139,7 +139,11 @@ def answer_votes(
         columns.append(_column(bars, "weight", "Weight", is_first=False, width=width))
     if len(columns) == 1:
         return columns[0].properties(title=heading_of_chart)
-    return alt.hconcat(*columns, spacing=24, title=heading_of_chart)
+    # Only the first column has the legend, which a shared scale would object to.
+    chart: alt.HConcatChart = alt.hconcat(
+        *columns, spacing=24, title=heading_of_chart
+    ).resolve_scale(color="independent")
+    return chart
 
 
 def _chosen(rows: pl.DataFrame, name: str, value: str | int | None) -> pl.DataFrame:
