@@ -32,6 +32,10 @@ _CANDIDATE: Final = re.compile(
     rf"|(?<![a-zA-Z0-9_.^{{\\])(?P<number>{NUMBER})(?![a-zA-Z0-9_^{{])",
     re.DOTALL,
 )
+# "30\pi", "2+3i", "7 - 2\sqrt{2}": a number that only begins what is stated
+_GOES_ON: Final = re.compile(
+    r"\s?(?:\\(?:pi|sqrt|cdot|times|[dt]?frac|sin|cos|tan|ln|log|e|i)(?![a-zA-Z])|\+\s?(?:[\d\\(]|[a-z]\b)|[-−*/]\s?[\d\\(])"
+)
 _JOINER: Final = re.compile(
     r"(?:\s|\\\s|\\quad|\\text\s*\{|\}|,|;|、|&|和|或|及|\\cup|\b(?:and|or|et|und|y|ou|oder)\b)+"
 )
@@ -99,7 +103,7 @@ def answer_announced(text: str) -> str | None:
     if choice:
         return choice[1]
     candidate = _CANDIDATE.match(statement)
-    if candidate:
+    if candidate and not (candidate["number"] and _GOES_ON.match(statement, candidate.end())):
         return _with_joined(statement, candidate)
     sentence = _SENTENCE_END.split(statement, maxsplit=1)[0]
     short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
