@@ -50,6 +50,8 @@ TRAJECTORY_COLUMNS: Final[dict[str, Column]] = {
 _HINTS: Final[dict[str, str]] = {
     "problem_id": "ttsframe convert, or tts.read_trajectories(..., rename={'yours': 'problem_id'}).",
     "attempt": "tts.renumber_attempts(frame) numbers the attempts of a problem in row order.",
+    "completion": "an answer is found there, unless 'answer' or 'answer_key' is there instead; "
+    "rename={'yours': 'completion'} maps names when reading.",
     "answer_key": "tts.score_trajectories(trajectories) adds answer, answer_key, is_correct and score.",
     "is_correct": "tts.score_trajectories(trajectories) grades against the column 'gold'.",
     "score": "tts.score_trajectories(trajectories, reduction=...) reduces 'step_scores' to 'score'.",
@@ -90,7 +92,7 @@ def require_columns(
     schema = frame.collect_schema()
     missing = [name for name in names if name not in schema]
     if missing:
-        way_out = hint or _HINTS.get(missing[0], "rename your column with frame.rename({...}).")
+        way_out = hint or _HINTS.get(missing[0], "name a column that is there, or rename yours.")
         error = ColumnsError.missing(missing, schema.names(), where=where, hint=way_out)
         raise error
     return schema

@@ -8,6 +8,7 @@ from importlib.metadata import version
 import click
 
 from ttsframe.cli._errors import Commands
+from ttsframe.cli._options import examples
 from ttsframe.cli.convert import convert
 from ttsframe.cli.curve import curve
 from ttsframe.cli.report import report
@@ -19,20 +20,22 @@ from ttsframe.cli.vote import vote
 __all__ = ["cli", "main"]
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "ttsframe report runs/bon.jsonl -o report.html",
+        "ttsframe report 'runs/*.jsonl' --by source_file",
+        "ttsframe validate runs/bon.jsonl",
+    ),
+)
 @click.version_option(version("ttsframe"), "-V", "--version", prog_name="ttsframe")
 def cli() -> None:
-    r"""Analyse test-time-compute scaling runs: many attempts per problem, scored step by step.
+    """Analyse test-time-compute scaling runs: many attempts per problem, scored step by step.
 
     SOURCE is a file, a folder or a quoted glob: JSONL or Parquet of search-and-learn, JSONL of
     Qwen2.5-Math, answers of REBASE or ETS, runs of compute-optimal-tts, or ttsframe's own table of
     one row per attempt (Parquet, JSONL, Arrow IPC). The format is recognised by content.
-
-    \b
-    Examples:
-      ttsframe report runs/bon.jsonl -o report.html
-      ttsframe report 'runs/*.jsonl' --by source_file
-      ttsframe validate runs/bon.jsonl
 
     Exit status: 0 done, 1 findings of validate, 2 bad input or options, 130 interrupted.
     """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import re
+from collections.abc import Callable
 from typing import Final
 
 import click
@@ -71,9 +73,45 @@ class Commands(click.Group):
         return ctx.exit(status)
 
 
+def as_options(text: str) -> str:
+    """Write what a message of the library says of its parameters as options of the command line.
+
+    Parameters
+    ----------
+    text
+        A message.
+
+    Returns
+    -------
+    str
+        The same, with `--on-error skip` for `on_error="skip"`, and the like.
+    """
+    for pattern, option in _OPTIONS:
+        text = pattern.sub(option, text)
+    return text
+
+
+def _dashed(match: re.Match[str]) -> str:
+    return f"--{match[1].replace('_', '-')} == "
+
+
+_OPTIONS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
+    (re.compile(r"""on_error=["'](\w+)["']"""), r"--on-error \1"),
+    (re.compile(r"rename=\{'([^']+)': '([^']+)'\}"), r"--rename \1=\2"),
+    (re.compile(r"rename=\{'its column': "), "--rename COLUMN="),
+    (re.compile(r"""\bby=["'](\w+)["']"""), r"--by \1"),
+    (re.compile(r"\bby=\(\.\.\.\)"), "--by COLUMN"),
+    (re.compile(r"\bformat=\.\.\."), "--format"),
+    (re.compile(r"""\bweights=["'](\w+)["']"""), r"--weights \1"),
+    (re.compile(r"references\['(.+?)'\] == "), r"--reference \1="),
+    (re.compile(r"tts\.validate_trajectories\(\w+\)"), "ttsframe validate"),
+    (re.compile(r"^([a-z]+(?:_[a-z]+)*) == "), _dashed),
+)
+
+
 def _message(error: Exception) -> str:
     if isinstance(error, TtsframeError):
-        return str(error)
+        return as_options(str(error))
     if isinstance(error, MemoryError):
         return (
             "out of memory. Hint: read fewer files at a time, or drop columns with ttsframe score."

@@ -21,6 +21,26 @@ from ttsframe.steps import STEP_REDUCTIONS
 Command: TypeAlias = Callable[..., None]
 
 
+def examples(*lines: str) -> str:
+    """Write examples for the end of a help text.
+
+    Parameters
+    ----------
+    lines
+        Commands.
+
+    Returns
+    -------
+    str
+        Text that click does not rewrap.
+    """
+    return "\n".join([
+        "\b",
+        "Examples:" if len(lines) > 1 else "Example:",
+        *[f"  {line}" for line in lines],
+    ])
+
+
 Callback: TypeAlias = Callable[[click.Context, click.Parameter, Any], Any]
 
 
@@ -287,7 +307,7 @@ references_option = click.option(
 )
 level_option = click.option(
     "--confidence-level",
-    type=float,
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="Coverage of the intervals.",

@@ -15,7 +15,7 @@ _CELL_MAX: Final = 40
 _GAP: Final = "  "
 _REASONS: Final = {
     "short": "fewer attempts than the largest budget",
-    "unscored": "no attempt has a score",
+    "unscored": "no attempt within the budget has a score",
     "undefined": "a weight is negative or not finite, as with logits; --weights sigmoid mends that",
     "ungraded": "no reference answer; --gold reads them from a second file",
 }
@@ -97,7 +97,7 @@ def curve_text(curve: pl.DataFrame, *, confidence_level: float) -> str:
     level = f"{100 * confidence_level:g}%"
     parts = [f"{quantity.capitalize()}, with {level} intervals over problems"]
     if quantity == "agreement":
-        parts[0] += " (the share of attempts that gave the chosen answer; nothing is graded)"
+        parts[0] += "\nThe share of attempts that gave the chosen answer; nothing is graded."
     runs = curve.partition_by(groups, as_dict=True, maintain_order=True) if groups else {(): curve}
     for run, rows in runs.items():
         heading = [f"{name}: {value}" for name, value in zip(groups, run, strict=True)]

@@ -7,11 +7,16 @@ from pathlib import Path
 import click
 
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import OUTPUT, Run, reads_run, talks
+from ttsframe.cli._options import OUTPUT, Run, examples, reads_run, talks
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 
 
-@click.command(short_help="Any format to a table of one row per attempt.")
+@click.command(
+    short_help="Any format to a table of one row per attempt.",
+    epilog=examples(
+        "ttsframe convert runs/bon.jsonl -o attempts.parquet",
+    ),
+)
 @reads_run
 @click.option(
     "-o",
@@ -23,13 +28,9 @@ from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 )
 @talks
 def convert(run: Run, output: Path, console: Console) -> None:
-    r"""Convert a run of any format to a table of one row per attempt.
+    """Convert a run of any format to a table of one row per attempt.
 
     All columns are kept. CSV cannot hold step scores.
-
-    \b
-    Example:
-      ttsframe convert runs/bon.jsonl -o attempts.parquet
     """
     check_output(output, TABLE_SUFFIXES, run.sources)
     with console.stage(f"Reading {run.label}"):

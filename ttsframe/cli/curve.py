@@ -9,13 +9,28 @@ import polars as pl
 
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import OUTPUT, Choosing, Run, chooses, level_option, reads_run, talks
+from ttsframe.cli._options import (
+    OUTPUT,
+    Choosing,
+    Run,
+    chooses,
+    examples,
+    level_option,
+    reads_run,
+    talks,
+)
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.cli._tables import curve_text
-from ttsframe.report.picks import plan_picks
+from ttsframe.report.picks import plan_picks, unlike_lines
 
 
-@click.command(short_help="Accuracy by number of attempts, as a table.")
+@click.command(
+    short_help="Accuracy by number of attempts, as a table.",
+    epilog=examples(
+        "ttsframe curve runs/bon.jsonl",
+        "ttsframe curve runs/bon.jsonl --budgets 1,4,16 --reductions last,min -o curve.csv",
+    ),
+)
 @reads_run
 @chooses
 @level_option
@@ -30,13 +45,7 @@ from ttsframe.report.picks import plan_picks
 def curve(
     run: Run, choosing: Choosing, confidence_level: float, output: Path | None, console: Console
 ) -> None:
-    r"""Show how accuracy grows with the number of attempts.
-
-    \b
-    Examples:
-      ttsframe curve runs/bon.jsonl
-      ttsframe curve runs/bon.jsonl --budgets 1,4,16 --reductions last,min -o curve.csv
-    """
+    """Show how accuracy grows with the number of attempts."""
     if output is not None:
         check_output(output, TABLE_SUFFIXES, run.sources)
     with console.stage(f"Reading {run.label}"):
@@ -54,12 +63,17 @@ def curve(
         )
         graded, ungraded = picks.curves(picks.problems())
         stage.note = counted([picks.attempts.height], "attempt")
+    notes = [
+        *picks.notes,
+        *unlike_lines(graded, choosing.by),
+        *unlike_lines(ungraded, choosing.by),
+    ]
     tables = {"curve": graded, "agreement": ungraded}
     there = [table for table in tables.values() if table is not None]
     for table in there:
         console.say(curve_text(table, confidence_level=confidence_level) + "\n")
-    for note in picks.notes:
+    for note in notes:
         console.say(note)
     written = {} if output is None else save(pl.concat(there, how="diagonal"), output, console)
     rows = {name: None if table is None else table.to_dicts() for name, table in tables.items()}
-    console.result({**rows, "notes": list(picks.notes), **written})
+    console.result({**rows, "notes": notes, **written})

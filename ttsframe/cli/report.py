@@ -10,11 +10,13 @@ import click
 
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
+from ttsframe.cli._errors import as_options
 from ttsframe.cli._options import (
     OUTPUT,
     Choosing,
     Run,
     chooses,
+    examples,
     level_option,
     reads_run,
     references_option,
@@ -26,7 +28,13 @@ from ttsframe.cli._tables import curve_text
 _SUFFIXES: Final = (".html", ".htm")
 
 
-@click.command(short_help="Curves in the terminal, and a page of charts.")
+@click.command(
+    short_help="Curves in the terminal, and a page of charts.",
+    epilog=examples(
+        "ttsframe report runs/bon.jsonl -o report.html",
+        "ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3",
+    ),
+)
 @reads_run
 @click.option(
     "-o",
@@ -50,17 +58,11 @@ def report(
     confidence_level: float,
     console: Console,
 ) -> None:
-    r"""Show how accuracy grows with the number of attempts, and write a page of charts.
+    """Show how accuracy grows with the number of attempts, and write a page of charts.
 
     A run without reference answers gets agreement in place of accuracy.
-
-    \b
-    Examples:
-      ttsframe report runs/bon.jsonl -o report.html
-      ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3
     """
     from ttsframe.report import build_report
-    from ttsframe.report.picks import DEFAULT_SELECTORS
 
     check_output(output, _SUFFIXES, run.sources)
     with console.stage(f"Reading {run.label}"):
@@ -69,13 +71,12 @@ def report(
         made = build_report(
             attempts,
             by=choosing.by,
-            budgets=None if choosing.budgets == "all" else choosing.budgets,
-            selectors=choosing.selectors or DEFAULT_SELECTORS,
+            budgets=choosing.budgets,
+            selectors=choosing.selectors,
             reductions=choosing.reductions,
             weights=choosing.weights,
             style=choosing.style,
             references=references,
-            title=None,
             confidence_level=confidence_level,
         )
         n_attempts, n_problems = made.validation.n_attempts, made.validation.n_problems
@@ -83,9 +84,15 @@ def report(
     with console.stage(f"Drawing {output}"):
         made.save(output)
     console.result({"output": str(output), **made.to_dict()})
+    size, *_ = str(made.validation).split("\n")
+    console.say(f"{size}\n")
     for table in (made.curve, made.agreement):
         if table is not None:
             console.say(curve_text(table, confidence_level=confidence_level) + "\n")
     for note in made.notes:
         console.say(note)
+    for finding in made.validation.findings:
+        if finding.severity != "note":
+            hint = as_options(finding.hint)
+            console.say(f"{finding.severity.capitalize()}: {finding.message}. Hint: {hint}")
     console.say(f"Wrote {output}")

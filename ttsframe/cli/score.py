@@ -8,7 +8,7 @@ import click
 
 from ttsframe._typing import AnswerStyle, StepReduction
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import OUTPUT, Run, names_of, reads_run, style_option, talks
+from ttsframe.cli._options import OUTPUT, Run, examples, names_of, reads_run, style_option, talks
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
@@ -16,7 +16,12 @@ from ttsframe.steps import STEP_REDUCTIONS
 _TEXTS = ("problem", "completion", "solution")
 
 
-@click.command(short_help="Add answers, grades and scores to attempts.")
+@click.command(
+    short_help="Add answers, grades and scores to attempts.",
+    epilog=examples(
+        "ttsframe score runs/bon.jsonl --gold math500.jsonl -o scored.parquet",
+    ),
+)
 @reads_run
 @click.option(
     "-o",
@@ -57,13 +62,9 @@ def score(
     texts: bool,
     console: Console,
 ) -> None:
-    r"""Add answers, their keys, grades and scores to attempts.
+    """Add answers, their keys, grades and scores to attempts.
 
     What the run recorded is kept, unless --overwrite names it.
-
-    \b
-    Example:
-      ttsframe score runs/bon.jsonl --gold math500.jsonl -o scored.parquet
     """
     check_output(output, TABLE_SUFFIXES, run.sources)
     with console.stage(f"Reading {run.label}"):

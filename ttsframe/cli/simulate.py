@@ -7,17 +7,32 @@ from pathlib import Path
 import click
 
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import OUTPUT, talks
+from ttsframe.cli._options import OUTPUT, examples, talks
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.datasets import simulate_trajectories
 
 
-@click.command(short_help="A run whose truth is known.")
-@click.option(
-    "-n", "--problems", type=int, default=100, show_default=True, help="Number of problems."
+@click.command(
+    short_help="A run whose truth is known.",
+    epilog=examples(
+        "ttsframe simulate -n 500 --attempts 64 --seed 1 -o run.parquet",
+    ),
 )
 @click.option(
-    "-k", "--attempts", type=int, default=64, show_default=True, help="Attempts at each problem."
+    "-n",
+    "--problems",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Number of problems.",
+)
+@click.option(
+    "-k",
+    "--attempts",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    help="Attempts at each problem.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal rows.")
 @click.option(
@@ -89,13 +104,9 @@ def simulate(
     output: Path,
     console: Console,
 ) -> None:
-    r"""Simulate a run whose truth is known, as a table of one row per attempt.
+    """Simulate a run whose truth is known, as a table of one row per attempt.
 
     Columns that begin with true_ say what was put in.
-
-    \b
-    Example:
-      ttsframe simulate -n 500 --attempts 64 --seed 1 -o run.parquet
     """
     check_output(output, TABLE_SUFFIXES)
     with console.stage(f"Simulating {problems * attempts:,} attempts"):

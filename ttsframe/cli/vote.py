@@ -9,7 +9,7 @@ import click
 import polars as pl
 
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import OUTPUT, Choosing, Run, chooses, reads_run, talks
+from ttsframe.cli._options import OUTPUT, Choosing, Run, chooses, examples, reads_run, talks
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.cli._tables import rows_text
 from ttsframe.report.picks import plan_picks
@@ -18,7 +18,13 @@ _N_ROWS: Final = 20
 _HIDDEN: Final = ("subsets", "attempt", "answer_key", "value", "n_valid")
 
 
-@click.command(short_help="The chosen answer of each problem.")
+@click.command(
+    short_help="The chosen answer of each problem.",
+    epilog=examples(
+        "ttsframe vote runs/bon.jsonl -o problems.parquet",
+        "ttsframe vote runs/bon.jsonl --budgets 4,16 --selectors weighted_vote --table votes",
+    ),
+)
 @reads_run
 @chooses
 @click.option(
@@ -43,13 +49,7 @@ def vote(
     output: Path | None,
     console: Console,
 ) -> None:
-    r"""Choose an answer for each problem, by all attempts or by the first --budgets.
-
-    \b
-    Examples:
-      ttsframe vote runs/bon.jsonl -o problems.parquet
-      ttsframe vote runs/bon.jsonl --budgets 4,16 --selectors weighted_vote --table votes
-    """
+    """Choose an answer for each problem, by all attempts or by the first --budgets."""
     if output is not None:
         check_output(output, TABLE_SUFFIXES, run.sources)
     with console.stage(f"Reading {run.label}"):

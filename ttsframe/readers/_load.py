@@ -170,8 +170,8 @@ def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str]) -> SourceError:
         f"{name}: {len(paths)} (such as {paths[0]})" for name, paths in by_format.items()
     )
     return SourceError(
-        f"{len(opened)} files in {len(by_format)} formats, must be one; found {listed}. Hint: read each "
-        f"format by itself and polars.concat(..., how='diagonal_relaxed') with a column that names the run."
+        f"{len(opened)} files in {len(by_format)} formats, must be one; found {listed}. Hint: "
+        f"'ttsframe convert SOURCE -o run.parquet' brings each format into one, by='source_file' tells them apart."
     )
 
 

@@ -226,7 +226,7 @@ def build_report(
         confidence_level=confidence_level,
     )
     problems = picks.problems()
-    curve, agreement = picks.curves(problems)
+    curves: tuple[pl.DataFrame | None, pl.DataFrame | None] = picks.curves(problems)
     return Report(
         title=title or "Test-time compute report",
         by=groups,
@@ -235,11 +235,11 @@ def build_report(
         validation=validate_trajectories(
             scored if is_recorded else scored.drop("score", strict=False), by=keys
         ),
-        curve=curve,
-        agreement=agreement,
+        curve=curves[0],
+        agreement=curves[1],
         profile=average_steps(picks.attempts, groups, confidence_level),
         example=choose_example(picks.attempts, problems, picks.options),
-        notes=(*picks.notes, *unlike_lines(curve, groups), *unlike_lines(agreement, groups)),
+        notes=(*picks.notes, *(note for table in curves for note in unlike_lines(table, groups))),
         references=lines,
         confidence_level=confidence_level,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_choices, check_fraction, check_names
 from ttsframe._typing import AnswerStyle, ColumnNames, SelectorName, StepReduction, Weights
+from ttsframe._wording import left_out
 from ttsframe.report.tables import (
     Options,
     alike_runs,
@@ -31,6 +32,12 @@ DEFAULT_SELECTORS: Final[tuple[SelectorName, ...]] = (
     "best_of_n",
     "oracle",
 )
+
+_NO_SCORE: Final = (
+    "weighted_vote and best_of_n read 'score', or 'step_scores' of which it is made; the other "
+    "selectors read none."
+)
+_NO_STEPS: Final = "a run without step scores has no reductions; leave them out to read 'score'."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +175,7 @@ def plan_picks(
         two up to the number of attempts that at least nine in ten problems have, and that number.
     selectors
         Names in `SELECTORS`. None: majority vote, weighted vote, best of n and the oracle, as far
-        as the run has what they read.
+        as the run has the scores and grades that they read.
     reductions
         Names in `STEP_REDUCTIONS`. None: the column `score` if it is recorded, else the last
         step's score.
@@ -199,7 +206,13 @@ def plan_picks(
     check_fraction(confidence_level, "confidence_level")
     keys = [*groups, *repeats]
     schema = require_columns(trajectories, [*keys, "problem_id", "attempt"])
-    attempts = collect_attempts(score_trajectories(trajectories.lazy(), style=style), keys, groups)
+    scored = score_trajectories(trajectories.lazy(), style=style)
+    if selectors is not None and any(SELECTORS[name].reads_score for name in chosen):
+        needed, hint = ("score", _NO_SCORE) if reductions is None else ("step_scores", _NO_STEPS)
+        require_columns(scored, [needed], hint=hint)
+    elif reductions is not None:
+        require_columns(scored, ["step_scores"], hint=_NO_STEPS)
+    attempts = collect_attempts(scored, keys, groups)
     if reductions is None and "score" not in schema and "step_scores" in schema:
         reductions = ("last",)
     notes = []
@@ -208,6 +221,9 @@ def plan_picks(
         unread = [name for name in chosen if SELECTORS[name].reads_score]
         chosen = tuple(name for name in chosen if name not in unread)
         notes.append(f"Without {' and '.join(unread)}: the run has no scores.")
+    runs = list(alike_runs(attempts, groups, repeats))
+    if selectors is None and not any(is_graded for is_graded, _, _ in runs):
+        chosen = tuple(name for name in chosen if name != "oracle")
     return Picks(
         attempts=attempts,
         runs=tuple(
@@ -216,7 +232,7 @@ def plan_picks(
                 budgets=None if budgets == "all" else checked or tuple(powers_up_to(most)),
                 attempts=rows,
             )
-            for is_graded, most, rows in alike_runs(attempts, groups, repeats)
+            for is_graded, most, rows in runs
         ),
         options=Options(
             selectors=tuple(name for name in SELECTORS if name in chosen),
@@ -228,3 +244,38 @@ def plan_picks(
         ),
         notes=tuple(notes),
     )
+
+
+def unlike_lines(curve: pl.DataFrame | None, groups: Sequence[str]) -> Iterator[str]:
+    """Say which lines are averaged over fewer problems than others of their run.
+
+    Parameters
+    ----------
+    curve
+        `curve`; None has no lines.
+    groups
+        Columns that tell runs apart.
+
+    Yields
+    ------
+    str
+        A sentence per line.
+    """
+    if curve is None:
+        return
+    n_problems = pl.col("n_problems")
+    most = n_problems.max().over(groups) if groups else n_problems.max()
+    lines = (
+        curve
+        .with_columns(most=most, omitted=left_out())
+        .filter(n_problems < pl.col("most"))
+        .unique([*groups, "selector", "reduction"], keep="last", maintain_order=True)
+    )
+    for row in lines.iter_rows(named=True):
+        reduction = "" if row["reduction"] is None else f" ({row['reduction']})"
+        run = "".join(f", {row[name]}" for name in groups)
+        yield (
+            f"{row['selector']}{reduction}{run}: averaged over {row['n_problems']:,} of "
+            f"{row['most']:,} problems (left out: {row['omitted']}), so it does not compare with the "
+            "other lines."
+        )
