@@ -15,7 +15,6 @@ from polars.testing import assert_frame_equal
 
 import ttsframe as tts
 from ttsframe.errors import ColumnsError, DataError, ParameterError, SourceError
-from ttsframe.report import curve_table
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&{{x}}\u2028"
 
@@ -322,18 +321,6 @@ def test_plain_values_are_json(run: pl.DataFrame) -> None:
     assert values["agreement"] is None
     assert values["references"] == {"greedy": 0.3}
     assert values["validation"]["n_attempts"] == 240
-
-
-def test_the_table_has_a_column_per_budget(run: pl.DataFrame) -> None:
-    report = tts.build_report(ragged(run))
-    table = curve_table(report.curve)
-    expected = ["selector", "reduction", "1", "2", "4", "8", "interval", "n_problems", "left_out"]
-    assert table.columns == expected
-    oracle = report.curve.filter(selector="oracle", budget=8).row(0, named=True)
-    shown = table.filter(selector="oracle").row(0, named=True)
-    assert shown["8"] == f"{oracle['accuracy']:.1%}"
-    assert shown["interval"] == f"{oracle['ci_low']:.1%} to {oracle['ci_high']:.1%}"
-    assert shown["left_out"] == "2 short"
 
 
 @pytest.mark.parametrize(

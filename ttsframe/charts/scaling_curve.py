@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import accumulate
 from math import ceil, floor
 from typing import Final, NamedTuple
 
@@ -15,11 +14,10 @@ from ttsframe._wording import (
     CURVE_COLUMNS,
     LEFT_OUT,
     counted,
-    interval,
-    left_out,
     percent,
     quantity_of,
 )
+from ttsframe.charts._curve_rows import curve_rows, named_lines, thinned
 from ttsframe.charts._style import (
     MUTED,
     arrange,
@@ -34,14 +32,11 @@ from ttsframe.charts._style import (
     scores_from,
     selector_colours,
     shorten,
-    tidy,
 )
-from ttsframe.errors import ColumnsError, DataError, ParameterError
+from ttsframe.errors import DataError, ParameterError
 
 __all__ = ["scaling_curve"]
 
-_HINT: Final = "tts.scaling_curve(problems) makes this table."
-_N_BUDGETS_MAX: Final = 64
 _N_TICKS_MAX: Final = 16
 _N_DASHED_MAX: Final = 3
 _SOLID: Final = [1, 0]
@@ -141,7 +136,7 @@ def scaling_curve(
                 f"references[{name!r}] == {value}, must be an accuracy between 0 and 1. Hint: 42 % "
                 f"is 0.42."
             )
-    rows = _rows(curve)
+    rows = curve_rows(curve)
     quantity = quantity_of(rows.columns)
     unit = rows["budget_unit"][0]
     reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
@@ -156,7 +151,7 @@ def scaling_curve(
         ])
     apart = [name for name in rows.columns if name not in CURVE_COLUMNS]
     rows = panel_column(rows, apart, where="curve").drop(apart)
-    rows = _named(rows, show_reduction=are_dashed)
+    rows = named_lines(rows, show_reduction=are_dashed)
     drawn = rows.drop_nulls(quantity)
     if drawn.is_empty():
         raise DataError(
@@ -164,7 +159,7 @@ def scaling_curve(
             "tts.build_report(trajectories) draws the agreement instead."
         )
     budgets = drawn["budget"].unique().sort().to_list()
-    kept = _thin(budgets)
+    kept = thinned(budgets)
     panels = drawn.filter(pl.col("budget").is_in(kept)).partition_by(
         "panel", as_dict=True, maintain_order=True
     )
@@ -186,75 +181,6 @@ def scaling_curve(
             _subtitle(rows, frame, n_budgets=len(budgets), confidence_level=confidence_level),
         ),
     )
-
-
-def _rows(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
-    """Check the table; fill the columns that may be left out."""
-    rows = tidy(curve, where="curve", texts=["selector"], numbers=["budget"], hint=_HINT)
-    quantity = quantity_of(rows.columns)
-    for name in (quantity, "ci_low", "ci_high", "n_problems", *[f"n_{s}" for s in LEFT_OUT]):
-        if name in rows.columns and not (
-            rows[name].dtype.is_numeric() or rows[name].is_null().all()
-        ):
-            raise ColumnsError(
-                f"curve: {name!r} is {rows[name].dtype}, must be numbers. Hint: {_HINT}"
-            )
-    if quantity not in rows.columns:
-        raise ColumnsError.missing(["accuracy"], rows.columns, where="curve", hint=_HINT)
-    defaults = {
-        "reduction": pl.lit(None, pl.String),
-        "budget_unit": pl.lit("attempts"),
-        "ci_low": pl.lit(None, pl.Float64),
-        "ci_high": pl.lit(None, pl.Float64),
-        "n_problems": pl.lit(None, pl.Int64),
-        **{f"n_{status}": pl.lit(0) for status in LEFT_OUT},
-    }
-    rows = rows.with_columns(**{
-        name: value for name, value in defaults.items() if name not in rows.columns
-    }).with_columns(pl.col(quantity, "ci_low", "ci_high").cast(pl.Float64).fill_nan(None))
-    apart = [name for name in rows.columns if name not in CURVE_COLUMNS]
-    point = [*apart, "selector", "reduction", "budget"]
-    if rows.select(pl.struct(point).is_duplicated().any()).item():
-        found = rows.filter(pl.struct(point).is_duplicated()).select(point).row(0, named=True)
-        raise DataError(
-            f"curve has several rows for {found}, must have one per point. Hint: keep the column "
-            "that tells the runs apart, as tts.scaling_curve(problems, by=...) does."
-        )
-    units = rows["budget_unit"].unique().sort().to_list()
-    if len(units) > 1:
-        raise DataError(
-            f"curve has budgets in {units}, one axis holds one unit. Hint: filter 'budget_unit'."
-        )
-    if rows["budget"].null_count() not in {0, rows.height}:
-        raise DataError(
-            "curve has budgets that are numbers and budgets that are null (all attempts). Hint: "
-            "filter one kind, or name the number of attempts as a budget."
-        )
-    return rows
-
-
-def _named(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
-    """Add what a reader sees: the line's name, its interval, and what was left out, as text."""
-    name = pl.col("selector").cast(pl.String).str.replace_all("_", " ", literal=True)
-    reduction = pl.concat_str(pl.lit(" ("), pl.col("reduction"), pl.lit(")")).fill_null("")
-    return rows.with_columns(
-        line=pl.concat_str(name, reduction) if show_reduction else name,
-        interval=interval().fill_null("unknown"),
-        left_out=left_out(),
-        reads=pl.col("reduction").fill_null("no score"),
-        of_budget=pl.col("budget").cast(pl.String).fill_null("all"),
-        budget=pl.col("budget").fill_null(1),
-    )
-
-
-def _thin(budgets: list[int]) -> list[int]:
-    """Keep at most 64 budgets, evenly on the log scale, the first and last among them."""
-    if len(budgets) <= _N_BUDGETS_MAX:
-        return budgets
-    ratio = (budgets[-1] / budgets[0]) ** (1 / (_N_BUDGETS_MAX - 1))
-    targets = list(accumulate([budgets[0]] + [ratio] * (_N_BUDGETS_MAX - 1), lambda a, b: a * b))
-    nearest = {min(budgets, key=lambda budget: abs(budget / target - 1)) for target in targets}
-    return sorted(nearest | {budgets[0], budgets[-1]})
 
 
 def _domain(drawn: pl.DataFrame, quantity: str, references: list[float]) -> tuple[float, float]:

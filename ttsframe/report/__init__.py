@@ -4,6 +4,5 @@ from __future__ import annotations
 
 from ttsframe.report.build import Report, build_report
 from ttsframe.report.example import Example
-from ttsframe.report.tables import curve_table
 
-__all__ = ["Example", "Report", "build_report", "curve_table"]
+__all__ = ["Example", "Report", "build_report"]

@@ -198,8 +198,8 @@ def _curves(report: Report, figures: list[_Figure]) -> list[str]:
     level = f"{100 * report.confidence_level:g}%"
     captions = {
         "accuracy": "Each line is one way of choosing an answer among the first attempts. Majority "
-        "vote needs no scores; the oracle chooses a right answer wherever there is one, so no "
-        f"selector can be above it. Bands are {level} intervals over problems: problems, not "
+        "vote needs no scores; the oracle chooses a right answer wherever there is one, so on the "
+        f"same problems no selector can be above it. Bands are {level} intervals over problems: problems, not "
         "attempts, are the unit.",
         "agreement": "Without gold answers nothing can be graded: the lines show which share of the "
         "attempts gave the answer that was chosen, which is not how often it is right. Bands are "

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from ttsframe._typing import SelectorName, StepReduction, Weights
-from ttsframe._wording import CURVE_COLUMNS, interval, left_out, percent, quantity_of
 from ttsframe.errors import DataError
 from ttsframe.scaling import scaling_curve
 from ttsframe.selectors import SELECTORS
@@ -146,46 +145,3 @@ def average_steps(
         attempts = attempts.with_columns(is_correct=pl.lit(None, pl.Boolean))
     profile = step_profile(attempts, by=groups, confidence_level=confidence_level)
     return profile if profile["mean_score"].count() else None
-
-
-def curve_table(curve: pl.DataFrame) -> pl.DataFrame:
-    """Lay a curve out for reading: a row per line, a column per budget.
-
-    Parameters
-    ----------
-    curve
-        `curve`, or one with `agreement` in place of `accuracy`.
-
-    Returns
-    -------
-    pl.DataFrame
-        [by], `selector`, `reduction`, one String column per budget (percentage with one decimal,
-        null where there is none), `interval` (that of the largest budget), `n_problems` and
-        `left_out`, in the order of the curve.
-
-    Examples
-    --------
-    >>> import ttsframe as tts
-    >>> from ttsframe.report import curve_table
-    >>> run = tts.simulate_trajectories(40, 8, seed=1)
-    >>> curve_table(tts.build_report(run).curve).columns
-    ['selector', 'reduction', '1', '2', '4', '8', 'interval', 'n_problems', 'left_out']
-    """
-    groups = [
-        name
-        for name in curve.columns
-        if name not in CURVE_COLUMNS and (name != "subsets" or curve["subsets"].n_unique() > 1)
-    ]
-    line = [*groups, "selector", "reduction"]
-    by_budget = curve.with_row_index("_row").sort("budget", "_row")
-    cells = by_budget.with_columns(
-        pl.col("budget").cast(pl.String).fill_null("all"),
-        percent(pl.col(quantity_of(curve.columns))).alias("_cell"),
-    ).pivot(on="budget", index=line, values="_cell")
-    last = by_budget.group_by(line).agg(
-        interval().last().alias("interval"),
-        pl.col("n_problems").last(),
-        left_out().last().alias("left_out"),
-        pl.col("_row").min(),
-    )
-    return cells.join(last, on=line, nulls_equal=True).sort("_row").drop("_row")
