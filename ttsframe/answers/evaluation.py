@@ -28,14 +28,16 @@ from ttsframe.answers.balls import (
     size,
     whole_power,
 )
-from ttsframe.answers.latex import INFINITY, MOST_TERMS, Node
 from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.tree import INFINITY, Node
 
 __all__ = ["Evaluation"]
 
 MOST_STEPS: Final = 10_000
 """Nodes evaluated, and 64 bits handled by an operation on large exact numbers, count one each."""
 LARGE_BITS: Final = 4_096
+MOST_TERMS: Final = 200
+"""Of a sum or product written with an index."""
 FLATTEST: Final = 1e-18
 """A cosine of a smaller argument hardly differs from one."""
 FARTHEST: Final = 20

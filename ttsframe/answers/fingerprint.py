@@ -35,10 +35,10 @@ from ttsframe.answers.balls import (
     settled,
 )
 from ttsframe.answers.evaluation import Evaluation
-from ttsframe.answers.latex import Node, symbols_of, uses_function
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.rational import rational_key
 from ttsframe.answers.residues import residue_key
+from ttsframe.answers.tree import Node, symbols_of, uses_function
 
 __all__ = ["Lost", "Scalar", "real_number", "scalar_key", "scale_free_key", "sign_of", "value_of"]
 

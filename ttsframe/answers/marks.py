@@ -5,7 +5,21 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["Mark", "expand_signs", "split_at", "top_marks", "wrapping"]
+__all__ = [
+    "INEQUALITIES",
+    "JOINERS",
+    "RELATIONS",
+    "Mark",
+    "expand_signs",
+    "is_thousands",
+    "split_at",
+    "top_marks",
+    "wrapping",
+]
+
+RELATIONS: Final = frozenset({"=", "<", "<=", ">", ">=", "!=", "in"})
+INEQUALITIES: Final = frozenset({"<", "<=", ">", ">="})
+JOINERS: Final = frozenset({",", ";", "and", "or"})
 
 
 class Mark(NamedTuple):

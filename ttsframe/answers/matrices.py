@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from ttsframe.answers.latex import Node, Unreadable, parse
+from ttsframe.answers.latex import parse
 from ttsframe.answers.marks import wrapping
+from ttsframe.answers.tokens import Unreadable
+from ttsframe.answers.tree import MINUS_ONE, Node
 
 __all__ = ["read_matrix"]
 
@@ -28,7 +30,6 @@ _STEP: Final = re.compile(
 )
 _OPENING: Final = frozenset({"(", "[", "{", "\\{"})
 _CLOSING: Final = frozenset({")", "]", "}", "\\}"})
-_MINUS_ONE: Final[Node] = ("q", -1, 1)
 
 
 def read_matrix(text: str, spelled: Callable[[str], str]) -> Rows | None:
@@ -63,7 +64,7 @@ def _sum(text: str, spelled: Callable[[str], str], depth: int) -> Rows | None:
         if rows is None:
             return None
         if sign == "-":
-            rows = _scaled(rows, _MINUS_ONE)
+            rows = _scaled(rows, MINUS_ONE)
         if total is None:
             total = rows
         elif [len(row) for row in total] == [len(row) for row in rows]:

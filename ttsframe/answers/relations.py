@@ -1,68 +1,213 @@
-"""Equations, inequalities and names: what stands on the two sides of a relation."""
+"""Equations, inequalities and memberships: what stands on the two sides of a relation."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
-from flint import arb
-
-from ttsframe.answers.fingerprint import scalar_key, scale_free_key, sign_of, value_of
-from ttsframe.answers.latex import Node, parse, symbols_of
+from ttsframe.answers.fingerprint import Lost, real_number, scalar_key, scale_free_key
+from ttsframe.answers.inequalities import bounds_of, punctured_line
+from ttsframe.answers.latex import parse
+from ttsframe.answers.marks import INEQUALITIES, RELATIONS, Mark, expand_signs, split_at, wrapping
+from ttsframe.answers.names import is_function_name, is_name, is_tuple_of_names, spaceless
 from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.scalars import Reading, ScalarReader
+from ttsframe.answers.sets import read_alternatives
+from ttsframe.answers.tokens import Unreadable
+from ttsframe.answers.tree import MINUS_ONE, Node, symbols_of
 
-__all__ = [
-    "COORDINATES",
-    "Bound",
-    "bounds_of",
-    "equation_key",
-    "is_function_name",
-    "is_name",
-    "punctured_line",
-]
+__all__ = ["read_relation", "read_unequal"]
 
-_SUBSCRIPT: Final = r"(?:\s*_\s*(?:\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}|[A-Za-z0-9]))?"
-_PRIMES: Final = r"(?:\s*'|\s*\^\s*\{\s*'+\s*\})*"
-_LETTER: Final = (
-    r"(?:[A-Za-z]|\\(?:alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma"
-    r"|tau|upsilon|phi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Sigma|Phi|Psi|Omega|ell|hbar)(?![A-Za-z])"
-    r"|\\(?:mathbf|vec|bar|hat|overline|boldsymbol|mathcal|tilde|overrightarrow|text)\s*\{\s*[A-Za-z]{1,12}\s*\}"
-    r"|\\Delta\s*[A-Za-z])"
-)
-_SYMBOL: Final = re.compile(_LETTER + _SUBSCRIPT + _PRIMES)
-_PLAIN_LOWER: Final = re.compile(r"[a-z]|\\(?:alpha|beta|gamma|theta|lambda|mu|rho|phi|omega)")
-_FUNCTION: Final = re.compile(
-    rf"{_LETTER}{_SUBSCRIPT}{_PRIMES}(?:\s*\^\s*\{{\s*(?:-\s*1|\(\s*[0-9]+\s*\))\s*\}}){{0,1}}{_PRIMES}\s*\([^()=<>]{{1,40}}\)"
-)
-_POINTS: Final = r"[A-Z]{1,6}(?:_\s*(?:\{[^{}]*\}|[A-Za-z0-9]))?'?"
-_GEOMETRY: Final = re.compile(
-    rf"\|\s*{_POINTS}\s*\||(?:m\s*)?\\angle\s*{_POINTS}|{_POINTS}|\\frac\s*\{{\s*{_POINTS}\s*\}}\s*\{{\s*{_POINTS}\s*\}}"
-    rf"|{_POINTS}\s*[:/]\s*{_POINTS}(?:\s*:\s*{_POINTS})?|{_POINTS}\s*\\?\s*\^\s*\{{?\s*(?:-1|T|2)\s*\}}?"
-    r"|[A-Z]\^\{\s*[-0-9a-zT]+\s*\}|\\frac\s*\{\s*d[^{}]{1,8}\}\s*\{\s*d[^{}]{1,8}\}|[A-Za-z]?[a-z]{3,}(?: [a-z]+)*|max|min|sum"
-    r"|[a-z]\s*:\s*[a-z](?:\s*:\s*[a-z])?|\\(?:gcd|max|min|det|dim|deg)\s*[({\\][^=<>]{1,40}[)}]"
-)
-COORDINATES: Final = frozenset(
-    {("x", "y"), ("x", "y", "z"), ("a", "b"), ("a", "b", "c"), ("m", "n"), ("p", "q"), ("u", "v"), ("r", "s"),
-     ("a", "b", "c", "d"), ("w", "x", "y", "z"), ("p", "q", "r"), ("A", "B"), ("A", "B", "C")}
-)  # fmt: skip
-_FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-MINUS_ONE: Final[Node] = ("q", -1, 1)
+_DECIMAL: Final = re.compile(r"-?[0-9]+\.[0-9]+")
 
 
-def is_name(text: str) -> bool:
-    """Tell whether a left side only names the value on the right."""
-    return len(text) <= 60 and bool(
-        _SYMBOL.fullmatch(text) or _FUNCTION.fullmatch(text) or _GEOMETRY.fullmatch(text)
+def read_relation(reader: ScalarReader, text: str, marks: list[Mark], depth: int) -> Reading | None:
+    """Read what has equals signs, inequality signs, or a sign of membership at its top level."""
+    relation = [mark for mark in marks if mark.sign in RELATIONS or mark.sign == "~"]
+    near = next((mark for mark in relation if mark.sign == "~"), None)
+    if near is not None:
+        left, right = text[: near.start].strip(), text[near.end :].strip()
+        if not left or is_name(left):
+            return reader.read_part(right if not left else f"{left}={right}", depth + 1)
+        # The value before the sign is exact, what follows only rounds it.
+        return reader.read_part(left, depth + 1)
+    operators = [mark.sign for mark in relation]
+    parts = split_at(text, relation, RELATIONS)
+    if len(parts) != len(operators) + 1:
+        return None
+    reader.see("relation", text)
+    try:
+        if operators == ["in"]:
+            return _read_membership(reader, parts, depth)
+        if operators == ["!="]:
+            return read_unequal(reader, parts, depth)
+        if set(operators) == {"="}:
+            return _read_equation(reader, parts, depth)
+        if set(operators) <= INEQUALITIES:
+            return _read_inequality(reader, parts, operators)
+    except (Lost, Unreadable):
+        return None
+    return None
+
+
+def _read_membership(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
+    if not (is_name(parts[0]) or wrapping(parts[0])):
+        return None
+    reading = reader.read_part(parts[1], depth + 1)
+    if reading is None or reader.policy.assignment != "kept":
+        return reading
+    return f"N{{{parts[0]}in{reading[0]}}}", "structure"
+
+
+def read_unequal(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
+    """Read that a name is none of some values.
+
+    Parameters
+    ----------
+    reader
+        Reads the values.
+    parts
+        The name, and the values between commas.
+    depth
+        How deep in the answer the parts lie.
+
+    Returns
+    -------
+    Reading or None
+        The real line without the values; where one is not a real number, the exclusion by name.
+
+    Raises
+    ------
+    Lost
+        When a value cannot be certified.
+    Unreadable
+        When a value is not a scalar.
+    """
+    name, text = parts
+    if not is_name(name):
+        return None
+    texts = [one for part in text.split(",") for one in expand_signs(part) or []]
+    body = punctured_line([parse(reader.spelled(one)) for one in texts], reader.policy)
+    if body is None:
+        reading = reader.read_part(text, depth + 1)
+        return None if reading is None else (f"N{{{name}!={reading[0]}}}", "structure")
+    return (body if reader.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
+
+
+def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
+    while len(parts) > 1 and _rounds(reader, parts[-1], parts[-2]):
+        parts = parts[:-1]
+    if len(parts) == 1:
+        return reader.read_part(parts[0], depth + 1)
+    left, right = parts[0], parts[-1]
+    if is_name(left) or is_tuple_of_names(left):
+        reading = reader.read_part(right, depth + 1)
+        if reading is not None and reading[1] == "text" and right.isupper():
+            # AB = CD says that two segments are equal: CD is no answer in words.
+            return None
+        if reading is not None and reading[1] == "symbolic" and len(parts) > 2:
+            middle = {reader.read_part(part, depth + 1) for part in parts[1:-1]}
+            if middle != {reading}:
+                reading = None
+        if reading is not None and _names_value(reader, left, reading):
+            if reader.policy.assignment != "kept":
+                return reading
+            return f"N{{{spaceless(left)}={reading[0]}}}", reading[1]
+        if reading is not None and reading[1] != "symbolic":
+            return None
+    elif len(parts) == 2 and is_name(right):
+        reading = reader.read_part(left, depth + 1)
+        if reading is not None and reading[1] in {"exact", "numeric", "structure"}:
+            if reader.policy.assignment != "kept":
+                return reading
+            return f"N{{{spaceless(right)}={reading[0]}}}", reading[1]
+    if any("\\pm" in part or "\\mp" in part for part in parts):
+        texts = expand_signs("=".join(parts))
+        return None if texts is None else read_alternatives(reader, texts, depth)
+    if any("\\begin" in part for part in parts):
+        readings = {reader.read_part(part, depth + 1) for part in parts}
+        return readings.pop() if len(readings) == 1 else None
+    nodes = [parse(reader.spelled(part)) for part in parts]
+    if len(nodes) > 2:
+        return _read_chain(reader, nodes)
+    if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
+        return _read_agreed(reader, nodes)
+    body = _equation_key(nodes[0], nodes[-1], reader.policy)
+    return scalar_key(nodes[0], reader.policy) if body is None else (body, "structure")
+
+
+def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
+    """Read a = b = c: the value where all agree, else every equation in it that says something."""
+    keys = {scalar_key(node, reader.policy) for node in nodes}
+    if len(keys) == 1:
+        return keys.pop()
+    bodies: set[str] = set()
+    for left, right in pairwise(nodes):
+        if not symbols_of(left) and not symbols_of(right):
+            return None
+        body = _equation_key(left, right, reader.policy)
+        if body is not None:
+            bodies.add(body)
+    return (
+        bodies.pop() if len(bodies) == 1 else "&{" + ";".join(sorted(bodies)) + "}"
+    ), "structure"
+
+
+def _rounds(reader: ScalarReader, right: str, left: str) -> bool:
+    """Tell whether a decimal only rounds what stands before it, as in 1/3 = 0.333."""
+    if not _DECIMAL.fullmatch(right) or _DECIMAL.fullmatch(left):
+        return False
+    try:
+        exact = real_number(parse(reader.spelled(left)), reader.policy)
+    except (Lost, Unreadable):
+        return False
+    if exact is None:
+        return False
+    unit = Fraction(1, 10 ** len(right.partition(".")[2]))
+    return 0 < abs(Fraction(exact) - Fraction(right)) <= unit * Fraction(51, 100)
+
+
+def _read_agreed(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
+    r"""Return the one value of both sides; \log has here whichever base makes them agree."""
+    policies = [reader.policy]
+    if reader.policy.log_base == "unknown":
+        policies += [replace(reader.policy, log_base=base) for base in ("10", "e")]
+    for policy in policies:
+        keys = {scalar_key(node, policy) for node in nodes}
+        if len(keys) == 1:
+            reader.last = nodes[-1] if policy is reader.policy else None
+            return keys.pop()
+    return None
+
+
+def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
+    """Tell whether an equation only names its right side, unlike that of a line or curve."""
+    if reading[1] == "symbolic":
+        return reader.policy.assignment == "dropped" or is_function_name(left)
+    return True
+
+
+def _read_inequality(
+    reader: ScalarReader, parts: list[str], operators: list[str]
+) -> Reading | None:
+    found = bounds_of([reader.spelled(part) for part in parts], operators, reader.policy)
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return found, "structure"
+    name, low, high = found
+    body = (
+        ("(-oo" if low is None or low.key == "-oo" else ("(" if low.is_open else "[") + low.key)
+        + ";"
+        + ("oo)" if high is None or high.key == "oo" else high.key + (")" if high.is_open else "]"))
     )
+    return (body if reader.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
 
 
-def is_function_name(text: str) -> bool:
-    """Tell whether a name may stand for a whole expression, unlike the coordinate in y = 2x + 1."""
-    return _PLAIN_LOWER.fullmatch(text) is None
-
-
-def equation_key(left: Node, right: Node, policy: AnswerPolicy) -> str | None:
+def _equation_key(left: Node, right: Node, policy: AnswerPolicy) -> str | None:
     """Return the key of an equation up to a constant factor.
 
     Parameters
@@ -87,182 +232,3 @@ def equation_key(left: Node, right: Node, policy: AnswerPolicy) -> str | None:
     if body == "0":
         return None
     return "E" + scale_free_key(difference, policy, signed=False)
-
-
-class Bound:
-    """One side of an interval on the real line.
-
-    Parameters
-    ----------
-    key
-        Body of the end point's key.
-    is_open
-        Whether the end point is left out.
-    """
-
-    __slots__ = ("is_open", "key")
-
-    def __init__(self, key: str, *, is_open: bool) -> None:
-        self.key = key
-        self.is_open = is_open
-
-
-def bounds_of(
-    parts: list[str], operators: list[str], policy: AnswerPolicy
-) -> tuple[str, Bound | None, Bound | None] | str | None:
-    """Read a chain of inequalities.
-
-    Parameters
-    ----------
-    parts
-        The sides, as normalised texts.
-    operators
-        What stands between them: ``<``, ``<=``, ``>``, ``>=``.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    tuple or str or None
-        For a chain that is linear in one symbol: that symbol, the lower and the upper bound. For
-        another inequality the body of its key. None where it cannot be read.
-
-    Raises
-    ------
-    Lost
-        When a bound cannot be certified.
-    Unreadable
-        When a side is not a scalar.
-    """
-    if operators[0][0] == ">":
-        parts, operators = parts[::-1], [_FLIPPED[operator] for operator in reversed(operators)]
-    if any(operator[0] == ">" for operator in operators):
-        return None
-    nodes = [parse(part) for part in parts]
-    symbols = frozenset[str]().union(*(symbols_of(node) for node in nodes))
-    if not symbols:
-        return None
-    if len(nodes) == 2:
-        difference: Node = ("+", (nodes[0], ("*", (MINUS_ONE, nodes[1]))))
-        linear = _linear(difference) if len(symbols) == 1 and not _has_infinity(nodes) else None
-        if linear is None:
-            if _has_infinity(nodes):
-                return None
-            return f"Q{operators[0]}" + scale_free_key(difference, policy, signed=True)
-        # slope x + rest < 0
-        slope, rest = linear
-        direction = sign_of(slope, policy)
-        if not direction:
-            return None
-        end: Node = ("/", ("*", (MINUS_ONE, rest)), slope)
-        bound = Bound(scalar_key(end, policy)[0], is_open=operators[0] == "<")
-        name = next(iter(symbols))
-        return (name, None, bound) if direction > 0 else (name, bound, None)
-    if len(nodes) != 3:
-        return None
-    middle = symbols_of(nodes[1])
-    linear = _linear(nodes[1]) if len(middle) == 1 and symbols == middle else None
-    if linear is None:
-        if _has_infinity(nodes):
-            return None
-        keys = [
-            f"Q{operator}"
-            + scale_free_key(("+", (low, ("*", (MINUS_ONE, high)))), policy, signed=True)
-            for operator, low, high in zip(operators, nodes, nodes[1:], strict=False)
-        ]
-        return "&{" + ";".join(sorted(keys)) + "}"
-    slope, rest = linear
-    direction = sign_of(slope, policy)
-    if not direction:
-        return None
-    low, high = (
-        Bound(_end_key(node, slope, rest, direction, policy), is_open=operator == "<")
-        for node, operator in ((nodes[0], operators[0]), (nodes[2], operators[1]))
-    )
-    name = next(iter(middle))
-    return (name, low, high) if direction > 0 else (name, high, low)
-
-
-def punctured_line(nodes: list[Node], policy: AnswerPolicy) -> str | None:
-    """Return the key of the real line without some points, as the union of open intervals.
-
-    Parameters
-    ----------
-    nodes
-        The trees of the points.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    str or None
-        Body of the key; None where a point is not a real number.
-
-    Raises
-    ------
-    Lost
-        When a point cannot be certified.
-    """
-    points: dict[str, float] = {}
-    for node in nodes:
-        if symbols_of(node):
-            return None
-        value = value_of(node, policy)
-        if not hasattr(value, "q") and not isinstance(value, arb):
-            return None
-        points[scalar_key(node, policy)[0]] = float(arb(value))
-    ends = ["-oo", *sorted(points, key=lambda key: points[key]), "oo"]
-    if len(set(points.values())) != len(points):
-        return None
-    return "U{" + ";".join(sorted(f"({low};{high})" for low, high in pairwise(ends))) + "}"
-
-
-def _end_key(node: Node, slope: Node, rest: Node, direction: int, policy: AnswerPolicy) -> str:
-    infinite = infinity_sign(node)
-    if infinite:
-        return "oo" if infinite * direction > 0 else "-oo"
-    end: Node = ("/", ("+", (node, ("*", (MINUS_ONE, rest)))), slope)
-    return scalar_key(end, policy)[0]
-
-
-def infinity_sign(node: Node) -> int:
-    """Return 1 for infinity, -1 for minus infinity, 0 for anything else."""
-    if node == ("c", "oo"):
-        return 1
-    if node[0] == "*" and len(node[1]) == 2 and node[1][0] == MINUS_ONE:
-        return -infinity_sign(node[1][1])
-    return 0
-
-
-def _has_infinity(nodes: list[Node]) -> bool:
-    return any(infinity_sign(node) for node in nodes)
-
-
-def _linear(node: Node) -> tuple[Node, Node] | None:
-    """Write a tree in one symbol as slope times the symbol plus the rest, where that is its form."""
-    zero: Node = ("q", 0, 1)
-    if not symbols_of(node):
-        return zero, node
-    op = node[0]
-    if op == "s":
-        return ("q", 1, 1), zero
-    if op == "+":
-        parts = [_linear(part) for part in node[1]]
-        if None in parts:
-            return None
-        slopes = tuple(part[0] for part in parts if part)
-        rests = tuple(part[1] for part in parts if part)
-        return ("+", slopes), ("+", rests)
-    if op == "*":
-        with_symbol = [part for part in node[1] if symbols_of(part)]
-        if len(with_symbol) != 1:
-            return None
-        inner = _linear(with_symbol[0])
-        if inner is None:
-            return None
-        others = tuple(part for part in node[1] if part is not with_symbol[0])
-        return ("*", (*others, inner[0])), ("*", (*others, inner[1]))
-    if op == "/" and not symbols_of(node[2]):
-        inner = _linear(node[1])
-        return None if inner is None else (("/", inner[0], node[2]), ("/", inner[1], node[2]))
-    return None

@@ -12,8 +12,8 @@ from hashlib import sha512
 from itertools import accumulate
 from typing import Final
 
-from ttsframe.answers.latex import Node
 from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.tree import Node
 
 __all__ = ["residue_key"]
 
