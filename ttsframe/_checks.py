@@ -110,12 +110,14 @@ def check_budgets(budgets: int | Sequence[int] | None) -> tuple[int, ...] | None
 
     Raises
     ------
+    ParameterTypeError
+        When a budget is not an int.
     ParameterError
         When the sequence is empty or a budget is below 1.
     """
     if budgets is None:
         return None
-    listed = (budgets,) if isinstance(budgets, int) else tuple(budgets)
+    listed = tuple(budgets) if isinstance(budgets, Iterable) else (budgets,)
     if not listed:
         raise ParameterError("budgets is empty, must hold at least one number of attempts.")
     return tuple(sorted({check_positive(budget, "budgets") for budget in listed}))

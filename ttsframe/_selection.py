@@ -164,9 +164,8 @@ def pick_winners(tally: Tally, picks: Sequence[Pick]) -> pl.LazyFrame:
         .agg(
             pl.col("n").sum().alias("n_attempts"),
             _answered(pl.col("n")).sum().alias("n_valid"),
-            pl.col("n_graded").sum(),
+            pl.col("n_graded", *tally.checked).sum(),
             pl.col("first", *[f"first{i}" for i in scoring]).min(),
-            pl.col(tally.lasts).max(),
             *[pl.col(f"weight{i}").sum() for i in weighing],
             *[column for pick in picks for column in _winner(pick)],
         )

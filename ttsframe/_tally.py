@@ -39,8 +39,9 @@ class Tally(NamedTuple):
     """Votes and weights of numbered answers, and the names behind the numbers.
 
     - `rows`, one per (`slot`, `answer_id`), where `slot` numbers problem and budget: `is_answer`,
-      false for abstentions; `n` votes, `n_graded` of them graded; packed attempts (null: none)
-      `first`, `last`, `first_correct`, and `first{i}`, the first with a score under reading i;
+      false for abstentions; `n` votes, `n_graded` of them graded, the columns `checked`; packed
+      attempts (null: none) `first`, `first_correct`, and `first{i}`, the first with a score under
+      reading i;
       `weight{i}`, infinite where a weight is none; `top_score{i}`; and `top{i}`, the same packed
       with its attempt. A slot without any attempt has no row.
     - `problems`: `problem_number` and `key0`, `key1`, ..., which stand for the columns `keys`.
@@ -55,9 +56,9 @@ class Tally(NamedTuple):
     keys: tuple[str, ...]
 
     @property
-    def lasts(self) -> list[str]:
-        """`last`, where it is there."""
-        return _lasts(self.budgets)
+    def checked(self) -> list[str]:
+        """`sum`, that of the attempts, where it is needed to see whether numbers repeat."""
+        return _checked(self.budgets)
 
     @property
     def key_columns(self) -> list[str]:
@@ -75,8 +76,8 @@ class Tally(NamedTuple):
         Parameters
         ----------
         frame
-            One row per slot, with its `n_attempts`, `first` and `last`; slots without any attempt
-            may be missing.
+            One row per slot, with its `n_attempts`, `first` and `checked`; slots without any
+            attempt may be missing.
 
         Returns
         -------
@@ -110,11 +111,15 @@ class Tally(NamedTuple):
 
     def _one_run_only(self) -> pl.Expr:
         """Build the filter that raises where attempts of several runs were taken for one."""
-        # Without a budget, more attempts than the highest number allows means that numbers repeat.
-        limit = pl.col("last") // 4 + 1 if self.lasts else pl.col("budget").cast(pl.Int64)
+        n, budget = pl.col("n_attempts"), pl.col("budget").cast(pl.Int64)
+        is_repeated = (n > budget).fill_null(value=False)
+        if self.checked:
+            # The sum is at least that of 0..n-1, and exactly that where n fill the budget.
+            surplus = pl.col("sum") - n * (n - 1) // 2
+            is_repeated |= (surplus < 0) | ((n == budget) & (surplus != 0)).fill_null(value=False)
         is_unnumbered = (pl.col("first") < 0).fill_null(value=False)
         described = pl.struct(
-            ((pl.col("n_attempts") > limit) | is_unnumbered).alias("broken"),
+            (is_repeated | is_unnumbered).alias("broken"),
             *self.key_columns,
             "budget",
             "n_attempts",
@@ -136,9 +141,9 @@ def _budget_frame(budgets: tuple[int | None, ...]) -> pl.LazyFrame:
     )
 
 
-def _lasts(budgets: tuple[int | None, ...]) -> list[str]:
-    """Return `last` for a tally of all attempts, which alone is checked by it."""
-    return ["last"] if budgets == (None,) else []
+def _checked(budgets: tuple[int | None, ...]) -> list[str]:
+    """Return `sum`, unless the first budget shows by its count alone that runs were mixed."""
+    return [] if budgets[0] == 1 else ["sum"]
 
 
 def _key_columns(keys: Sequence[str]) -> list[str]:
@@ -158,12 +163,12 @@ def _several_runs(rows: pl.DataFrame, keys: Sequence[str]) -> DataError:
         )
     found = (
         "several rows with the same 'attempt', expected one"
-        if row["budget"] is None
+        if row["n_attempts"] <= (row["budget"] or row["n_attempts"])
         else f"{row['n_attempts']} rows with attempt < {row['budget']}, expected {row['budget']}"
     )
     return DataError(
         f"{where}: {found}. Hint: rows of several runs, models or seeds are told apart with "
-        f"by=(...), now {list(keys[:-1])}; tts.validate_trajectories(trajectories) lists repeated "
+        f"by=(...), such as by='source_file' where files were read together; now {list(keys[:-1])}; tts.validate_trajectories(trajectories) lists repeated "
         "attempts, tts.renumber_attempts(trajectories) numbers them anew."
     )
 
@@ -273,7 +278,7 @@ def tally_attempts(
             pl.len().cast(pl.Int64).alias("n"),
             pl.col("is_correct").count().cast(pl.Int64).alias("n_graded"),
             pl.col("packed").min().alias("first"),
-            pl.col("packed").max().alias("last"),
+            *[pl.col("attempt").sum().alias(name) for name in _checked(steps)],
             pl.when("is_correct").then("packed").min().alias("first_correct"),
             pl.col("answer").min_by("packed"),
             *[total for reading in readings for total in _score_totals(reading, weights)],
@@ -281,7 +286,7 @@ def tally_attempts(
     )
     numbered = _number(buckets, columns)
     return Tally(
-        rows=_add_buckets(numbered, len(steps), weights, len(readings), _lasts(steps)),
+        rows=_add_buckets(numbered, steps, weights, len(readings)),
         problems=numbered.filter("is_new_problem").select("problem_number", *columns),
         # The earliest bucket holds the earliest attempt, so its spelling stands for all budgets.
         answers=numbered.filter("is_new_answer").select("answer_id", "answer_key", "answer"),
@@ -303,6 +308,7 @@ def _attempt_columns(schema: pl.Schema, budgets: tuple[int, ...] | None) -> list
         pl.col("answer" if "answer" in schema else "answer_key").alias("answer"),
         is_correct.alias("is_correct"),
         bucket.alias("bucket"),
+        pl.col("attempt").cast(pl.Int64),
         pack_attempt(pl.col("attempt"), is_correct).alias("packed"),
     ]
 
@@ -363,16 +369,15 @@ def _number(buckets: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
 
 def _add_buckets(
     numbered: pl.LazyFrame,
-    n_budgets: int,
+    budgets: tuple[int | None, ...],
     weights: Weights,
     n_readings: int,
-    lasts: Sequence[str],
 ) -> pl.LazyFrame:
     """Add each bucket of an answer to the budgets that include it."""
-    indices = range(n_readings)
-    sums = ["n", "n_graded", *[f"weight{i}" for i in indices]]
+    n_budgets, indices = len(budgets), range(n_readings)
+    sums = ["n", "n_graded", *_checked(budgets), *[f"weight{i}" for i in indices]]
     lows = ["first", "first_correct", *[f"{name}{i}" for i in indices for name in ("first", "top")]]
-    highs = [*lasts, *[f"top_score{i}" for i in indices]]
+    highs = [f"top_score{i}" for i in indices]
     shifts = [f"shift{i}" for i in indices] if weights == "softmax" else []
     rows = (
         numbered

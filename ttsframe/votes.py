@@ -125,7 +125,7 @@ def _votes(tally: Tally) -> pl.LazyFrame:
         tally.rows
         .rename({"n": "n_votes", "first": "first_packed"})
         .with_columns(
-            *[pl.col(name).max().over("slot") for name in tally.lasts],
+            *[pl.col(name).sum().over("slot") for name in tally.checked],
             n_attempts=pl.col("n_votes").sum().over("slot"),
             first=pl.col("first_packed").min().over("slot"),
             line=pl.lit(list(range(len(readings)))),
