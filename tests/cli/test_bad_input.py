@@ -1,0 +1,267 @@
+"""Bad input ends in one message that says what, where, what was expected and the way out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import polars as pl
+import pytest
+from click.testing import Result
+
+import ttsframe as tts
+
+Run = Callable[..., Result]
+
+PYTHON_ONLY = ("on_error=", "rename=", "by=", "format=", "weights=", "references[")
+"""Spellings of parameters that mean nothing on a command line."""
+
+
+def fails(result: Result, *parts: str) -> str:
+    """Check status, streams and wording of a failure, and return the message."""
+    assert result.exit_code == 2
+    assert not result.stdout
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    for part in parts:
+        assert part in result.stderr
+    for word in (*PYTHON_ONLY, "Traceback", "_run"):
+        assert word not in result.stderr
+    return result.stderr
+
+
+def broken(lines: list[str], **changes: object) -> str:
+    row = {**json.loads(lines[1]), **changes}
+    return "\n".join([lines[0], json.dumps(row)])
+
+
+@pytest.mark.parametrize("command", ["report", "validate", "vote", "curve"])
+def test_a_missing_file(ttsframe: Run, command: str) -> None:
+    Path("here.jsonl").touch()
+    fails(ttsframe(command, "gone.jsonl"), "gone.jsonl: no such file", "holds here.jsonl")
+
+
+def test_an_empty_file_and_an_empty_folder(ttsframe: Run) -> None:
+    Path("empty.jsonl").touch()
+    Path("folder").mkdir()
+    fails(ttsframe("curve", "empty.jsonl"), "empty.jsonl: is empty (0 bytes)", "Hint: ")
+    fails(ttsframe("curve", "folder"), "folder: holds no files")
+    fails(ttsframe("curve", "*.parquet"), "*.parquet: matches no file")
+
+
+def test_a_folder_with_mixed_formats(ttsframe: Run, lines: list[str]) -> None:
+    Path("runs").mkdir()
+    Path("runs/a.jsonl").write_text(lines[0])
+    tts.simulate_trajectories(2, 2, seed=1).write_parquet("runs/b.parquet")
+    fails(
+        ttsframe("curve", "runs"),
+        "search_and_learn: 1 (such as runs/a.jsonl)",
+        "long_form: 1 (such as runs/b.parquet)",
+        "ttsframe convert",
+        "--by source_file",
+    )
+
+
+def test_a_truncated_last_line(ttsframe: Run, lines: list[str]) -> None:
+    Path("cut.jsonl").write_text(f"{lines[0]}\n{lines[1][:300]}")
+    fails(ttsframe("curve", "cut.jsonl"), "cut.jsonl, line 2: is cut off", "--on-error skip")
+
+
+def test_a_line_that_is_not_json(ttsframe: Run, lines: list[str]) -> None:
+    Path("run.jsonl").write_text("\n".join([lines[0], "loss=0.3", lines[1]]))
+    fails(ttsframe("curve", "run.jsonl"), "run.jsonl, line 2: not JSON", "loss=0.3")
+
+
+def test_lists_of_unequal_lengths(ttsframe: Run, lines: list[str]) -> None:
+    scores = json.loads(lines[1])["scores"][:-1]
+    Path("run.jsonl").write_text(broken(lines, scores=scores))
+    fails(ttsframe("vote", "run.jsonl"), "run.jsonl, line 2", "16 'completions' but 15 'scores'")
+
+
+@pytest.mark.parametrize("scores", ["high", [["high"]] * 16])
+def test_strings_where_scores_belong(ttsframe: Run, lines: list[str], scores: object) -> None:
+    Path("run.jsonl").write_text(broken(lines, scores=scores))
+    fails(ttsframe("curve", "run.jsonl"), "run.jsonl, line 2: scores", "'high'", "must be a")
+
+
+@pytest.mark.parametrize(("name", "value"), [("score", "hi"), ("step_scores", ["hi"])])
+def test_a_table_with_strings_where_scores_belong(ttsframe: Run, name: str, value: object) -> None:
+    row = {"problem_id": "a", "attempt": 0, "completion": "so 1", name: value}
+    pl.DataFrame([row]).write_parquet("run.parquet")
+    fails(ttsframe("curve", "run.parquet"), f"run.parquet: column '{name}' is", "Float64")
+
+
+def test_a_parquet_file_without_the_columns(ttsframe: Run) -> None:
+    pl.DataFrame({"x": [1], "y": ["a"]}).write_parquet("other.parquet")
+    fails(
+        ttsframe("curve", "other.parquet"),
+        "other.parquet: in no known format; found columns: ['x', 'y']",
+        "--rename yours=expected",
+    )
+    pl.DataFrame({"problem_id": ["a"], "attempt": [0]}).write_parquet("bare.parquet")
+    fails(ttsframe("curve", "bare.parquet"), "1 missing column", "'completion'", "--rename")
+
+
+def test_a_cut_parquet_file(ttsframe: Run) -> None:
+    tts.simulate_trajectories(50, 4, seed=1).write_parquet("run.parquet")
+    data = Path("run.parquet").read_bytes()
+    Path("run.parquet").write_bytes(data[: len(data) // 2])
+    fails(ttsframe("curve", "run.parquet"), "run.parquet: cannot be read as parquet", "cut off")
+
+
+@pytest.mark.parametrize("command", ["curve", "vote", "report"])
+def test_a_forgotten_by(ttsframe: Run, lines: list[str], command: str) -> None:
+    for name in "ab":
+        Path(f"{name}.jsonl").write_text("\n".join(lines[:3]))
+    args = ("--budgets", "4")
+    fails(ttsframe(command, "a.jsonl", "b.jsonl", *args), "expected", "--by source_file")
+    assert not Path("report.html").exists()
+
+
+def test_a_by_that_is_no_column(ttsframe: Run, sample: Path) -> None:
+    fails(ttsframe("curve", sample, "--by", "model"), "'model'", "'problem_id'")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--selectors", "weighted_vote"], "weighted_vote and best_of_n read 'score'"),
+        (["--reductions", "min"], "a run without step scores has no reductions"),
+    ],
+)
+def test_scores_that_are_asked_for_and_not_there(
+    ttsframe: Run, options: list[str], words: str
+) -> None:
+    tts.simulate_trajectories(5, 2, seed=1).drop("step_scores").write_parquet("run.parquet")
+    fails(ttsframe("curve", "run.parquet", *options), words)
+
+
+@pytest.mark.parametrize("command", ["report", "convert", "score", "vote", "curve", "simulate"])
+@pytest.mark.parametrize("target", ["folder", "nowhere/out", "out.txt", "out"])
+def test_an_output_that_cannot_be_written(
+    ttsframe: Run, sample: Path, command: str, target: str
+) -> None:
+    suffix = ".html" if command == "report" else ".parquet"
+    if target in {"folder", "nowhere/out"}:
+        target += suffix
+    Path(f"folder{suffix}").mkdir()
+    source = [] if command == "simulate" else [sample]
+    fails(ttsframe(command, *source, "-o", target), Path(target).name)
+    assert [path.name for path in Path().iterdir()] == [f"folder{suffix}"]
+
+
+def test_a_folder_without_permission(
+    ttsframe: Run, sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # root, who runs the tests in containers, may write anywhere
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    fails(ttsframe("curve", sample, "-o", "curve.csv"), "cannot be written to", "curve.csv")
+
+
+def test_a_source_is_never_replaced(ttsframe: Run, lines: list[str]) -> None:
+    Path("run.jsonl").write_text(lines[0])
+    for source in ("run.jsonl", "."):
+        fails(ttsframe("score", source, "-o", "run.jsonl"), "is one of the sources")
+    assert Path("run.jsonl").read_text() == lines[0]
+
+
+def test_a_failure_while_writing_leaves_the_old_file(ttsframe: Run, lines: list[str]) -> None:
+    scores = json.loads(lines[1])["scores"][:-1]
+    Path("run.jsonl").write_text(broken(lines, scores=scores))
+    Path("out.parquet").write_text("old")
+    fails(ttsframe("convert", "run.jsonl", "-o", "out.parquet"), "run.jsonl, line 2")
+    assert Path("out.parquet").read_text() == "old"
+    assert sorted(path.name for path in Path().iterdir()) == ["out.parquet", "run.jsonl"]
+
+
+def test_lists_do_not_fit_into_csv(ttsframe: Run, sample: Path) -> None:
+    fails(ttsframe("convert", sample, "-o", "a.csv"), "CSV cannot hold lists", "a.parquet")
+    assert not Path("a.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--budgets", "0"], "'0' is not a number of attempts"),
+        (["--budgets", "1,x"], "'x' is not a number of attempts"),
+        (["--budgets", "1,,2"], "'' is not a number of attempts"),
+        (["--budgets", "9" * 30], "is not a number of attempts"),
+        (["--selectors", "majority"], "'majority_vote', 'weighted_vote'"),
+        (["--reductions", "median"], "'geometric_mean'"),
+        (["--weights", "logit"], "'sigmoid'"),
+        (["--style", "bold"], "'boxed'"),
+        (["--format", "csv"], "'search_and_learn'"),
+        (["--on-error", "ignore"], "'skip'"),
+        (["--rename", "a"], "'a' must be YOURS=OURS"),
+        (["--rename", "a=b", "--rename", "a=c"], "'a' is given twice"),
+        (["--confidence-level", "1"], "0.0<x<1.0"),
+    ],
+)
+def test_a_bad_option_is_named(ttsframe: Run, sample: Path, options: list[str], words: str) -> None:
+    result = ttsframe("curve", sample, *options)
+    assert result.exit_code == 2
+    assert not result.stdout
+    assert f"Invalid value for '{options[0]}'" in result.stderr
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("greedy", "must be NAME=ACCURACY"),
+        ("greedy=x", "'x' is not a number"),
+        ("greedy=42", "0.42"),
+    ],
+)
+def test_a_bad_reference(ttsframe: Run, sample: Path, value: str, words: str) -> None:
+    result = ttsframe("report", sample, "--reference", value)
+    assert result.exit_code == 2
+    assert "--reference" in result.stderr
+    assert words in result.stderr
+    assert not Path("report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--seed", "-1"], "--seed == -1"),
+        (["--missing-share", "2"], "--missing-share == 2.0"),
+        (["--n-steps", "5", "2"], "--n-steps == (5, 2)"),
+    ],
+)
+def test_a_simulation_that_cannot_be(ttsframe: Run, options: list[str], words: str) -> None:
+    fails(ttsframe("simulate", *options, "-o", "run.parquet"), words)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "out of memory"),
+        (OSError(28, "No space left on device", "out.parquet"), "out.parquet: No space left"),
+        (pl.exceptions.ComputeError("cannot parse\nat 3"), "cannot parse. Hint"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "not UTF-8"),
+    ],
+)
+def test_what_libraries_raise_becomes_a_message(
+    ttsframe: Run, sample: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr("ttsframe.cli._options.scan_trajectories", refuse)
+    fails(ttsframe("score", sample, "-o", "out.parquet"), words)
+
+
+def test_what_a_model_wrote_cannot_steer_the_terminal(ttsframe: Run, lines: list[str]) -> None:
+    row = json.loads(lines[0])
+    row["completions"] = ["so \\boxed{\x1b[31mred\x07}"] * 16
+    Path("run.jsonl").write_text(json.dumps(row))
+    result = ttsframe("vote", "run.jsonl")
+    assert "\\x1b[31mred\\x07" in result.stdout
+    assert "\x1b" not in result.stdout
+    row["scores"] = ["\x1b[31m"]
+    Path("run.jsonl").write_text(json.dumps(row))
+    assert "\x1b" not in fails(ttsframe("vote", "run.jsonl"), "run.jsonl")

@@ -1,0 +1,99 @@
+"""The installed program: its streams, its status, and what is left when it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ttsframe as tts
+
+PROGRAM = [sys.executable, "-m", "ttsframe"]
+
+
+def run(*args: object) -> subprocess.CompletedProcess[str]:
+    command = [*PROGRAM, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_streams_and_status(sample: Path, tmp_path: Path) -> None:
+    good = run("curve", sample, "--json")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert json.loads(good.stdout)["curve"]
+    bad = run("curve", tmp_path / "gone.jsonl")
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr.startswith("Error: ")
+    assert "Traceback" not in bad.stderr
+
+
+def test_help_loads_no_charts_and_no_solvers() -> None:
+    code = (
+        "import sys, ttsframe.cli\n"
+        "heavy = {'altair', 'vl_convert', 'scipy', 'sympy', 'flint', 'pyarrow', 'pandas'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.strip() == "[]"
+
+
+def test_a_cold_report_is_quick(sample: Path, tmp_path: Path) -> None:
+    started = time.perf_counter()
+    done = run("report", sample, "-o", tmp_path / "report.html")
+    assert done.returncode == 0, done.stderr
+    assert time.perf_counter() - started < 10
+
+
+def test_a_terminal_sees_progress_on_stderr_alone(sample: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [*PROGRAM, "curve", str(sample)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
+        os.close(theirs)
+        stdout, _ = process.communicate(timeout=60)
+    progress = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert f"Reading {sample} ... " in progress
+    assert "Voting ... 960 attempts, " in progress
+    assert stdout.startswith("Accuracy")
+
+
+def test_a_reader_that_stops_ends_it_without_a_word(sample: Path) -> None:
+    command = [*PROGRAM, "vote", str(sample), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_what_is_stopped_while_writing_leaves_the_old_file(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    source, target = tmp_path / "run.parquet", tmp_path / "out" / "run.parquet"
+    target.parent.mkdir()
+    target.write_text("old")
+    tts.simulate_trajectories(4_000, 64, seed=1, texts=True).write_parquet(source)
+    command = [*PROGRAM, "convert", str(source), "-o", str(target)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 30
+        # the temporary file shows that writing has begun
+        while len(list(target.parent.iterdir())) < 2 and time.monotonic() < deadline:
+            time.sleep(0.002)
+        assert len(list(target.parent.iterdir())) == 2
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=60)
+    assert target.read_text() == "old"
+    if number == signal.SIGINT:
+        assert (process.returncode, stderr) == (130, b"Interrupted.\n")
+        assert [path.name for path in target.parent.iterdir()] == [target.name]
+    else:
+        assert process.returncode == -signal.SIGKILL
