@@ -206,7 +206,9 @@ def check_seed(value: int, parameter: str = "seed") -> int:
     return value
 
 
-def check_names(names: ColumnNames, parameter: str) -> tuple[str, ...]:
+def check_names(
+    names: ColumnNames, parameter: str, *, taken: Iterable[str] = ()
+) -> tuple[str, ...]:
     """Return column names as a tuple.
 
     Parameters
@@ -215,6 +217,8 @@ def check_names(names: ColumnNames, parameter: str) -> tuple[str, ...]:
         One name or several.
     parameter
         Their parameter's name.
+    taken
+        Names that the result has for columns of its own.
 
     Returns
     -------
@@ -226,7 +230,7 @@ def check_names(names: ColumnNames, parameter: str) -> tuple[str, ...]:
     ParameterTypeError
         When one of them is not a string.
     ParameterError
-        When a name comes twice.
+        When a name comes twice, or is taken.
     """
     listed = (names,) if isinstance(names, str) else tuple(names)
     for name in listed:
@@ -236,6 +240,11 @@ def check_names(names: ColumnNames, parameter: str) -> tuple[str, ...]:
             )
     if len(set(listed)) != len(listed):
         raise ParameterError(f"{parameter} == {list(listed)} names a column twice.")
+    if both := [name for name in listed if name in set(taken)]:
+        raise ParameterError(
+            f"{parameter} names {both}, which the result has as columns of its own. Hint: rename "
+            "yours with frame.rename({...})."
+        )
     return listed
 
 

@@ -16,7 +16,7 @@ TIE_TOLERANCE: Final = 1e-9
 """Totals nearer than this share of the sum of weights are a tie."""
 
 
-_PROBLEM_COLUMNS: Final = (
+PROBLEM_COLUMNS: Final = (
     "budget",
     "subsets",
     "selector",
@@ -181,7 +181,7 @@ def pick_winners(tally: Tally, picks: Sequence[Pick]) -> pl.LazyFrame:
         pl.col("n_valid", "n_graded").fill_null(0),
         *[of_line([_facts(pick)[name] for pick in picks]).alias(name) for name in _facts(picks[0])],
     )
-    return lines.pipe(tally.name_answers).pipe(_judge).select(*tally.named_keys, *_PROBLEM_COLUMNS)
+    return lines.pipe(tally.name_answers).pipe(_judge).select(*tally.named_keys, *PROBLEM_COLUMNS)
 
 
 def _leading(index: int) -> pl.Expr:

@@ -81,7 +81,7 @@ def pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
     draws = _draws(k)
     source = into_expr(is_correct, "is_correct")
     n = source.count().cast(pl.Int64)
-    n_correct = source.sum().cast(pl.Float64)
+    n_correct = source.cast(pl.Float64).sum()
     remaining = pl.int_ranges(n, pl.max_horizontal(n - max(draws), 0), -1)
     all_wrong = ((remaining - n_correct) / remaining).list.eval(
         pl.element().clip(lower_bound=0.0).cum_prod()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
 import polars as pl
@@ -24,6 +24,25 @@ _SEVERITY: Final[dict[Status, int]] = {
     "short": 4,
 }
 """A problem that is left out is counted once, under its worst status."""
+
+_CURVE_COLUMNS: Final = (
+    "selector",
+    "reduction",
+    "budget",
+    "budget_unit",
+    "subsets",
+    "accuracy",
+    "standard_error",
+    "ci_low",
+    "ci_high",
+    "n_problems",
+    "n_short",
+    "n_unscored",
+    "n_undefined",
+    "n_ungraded",
+)
+
+_READ_COLUMNS: Final = ("problem_id", "budget", "selector", "reduction", "value", "status")
 
 
 def scaling_curve(
@@ -65,14 +84,16 @@ def scaling_curve(
           are 0 or 1, else Student's t over problems, clipped; null below two problems;
         - `n_problems` (UInt32): problems averaged;
         - `n_short`, `n_unscored`, `n_undefined`, `n_ungraded` (UInt32): problems left out, each
-          under its worst status (over all budgets where `problems` is "common").
+          under its worst status (over all budgets where `problems` is "common"); one that has no
+          row at a budget is short there.
 
     Raises
     ------
     ColumnsError
         At once, when a column is missing.
     ParameterError
-        At once, when a parameter is impossible, or a column is named in both `by` and `replicates`.
+        At once, when a parameter is impossible, a column is named in both `by` and `replicates`, or
+        in either that the result has of its own.
     DataError
         On collection, when a problem has several rows on one curve at one budget: a run, model or
         seed is named neither in `by` nor in `replicates`.
@@ -114,8 +135,9 @@ def scaling_curve(
     check_frame(selected, "selected")
     check_choice(problems, "problems", get_args(ProblemSet))
     check_fraction(confidence_level, "confidence_level")
-    groups: tuple[str, ...] = check_names(by, "by")
-    repeats: tuple[str, ...] = check_names(replicates, "replicates")
+    taken = {*_READ_COLUMNS, *_CURVE_COLUMNS}
+    groups: tuple[str, ...] = check_names(by, "by", taken=taken)
+    repeats: tuple[str, ...] = check_names(replicates, "replicates", taken=taken)
     if both := set(groups) & set(repeats):
         raise ParameterError(
             f"by and replicates both name {sorted(both)}; a column either gets curves of its own "
@@ -123,7 +145,7 @@ def scaling_curve(
         )
     schema: pl.Schema = require_columns(
         selected,
-        [*groups, *repeats, "problem_id", "budget", "selector", "reduction", "value", "status"],
+        [*groups, *repeats, *_READ_COLUMNS],
         where="problems",
         hint="tts.select_answers(trajectories, budgets=[...]) makes this table.",
     )
@@ -132,43 +154,31 @@ def scaling_curve(
         for name, value in (("subsets", "prefix"), ("budget_unit", "attempts"))
         if name not in schema
     }
-    line = [
-        *groups,
-        "selector",
-        "reduction",
-        *[name for name in ("subsets", "budget_unit") if name in schema],
-    ]
+    # The caller's names come back at the end, so that none collides with a name used on the way.
+    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(groups)}
+    seeds: dict[str, str] = {f"seed{i}": name for i, name in enumerate(repeats)}
+    optional: list[str] = [name for name in ("subsets", "budget_unit") if name in schema]
+    line: dict[str, str] = keys | {name: name for name in ("selector", "reduction", *optional)}
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        rows = _averaged_over_replicates(lazy, line, repeats, problems)
-        curve = _average_problems(_graded(rows, line, problems), line, confidence_level)
+        renamed = line | seeds | {name: name for name in _READ_COLUMNS}
+        rows = lazy.select(pl.col(name).alias(key) for key, name in renamed.items())
+        averaged = _averaged_over_replicates(rows, line, [*seeds], problems)
+        curve = _average_problems(_graded(averaged, line, problems), [*line], confidence_level)
         if problems == "common":
             curve = curve.filter(_same_problems(line))
         return (
             curve
             .with_columns(**{name: pl.lit(value) for name, value in constants.items()})
-            .select(
-                *groups,
-                "selector",
-                "reduction",
-                "budget",
-                "budget_unit",
-                "subsets",
-                "accuracy",
-                "standard_error",
-                "ci_low",
-                "ci_high",
-                "n_problems",
-                *[f"n_{status}" for status in ("short", "unscored", "undefined", "ungraded")],
-            )
-            .sort(*groups, "selector", "reduction", "budget", "subsets")
+            .sort(*keys, "selector", "reduction", "budget", "subsets")
+            .select(*[pl.col(key).alias(name) for key, name in keys.items()], *_CURVE_COLUMNS)
         )
 
     return run_plan(selected, plan)
 
 
 def _averaged_over_replicates(
-    lazy: pl.LazyFrame, line: Sequence[str], repeats: Sequence[str], problems: ProblemSet
+    lazy: pl.LazyFrame, line: Mapping[str, str], repeats: Sequence[str], problems: ProblemSet
 ) -> pl.LazyFrame:
     """Return `value` and `severity` of each problem at each budget of each curve."""
     unit = [*line, "problem_id", "budget"]
@@ -191,10 +201,10 @@ def _averaged_over_replicates(
         # One replicate that is left out leaves the problem out, unless any will do.
         pl.col("severity").max() if problems == "common" else pl.col("severity").min(),
     )
-    return averaged.filter(_once(unit))
+    return averaged.filter(_once({**line, "problem_id": "problem_id", "budget": "budget"}))
 
 
-def _graded(rows: pl.LazyFrame, line: Sequence[str], problems: ProblemSet) -> pl.LazyFrame:
+def _graded(rows: pl.LazyFrame, line: Mapping[str, str], problems: ProblemSet) -> pl.LazyFrame:
     """Check that a problem has one row per budget, and judge it over its whole curve."""
     unit = [*line, "problem_id"]
     severity = pl.col("severity")
@@ -207,50 +217,54 @@ def _graded(rows: pl.LazyFrame, line: Sequence[str], problems: ProblemSet) -> pl
             pl.col("budget", "value"),
             severity.max() if problems == "common" else severity,
         )
-        .filter(_once(unit))
+        .filter(_once({**line, "problem_id": "problem_id"}))
+        .with_columns(n_units=pl.len().over([*line]))
     )
     if problems == "available":
         return of_problem.explode("budget", "value", "severity", empty_as_null=False)
-    most = pl.col("n_rows").max().over(line)
+    most = pl.col("n_rows").max().over([*line])
     worst = pl.when(pl.col("n_rows") < most).then(_SEVERITY["short"]).otherwise(severity)
     return of_problem.with_columns(severity=worst).explode("budget", "value", empty_as_null=False)
 
 
-def _once(unit: Sequence[str]) -> pl.Expr:
+def _once(unit: Mapping[str, str]) -> pl.Expr:
     """Build the filter that raises where a problem has several rows at one budget of a curve."""
     is_repeated = pl.col("n_rows") > pl.col("n_expected")
     described = pl.struct(is_repeated.alias("broken"), *unit, "n_rows", "n_expected")
     return raise_where(described, lambda rows: _repeated(rows, unit))
 
 
-def _same_problems(line: Sequence[str]) -> pl.Expr:
+def _same_problems(line: Mapping[str, str]) -> pl.Expr:
     """Build the filter that raises where no set of problems has a row at every budget."""
     n_problems = pl.col("n_problems")
-    differs = (n_problems != n_problems.max().over(line)).alias("broken")
+    differs = (n_problems != n_problems.max().over([*line])).alias("broken")
     described = pl.struct(differs, *line, "budget", "n_problems")
     return raise_where(described, lambda rows: _uncommon(rows, line))
 
 
-def _uncommon(rows: pl.DataFrame, line: Sequence[str]) -> DataError:
+def _uncommon(rows: pl.DataFrame, line: Mapping[str, str]) -> DataError:
     """Describe the first budget that has fewer problems than the others of its curve."""
     row = rows.sort([*line, "budget"]).row(0, named=True)
-    where = ", ".join(f"{name} {row[name]!r}" for name in line if row[name] is not None)
     return DataError(
-        f"{where}: {row['n_problems']} problems at budget {row['budget']} and more at others, "
+        f"{_place(row, line)}: {row['n_problems']} problems at budget {row['budget']} and more at others, "
         "although each has the same number of budgets. Hint: select answers for all problems at "
         "the same budgets, or average what there is with problems='available'."
     )
 
 
-def _repeated(rows: pl.DataFrame, unit: Sequence[str]) -> DataError:
+def _repeated(rows: pl.DataFrame, unit: Mapping[str, str]) -> DataError:
     """Describe the first problem that has too many rows on one curve."""
-    row = rows.sort(unit).row(0, named=True)
-    where = ", ".join(f"{name} {row[name]!r}" for name in unit if row[name] is not None)
+    row = rows.sort([*unit]).row(0, named=True)
     return DataError(
-        f"{where}: {row['n_rows']} rows on one curve, expected {row['n_expected']}. Hint: name the "
+        f"{_place(row, unit)}: {row['n_rows']} rows on one curve, expected {row['n_expected']}. Hint: name the "
         "column that tells runs or models apart in by=(...), and the one that numbers seeds in "
         "replicates=(...)."
     )
+
+
+def _place(row: Mapping[str, object], unit: Mapping[str, str]) -> str:
+    """Name a row by its columns, under the names that the caller gave them."""
+    return ", ".join(f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None)
 
 
 def _average_problems(
@@ -274,8 +288,10 @@ def _average_problems(
                 for status, level in _SEVERITY.items()
                 if level
             ],
+            (pl.col("n_units").first() - pl.len()).cast(pl.UInt32).alias("n_absent"),
         )
         .with_columns(
+            pl.col("n_short") + pl.col("n_absent"),
             standard_error=pl.col("deviation") / pl.col("n_problems").cast(pl.Float64).sqrt(),
             is_fractional=pl.col("is_fractional").any().over(line),
         )

@@ -100,7 +100,9 @@ def score_trajectories(
     check_choice(style, "style", get_args(AnswerStyle))
     renewed = set(check_names(tuple(overwrite), "overwrite"))
     if unknown := renewed - set(ADDED_COLUMNS):
-        raise ParameterError(f"overwrite names {sorted(unknown)}, must be among {list(ADDED_COLUMNS)}.")
+        raise ParameterError(
+            f"overwrite names {sorted(unknown)}, must be among {list(ADDED_COLUMNS)}."
+        )
     schema = trajectories.collect_schema()
     columns = set(schema.names())
 
@@ -124,9 +126,10 @@ def score_trajectories(
     for name, (source, make) in sources.items():
         if name in columns and name not in renewed:
             continue
-        if name in renewed:
-            require_columns(trajectories, [source], where=f"overwriting {name!r}")
-        elif source not in columns:
+        if source not in columns:
+            # What is only derived from an overwritten column need not be there at all.
+            if name in columns or name in overwrite:
+                require_columns(trajectories, [source], where=f"overwriting {name!r}")
             continue
         additions.append(make(source).alias(name))
         columns.add(name)

@@ -9,7 +9,7 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_choice, check_choices, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._selection import SELECTORS, Pick, pick_winners
+from ttsframe._selection import PROBLEM_COLUMNS, SELECTORS, Pick, pick_winners
 from ttsframe._tally import make_readings, tally_attempts
 from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
 from ttsframe.schema import require_columns
@@ -83,7 +83,8 @@ def select_answers(
     ColumnsError
         At once, when a column is missing.
     ParameterError
-        At once, when a selector, reduction, budget or kind of weight is impossible.
+        At once, when a selector, reduction, budget or kind of weight is impossible, or `by` names a
+        column of the result.
     DataError
         On collection, when a problem has more attempts below a budget than the budget: rows of
         several runs were not told apart with `by`.
@@ -132,7 +133,7 @@ def select_answers(
     chosen = check_choices(selectors, "selectors", SELECTORS)
     checked = check_budgets(budgets)
     check_choice(weights, "weights", get_args(Weights))
-    names: tuple[str, ...] = check_names(by, "by")
+    names: tuple[str, ...] = check_names(by, "by", taken=("problem_id", *PROBLEM_COLUMNS))
     schema = require_columns(trajectories, [*names, "problem_id", "attempt", "answer_key"])
     readings = (
         make_readings(schema, reductions, is_score_needed=True)

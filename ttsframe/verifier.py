@@ -9,7 +9,7 @@ import polars as pl
 from ttsframe._checks import check_fraction, check_frame, check_names, check_positive
 from ttsframe._exprs import run_plan
 from ttsframe._typing import ColumnNames, FrameT
-from ttsframe.errors import ColumnsError, ParameterError
+from ttsframe.errors import ColumnsError
 from ttsframe.intervals import student_t_interval
 from ttsframe.schema import require_columns
 
@@ -112,9 +112,7 @@ def step_profile(
     check_frame(trajectories, "trajectories")
     check_positive(n_bins, "n_bins")
     check_fraction(confidence_level, "confidence_level")
-    groups: tuple[str, ...] = check_names(by, "by")
-    if taken := sorted({*groups} & {*_PROFILE_COLUMNS}):
-        raise ParameterError(f"by names {taken}, which are columns of the result.")
+    groups: tuple[str, ...] = check_names(by, "by", taken=_PROFILE_COLUMNS)
     schema = require_columns(trajectories, [*groups, "problem_id", "step_scores", "is_correct"])
     _check_dtypes(schema)
     # The caller's names come back at the end, so that none collides with a name used on the way.

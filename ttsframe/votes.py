@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
+from typing import Final, get_args
 
 import polars as pl
 
@@ -15,6 +15,18 @@ from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
 from ttsframe.schema import require_columns
 
 __all__ = ["tally_votes"]
+
+_VOTE_COLUMNS: Final = (
+    "budget",
+    "reduction",
+    "answer_key",
+    "answer",
+    "n_votes",
+    "weight",
+    "top_score",
+    "first_attempt",
+    "is_correct",
+)
 
 
 def tally_votes(
@@ -63,7 +75,8 @@ def tally_votes(
     ColumnsError
         At once, when a column is missing.
     ParameterError
-        At once, when a budget, reduction or kind of weight is impossible.
+        At once, when a budget, reduction or kind of weight is impossible, or `by` names a column of
+        the result.
     DataError
         On collection, when a problem has more attempts below a budget than the budget: rows of
         several runs were not told apart with `by`.
@@ -100,7 +113,7 @@ def tally_votes(
     check_frame(trajectories, "trajectories")
     checked = check_budgets(budgets)
     check_choice(weights, "weights", get_args(Weights))
-    names: tuple[str, ...] = check_names(by, "by")
+    names: tuple[str, ...] = check_names(by, "by", taken=("problem_id", *_VOTE_COLUMNS))
     schema = require_columns(trajectories, [*names, "problem_id", "attempt", "answer_key"])
     readings = make_readings(schema, reductions, is_score_needed=False)
 
@@ -134,18 +147,15 @@ def _votes(tally: Tally) -> pl.LazyFrame:
         .filter(pl.col("n_votes") > 0)
         .explode("line")
         .pipe(tally.name_answers)
-        .select(
-            *tally.named_keys,
-            "budget",
-            of_line([pl.lit(r and r.name, pl.String) for r in readings]).alias("reduction"),
-            "answer_key",
-            "answer",
+        .with_columns(
             pl.col("n_votes").cast(pl.UInt32),
-            of_line([_weight(reading) for reading in readings]).alias("weight"),
-            of_line([_top_score(reading) for reading in readings]).alias("top_score"),
-            attempt_of(pl.col("first_packed")).alias("first_attempt"),
-            is_correct_of(pl.col("first_packed")).alias("is_correct"),
+            reduction=of_line([pl.lit(r and r.name, pl.String) for r in readings]),
+            weight=of_line([_weight(reading) for reading in readings]),
+            top_score=of_line([_top_score(reading) for reading in readings]),
+            first_attempt=attempt_of(pl.col("first_packed")),
+            is_correct=is_correct_of(pl.col("first_packed")),
         )
+        .select(*tally.named_keys, *_VOTE_COLUMNS)
     )
 
 

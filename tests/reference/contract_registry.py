@@ -85,9 +85,9 @@ def run() -> pl.DataFrame:
         12, 8, seed=11, keys=True, missing_share=0.2, n_wrong_answers=3
     ).with_columns(
         # Scores of two decimals tie; the last problem has none, the one before has no grades.
-        score=pl
-        .when((every % 7 != 3) & (pl.col("problem_id") != "sim-000011"))
-        .then(pl.col("score").round(1)),
+        score=pl.when((every % 7 != 3) & (pl.col("problem_id") != "sim-000011")).then(
+            pl.col("score").round(1)
+        ),
         is_correct=pl.when(pl.col("problem_id") != "sim-000010").then("is_correct"),
     )
 
@@ -251,7 +251,12 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
     ExprFunction("normalize_answer", tts.normalize_answer, _ANSWERS, pl.String()),
     ExprFunction("answer_key", tts.answer_key, _ANSWERS, pl.String()),
     ExprFunction("gold_key", tts.gold_key, _ANSWERS, pl.String()),
-    ExprFunction("answer_kind", tts.answer_kind, _ANSWERS, pl.String()),
+    ExprFunction(
+        "answer_kind",
+        tts.answer_kind,
+        _ANSWERS,
+        pl.Enum(["exact", "numeric", "symbolic", "structure", "text", "missing"]),
+    ),
     ExprFunction(
         "is_equivalent",
         lambda column: tts.is_equivalent(column, "gold"),
