@@ -4,13 +4,14 @@ What its modules `qwen_math_parser` and `math` do to a string and to a vote, wri
 a reading of them (huggingface/search-and-learn, `src/sal/utils`), faults included: an empty answer
 votes, a text without a box gives its last number, units are cut out by name, and answers are
 grouped by ``latex(simplify(latex2sympy(answer)))`` or, where that fails, by the cut string. The
-forms are the caller's, so that a vote can also be replayed with somebody else's groups.
+groups are the caller's, so that a vote can also be replayed with somebody else's.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 # Cut out in this order; a point stands for any character, as it does there.
 _UNITS = re.split(
@@ -27,15 +28,15 @@ _UNITS = re.split(
 _UNIT_PATTERNS = [
     re.compile(rf"(^|\W){unit}($|\W)") for unit in [*_UNITS, *(unit + "s" for unit in _UNITS)]
 ]
+_NUMBERS = "zero,one,two,three,four,five,six,seven,eight,nine,ten,eleven,twelve"
 _DIGITS_OF_WORDS = {
-    word: str(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()
-    )
-} | {"point": "0"}
+    "point": "0",
+    **{word: str(number) for number, word in enumerate(_NUMBERS.split(","))},
+}
 _DROPPED = ("x=", "y=", "z=", *(rf"{name}\{mark}" for mark in ("in", "to") for name in "xyz"))
 
 
+@functools.cache
 def extract(completion: str) -> str:
     """Return the answer of a text as search-and-learn reads it; "" where it finds none."""
     text = completion.replace("ки", "")
@@ -61,7 +62,7 @@ def _boxed(rest: str) -> str | None:
     if not rest:
         return None
     if not rest.startswith("{"):
-        return rest.split("$")[0].strip()
+        return rest.split("$", maxsplit=1)[0].strip()
     depth = 0
     for position, character in enumerate(rest):
         depth += (character == "{") - (character == "}")
@@ -70,6 +71,7 @@ def _boxed(rest: str) -> str | None:
     return rest[1:]
 
 
+@functools.cache
 def strip(answer: str) -> str:
     """Return an answer cut down as search-and-learn cuts it before it compares."""
     text = answer.strip().replace("\n", "").rstrip(".").replace("\\!", "")
@@ -147,25 +149,28 @@ def _with_fraction(text: str) -> str:
 
 
 def picks(
-    answers: Sequence[str],
-    scores: Sequence[float],
-    forms: Mapping[str, Hashable],
-    budget: int,
-) -> dict[str, str]:
-    """Return the answer that each method picks from the first `budget` attempts."""
-    within = answers[:budget]
-    # Lists of unequal length are cut to the shorter one; sorting keeps the order of equal scores.
-    pairs = list(zip(within, scores, strict=False))
+    groups: Sequence[Hashable], scores: Sequence[float], budget: int
+) -> dict[str, int | None]:
+    """Return which of the first `budget` attempts stands for each method's pick.
+
+    An attempt of group None casts no vote, which never happens in search-and-learn itself, where
+    "" is an answer like others.
+    """
+    within = groups[:budget]
+    # Lists of unequal length are cut to the shorter one; of equal scores the first one wins.
+    pairs = list(zip(range(len(within)), scores, strict=False))
     votes: dict[Hashable, int] = {}
     weights: dict[Hashable, float] = {}
-    spelling: dict[Hashable, str] = {}
-    for answer in within:
-        votes[forms[answer]] = votes.get(forms[answer], 0) + 1
-        spelling.setdefault(forms[answer], answer)
-    for answer, score in pairs:
-        weights[forms[answer]] = weights.get(forms[answer], 0.0) + score
+    first: dict[Hashable, int] = {}
+    for attempt, group in enumerate(within):
+        if group is not None:
+            votes[group] = votes.get(group, 0) + 1
+            first.setdefault(group, attempt)
+    for attempt, score in pairs:
+        if (group := within[attempt]) is not None:
+            weights[group] = weights.get(group, 0.0) + score
     return {
-        "naive": sorted(pairs, key=lambda pair: pair[1], reverse=True)[0][0],
-        "weighted": spelling[max(weights, key=lambda form: weights[form])],
-        "maj": spelling[max(votes, key=lambda form: votes[form])],
+        "naive": max(pairs, key=lambda pair: pair[1])[0],
+        "weighted": first[max(weights, key=lambda group: weights[group])] if weights else None,
+        "maj": first[max(votes, key=lambda group: votes[group])] if votes else None,
     }
