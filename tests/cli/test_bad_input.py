@@ -60,9 +60,28 @@ def test_a_folder_with_mixed_formats(ttsframe: Run, lines: list[str]) -> None:
         ttsframe("curve", "runs"),
         "search_and_learn: 1 (such as runs/a.jsonl)",
         "long_form: 1 (such as runs/b.parquet)",
-        "ttsframe convert",
+        "ttsframe score",
         "--by source_file",
     )
+
+
+def test_columns_that_only_one_file_has_are_never_taken_for_missing_values(
+    ttsframe: Run, sample: Path
+) -> None:
+    ttsframe("convert", sample, "-o", "raw.parquet")
+    ttsframe("score", sample, "-o", "scored.parquet", "--texts")
+    both = ("raw.parquet", "scored.parquet", "--by", "source_file")
+    fails(
+        ttsframe("curve", *both),
+        "raw.parquet: has no column 'answer', which scored.parquet has",
+        "made from ['completion']",
+        "ttsframe score",
+    )
+    ttsframe("score", "raw.parquet", "-o", "raw_scored.parquet")
+    curve = ttsframe("curve", "raw_scored.parquet", *both[1:], "--json")
+    points = pl.DataFrame(json.loads(curve.stdout)["curve"]).partition_by("source_file")
+    assert len(points) == 2
+    assert points[0]["accuracy"].equals(points[1]["accuracy"])
 
 
 def test_a_truncated_last_line(ttsframe: Run, lines: list[str]) -> None:
@@ -206,6 +225,14 @@ def test_a_bad_option_is_named(ttsframe: Run, sample: Path, options: list[str], 
     assert not result.stdout
     assert f"Invalid value for '{options[0]}'" in result.stderr
     assert words in result.stderr
+
+
+def test_a_page_needs_numbers_of_attempts(ttsframe: Run, sample: Path) -> None:
+    result = ttsframe("report", sample, "--budgets", "all")
+    assert result.exit_code == 2
+    assert "Invalid value for '--budgets': 'all'" in result.stderr
+    assert not Path("report.html").exists()
+    assert "\nall  " in ttsframe("curve", sample, "--budgets", "all").stdout
 
 
 @pytest.mark.parametrize(

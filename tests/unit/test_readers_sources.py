@@ -126,7 +126,7 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
         "3 files in 2 formats, must be one; found search_and_learn: 2 (such as "
     )
     assert f"long_form: 1 (such as {tmp_path / 'c.jsonl'})" in message
-    assert "Hint: 'ttsframe convert " in message
+    assert "Hint: 'ttsframe score " in message
 
 
 def test_the_format_is_not_taken_from_the_name(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def report(
     """
     from ttsframe.report import build_report
 
+    budgets = _numbers(choosing)
     check_output(output, _SUFFIXES, run.sources)
     with console.stage(f"Reading {run.label}"):
         attempts = run.scan()
@@ -71,7 +72,7 @@ def report(
         made = build_report(
             attempts,
             by=choosing.by,
-            budgets=choosing.budgets,
+            budgets=budgets,
             selectors=choosing.selectors,
             reductions=choosing.reductions,
             weights=choosing.weights,
@@ -96,3 +97,14 @@ def report(
             hint = as_options(finding.hint)
             console.say(f"{finding.severity.capitalize()}: {finding.message}. Hint: {hint}")
     console.say(f"Wrote {output}")
+
+
+def _numbers(choosing: Choosing) -> tuple[int, ...] | None:
+    """Return the budgets, of which a chart needs numbers."""
+    if choosing.budgets == "all":
+        raise click.BadParameter(
+            "'all' is no place on the axis of a chart; expected numbers, such as 1,2,4,8. Hint: "
+            "ttsframe curve prints all attempts as one budget.",
+            param_hint="'--budgets'",
+        )
+    return choosing.budgets

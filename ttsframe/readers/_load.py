@@ -27,6 +27,15 @@ from ttsframe.readers._sources import Candidate
 from ttsframe.readers._table import OnError, Reader, Table, canonical
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
+_MADE_FROM = {
+    "answer": {"completion"},
+    "answer_key": {"completion", "answer"},
+    "gold_key": {"gold", "solution"},
+    "is_correct": {"gold", "solution", "gold_key"},
+    "score": {"step_scores"},
+}
+"""Columns that can be made from others, in a file that does not have them yet."""
+
 _ROW_WORDS = {"jsonl": "line", "json": "element"}
 
 
@@ -113,6 +122,7 @@ def load(
         _check_rename(one, rename)
         if one.faults and on_error == "raise":
             raise fault_error(one.file, one.faults[0])
+    _refuse_half_made(opened, reader, rename)
     runs = _runs([one.file.path for one in opened], reader)
     return _attempts(opened, reader, rename, runs, on_error)
 
@@ -171,7 +181,7 @@ def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str]) -> SourceError:
     )
     return SourceError(
         f"{len(opened)} files in {len(by_format)} formats, must be one; found {listed}. Hint: "
-        f"'ttsframe convert SOURCE -o run.parquet' brings each format into one, by='source_file' tells them apart."
+        f"'ttsframe score SOURCE -o run.parquet' brings each format into one, by='source_file' tells them apart."
     )
 
 
@@ -198,6 +208,25 @@ def _check_rename(one: OpenFile, rename: Mapping[str, str]) -> None:
                 f"{path}: rename gives {name!r} the name {target!r}, which another column has. Hint: "
                 f"rename that one as well: {{{target!r}: 'source_{target}'}}."
             )
+
+
+def _refuse_half_made(
+    opened: Sequence[OpenFile], reader: Reader, rename: Mapping[str, str]
+) -> None:
+    """Raise where a column is recorded in one file and still to be made in another."""
+    # Read together, the other's would be null: no answer, not graded, no score.
+    if not _MADE_FROM.keys() <= reader.dtypes.keys() | {"is_correct"}:
+        return
+    columns = {str(one.file.path): set(_renamed(one.schema, rename)) for one in opened}
+    for name, sources in _MADE_FROM.items():
+        having = next((path for path, names in columns.items() if name in names), None)
+        for path, names in columns.items():
+            if having is not None and name not in names and sources & names:
+                raise ColumnsError(
+                    f"{path}: has no column {name!r}, which {having} has; read together it would be null "
+                    f"here, not made from {sorted(sources & names)}. Hint: 'ttsframe score SOURCE -o "
+                    f"scored.parquet' makes it; score each by itself and read what was written."
+                )
 
 
 def _runs(paths: Sequence[Path], reader: Reader) -> dict[str, str]:

@@ -21,7 +21,7 @@ from ttsframe._typing import (
 )
 from ttsframe.errors import ParameterError
 from ttsframe.report.example import Example, choose_example
-from ttsframe.report.picks import Budgets, Picks, plan_picks, unlike_lines
+from ttsframe.report.picks import Picks, plan_picks, unlike_lines
 from ttsframe.report.tables import average_steps, count_loaded
 from ttsframe.schema import require_columns
 from ttsframe.scoring import score_trajectories
@@ -135,7 +135,7 @@ def build_report(
     *,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
-    budgets: Budgets = None,
+    budgets: int | Sequence[int] | None = None,
     selectors: SelectorName | Sequence[SelectorName] | None = None,
     reductions: StepReduction | Sequence[StepReduction] | None = None,
     weights: Weights = "score",
@@ -159,8 +159,8 @@ def build_report(
     replicates
         Columns that number repetitions of one run, such as the seed: averaged per problem.
     budgets
-        Numbers of attempts; "all": all attempts, as one budget. None: for each run, the powers of
-        two up to the number of attempts that at least nine in ten problems have, and that number.
+        Numbers of attempts. None: for each run, the powers of two up to the number of attempts
+        that at least nine in ten problems have, and that number.
     selectors
         Names in `SELECTORS`; majority vote, the baseline, and the oracle, the bound, always stand
         beside them. None: these two, weighted vote and best of n, as far as there are scores.
