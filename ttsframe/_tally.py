@@ -298,14 +298,19 @@ def tally_attempts(
 
 def _attempt_columns(schema: pl.Schema, budgets: tuple[int, ...] | None) -> list[pl.Expr]:
     """Return answer, grade, bucket and packed number of each attempt."""
-    is_correct = pl.col("is_correct") if "is_correct" in schema else pl.lit(None, pl.Boolean)
+    # A source without answers or grades may well give a column of nulls that is of no dtype yet.
+    is_correct = pl.col("is_correct") if "is_correct" in schema else pl.lit(None)
+    is_correct = is_correct.cast(pl.Boolean)
+    key = pl.col("answer_key")
+    if not isinstance(schema["answer_key"], pl.Categorical | pl.Enum):
+        key = key.cast(pl.String)
     bucket = pl.lit(0, pl.UInt32)
     if budgets:
         is_beyond = [pl.col("attempt").cast(pl.UInt32) >= budget for budget in budgets]
         bucket = pl.sum_horizontal([beyond.cast(pl.UInt32) for beyond in is_beyond])
     return [
-        pl.col("answer_key"),
-        pl.col("answer" if "answer" in schema else "answer_key").alias("answer"),
+        key,
+        pl.col("answer" if "answer" in schema else "answer_key").cast(pl.String).alias("answer"),
         is_correct.alias("is_correct"),
         bucket.alias("bucket"),
         pl.col("attempt").cast(pl.Int64),
