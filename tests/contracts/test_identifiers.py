@@ -1,0 +1,190 @@
+"""Problems and runs may be named in any way: by column, by dtype, by nothing at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from contract_registry import BUDGETS, ENGINES, run
+from polars.testing import assert_frame_equal
+
+import ttsframe as tts
+
+ALL = list(tts.SELECTORS)
+
+# Names that the plans use on the way, or might.
+INNER_NAMES = [
+    "n",
+    "n_rows",
+    "n_expected",
+    "n_units",
+    "n_graded",
+    "n_correct",
+    "n_absent",
+    "first",
+    "first0",
+    "last",
+    "sum",
+    "slot",
+    "line",
+    "cell",
+    "weight0",
+    "score0",
+    "top0",
+    "key0",
+    "key1",
+    "seed0",
+    "index",
+    "bucket",
+    "packed",
+    "problem_number",
+    "answer_id",
+    "is_answer",
+    "flaw",
+    "severity",
+    "total",
+    "deviation",
+    "is_fractional",
+    "broken",
+    "literal",
+    "len",
+    "",
+    "a b",
+]
+
+
+def two_models(name: str) -> pl.DataFrame:
+    """Return two runs that a column of some name tells apart."""
+    return pl.concat(
+        run().with_columns(model=pl.lit(model), is_correct=pl.col("is_correct") ^ (model == "y"))
+        for model in "xy"
+    ).rename({"model": name})
+
+
+def curves(frame: pl.LazyFrame, name: str) -> dict[str, pl.LazyFrame]:
+    """Return every table of an analysis by a column."""
+    problems = tts.select_answers(frame, selectors=ALL, budgets=BUDGETS, by=name)
+    return {
+        "votes": tts.tally_votes(frame, budgets=BUDGETS, by=name),
+        "problems": problems,
+        "curve": tts.scaling_curve(problems, by=name),
+        "averaged": tts.scaling_curve(problems, replicates=name, problems="available"),
+        "profile": tts.step_profile(frame, by=name, n_bins=4),
+        "renumbered": tts.renumber_attempts(frame, by=name),
+    }
+
+
+@pytest.mark.parametrize("name", INNER_NAMES)
+def test_a_by_column_may_have_any_name(name: str) -> None:
+    expected = curves(two_models("model").lazy(), "model")
+    for table, plan in curves(two_models(name).lazy(), name).items():
+        found = plan.collect()
+        wanted = expected[table].collect()
+        if name in found.columns:
+            assert found.columns.index(name) == wanted.columns.index("model")
+            found = found.rename({name: "model"})
+        assert_frame_equal(found, wanted, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("name", INNER_NAMES)
+def test_a_column_that_is_not_named_may_have_any_name(name: str) -> None:
+    expected = tts.select_answers(run(), selectors=ALL, budgets=BUDGETS)
+    extra = run().with_columns(pl.lit("unread").alias(name))
+    assert tts.select_answers(extra, selectors=ALL, budgets=BUDGETS).equals(expected)
+    marked = expected.with_columns(pl.lit("unread").alias(name))
+    assert_frame_equal(tts.scaling_curve(marked), tts.scaling_curve(expected), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (tts.tally_votes, ["problem_id", "budget", "answer_key", "n_votes", "is_correct"]),
+        (tts.select_answers, ["problem_id", "budget", "answer", "status", "attempt", "selector"]),
+        (tts.scaling_curve, ["problem_id", "budget", "selector", "status", "accuracy", "value"]),
+        (tts.step_profile, ["is_correct", "position", "n_problems"]),
+    ],
+)
+def test_a_by_column_that_the_result_has_itself_is_refused_at_once(
+    function: Any, names: list[str]
+) -> None:
+    for name in names:
+        frame = run().with_columns(pl.lit("x").alias(name)).lazy()
+        with pytest.raises(tts.TtsframeError, match=rf"by names \['{name}'\]"):
+            function(frame, by=name)
+
+
+@pytest.mark.parametrize("by", [["gone"], "gone", ["seed", "gone"]])
+def test_a_by_column_that_is_missing_is_named(by: Any) -> None:
+    frame = run().with_columns(seed=pl.lit(1)).lazy()
+    for function in (tts.tally_votes, tts.select_answers, tts.step_profile, tts.renumber_attempts):
+        with pytest.raises(tts.TtsframeError, match=r"1 missing column .*: 'gone'; found: "):
+            function(frame, by=by)
+
+
+NUMBERS = pl.col("problem_id").str.slice(4).cast(pl.Int64)
+IDS = {
+    "Int64": NUMBERS,
+    "UInt8": NUMBERS.cast(pl.UInt8),
+    "negative": -NUMBERS - 1,
+    "Categorical": pl.col("problem_id").cast(pl.Categorical),
+    "Enum": pl.col("problem_id").cast(pl.Enum([f"sim-{i:06}" for i in reversed(range(12))])),
+    "unicode": "ü " + pl.col("problem_id") + "\n",
+    "with null": pl.when(pl.col("problem_id") != "sim-000004").then("problem_id"),
+    "empty string": pl.col("problem_id").replace({"sim-000004": ""}),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", IDS)
+def test_problem_ids_of_any_kind_give_the_same_analysis(kind: str, engine: pl.Engine) -> None:
+    named = run().with_columns(other=IDS[kind])
+    dtype = named.schema["other"]
+    names = named.select("problem_id", "other").unique()
+    frame = named.drop("problem_id").rename({"other": "problem_id"}).lazy()
+    expected = tts.select_answers(run(), selectors=ALL, budgets=BUDGETS)
+    problems = tts.select_answers(frame, selectors=ALL, budgets=BUDGETS)
+    found = problems.collect(engine=engine)
+    assert found.schema["problem_id"] == dtype
+    translated = (
+        found
+        .rename({"problem_id": "other"})
+        .join(names, on="other", nulls_equal=True)
+        .drop("other")
+        .select(expected.columns)
+    )
+    assert_frame_equal(translated, expected, check_row_order=False, rel_tol=1e-12)
+    curve = tts.scaling_curve(problems).collect(engine=engine)
+    assert_frame_equal(curve, tts.scaling_curve(expected), rel_tol=1e-12)
+    votes = tts.tally_votes(frame, budgets=BUDGETS).collect(engine=engine)
+    assert votes.schema["problem_id"] == dtype
+    assert votes.height == tts.tally_votes(run(), budgets=BUDGETS).height
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.Int64, pl.UInt16, pl.UInt64])
+def test_attempts_of_any_integer_dtype_are_read(dtype: type[pl.DataType]) -> None:
+    expected = tts.select_answers(run(), selectors=ALL, budgets=BUDGETS)
+    cast = run().with_columns(pl.col("attempt").cast(dtype))
+    assert tts.select_answers(cast, selectors=ALL, budgets=BUDGETS).equals(expected)
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical, "enum"])
+def test_keys_of_any_string_dtype_are_voted_on(dtype: Any) -> None:
+    keys = run()["answer_key"].drop_nulls().unique().sort(descending=True)
+    cast = run().with_columns(
+        pl.col("answer_key").cast(pl.Enum(keys) if dtype == "enum" else dtype)
+    )
+    expected = tts.select_answers(run(), selectors=ALL, budgets=BUDGETS)
+    found = tts.select_answers(cast, selectors=ALL, budgets=BUDGETS)
+    strings = found.with_columns(pl.col("answer_key").cast(pl.String))
+    assert_frame_equal(strings, expected, rel_tol=1e-12)
+
+
+def test_a_null_in_a_by_column_is_a_run_of_its_own() -> None:
+    frame = pl.concat(run().with_columns(seed=pl.lit(seed, pl.Int64)) for seed in (None, 1))
+    problems = tts.select_answers(frame, budgets=BUDGETS, by="seed")
+    curve = tts.scaling_curve(problems, by="seed")
+    alone = tts.scaling_curve(tts.select_answers(run(), budgets=BUDGETS))
+    for seed in (None, 1):
+        part = curve.filter(pl.col("seed").eq_missing(seed)).drop("seed")
+        assert_frame_equal(part, alone, rel_tol=1e-12)

@@ -1,0 +1,45 @@
+"""Print a digest of a whole analysis: run by the contract tests in processes of their own."""
+
+from __future__ import annotations
+
+import sys
+
+import polars as pl
+
+import ttsframe as tts
+
+
+def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
+    """Return the tables of an analysis under every selector, reduction and kind of weight."""
+    options = {"selectors": list(tts.SELECTORS), "budgets": [1, 3, 8]}
+    problems = tts.select_answers(run, **options)
+    reduced = tts.select_answers(run, **options, reductions=list(tts.STEP_REDUCTIONS))
+    softmax = tts.select_answers(run, **options, weights="softmax")
+    return {
+        "votes": tts.tally_votes(run, budgets=[1, 3, 8], reductions=list(tts.STEP_REDUCTIONS)),
+        "all": tts.select_answers(run, selectors=list(tts.SELECTORS)),
+        "problems": problems,
+        "reduced": reduced,
+        "softmax": softmax,
+        "curve": tts.scaling_curve(problems),
+        "available": tts.scaling_curve(reduced, problems="available"),
+        "profile": tts.step_profile(run, n_bins=4),
+        "pass_at_k": run
+        .group_by("problem_id")
+        .agg(tts.pass_at_k("is_correct", [1, 4]))
+        .unnest("is_correct")
+        .sort("problem_id"),
+        "mean": tts.IdentifierMean()(
+            run.select("problem_id", value="is_correct"), ["problem_id"]
+        ).sort("problem_id"),
+    }
+
+
+def main(source: str, target: str, engine: pl.Engine) -> None:
+    """Write each table of the analysis of a Parquet file to a folder."""
+    for name, plan in analyse(pl.scan_parquet(source)).items():
+        plan.collect(engine=engine).write_parquet(f"{target}/{name}.parquet")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3])  # type: ignore[arg-type]
