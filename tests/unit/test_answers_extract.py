@@ -154,6 +154,7 @@ def test_a_heading_of_four_hashes_is_no_answer() -> None:
     ("text", "answer"),
     [
         ("We add them.\n\nTherefore, the sum of $a$ and $b$ is $7$.", "7"),
+        ("Therefore, $a = 3$. ки\nTherefore, the sum of $a$ and $b$ is $7$. ки\n", "7"),
         ("2 + 1 + 1 = 4\n\nTherefore, the number of possible roots is 4.", "4"),
         ("Work.\nTherefore, the roots are x = 1 and x = 5.", "x = 1 and x = 5"),
         ("79 * 2 - 66 = 92 لذا، ناتج العملية هو **92**.", "92"),

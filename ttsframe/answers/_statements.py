@@ -66,6 +66,8 @@ _WEAK_CONCLUSION: Final = re.compile(
     r"\b(?:so|finally|answer|result|solution|we (?:find|get|have)|i think)\b", re.IGNORECASE
 )
 _NOTE: Final = re.compile(r"\s*ки\b.*|<\|.*|\bI hope (?:it|this|that) is correct.*", re.DOTALL)
+# Math-Shepherd ends each step with it, so it ends an announced answer, but not a text of steps
+_STEP_TAG: Final = re.compile(r"[ \t]*ки\b")
 _SENTENCE_END: Final = re.compile(
     r"(?<=[^\s\d][.!?])\s+(?=\S)|(?<=\d[.!?])\s+(?=[^\W\d_])|(?<=[。！？])|(?<=[.!?]\$)\s+(?=[A-Z])"
     r"|(?<=[.!?]\$\$)\s*(?=[A-Z])"
@@ -115,7 +117,8 @@ def answer_announced(text: str) -> str | None:
 
 def answer_concluded(text: str) -> str | None:
     """Read the last line of a finished text, where that line states a result."""
-    lines = [line for raw in _NOTE.sub("", text).splitlines() if (line := raw.strip())]
+    steps = _STEP_TAG.sub("", text)
+    lines = [line for raw in _NOTE.sub("", steps).splitlines() if (line := raw.strip())]
     if not lines or _HEADING.match(lines[-1]):
         return None
     sentence = [part for part in _SENTENCE_END.split(lines[-1]) if part.strip()][-1].strip()
@@ -135,7 +138,7 @@ def answer_concluded(text: str) -> str | None:
 
 def answer_itself(text: str) -> str | None:
     """Take a short text as an answer: ``42``, ``odd $n$``, ``D.``, ``It costs 7 dollars.``."""
-    statement = _NOTE.sub("", text).strip()
+    statement = _NOTE.sub("", _STEP_TAG.sub("", text)).strip()
     prose = _CANDIDATE.sub(" ", statement)
     if not statement or "\n" in prose or len(prose) > _LONGEST_TEXT:
         return None
