@@ -1,0 +1,172 @@
+"""Run the benchmarks at the sizes of the README and print its table.
+
+``python benchmarks/table.py`` takes some minutes on an idle machine; ``--small`` uses the default
+sizes, to see that everything works. A row is a benchmark beside the plain-Python loop that it
+replaces, both timed in one process after their results were compared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+FOLDER = Path(__file__).parent
+PACKAGES = ("ttsframe", "polars", "numpy", "pyarrow")
+
+
+class Row(NamedTuple):
+    """A line of the table: names of two benchmarks of one file.
+
+    The baseline does `1 / parts` of the work where all of it would take too long.
+    """
+
+    work: str
+    ours: str
+    baseline: str
+    parts: int = 1
+
+
+class Bench(NamedTuple):
+    """A file of benchmarks, its size and the rows that it fills."""
+
+    file: str
+    size: str
+    environment: dict[str, str]
+    rows: tuple[Row, ...]
+
+
+BENCHES = (
+    Bench(
+        "bench_pipeline.py",
+        "500 problems x 64 attempts",
+        {"TTSFRAME_BENCH_PROBLEMS": "500"},
+        (Row("JSON lines to curve", "test_ttsframe", "test_python_script"),),
+    ),
+    Bench(
+        "bench_readers.py",
+        "200 MB",
+        {"TTSFRAME_BENCH_MB": "200"},
+        (Row("read search-and-learn JSON lines", "test_read[scan]", "test_read[python]"),),
+    ),
+    Bench(
+        "bench_extract.py",
+        "200 MB",
+        {"TTSFRAME_BENCH_MB": "200"},
+        (
+            Row(
+                "extract boxed answers",
+                "test_extract[expression-boxed]",
+                "test_extract[python-boxed]",
+            ),
+            Row(
+                "extract announced answers",
+                "test_extract[expression-final_answer]",
+                "test_extract[python-final_answer]",
+            ),
+        ),
+    ),
+    Bench(
+        "bench_keys.py",
+        "1 million rows, 5,000 distinct",
+        {"TTSFRAME_BENCH_ROWS": "1000000", "TTSFRAME_BENCH_ANSWERS": "5000"},
+        (Row("answer keys", "test_answer_key[cold]", "test_answer_key[python, per row]"),),
+    ),
+    Bench(
+        "bench_reductions.py",
+        "2 million lists",
+        {"TTSFRAME_BENCH_ROWS": "2000000"},
+        tuple(
+            Row(f"step scores: {name}", f"test_expression[{name}]", f"test_python_loop[{name}]")
+            for name in ("last", "min", "mean", "prod")
+        ),
+    ),
+    Bench(
+        "bench_curve.py",
+        "2 million attempts",
+        {"TTSFRAME_BENCH_ATTEMPTS": "2000000"},
+        (
+            Row(
+                "Parquet to curve, 3 selectors, 9 budgets",
+                "test_plan[curve]",
+                "test_python_loop",
+                10,
+            ),
+        ),
+    ),
+    Bench(
+        "bench_simulate.py",
+        "1 million attempts",
+        {"TTSFRAME_BENCH_ROWS": "1000000"},
+        (
+            Row("simulate a run", "test_simulate[answers]", "test_simulate_in_python"),
+            Row("validate a run", "test_validate[keys]", "test_validate_in_python"),
+        ),
+    ),
+)
+
+
+def run(bench: Bench, *, small: bool) -> dict[str, Any]:
+    """Run one file of benchmarks and return its report."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        names = [name for row in bench.rows for name in (row.ours, row.baseline)]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command += [f"{FOLDER / bench.file}::{name}" for name in names]
+        done = subprocess.run(
+            [*command, f"--benchmark-json={report}"],
+            env=os.environ | ({} if small else bench.environment),
+            cwd=FOLDER.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            sys.exit(f"{done.stdout}\n{bench.file} failed; nothing was printed.")
+        return json.loads(report.read_text(encoding="utf-8"))
+
+
+def seconds(value: float) -> str:
+    """Write a time with three digits."""
+    return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms"
+
+
+def main() -> None:
+    """Print the table, and under it what it was measured on."""
+    small = "--small" in sys.argv[1:]
+    print("| work | size | ttsframe, median (quartiles) | plain Python | times |")
+    print("|---|---|---|---|---|")
+    for bench in BENCHES:
+        report = run(bench, small=small)
+        found = {each["name"]: each["stats"] for each in report["benchmarks"]}
+        for row in bench.rows:
+            ours = found[row.ours]
+            parts = 1 if small else row.parts
+            loop = parts * found[row.baseline]["median"]
+            spread = f"{seconds(ours['q1'])} to {seconds(ours['q3'])}, {ours['rounds']} rounds"
+            print(
+                f"| {row.work} | {'default' if small else bench.size} "
+                f"| {seconds(ours['median'])} ({spread}) "
+                f"| {seconds(loop)}{f' ({parts} x a part)' if parts > 1 else ''} "
+                f"| {loop / ours['median']:.2g} |",
+                flush=True,
+            )
+    cpu = report["machine_info"]["cpu"].get("brand_raw", platform.processor())
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    print(
+        f"\n{cpu}, {pl.thread_pool_size()} threads, {platform.system()}, "
+        f"Python {platform.python_version()}, {packages}."
+    )
+
+
+if __name__ == "__main__":
+    main()
