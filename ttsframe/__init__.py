@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version as _version
 
+from ttsframe import _namespace as _namespace
 from ttsframe.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
 from ttsframe.answers import (
     AnswerExplanation,
