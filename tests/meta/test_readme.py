@@ -66,6 +66,7 @@ def test_printed_table_is_what_the_command_prints(
     (tmp_path / "data").mkdir()
     shutil.copy(ROOT / "data" / "sample.jsonl", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
 
     result = CliRunner().invoke(cli, shown[1].split())
 
