@@ -187,7 +187,7 @@ def majority_vote(
 
     See Also
     --------
-    select_answers : several selectors in one pass; states errors and rules.
+    select_answers : Several selectors in one pass; states errors and rules.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def weighted_vote(
 
     See Also
     --------
-    select_answers : several selectors in one pass; states errors and rules.
+    select_answers : Several selectors in one pass; states errors and rules.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def best_of_n(
 
     See Also
     --------
-    select_answers : several selectors in one pass; states errors and rules.
+    select_answers : Several selectors in one pass; states errors and rules.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def first_valid(
 
     See Also
     --------
-    select_answers : several selectors in one pass; states errors and rules.
+    select_answers : Several selectors in one pass; states errors and rules.
 
     Examples
     --------
@@ -389,7 +389,7 @@ def oracle(
 
     See Also
     --------
-    select_answers : several selectors in one pass; states errors and rules.
+    select_answers : Several selectors in one pass; states errors and rules.
 
     Examples
     --------

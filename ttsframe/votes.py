@@ -83,7 +83,7 @@ def tally_votes(
 
     See Also
     --------
-    select_answers : picks the winners of this table.
+    select_answers : Picks the winners of this table.
 
     Examples
     --------

@@ -47,6 +47,13 @@ class AnswerExplanation:
         The explanation of the other answer, if one was given.
     reason
         Why the two keys are the same or differ; empty without another answer.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> explanation = tts.explain_answer("0.5")
+    >>> explanation.kind, explanation.value, explanation.key
+    ('exact', Fraction(1, 2), '1:1/2')
     """
 
     answer: str

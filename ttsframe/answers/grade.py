@@ -47,7 +47,7 @@ def is_equivalent(
     gold
         String column, reference answers; a box, ``#### N`` or a whole reference solution is read
         as by :func:`gold_key`.
-    policy, method, cache
+    policy, method
         As in :func:`answer_key`.
     rel_tol
         Two real numbers are equivalent, too, when they differ by at most this fraction of the
@@ -57,6 +57,8 @@ def is_equivalent(
     options
         List(String) column, the texts of options A, B, C, ... of a multiple-choice problem. An
         option may then be named by its letter, by its text, or by both.
+    cache
+        As in :func:`answer_key`.
 
     Returns
     -------

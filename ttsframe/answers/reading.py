@@ -50,6 +50,13 @@ class AnswerStatistics(NamedTuple):
         Expressions with which a worker died, twice.
     n_workers_started
         Worker processes started.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> statistics = tts.answer_statistics()
+    >>> statistics.n_text <= statistics.n_answers
+    True
     """
 
     n_answers: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 import polars as pl
@@ -29,13 +30,13 @@ Format: TypeAlias = Literal[
     "auto", "search_and_learn", "qwen_math", "rebase", "compute_optimal_tts", "long_form"
 ]
 
-READERS: Final[dict[str, Reader]] = {
+READERS: Final[Mapping[str, Reader]] = MappingProxyType({
     "search_and_learn": search_and_learn.READER,
     "qwen_math": qwen_math.READER,
     "rebase": rebase.READER,
     "compute_optimal_tts": compute_optimal_tts.READER,
     "long_form": long_form.READER,
-}
+})
 """The formats, by the name that ``format`` takes; the first one that recognises a file reads it."""
 
 _SHOWN = 5

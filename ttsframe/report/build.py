@@ -61,6 +61,13 @@ class Report:
         Accuracies to compare with, by name.
     confidence_level
         Coverage of the intervals.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> report = tts.build_report(tts.simulate_trajectories(20, 4, seed=1))
+    >>> report.loaded.select("n_problems", "n_attempts").rows()
+    [(20, 80)]
     """
 
     title: str

@@ -1,0 +1,69 @@
+"""Importing the package is cheap: what is heavy waits until it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LATE = (
+    "altair",
+    "vl_convert",
+    "scipy",
+    "sympy",
+    "flint",
+    "latex2sympy2",
+    "antlr4",
+    "pyarrow",
+    "pandas",
+    "click",
+    "ray",
+)
+
+
+def loaded_after(code: str) -> set[str]:
+    """Return the top-level modules that a fresh interpreter has loaded after some code."""
+    program = f"{code}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=Path(__file__).parents[2],
+    )
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    loaded = loaded_after("import ttsframe")
+    assert {"ttsframe", "polars"} <= loaded
+    assert not loaded & set(LATE)
+
+
+ANALYSIS = """
+import ttsframe as tts
+run = tts.simulate_trajectories(4, 4, seed=0, keys=True)
+curve = run.pipe(tts.select_answers, budgets=[1, 4]).pipe(tts.scaling_curve)
+assert curve.height == 6
+"""
+
+
+def test_votes_and_curves_need_neither_charts_nor_answers() -> None:
+    loaded = loaded_after(ANALYSIS)
+    assert not loaded & {
+        "altair",
+        "vl_convert",
+        "sympy",
+        "latex2sympy2",
+        "antlr4",
+        "flint",
+        "click",
+    }
+
+
+@pytest.mark.parametrize(("code", "name"), [("import ttsframe.charts", "altair")])
+def test_what_is_heavy_comes_by_name(code: str, name: str) -> None:
+    assert name in loaded_after(code)

@@ -1,0 +1,168 @@
+"""What is public is sorted, documented by the house's form, and covered by the contracts."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from importlib.metadata import version
+from typing import Any, get_args, get_type_hints
+
+import polars as pl
+import pytest
+from contract_registry import AGGREGATORS, EXPR_FUNCTIONS, FRAME_FUNCTIONS
+from numpydoc.validate import validate
+from package_source import ROOT
+
+import ttsframe as tts
+from ttsframe._typing import (
+    AnswerStyle,
+    FrameT,
+    IntoExprColumn,
+    SelectorName,
+    StepReduction,
+)
+from ttsframe.readers import Format
+
+IGNORED = {
+    "PR04": "types live in the signature",
+    "SA01": "no list of related names for its own sake",
+    "ES01": "a summary may say it all",
+    "GL08": "reported by ruff, and for inherited members that are not ours",
+}
+
+REGISTRIES = {"READERS", "SELECTORS", "STEP_REDUCTIONS"}
+
+CALLABLES = [name for name in tts.__all__ if name not in REGISTRIES]
+CLASSES = [name for name in CALLABLES if inspect.isclass(getattr(tts, name))]
+FUNCTIONS = [name for name in CALLABLES if name not in CLASSES]
+
+
+def exemptions(name: str) -> set[str]:
+    """Return what need not be documented: a Protocol has no parameters, a warning no use."""
+    found: Any = getattr(tts, name)
+    if not inspect.isclass(found):
+        return set()
+    exempt = {"PR01"} if getattr(found, "_is_protocol", False) else set()
+    return exempt | ({"PR01", "EX01"} if issubclass(found, Warning) else set())
+
+
+def test_names_are_sorted_and_there() -> None:
+    # ruff's order: constants, then classes, then functions.
+    def key(name: str) -> tuple[int, str]:
+        return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+    assert tts.__all__ == sorted(set(tts.__all__), key=key)
+    for name in tts.__all__:
+        assert hasattr(tts, name), name
+
+
+def test_nothing_public_is_left_out() -> None:
+    public = {
+        name
+        for name, value in vars(tts).items()
+        if not name.startswith("_") and not inspect.ismodule(value) and name != "annotations"
+    }
+    assert public == set(tts.__all__)
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_a_docstring_has_the_form_of_the_house(name: str) -> None:
+    exempt = exemptions(name)
+    errors = [
+        (code, text)
+        for code, text in validate(f"ttsframe.{name}")["errors"]
+        if code not in IGNORED and code not in exempt
+    ]
+    assert not errors
+
+
+@pytest.mark.parametrize("name", [n for n in CALLABLES if "EX01" not in exemptions(n)])
+def test_a_docstring_shows_an_example(name: str) -> None:
+    found = getattr(tts, name)
+    assert ">>> " in (inspect.getdoc(found) or "")
+    assert "tts." in (inspect.getdoc(found) or "")
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_methods_and_properties_are_documented(name: str) -> None:
+    found = getattr(tts, name)
+    for attribute, value in vars(found).items():
+        if attribute.startswith("_") or not (callable(value) or isinstance(value, property)):
+            continue
+        assert inspect.getdoc(value), f"{name}.{attribute}"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_signature_is_typed_and_options_are_named(name: str) -> None:
+    found = getattr(tts, name)
+    signature = inspect.signature(found)
+    hints = get_type_hints(found)
+    assert "return" in hints
+    for parameter in signature.parameters.values():
+        assert parameter.name in hints
+        assert "Any" not in str(parameter.annotation).split("[")
+    parameters = list(signature.parameters.values())
+    if parameters and hints[parameters[0].name] == FrameT:
+        assert parameters[0].kind is inspect.Parameter.POSITIONAL_ONLY
+        for option in parameters[1:]:
+            assert option.kind is inspect.Parameter.KEYWORD_ONLY, option.name
+
+
+def test_registries_are_their_literals() -> None:
+    assert list(tts.STEP_REDUCTIONS) == list(get_args(StepReduction))
+    assert list(tts.SELECTORS) == list(get_args(SelectorName))
+    assert ["auto", *tts.READERS] == list(get_args(Format))
+    assert "auto" in get_args(AnswerStyle)
+
+
+def test_registries_cannot_be_changed_by_a_caller() -> None:
+    for name in REGISTRIES:
+        registry = getattr(tts, name)
+        with pytest.raises(TypeError):
+            registry["mine"] = None
+
+
+def test_every_reduction_and_selector_is_a_function_of_its_name() -> None:
+    for name, function in tts.STEP_REDUCTIONS.items():
+        assert function is getattr(tts, f"step_{name}")
+    for name, selector in tts.SELECTORS.items():
+        assert callable(getattr(tts, name))
+        assert selector.summary
+
+
+def shape(name: str) -> str:
+    """Return which of the three shapes of DESIGN section 2 a public function has."""
+    function = getattr(tts, name)
+    if inspect.isclass(function):
+        return "class"
+    parameters = list(inspect.signature(function).parameters.values())
+    hints = get_type_hints(function)
+    if parameters and hints[parameters[0].name] == hints["return"] == FrameT:
+        return "frame"
+    if parameters and hints[parameters[0].name] == IntoExprColumn and hints["return"] is pl.Expr:
+        return "expression"
+    return "other"
+
+
+def test_every_function_of_a_shape_is_under_the_contracts() -> None:
+    frames = {name for name in CALLABLES if shape(name) == "frame"}
+    expressions = {name for name in CALLABLES if shape(name) == "expression"}
+    aggregators = {
+        name for name in CLASSES if name != "Aggregator" and "__call__" in vars(getattr(tts, name))
+    }
+    assert {type(aggregator).__name__ for aggregator in AGGREGATORS} == aggregators
+    assert {row.name for row in FRAME_FUNCTIONS} == frames | aggregators
+    assert {row.name for row in EXPR_FUNCTIONS} == expressions
+
+
+def test_the_version_is_the_head_of_the_changelog() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    heads = re.findall(r"^## \[(.+?)\]", changelog, flags=re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert heads[:2] == ["Unreleased", tts.__version__]
+    assert project["version"] == tts.__version__ == version("ttsframe")
+
+
+def test_the_package_is_marked_as_typed() -> None:
+    assert (ROOT / "ttsframe" / "py.typed").is_file()
