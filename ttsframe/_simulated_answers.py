@@ -254,7 +254,8 @@ def _numerators(problems: Problems, answers: Ints) -> Ints:
     n_values = np.array([family.n_values for family in _FAMILIES])[problems.family]
     nth = smallest + (problems.start + answers * problems.stride) % n_values
     skipped = (nth - 1) // np.maximum(problems.prime - 1, 1)  # the multiples of the prime
-    return nth + np.where(problems.prime > 0, skipped, 0)
+    numerators: Ints = nth + np.where(problems.prime > 0, skipped, 0)
+    return numerators
 
 
 def _key_strings(problems: Problems, answers: Ints) -> pl.Series:
