@@ -10,7 +10,13 @@ import polars as pl
 from ttsframe._checks import check_choice, check_frame, check_names
 from ttsframe._exprs import run_plan
 from ttsframe._typing import AnswerStyle, FrameT, StepReduction
-from ttsframe.answers import AnswerPolicy, answer_key, extract_answer, gold_key
+from ttsframe.answers import (
+    AnswerPolicy,
+    answer_key,
+    extract_answer,
+    gold_key,
+    is_same_key,
+)
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.steps import STEP_REDUCTIONS
@@ -71,6 +77,9 @@ def score_trajectories(
         in `overwrite` has nothing to be made from.
     ParameterError
         At once, when a parameter is not among its choices.
+    DataError
+        On collection, when a recorded key and one made here come from different versions, policies
+        or tools: they cannot be compared.
 
     Examples
     --------
@@ -113,7 +122,7 @@ def score_trajectories(
         "answer_key": ("answer", lambda name: answer_key(name, policy=policy)),
         "gold": ("solution", lambda name: extract_answer(name, style=style)),
         "gold_key": ("gold", lambda name: gold_key(name, policy=policy)),
-        "is_correct": ("gold_key", lambda _: _grade()),
+        "is_correct": ("gold_key", lambda name: is_same_key("answer_key", name)),
         "score": ("step_scores", STEP_REDUCTIONS[reduction]),
     }
     derived = {
@@ -142,9 +151,3 @@ def score_trajectories(
         return lazy
 
     return run_plan(trajectories, plan)
-
-
-def _grade() -> pl.Expr:
-    """Compare keys: no answer is wrong, no gold answer cannot be graded."""
-    is_equal = (pl.col("answer_key") == pl.col("gold_key")).fill_null(value=False)
-    return pl.when(pl.col("gold_key").is_not_null()).then(is_equal)

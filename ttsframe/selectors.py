@@ -66,8 +66,10 @@ def select_answers(
         `problems`, one row per (by, `problem_id`, `budget`, `selector`, `reduction`):
 
         - `subsets` (String): "prefix", the first attempts;
-        - `attempt` (UInt32), `answer`, `answer_key` (String), `is_correct` (Boolean): the attempt
-          that stands for the winner, its earliest one; null where nothing was picked;
+        - `attempt` (UInt32), `is_correct` (Boolean): the attempt that stands for the winner, and
+          its grade: the earliest that voted for it, in best_of_n the one with the highest score;
+        - `answer`, `answer_key` (String): the winning answer in its earliest spelling, null for no
+          answer;
         - `value` (Float64): `is_correct` as 0 or 1; null unless `status` is "ok";
         - `status` (String): "ok"; "short", fewer attempts than the budget; "unscored", no attempt
           has a score; "undefined", a weight is negative or not finite; "ungraded", nothing to

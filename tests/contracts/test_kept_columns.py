@@ -12,9 +12,9 @@ import ttsframe as tts
 
 RECORDED = {
     "answer": pl.Series(["recorded"] * 6),
-    "answer_key": pl.Series([f"key {i}" for i in range(6)]),
+    "answer_key": pl.Series([f"1:{i}" for i in range(6)]),
     "gold": pl.Series(["recorded gold"] * 6),
-    "gold_key": pl.Series(["key 1"] * 6),
+    "gold_key": pl.Series(["1:1"] * 6),
     "is_correct": pl.Series([True, False, None, True, False, None]),
     "score": pl.Series([9.0, 8.0, 7.0, None, 5.0, 4.0]),
 }
@@ -55,6 +55,19 @@ def test_columns_of_the_caller_pass_through_in_place() -> None:
     scored = tts.score_trajectories(frame)
     assert scored.select(frame.columns).equals(frame)
     assert scored.columns[: frame.width] == frame.columns
+
+
+@pytest.mark.parametrize("foreign", ["answer_key", "gold_key"])
+def test_a_key_of_another_tool_is_not_compared_with_ours(foreign: str) -> None:
+    frame = texts().with_columns(pl.lit("their key").alias(foreign))
+    with pytest.raises(tts.TtsframeError, match="policies, versions or tools"):
+        tts.score_trajectories(frame)
+
+
+def test_keys_of_another_tool_are_compared_with_each_other() -> None:
+    keys = pl.Series(["12:30", "4:30", None])
+    frame = pl.DataFrame({"answer_key": keys, "gold_key": ["4:30"] * 3})
+    assert tts.score_trajectories(frame)["is_correct"].to_list() == [False, True, False]
 
 
 def test_scoring_twice_changes_nothing() -> None:

@@ -395,14 +395,18 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+LIMIT = 0.05 if sys.gettrace() is None else 0.5
+"""Seconds of processor time for one string; tracing for coverage takes several times as long."""
+
+
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: ascii(answer[:20]))
 def test_a_hostile_string_is_bounded(answer: str) -> None:
     best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
+    for _ in range(5):
+        start = time.thread_time()
         canonical = canonicalise(answer, DEFAULT)
-        best = min(best, time.perf_counter() - start)
-    assert best < 0.05
+        best = min(best, time.thread_time() - start)
+    assert best < LIMIT
     assert len(canonical.key) < 300
 
 
@@ -428,12 +432,12 @@ def test_random_and_mutated_strings_never_raise_and_are_quick() -> None:
                     [rng.choice(ALPHABET)],
                 ))
             answer = "".join(letters)
-        start = time.perf_counter()
+        start = time.thread_time()
         canonicalise(answer, DEFAULT)
-        if time.perf_counter() - start > 0.05:
-            start = time.perf_counter()
+        if time.thread_time() - start > LIMIT:
+            start = time.thread_time()
             canonicalise(answer, DEFAULT)
-            if time.perf_counter() - start > 0.05:
+            if time.thread_time() - start > LIMIT:
                 slow.append(answer)
     assert slow == []
 

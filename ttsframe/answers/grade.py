@@ -17,7 +17,7 @@ from ttsframe.answers._columns import as_strings
 from ttsframe.answers._table import KeyTable
 from ttsframe.answers.engine import numeric_value
 from ttsframe.answers.keys import gold_answers, keys_of
-from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.policy import CODE_VERSION, AnswerPolicy
 from ttsframe.answers.reading import KeyMethod, key_table
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
@@ -117,8 +117,8 @@ def is_same_key(answer_key: IntoExprColumn, gold_key: IntoExprColumn) -> pl.Expr
     Raises
     ------
     DataError
-        On collection, when two keys of a row were made under different policies or versions: they
-        cannot be compared, and that they differ would mean nothing.
+        On collection, when two keys of a row were made under different policies, versions or tools:
+        they cannot be compared, and that they differ would mean nothing.
 
     Examples
     --------
@@ -134,7 +134,8 @@ def is_same_key(answer_key: IntoExprColumn, gold_key: IntoExprColumn) -> pl.Expr
     return keep_name(same, source)
 
 
-_VERSION: Final = r"^(s?\d+(?:[a-z]\d+)*:)"
+_VERSION: Final = rf"^(s?[1-{CODE_VERSION}](?:[a-z]\d+)*:)"
+"""What a key of ours begins with; keys of another tool begin with anything else."""
 
 
 def _compare(rows: pl.Series) -> pl.Series:
@@ -142,13 +143,13 @@ def _compare(rows: pl.Series) -> pl.Series:
     frame = rows.struct.unnest()
     keys = as_strings(frame["answer_key"], "answer_key")
     golds = as_strings(frame["gold_key"], "gold_key")
-    versions = keys.str.extract(_VERSION, 1), golds.str.extract(_VERSION, 1)
-    differ = (versions[0] != versions[1]).fill_null(value=False)
+    versions = [column.str.extract(_VERSION, 1).fill_null("") for column in (keys, golds)]
+    differ = (versions[0] != versions[1]) & keys.is_not_null() & golds.is_not_null()
     if differ.any():
         row = int(differ.arg_max() or 0)
         raise DataError(
             f"answer_key {keys[row]!r} and gold_key {golds[row]!r} were made under different "
-            "policies or versions, which cannot be compared. Hint: make both anew with "
+            "policies, versions or tools, and cannot be compared. Hint: make both anew with "
             "tts.score_trajectories(..., overwrite=('answer_key', 'gold_key'))."
         )
     return _equality(keys, golds)
