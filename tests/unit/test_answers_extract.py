@@ -278,3 +278,10 @@ def test_cut_off_real_texts_rarely_answer(shared_data: Path) -> None:
     cut = [text[: rng.randint(40, max(41, text.find("\\boxed") - 1))] for text in boxed]
     answered = [answer for answer in extract(*cut) if answer is not None]
     assert len(answered) <= 0.02 * len(cut)
+
+
+def test_two_boxes_that_are_forms_of_one_value_are_that_value() -> None:
+    text = r"This is $\boxed{15\frac{39}{40}}$ or $\boxed{\frac{639}{40}}$ hours."
+    frame = pl.DataFrame({"completion": [text]}).select(answer=tts.extract_answer("completion"))
+    keys = frame.select(tts.answer_key("answer"), gold=tts.answer_key(pl.lit(r"\frac{639}{40}")))
+    assert keys["answer"].item() == keys["gold"].item()

@@ -247,6 +247,7 @@ def _last_boxes(text: str) -> str | None:
     starts = [match.end() for match in _BOX_START.finditer(text)]
     contents: list[str] = []
     names: list[str] = []
+    is_choice = True
     following = len(text)
     for start in reversed(starts[-_MOST_BOXES:]):
         content, end = _box_content(text, start)
@@ -257,6 +258,7 @@ def _last_boxes(text: str) -> str | None:
                 break
             if not _JOINS_BOXES.match(between):
                 break
+            is_choice &= "or" in words or "或" in between
         if content is None or not content.strip():
             break
         contents.append(content.strip())
@@ -265,7 +267,8 @@ def _last_boxes(text: str) -> str | None:
         names.append(_SUBSCRIPT.sub(r"_{\1}", name[0]) if name else "")
     if len(set(names)) == len(contents) > 1 and all(names):
         contents = [name + content for name, content in zip(names, contents, strict=True)]
-    answer = ", ".join(reversed(contents))
+    # "A or B" may give one value in two forms, which a list of two would not.
+    answer = (" or " if is_choice else ", ").join(reversed(contents))
     is_escaped_twice = text[following - 1 : following] == "\\"
     return (answer.replace("\\\\", "\\") if is_escaped_twice else answer) or None
 
