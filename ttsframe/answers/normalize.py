@@ -77,6 +77,11 @@ _ANNOUNCED: Final = re.compile(
     r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)",
     re.IGNORECASE,
 )
+# JSON that was encoded twice: each command has two backslashes, and none has one
+_ESCAPED_TWICE: Final = re.compile(
+    r"(?<!\\)\\\\(?:[dt]?frac|sqrt|left|text|pi|infty|cdot|times)(?![a-zA-Z])"
+)
+_ESCAPED_ONCE: Final = re.compile(r"(?<!\\)\\(?:\\\\)*(?!\\)[a-zA-Z]")
 _SPACE: Final = re.compile(r"\s+")
 _DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 _DOLLAR: Final = re.compile(r"(?<!\\)\$")
@@ -120,6 +125,8 @@ def normalize_text(text: str) -> str:
     text = text.strip()
     if len(text) > LONGEST_TEXT:
         return text
+    if _ESCAPED_TWICE.search(text) and not _ESCAPED_ONCE.search(text):
+        text = text.replace("\\\\", "\\")
     for _ in range(4):
         changed = _normalize_once(text)
         if changed == text:
