@@ -49,7 +49,19 @@ BENCHES = (
         "bench_pipeline.py",
         "500 problems x 64 attempts",
         {"TTSFRAME_BENCH_PROBLEMS": "500"},
-        (Row("JSON lines to curve", "test_ttsframe", "test_python_script"),),
+        (
+            Row(
+                "JSON lines to curve, beside votes on strings",
+                "test_ttsframe",
+                "test_python_script",
+            ),
+            Row(
+                "JSON lines to curve, beside votes on search-and-learn's form",
+                "test_ttsframe",
+                "test_python_script_with_sympy",
+                parts=100,
+            ),
+        ),
     ),
     Bench(
         "bench_readers.py",
