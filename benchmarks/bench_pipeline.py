@@ -147,6 +147,7 @@ def test_python_script(benchmark: BenchmarkFixture, path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_python_script_with_sympy(benchmark: BenchmarkFixture, path: Path) -> None:
     benchmark.group = f"whole pipeline, {N_PROBLEMS * N_ATTEMPTS:,} attempts"
+    importlib.import_module("latex2sympy2")
     canonical.cache_clear()
     benchmark.pedantic(curve_in_python, (path, canonical, N_IN_SYMPY), rounds=1)
 

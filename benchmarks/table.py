@@ -152,6 +152,11 @@ def seconds(value: float) -> str:
     return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms"
 
 
+def times(ratio: float) -> str:
+    """Write a ratio with two digits."""
+    return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
+
+
 def main() -> None:
     """Print the table, and under it what it was measured on."""
     small = "--small" in sys.argv[1:]
@@ -162,14 +167,15 @@ def main() -> None:
         found = {each["name"]: each["stats"] for each in report["benchmarks"]}
         for row in bench.rows:
             ours = found[row.ours]
-            parts = 1 if small else row.parts
-            loop = parts * found[row.baseline]["median"]
+            loop, parts = found[row.baseline]["median"], 1 if small else row.parts
+            of_parts = f" ({parts} x {seconds(loop)})" if parts > 1 else ""
+            times = parts * loop / ours["median"]
             spread = f"{seconds(ours['q1'])} to {seconds(ours['q3'])}, {ours['rounds']} rounds"
             print(
                 f"| {row.work} | {'default' if small else bench.size} "
                 f"| {seconds(ours['median'])} ({spread}) "
-                f"| {seconds(loop)}{f' ({parts} x a part)' if parts > 1 else ''} "
-                f"| {loop / ours['median']:.2g} |",
+                f"| {seconds(parts * loop)}{of_parts} "
+                f"| {times:.{0 if times >= 10 else 1}f} |",
                 flush=True,
             )
     cpu = report["machine_info"]["cpu"].get("brand_raw", platform.processor())
