@@ -169,13 +169,12 @@ def main() -> None:
             ours = found[row.ours]
             loop, parts = found[row.baseline]["median"], 1 if small else row.parts
             of_parts = f" ({parts} x {seconds(loop)})" if parts > 1 else ""
-            times = parts * loop / ours["median"]
             spread = f"{seconds(ours['q1'])} to {seconds(ours['q3'])}, {ours['rounds']} rounds"
             print(
                 f"| {row.work} | {'default' if small else bench.size} "
                 f"| {seconds(ours['median'])} ({spread}) "
                 f"| {seconds(parts * loop)}{of_parts} "
-                f"| {times:.{0 if times >= 10 else 1}f} |",
+                f"| {times(parts * loop / ours['median'])} |",
                 flush=True,
             )
     cpu = report["machine_info"]["cpu"].get("brand_raw", platform.processor())
