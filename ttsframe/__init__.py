@@ -20,10 +20,12 @@ from ttsframe.answers import (
     is_same_key,
     normalize_answer,
 )
+from ttsframe.bestofk import best_of_k
 from ttsframe.datasets import simulate_trajectories
 from ttsframe.errors import TtsframeError
+from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
 from ttsframe.intervals import student_t_interval, wilson_interval
-from ttsframe.passk import closed_form_passatk, pass_at_k
+from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.readers import (
     READERS,
     SkippedRowsWarning,
@@ -80,6 +82,7 @@ __all__ = [
     "answer_key",
     "answer_kind",
     "answer_statistics",
+    "best_of_k",
     "best_of_n",
     "build_report",
     "closed_form_passatk",
@@ -87,13 +90,16 @@ __all__ = [
     "explain_answer",
     "extract_answer",
     "first_valid",
+    "g_pass_at_k",
     "gold_key",
     "is_equivalent",
     "is_same_key",
     "majority_vote",
+    "mean_g_pass_at_k",
     "normalize_answer",
     "oracle",
     "pass_at_k",
+    "pass_hat_k",
     "read_trajectories",
     "renumber_attempts",
     "scaling_curve",

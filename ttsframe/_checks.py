@@ -95,6 +95,32 @@ def check_positive(value: int, parameter: str) -> int:
     return value
 
 
+def check_draws(k: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the numbers of attempts drawn, each once, in the order given.
+
+    Parameters
+    ----------
+    k
+        Number of attempts drawn, or several.
+
+    Returns
+    -------
+    tuple[int, ...]
+        The numbers.
+
+    Raises
+    ------
+    ParameterTypeError
+        When one of them is not an int.
+    ParameterError
+        When the sequence is empty or a number is below 1.
+    """
+    listed = tuple(k) if isinstance(k, Sequence) else (k,)
+    if not listed:
+        raise ParameterError("k is empty, must hold at least one number of attempts.")
+    return tuple(dict.fromkeys(check_positive(draw, "k") for draw in listed))
+
+
 def check_budgets(budgets: int | Sequence[int] | None) -> tuple[int, ...] | None:
     """Return budgets sorted and without repetition, or None for all attempts.
 

@@ -23,7 +23,9 @@ from ttsframe.answers import (
     normalize_answer,
 )
 from ttsframe.answers.reading import KeyMethod
-from ttsframe.passk import pass_at_k
+from ttsframe.bestofk import best_of_k
+from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
+from ttsframe.passk import pass_at_k, pass_hat_k
 from ttsframe.steps import (
     step_first,
     step_geometric_mean,
@@ -157,3 +159,19 @@ class TtsExpressions:
     def pass_at_k(self, k: int | Sequence[int]) -> pl.Expr:
         """See `ttsframe.pass_at_k`."""
         return pass_at_k(self._expr, k)
+
+    def pass_hat_k(self, k: int | Sequence[int]) -> pl.Expr:
+        """See `ttsframe.pass_hat_k`."""
+        return pass_hat_k(self._expr, k)
+
+    def g_pass_at_k(self, k: int | Sequence[int], *, tau: float = 0.5) -> pl.Expr:
+        """See `ttsframe.g_pass_at_k`."""
+        return g_pass_at_k(self._expr, k, tau=tau)
+
+    def mean_g_pass_at_k(self, k: int | Sequence[int]) -> pl.Expr:
+        """See `ttsframe.mean_g_pass_at_k`."""
+        return mean_g_pass_at_k(self._expr, k)
+
+    def best_of_k(self, score: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
+        """See `ttsframe.best_of_k`."""
+        return best_of_k(self._expr, score, k)

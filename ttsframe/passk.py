@@ -1,19 +1,19 @@
-"""Estimators over k draws from a problem's n attempts, as aggregating expressions."""
+"""pass@k and pass^k: any or all of k attempts correct, as aggregating expressions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from ttsframe._checks import check_choice, check_positive
+from ttsframe._checks import check_choice, check_draws, check_positive
 from ttsframe._exprs import into_expr, keep_name
 from ttsframe._typing import IntoExprColumn
 from ttsframe.errors import ParameterError
 
-__all__ = ["closed_form_passatk", "pass_at_k"]
+__all__ = ["closed_form_passatk", "pass_at_k", "pass_hat_k"]
 
 NBelowK: TypeAlias = Literal["null", "any_correct"]
 
@@ -78,20 +78,64 @@ def pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
     >>> by_problem.agg(tts.pass_at_k("is_correct", k=[1, 2])).unnest("is_correct").columns
     ['problem_id', 'pass@1', 'pass@2']
     """
-    draws = _draws(k)
     source = into_expr(is_correct, "is_correct")
-    n = source.count().cast(pl.Int64)
     n_correct = source.cast(pl.Float64).sum()
-    remaining = pl.int_ranges(n, pl.max_horizontal(n - max(draws), 0), -1)
-    all_wrong = ((remaining - n_correct) / remaining).list.eval(
-        pl.element().clip(lower_bound=0.0).cum_prod()
-    )
-    passes = (1.0 - all_wrong).list.gather([draw - 1 for draw in draws], null_on_oob=True)
-    if isinstance(k, Sequence):
-        passes = passes.list.to_struct(fields=[f"pass@{draw}" for draw in draws])
-    else:
-        passes = passes.list.first()
-    return keep_name(passes, source)
+    return keep_name(_of_all_draws(source, k, n_correct, "pass@", lambda none: 1.0 - none), source)
+
+
+def pass_hat_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
+    r"""Estimate the chance that all of k attempts at a problem are correct.
+
+    pass@k says what a problem's best attempt can do, pass^k how far every attempt can be relied on:
+    it falls with k. Without bias, unlike the plug-in form (c/n)^k, which is too high.
+
+    Parameters
+    ----------
+    is_correct
+        Boolean column, one row per attempt, or the same as numbers 0 and 1; attempts with a null
+        are left out of n. Graded values between 0 and 1 count as that part of a correct attempt.
+    k
+        Number of attempts drawn, at least 1, or several such numbers.
+
+    Returns
+    -------
+    pl.Expr
+        Aggregating expression, one value per group, in [0, 1], named as the input. For an int k
+        Float64, null where n < k; for a sequence a Struct with one such field per k, named
+        ``pass^1``, ``pass^8``.
+
+    Raises
+    ------
+    ParameterTypeError
+        At once, when k is neither an int nor a sequence of them, or the column is no column.
+    ParameterError
+        At once, when a k is below 1 or there is none.
+
+    Notes
+    -----
+    With c correct ones among n attempts,
+
+    .. math::
+
+        \mathrm{pass}\hat{\ }k = \binom{c}{k} \Big/ \binom{n}{k}
+        = \prod_{i=0}^{k-1} \frac{c - i}{n - i}
+
+    References
+    ----------
+    Yao et al. (2024), tau-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains,
+    arXiv:2406.12045, section 4.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"is_correct": [True, True, True, False]})
+    >>> frame.select(tts.pass_hat_k("is_correct", k=2)).item()
+    0.5
+    """
+    source = into_expr(is_correct, "is_correct")
+    n_wrong = source.count() - source.cast(pl.Float64).sum()
+    return keep_name(_of_all_draws(source, k, n_wrong, "pass^", lambda none: none), source)
 
 
 def closed_form_passatk(n: int, c: int, k: int, *, n_below_k: NBelowK = "null") -> float | None:
@@ -154,9 +198,21 @@ def closed_form_passatk(n: int, c: int, k: int, *, n_below_k: NBelowK = "null") 
     return (subsets - math.comb(n - many, few)) / subsets
 
 
-def _draws(k: int | Sequence[int]) -> list[int]:
-    """Return the numbers of draws, each once, in the order given."""
-    listed = tuple(k) if isinstance(k, Sequence) else (k,)
-    if not listed:
-        raise ParameterError("k is empty, must hold at least one number of attempts.")
-    return list(dict.fromkeys(check_positive(draw, "k") for draw in listed))
+def _of_all_draws(
+    source: pl.Expr,
+    k: int | Sequence[int],
+    n_marked: pl.Expr,
+    prefix: str,
+    estimate: Callable[[pl.Expr], pl.Expr],
+) -> pl.Expr:
+    """Estimate from the chance that k draws hold none of the marked attempts, for each k."""
+    draws = check_draws(k)
+    n = source.count().cast(pl.Int64)
+    remaining = pl.int_ranges(n, pl.max_horizontal(n - max(draws), 0), -1)
+    none = ((remaining - n_marked) / remaining).list.eval(
+        pl.element().clip(lower_bound=0.0).cum_prod()
+    )
+    estimates = estimate(none).list.gather([draw - 1 for draw in draws], null_on_oob=True)
+    if isinstance(k, Sequence):
+        return estimates.list.to_struct(fields=[f"{prefix}{draw}" for draw in draws])
+    return estimates.list.first()

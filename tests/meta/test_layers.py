@@ -9,9 +9,20 @@ from package_source import imports, imports_at_load, modules
 
 LAYERS: list[set[str]] = [
     {"errors", "_typing", "_draws"},
-    {"_exprs", "_checks", "_files", "_packing", "_wording"},
+    {"_exprs", "_checks", "_files", "_packing", "_subset_counts", "_wording"},
     {"schema", "_simulated_answers"},
-    {"steps", "passk", "answers", "intervals", "readers", "datasets", "charts", "validation"},
+    {
+        "steps",
+        "passk",
+        "gpassk",
+        "bestofk",
+        "answers",
+        "intervals",
+        "readers",
+        "datasets",
+        "charts",
+        "validation",
+    },
     {"scoring", "_tally"},
     {"votes", "_selection"},
     {"selectors", "aggregators", "expectation"},

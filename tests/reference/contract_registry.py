@@ -275,6 +275,31 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
         "pass_at_k", partial(tts.pass_at_k, k=2), _GRADES, pl.Float64(), is_aggregate=True
     ),
     ExprFunction(
+        "pass_hat_k", partial(tts.pass_hat_k, k=2), _GRADES, pl.Float64(), is_aggregate=True
+    ),
+    ExprFunction(
+        "g_pass_at_k",
+        partial(tts.g_pass_at_k, k=3, tau=0.5),
+        _GRADES,
+        pl.Float64(),
+        is_aggregate=True,
+    ),
+    ExprFunction(
+        "mean_g_pass_at_k",
+        partial(tts.mean_g_pass_at_k, k=3),
+        _GRADES,
+        pl.Float64(),
+        is_aggregate=True,
+    ),
+    ExprFunction(
+        "best_of_k",
+        lambda column: tts.best_of_k(column, "marks", 2),
+        _GRADES,
+        pl.Float64(),
+        {"marks": pl.Series([0.5, 0.25, 0.75, None, 0.5])},
+        is_aggregate=True,
+    ),
+    ExprFunction(
         "wilson_interval",
         lambda column: tts.wilson_interval(column, "n"),
         pl.Series("right", [0, 3, None, 5, 1]),

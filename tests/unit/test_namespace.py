@@ -20,9 +20,26 @@ FRAME = pl.DataFrame({
     "answer_key": ["1:3", "1:4", None],
     "gold_key": ["1:3", "1:3", "1:3"],
     "is_correct": [True, False, False],
+    "score": [0.5, 0.25, 0.5],
 })
-COLUMNS = {"extract_answer": "completion", "is_same_key": "answer_key", "pass_at_k": "is_correct"}
-ARGUMENTS = {"is_equivalent": ["gold"], "is_same_key": ["gold_key"], "pass_at_k": [2]}
+COLUMNS = {
+    "extract_answer": "completion",
+    "is_same_key": "answer_key",
+    "pass_at_k": "is_correct",
+    "pass_hat_k": "is_correct",
+    "g_pass_at_k": "is_correct",
+    "mean_g_pass_at_k": "is_correct",
+    "best_of_k": "is_correct",
+}
+ARGUMENTS = {
+    "is_equivalent": ["gold"],
+    "is_same_key": ["gold_key"],
+    "pass_at_k": [2],
+    "pass_hat_k": [2],
+    "g_pass_at_k": [2],
+    "mean_g_pass_at_k": [2],
+    "best_of_k": ["score", 2],
+}
 
 
 def test_every_step_reduction_is_a_method() -> None:
