@@ -83,6 +83,15 @@ def test_a_docstring_shows_an_example(name: str) -> None:
     assert "tts." in (inspect.getdoc(found) or "")
 
 
+@pytest.mark.parametrize("name", tts.aggregators.__all__)
+def test_an_aggregator_is_documented_alike(name: str) -> None:
+    found = getattr(tts.aggregators, name)
+    exempt = {"PR01"} if getattr(found, "_is_protocol", False) else set()
+    errors = validate(f"ttsframe.aggregators.{name}")["errors"]
+    assert not [each for each in errors if each[0] not in IGNORED and each[0] not in exempt]
+    assert f"{name}(" in (inspect.getdoc(found) or "") or exempt
+
+
 @pytest.mark.parametrize("name", CLASSES)
 def test_methods_and_properties_are_documented(name: str) -> None:
     found = getattr(tts, name)
@@ -147,9 +156,13 @@ def shape(name: str) -> str:
 def test_every_function_of_a_shape_is_under_the_contracts() -> None:
     frames = {name for name in CALLABLES if shape(name) == "frame"}
     expressions = {name for name in CALLABLES if shape(name) == "expression"}
-    aggregators = {
-        name for name in CLASSES if name != "Aggregator" and "__call__" in vars(getattr(tts, name))
+    aggregators = set(tts.aggregators.__all__) - {"Aggregator"}
+    public = {
+        name
+        for name in CLASSES
+        if any("__call__" in vars(base) for base in inspect.getmro(getattr(tts, name)))
     }
+    assert public - {"Aggregator"} <= aggregators
     assert {type(aggregator).__name__ for aggregator in AGGREGATORS} == aggregators
     assert {row.name for row in FRAME_FUNCTIONS} == frames | aggregators
     assert {row.name for row in EXPR_FUNCTIONS} == expressions

@@ -143,6 +143,18 @@ def _on_problems(aggregator: Any) -> Callable[[Any], Any]:
     return lambda frame: aggregator(frame, ["problem_id"])
 
 
+AGGREGATORS: Final[tuple[tts.Aggregator, ...]] = (
+    tts.Identity(),
+    tts.IdentifierMean(),
+    tts.PassAtK(k=2),
+    tts.aggregators.PassHatK(k=2),
+    tts.aggregators.GPassAtK(k=3, tau=0.5),
+    tts.aggregators.AtLeastK(k=2),
+    tts.aggregators.Majority(),
+    tts.aggregators.Max(),
+    tts.aggregators.Median(),
+)
+
 _selects = partial(FrameFunction, make_frame=run, schema=PROBLEMS_SCHEMA, takes_by=True)
 
 FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
@@ -207,14 +219,8 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
             values,
             {"problem_id": pl.String(), "value": pl.Float64()},
         )
-        for aggregator in (tts.Identity(), tts.IdentifierMean(), tts.PassAtK(k=3))
+        for aggregator in AGGREGATORS
     ],
-)
-
-AGGREGATORS: Final[tuple[tts.Aggregator, ...]] = (
-    tts.Identity(),
-    tts.IdentifierMean(),
-    tts.PassAtK(k=2),
 )
 
 
