@@ -6,15 +6,16 @@ import os
 import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
 from ttsframe._checks import check_choice, check_mapping
 from ttsframe.errors import ParameterError
 from ttsframe.readers import compute_optimal_tts, long_form, qwen_math, rebase, search_and_learn
-from ttsframe.readers._gold import with_gold
-from ttsframe.readers._load import load
+from ttsframe.readers._attempts import Survey, scan_attempts
+from ttsframe.readers._gold import Gold, find_gold
+from ttsframe.readers._load import survey as look_over
 from ttsframe.readers._sources import Source, expand
 from ttsframe.readers._table import OnError, Reader
 
@@ -60,6 +61,61 @@ class SkippedRowsWarning(UserWarning):
 
 class UnmatchedGoldWarning(UserWarning):
     """The file of reference answers has none for some problems, which cannot be graded."""
+
+
+class Reading(NamedTuple):
+    """A source that was looked over, and what there is to say about it."""
+
+    frame: pl.LazyFrame
+    """All attempts."""
+    survey: Survey
+    """How to read the files, or slices of them."""
+    gold: Gold | None
+    """What to attach to the attempts of a slice."""
+    warnings: tuple[UserWarning, ...]
+
+
+def plan_reading(
+    source: Source,
+    *,
+    format: Format,  # noqa: A002
+    rename: Mapping[str, str] | None,
+    gold: str | os.PathLike[str] | None,
+    on_error: OnError,
+) -> Reading:
+    """Look a source over, as `scan_trajectories` does, which states parameters and errors."""
+    check_choice(format, "format", ["auto", *READERS])
+    check_choice(on_error, "on_error", ["raise", "skip"])
+    renamed = check_mapping(rename, "rename")
+    if len(set(renamed.values())) != len(renamed):
+        raise ParameterError(f"rename == {renamed} gives two columns one name.")
+    survey, faulty = look_over(
+        expand(source), READERS, format=format, rename=renamed, on_error=on_error
+    )
+    frame, broken = scan_attempts(survey)
+    skipped = [*faulty, *broken]
+    said: list[UserWarning] = []
+    if skipped:
+        more = f" and {len(skipped) - _SHOWN:,} more" if len(skipped) > _SHOWN else ""
+        said.append(
+            SkippedRowsWarning(
+                f"{len(skipped):,} row{'s' if len(skipped) > 1 else ''} skipped: {'; '.join(skipped[:_SHOWN])}{more}.",
+                len(skipped),
+            )
+        )
+    if gold is None:
+        return Reading(frame, survey, None, tuple(said))
+    found = find_gold(frame, gold)
+    if found.unmatched:
+        some = ", ".join(repr(name) for name in found.unmatched[:_SHOWN])
+        more = ", ..." if len(found.unmatched) > _SHOWN else ""
+        said.append(
+            UnmatchedGoldWarning(
+                f"{gold}: no reference answer for {len(found.unmatched):,} of {found.n_problems:,} "
+                f"problems, which cannot be graded: {some}{more}."
+            )
+        )
+    return Reading(found.attach(frame), survey, found, tuple(said))
 
 
 def scan_trajectories(
@@ -139,35 +195,10 @@ def scan_trajectories(
     │ 5ff699181b13a351 ┆ 1       ┆ 3          ┆ [0.2, 0.1]  ┆ 2    │
     └──────────────────┴─────────┴────────────┴─────────────┴──────┘
     """
-    check_choice(format, "format", ["auto", *READERS])
-    check_choice(on_error, "on_error", ["raise", "skip"])
-    renamed = check_mapping(rename, "rename")
-    if len(set(renamed.values())) != len(renamed):
-        raise ParameterError(f"rename == {renamed} gives two columns one name.")
-    frame, skipped = load(expand(source), READERS, format=format, rename=renamed, on_error=on_error)
-    if skipped:
-        more = f" and {len(skipped) - _SHOWN:,} more" if len(skipped) > _SHOWN else ""
-        warnings.warn(
-            SkippedRowsWarning(
-                f"{len(skipped):,} row{'s' if len(skipped) > 1 else ''} skipped: {'; '.join(skipped[:_SHOWN])}{more}.",
-                len(skipped),
-            ),
-            stacklevel=2,
-        )
-    if gold is None:
-        return frame
-    result = with_gold(frame, gold)
-    if result.unmatched:
-        some = ", ".join(repr(name) for name in result.unmatched[:_SHOWN])
-        more = ", ..." if len(result.unmatched) > _SHOWN else ""
-        warnings.warn(
-            UnmatchedGoldWarning(
-                f"{gold}: no reference answer for {len(result.unmatched):,} of {result.n_problems:,} "
-                f"problems, which cannot be graded: {some}{more}."
-            ),
-            stacklevel=2,
-        )
-    return result.frame
+    reading = plan_reading(source, format=format, rename=rename, gold=gold, on_error=on_error)
+    for warning in reading.warnings:
+        warnings.warn(warning, stacklevel=2)
+    return reading.frame
 
 
 def read_trajectories(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator
+from io import SEEK_END
 from typing import NamedTuple
 
 from ttsframe.errors import SourceError
@@ -12,7 +13,17 @@ from ttsframe.readers._rows import ARRAY_END
 from ttsframe.readers._sniff import DataFile, opened
 
 CHUNK_BYTES = 8 << 20
+_SEARCHED = 1 << 16
 _SPACE = " \t\r\n"
+
+
+class Span(NamedTuple):
+    """Bytes of a file of JSON lines that begin with a line and end with one."""
+
+    start: int
+    end: int
+    first: int
+    """Number of the first line, from 1."""
 
 
 class Chunk(NamedTuple):
@@ -60,6 +71,36 @@ def _from_lines(file: DataFile) -> Iterator[Chunk]:
                 yield Chunk(data, first)
             first += data.count(b"\n")
             start = stream.read(CHUNK_BYTES)
+
+
+def cut(file: DataFile) -> list[Span]:
+    """Cut JSON lines that are not compressed into spans, reading next to nothing.
+
+    Each says that its first line is the first one: nobody has counted those before it.
+    """
+    spans: list[Span] = []
+    with opened(file) as stream:
+        size = stream.seek(0, SEEK_END)
+        start = 0
+        while start < size:
+            end = start + CHUNK_BYTES - 1
+            stream.seek(end)
+            while piece := stream.readline(_SEARCHED):
+                end += len(piece)
+                if piece.endswith(b"\n"):
+                    break
+            end = min(end, size)
+            spans.append(Span(start, end, 1))
+            start = end
+    return spans
+
+
+def read_span(file: DataFile, span: Span) -> Chunk:
+    """Read a span, without what comes before it."""
+    with opened(file) as stream:
+        stream.seek(span.start)
+        data = stream.read(span.end - span.start)
+    return Chunk(data if span.start else data.removeprefix(codecs.BOM_UTF8), span.first)
 
 
 def _from_document(file: DataFile) -> Iterator[Chunk]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from ttsframe.errors import ColumnsError, SourceError
+from ttsframe.readers._attempts import scan_table
 from ttsframe.readers._jsonl import FILE, ROW, JsonFile, fault_error, scan
 from ttsframe.readers._load import open_file
 from ttsframe.readers._rows import settled
@@ -32,12 +33,28 @@ _COLUMNS = {
 _GIVEN = ("gold", "solution")
 
 
-class WithGold(NamedTuple):
-    """Attempts with reference answers, and the problems that the file has none for."""
+class Gold(NamedTuple):
+    """Reference answers of the problems of a run, and the problems that the file has none for."""
 
-    frame: pl.LazyFrame
+    answers: pl.DataFrame
+    """One row per problem: the columns `by`, and those given, each after two underscores."""
+    by: list[str]
+    own: list[str]
+    """Columns of reference answers that the attempts have already."""
     n_problems: int
     unmatched: list[object]
+
+    def attach(self, attempts: pl.LazyFrame) -> pl.LazyFrame:
+        """Join the answers found to the attempts; what is there already stays."""
+        columns = [name for name in self.answers.columns if name not in self.by]
+        names = {name: name.removeprefix("__") for name in columns}
+        frame = attempts.join(
+            self.answers.lazy(), on=self.by, how="left", maintain_order="left"
+        ).with_columns(
+            pl.coalesce(*([name] if name in self.own else []), given).alias(name)
+            for given, name in names.items()
+        )
+        return canonical(frame.drop(columns))
 
 
 class _Key(NamedTuple):
@@ -56,8 +73,8 @@ _KEYS = (
 )
 
 
-def with_gold(attempts: pl.LazyFrame, source: str | PathLike[str]) -> WithGold:
-    """Add ``gold`` (and ``solution``) by problem id, else by the problem's text."""
+def find_gold(attempts: pl.LazyFrame, source: str | PathLike[str]) -> Gold:
+    """Find ``gold`` (and ``solution``) of each problem by its id, else by its text."""
     path = one_file(source, "gold")
     table = _read_table(path)
     schema = attempts.collect_schema()
@@ -80,7 +97,7 @@ def with_gold(attempts: pl.LazyFrame, source: str | PathLike[str]) -> WithGold:
         )
     if "gold" in own:
         _refuse_disagreement(matched, path)
-    return _attached(attempts, problems, matched, own)
+    return _found(problems, matched, own)
 
 
 def _read_table(path: Path) -> pl.DataFrame:
@@ -93,12 +110,12 @@ def _read_table(path: Path) -> pl.DataFrame:
             raise SourceError(f"{path}: cannot be read as CSV ({error}).") from error
     elif opened.faults:
         raise fault_error(opened.file, opened.faults[0])
-    elif opened.frame is None:
+    elif opened.is_json:
         item = JsonFile(opened.file, opened.has_lone_surrogates, frozenset())
         schema = {name: settled(dtype, unseen=pl.String()) for name, dtype in opened.schema.items()}
         table = scan([item], schema).drop(ROW, FILE).collect()
     else:
-        table = opened.frame.collect()
+        table = scan_table(opened.file).collect()
     names = {
         ours: next((name for name in theirs if name in table.columns), None)
         for ours, theirs in _COLUMNS.items()
@@ -171,27 +188,16 @@ def _refuse_disagreement(matched: pl.DataFrame, path: Path) -> None:
         )
 
 
-def _attached(
-    attempts: pl.LazyFrame, problems: pl.DataFrame, matched: pl.DataFrame, own: list[str]
-) -> WithGold:
-    """Join the answers found to the attempts; what is there already stays."""
-    added = [name for name in _GIVEN if f"__{name}" in matched.columns]
-    columns = [f"__{name}" for name in added]
+def _found(problems: pl.DataFrame, matched: pl.DataFrame, own: list[str]) -> Gold:
+    """Reduce what was matched to one row per problem."""
+    columns = [f"__{name}" for name in _GIVEN if f"__{name}" in matched.columns]
     by = ["problem_id"]
-    answers = matched.select(*by, *columns).unique()
+    answers = matched.select(*by, *columns).unique(maintain_order=True)
     if answers["problem_id"].n_unique() < answers.height:  # one id for several texts
         by = ["problem_id", "problem"]
-        answers = matched.select(*by, *columns).unique()
-    frame = (
-        attempts
-        .join(answers.lazy(), on=by, how="left", maintain_order="left")
-        .with_columns(
-            pl.coalesce(*([name] if name in own else []), f"__{name}").alias(name) for name in added
-        )
-        .drop(columns)
-    )
+        answers = matched.select(*by, *columns).unique(maintain_order=True)
     has_gold = pl.col("problem_id").is_in(matched["problem_id"].implode())
     if "gold" in own:
         has_gold |= pl.col("gold").is_not_null()
     unmatched = problems.filter(~has_gold)["problem_id"].unique().sort().to_list()
-    return WithGold(canonical(frame), problems["problem_id"].n_unique(), unmatched)
+    return Gold(answers, by, own, problems["problem_id"].n_unique(), unmatched)

@@ -19,7 +19,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from ttsframe.errors import SourceError
-from ttsframe.readers._chunks import Chunk, read_chunks
+from ttsframe.readers._chunks import Chunk, Span, cut, read_chunks, read_span
 from ttsframe.readers._rows import (
     LONE_SURROGATE,
     BadRowError,
@@ -31,12 +31,12 @@ from ttsframe.readers._rows import (
     settled,
     to_frame,
 )
+from ttsframe.readers._searches import as_text, is_written_as, may_hold_surrogates
 from ttsframe.readers._sniff import DataFile
 
 ROW = "__row"
 FILE = "__file"
 _SLOW_LINES = 32
-_LINE = pl.col("line")
 _S = TypeVar("_S")
 _T = TypeVar("_T")
 
@@ -48,6 +48,8 @@ class Inspected(NamedTuple):
     n_rows: int
     faults: list[Fault]
     has_lone_surrogates: bool
+    spans: Sequence[Span] = ()
+    """Of JSON lines that are not compressed, where each chunk stands."""
 
 
 class JsonFile(NamedTuple):
@@ -57,6 +59,8 @@ class JsonFile(NamedTuple):
     has_lone_surrogates: bool
     skipped: frozenset[int]
     """Numbers of the rows to leave out."""
+    spans: tuple[Span, ...] = ()
+    """Of JSON lines, the ranges of bytes to read; none: the whole file."""
 
 
 def place(file: DataFile, row: int) -> str:
@@ -66,7 +70,29 @@ def place(file: DataFile, row: int) -> str:
 
 def inspect(file: DataFile, known: Collection[str]) -> Inspected:
     """Find the columns, their dtypes and the malformed rows of a file."""
+    if file.container == "jsonl" and file.compression is None:
+        return _inspect_spans(file, known)
     return _combined(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
+
+
+def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspected:
+    """Inspect a file that can be read from the middle: each worker reads what it looks at."""
+
+    def look(span: Span) -> tuple[Span, int, Inspected | None]:
+        chunk = read_span(file, span)
+        found = None if chunk.data.isspace() else _inspect(chunk, known)
+        return span, chunk.data.count(b"\n"), found
+
+    spans: list[Span] = []
+    parts: list[Inspected] = []
+    n_before = 0
+    for span, n_ends, found in on_all_cores(look, cut(file)):
+        if found is not None:
+            faults = [fault._replace(row=fault.row + n_before) for fault in found.faults]
+            parts.append(found._replace(faults=faults))
+            spans.append(span._replace(first=span.first + n_before))
+        n_before += n_ends
+    return _combined(parts)._replace(spans=spans)
 
 
 def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Iterator[_T]:
@@ -83,15 +109,22 @@ def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Iterator[
 
 
 def _inspect(chunk: Chunk, known: Collection[str]) -> Inspected:
-    has_lone_surrogates = _may_hold_surrogates(chunk) and bool(LONE_SURROGATE.search(chunk.data))
+    text = as_text(chunk.data)
+    has_lone_surrogates = (
+        text is not None
+        and may_hold_surrogates(text)
+        and bool(LONE_SURROGATE.search(chunk.data))
+    )
     try:
         inferred = pl.scan_ndjson(chunk.data, infer_schema_length=None).collect_schema()
         dtypes = {name: settled(dtype, unseen=pl.Null()) for name, dtype in inferred.items()}
-        # Inference takes true for 1 and looks into no list of lists: reading tells.
+        # Inference takes true for 1 and looks into no list of lists: searching or reading tells.
         doubtful = {
             name: settled(dtype, unseen=pl.String())
             for name, dtype in dtypes.items()
-            if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
+            if name not in known
+            and dtype not in {pl.String(), pl.List(pl.String())}
+            and not (text is not None and is_written_as(text, name, dtype))
         }
         if doubtful:
             pl.read_ndjson(chunk.data, schema=doubtful)
@@ -101,14 +134,6 @@ def _inspect(chunk: Chunk, known: Collection[str]) -> Inspected:
             return _combined([_inspect(half, known) for half in halves])
         return _inspect_rows(chunk)
     return Inspected(dtypes, chunk.n_lines, [], has_lone_surrogates)
-
-
-def _may_hold_surrogates(chunk: Chunk) -> bool:
-    escapes = [_LINE.str.contains(escape, literal=True).any() for escape in ("\\ud", "\\uD")]
-    try:
-        return bool(pl.scan_lines(chunk.data).select(pl.any_horizontal(escapes)).collect().item())
-    except pl.exceptions.PolarsError:  # not UTF-8: a fault of its own
-        return False
 
 
 def _inspect_rows(chunk: Chunk) -> Inspected:
@@ -176,12 +201,13 @@ def find_misfits(item: JsonFile, columns: Mapping[str, pl.DataType]) -> list[Fau
 def _parsed(
     files: Sequence[JsonFile], columns: Mapping[str, pl.DataType]
 ) -> Iterator[tuple[JsonFile, pl.DataFrame, list[Fault]]]:
-    def parse(job: tuple[JsonFile, Chunk]) -> tuple[JsonFile, pl.DataFrame, list[Fault]]:
-        item, chunk = job
+    def parse(job: tuple[JsonFile, Chunk | Span]) -> tuple[JsonFile, pl.DataFrame, list[Fault]]:
+        item, part = job
+        chunk = read_span(item.file, part) if isinstance(part, Span) else part
         return item, *_parse(chunk, columns, is_mended=item.has_lone_surrogates)
 
     return on_all_cores(
-        parse, ((item, chunk) for item in files for chunk in read_chunks(item.file))
+        parse, ((item, part) for item in files for part in item.spans or read_chunks(item.file))
     )
 
 

@@ -1,4 +1,4 @@
-"""From files to attempts: open each, recognise the one format they share, read them as one table."""
+"""Open files and recognise the one format that they share: how to read them, before any is read."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from typing import NamedTuple
 import polars as pl
 
 from ttsframe.errors import ColumnsError, SourceError
+from ttsframe.readers._attempts import Survey, SurveyedFile, first_line, renamed, scan_table
+from ttsframe.readers._chunks import Span
 from ttsframe.readers._jsonl import (
-    FILE,
-    ROW,
     JsonFile,
     fault_error,
     find_misfits,
     inspect,
     on_all_cores,
     place,
-    scan,
 )
 from ttsframe.readers._rows import Fault, instance, merged, settled
 from ttsframe.readers._sniff import DataFile, sniff
 from ttsframe.readers._sources import Candidate
-from ttsframe.readers._table import OnError, Reader, Table, canonical
+from ttsframe.readers._table import OnError, Reader
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
 _MADE_FROM = {
@@ -36,8 +35,6 @@ _MADE_FROM = {
 }
 """Columns that can be made from others, in a file that does not have them yet."""
 
-_ROW_WORDS = {"jsonl": "line", "json": "element"}
-
 
 class OpenFile(NamedTuple):
     """A file whose columns are known."""
@@ -45,12 +42,14 @@ class OpenFile(NamedTuple):
     file: DataFile
     schema: dict[str, pl.DataType]
     """Under the file's own names; Null for what no row of a JSON file has a value of."""
-    frame: pl.LazyFrame | None
-    """None for JSON, which is read with a schema that the format decides."""
+    is_json: bool
+    """Whether it is read with a schema that the format decides."""
     faults: list[Fault]
     has_lone_surrogates: bool
     is_document: bool
     """One JSON object or an array, as a run's config is; never so for tables."""
+    spans: tuple[Span, ...] = ()
+    """Of JSON lines, where reading may begin and end."""
 
 
 def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
@@ -64,42 +63,41 @@ def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
             raise SourceError(f"{path}: holds no rows, must hold one or more.")
         is_document = file.container == "json" or found.n_rows == 1
         return OpenFile(
-            file, found.dtypes, None, found.faults, found.has_lone_surrogates, is_document
+            file,
+            found.dtypes,
+            is_json=True,
+            faults=found.faults,
+            has_lone_surrogates=found.has_lone_surrogates,
+            is_document=is_document,
+            spans=tuple(found.spans),
         )
     try:
-        frame = _scan_binary(file)
-        schema = dict(frame.collect_schema())
+        schema = dict(scan_table(file).collect_schema())
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SourceError(
-            f"{path}: cannot be read as {file.container} ({_first_line(error)}). Hint: the file may be cut off."
+            f"{path}: cannot be read as {file.container} ({first_line(error)}). Hint: the file may be cut off."
         ) from error
-    return OpenFile(file, schema, frame, [], has_lone_surrogates=False, is_document=False)
+    return OpenFile(
+        file, schema, is_json=False, faults=[], has_lone_surrogates=False, is_document=False
+    )
 
 
-def _scan_binary(file: DataFile) -> pl.LazyFrame:
-    if file.container == "parquet":
-        return pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
-    if file.container == "arrow":
-        return pl.scan_ipc(file.path, glob=False, hive_partitioning=False)
-    return pl.read_ipc_stream(file.path).lazy()
-
-
-def load(
+def survey(
     candidates: Sequence[Candidate],
     readers: Mapping[str, Reader],
     *,
     format: str,  # noqa: A002 - the name callers write
     rename: Mapping[str, str],
     on_error: OnError,
-) -> tuple[pl.LazyFrame, list[str]]:
-    """Return all attempts of the files, lazily, and a message for each row that was left out."""
+) -> tuple[Survey, list[str]]:
+    """Look all files over; return how to read them, and a message for each JSON row left out."""
     known = {name for reader in readers.values() for name in reader.dtypes}
     opened: list[OpenFile] = []
     chosen: list[str] = []
     others: list[str] = []
     files = on_all_cores(lambda candidate: open_file(candidate.path, known), candidates)
     for candidate, one in zip(candidates, files, strict=True):
-        columns = () if one is None else _renamed(one.schema, rename)
+        columns = () if one is None else renamed(one.schema, rename)
         name = _recognise(columns, readers, format)
         if one is not None and name is not None:
             opened.append(one)
@@ -123,8 +121,35 @@ def load(
         if one.faults and on_error == "raise":
             raise fault_error(one.file, one.faults[0])
     _refuse_half_made(opened, reader, rename)
+    return _surveyed(opened, reader, rename, on_error)
+
+
+def _surveyed(
+    opened: Sequence[OpenFile], reader: Reader, rename: Mapping[str, str], on_error: OnError
+) -> tuple[Survey, list[str]]:
+    """Decide what all files share, and which rows of JSON do not fit it."""
     runs = _runs([one.file.path for one in opened], reader)
-    return _attempts(opened, reader, rename, runs, on_error)
+    json_schema = _json_schema(opened, reader, rename)
+    files: list[SurveyedFile] = []
+    skipped: list[str] = []
+    for one in opened:
+        misfits: list[Fault] = []
+        if one.is_json and on_error == "skip":
+            item = JsonFile(one.file, one.has_lone_surrogates, frozenset(), one.spans)
+            misfits = find_misfits(item, json_schema)
+            skipped.extend(f"{place(one.file, fault.row)}: {fault.reason}" for fault in misfits)
+        files.append(
+            SurveyedFile(
+                one.file,
+                one.schema,
+                runs[str(one.file.path)],
+                one.has_lone_surrogates,
+                frozenset(fault.row for fault in misfits),
+                spans=one.spans,
+            )
+        )
+    is_several = len(set(runs.values())) > 1
+    return Survey(reader, tuple(files), json_schema, dict(rename), on_error, is_several), skipped
 
 
 def _recognise(
@@ -185,12 +210,6 @@ def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str]) -> SourceError:
     )
 
 
-def _renamed(
-    schema: Mapping[str, pl.DataType], rename: Mapping[str, str]
-) -> dict[str, pl.DataType]:
-    return {rename.get(name, name): dtype for name, dtype in schema.items()}
-
-
 def _check_rename(one: OpenFile, rename: Mapping[str, str]) -> None:
     path, names = one.file.path, one.schema.keys()
     missing = [name for name in rename if name not in names]
@@ -217,7 +236,7 @@ def _refuse_half_made(
     # Read together, the other's would be null: no answer, not graded, no score.
     if not _MADE_FROM.keys() <= reader.dtypes.keys() | {"is_correct"}:
         return
-    columns = {str(one.file.path): set(_renamed(one.schema, rename)) for one in opened}
+    columns = {str(one.file.path): set(renamed(one.schema, rename)) for one in opened}
     for name, sources in _MADE_FROM.items():
         having = next((path for path, names in columns.items() if name in names), None)
         for path, names in columns.items():
@@ -246,85 +265,18 @@ def _runs(paths: Sequence[Path], reader: Reader) -> dict[str, str]:
     return runs
 
 
-def _attempts(
-    opened: Sequence[OpenFile],
-    reader: Reader,
-    rename: Mapping[str, str],
-    runs: Mapping[str, str],
-    on_error: OnError,
-) -> tuple[pl.LazyFrame, list[str]]:
-    skipped: list[str] = []
-    tables: list[Table] = []
-    json = [one for one in opened if one.frame is None]
-    if json:
-        tables.append(_json_table(json, reader, rename, on_error, skipped))
-    for one in opened:
-        if one.frame is not None:
-            numbered = one.frame.with_row_index(ROW, offset=1).with_columns(
-                pl.lit(str(one.file.path)).alias(FILE)
-            )
-            words = {str(one.file.path): "row"}
-            schema = _renamed(one.schema, rename)
-            tables.append(Table(numbered.rename(rename), schema, words, on_error, skipped))
-    is_several = len(set(runs.values())) > 1
-    frames = [
-        reader.to_attempts(_with_source(table, runs) if is_several else table).drop(
-            ROW, FILE, strict=False
-        )
-        for table in tables
-    ]
-    joined = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
-    try:
-        result = canonical(joined)
-        result.collect_schema()
-    except pl.exceptions.PolarsError as error:
-        raise ColumnsError(
-            f"{', '.join(list(runs)[:3])}: the columns cannot be put into one table "
-            f"({_first_line(error)}). Hint: "
-            f"rename={{'yours': 'other'}} moves a column out of the way."
-        ) from error
-    return result, skipped
-
-
-def _with_source(table: Table, runs: Mapping[str, str]) -> Table:
-    """Add the run of each row; a source that says where its rows came from keeps saying so."""
-    run = pl.col(FILE).replace_strict(
-        list(runs), pl.Series(list(runs.values()), dtype=pl.String), return_dtype=pl.String
-    )
-    if "source_file" in table.schema:
-        run = pl.coalesce("source_file", run)
-    return table._replace(
-        frame=table.frame.with_columns(run.alias("source_file")),
-        schema={**table.schema, "source_file": pl.String()},
-    )
-
-
-def _json_table(
-    opened: Sequence[OpenFile],
-    reader: Reader,
-    rename: Mapping[str, str],
-    on_error: OnError,
-    skipped: list[str],
-) -> Table:
+def _json_schema(
+    opened: Sequence[OpenFile], reader: Reader, rename: Mapping[str, str]
+) -> dict[str, pl.DataType]:
+    """Return the one schema that all JSON files are read with."""
     discovered: dict[str, pl.DataType] = {}
     for one in opened:
-        for name, dtype in one.schema.items():
+        for name, dtype in one.schema.items() if one.is_json else ():
             before = discovered.get(name, dtype)
             discovered[name] = before if before == dtype else merged([before, dtype])
-    schema = {
+    return {
         name: _decided(dtype, rename.get(name, name), reader) for name, dtype in discovered.items()
     }
-    files = []
-    for one in opened:
-        item = JsonFile(one.file, one.has_lone_surrogates, frozenset())
-        if on_error == "skip":
-            faults = find_misfits(item, schema)
-            skipped.extend(f"{place(one.file, fault.row)}: {fault.reason}" for fault in faults)
-            item = item._replace(skipped=frozenset(fault.row for fault in faults))
-        files.append(item)
-    words = {str(one.file.path): _ROW_WORDS[one.file.container] for one in opened}
-    frame = scan(files, schema).rename(rename)
-    return Table(frame, _renamed(schema, rename), words, on_error, skipped)
 
 
 def _decided(found: pl.DataType, name: str, reader: Reader) -> pl.DataType:
@@ -333,10 +285,6 @@ def _decided(found: pl.DataType, name: str, reader: Reader) -> pl.DataType:
         return reader.dtypes.get(name, TRAJECTORY_COLUMNS[name].dtype)
     dtype = settled(found, unseen=pl.String())
     return _known_over(dtype, reader.dtypes.get(name, dtype))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 def _known_over(found: pl.DataType, known: pl.DataType) -> pl.DataType:
