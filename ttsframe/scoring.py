@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, get_args
+from typing import Final, NamedTuple, get_args
 
 import polars as pl
 
@@ -112,11 +112,61 @@ def score_trajectories(
         raise ParameterError(
             f"overwrite names {sorted(unknown)}, must be among {list(ADDED_COLUMNS)}."
         )
-    schema = trajectories.collect_schema()
-    columns = set(schema.names())
+    additions = plan_additions(
+        trajectories.collect_schema(),
+        reduction=reduction,
+        style=style,
+        policy=policy,
+        overwrite=overwrite,
+    )
 
+    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        for addition in additions:
+            lazy = lazy.with_columns(addition.value.alias(addition.name))
+        return lazy
+
+    return run_plan(trajectories, plan)
+
+
+class Addition(NamedTuple):
+    """A column to be made, the column that it is made from, and how."""
+
+    name: str
+    source: str
+    value: pl.Expr
+
+
+def plan_additions(
+    schema: pl.Schema,
+    *,
+    reduction: StepReduction,
+    style: AnswerStyle,
+    policy: AnswerPolicy | None,
+    overwrite: Sequence[str],
+) -> list[Addition]:
+    """Decide which columns are made, each from the ones before it.
+
+    Parameters
+    ----------
+    schema
+        Schema of the attempts.
+    reduction, style, policy, overwrite
+        As `score_trajectories` takes them, checked.
+
+    Returns
+    -------
+    list[Addition]
+        In the order in which they are to be made.
+
+    Raises
+    ------
+    ColumnsError
+        When there is nothing to make an answer or an overwritten column from.
+    """
+    frame = pl.LazyFrame(schema=schema)
+    columns, renewed = set(schema.names()), set(overwrite)
     if not columns & {"completion", "answer", "answer_key"}:
-        require_columns(trajectories, ["completion"])
+        require_columns(frame, ["completion"])
     sources: dict[str, tuple[str, Callable[[str], pl.Expr]]] = {
         "answer": ("completion", lambda name: extract_answer(name, style=style)),
         "answer_key": ("answer", lambda name: answer_key(name, policy=policy)),
@@ -131,23 +181,17 @@ def score_trajectories(
         "gold": "gold_key",
         "gold_key": "is_correct",
     }
-    additions: list[pl.Expr] = []
+    additions: list[Addition] = []
     for name, (source, make) in sources.items():
         if name in columns and name not in renewed:
             continue
         if source not in columns:
             # What is only derived from an overwritten column need not be there at all.
             if name in columns or name in overwrite:
-                require_columns(trajectories, [source], where=f"overwriting {name!r}")
+                require_columns(frame, [source], where=f"overwriting {name!r}")
             continue
-        additions.append(make(source).alias(name))
+        additions.append(Addition(name, source, make(source)))
         columns.add(name)
         if name in renewed and name in derived:
             renewed.add(derived[name])
-
-    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        for addition in additions:
-            lazy = lazy.with_columns(addition)
-        return lazy
-
-    return run_plan(trajectories, plan)
+    return additions
