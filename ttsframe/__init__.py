@@ -21,11 +21,19 @@ from ttsframe.answers import (
     normalize_answer,
 )
 from ttsframe.bestofk import best_of_k
+from ttsframe.comparison import compare
 from ttsframe.datasets import simulate_trajectories
 from ttsframe.errors import TtsframeError
 from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
-from ttsframe.intervals import student_t_interval, wilson_interval
+from ttsframe.intervals import (
+    bootstrap_interval,
+    normal_interval,
+    standard_error,
+    student_t_interval,
+    wilson_interval,
+)
 from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
+from ttsframe.power import PairedDesign
 from ttsframe.readers import (
     READERS,
     SkippedRowsWarning,
@@ -58,6 +66,7 @@ from ttsframe.steps import (
     step_sum,
 )
 from ttsframe.validation import ValidationReport, validate_trajectories
+from ttsframe.variance import variance_components
 from ttsframe.verifier import step_profile
 from ttsframe.votes import tally_votes
 
@@ -73,6 +82,7 @@ __all__ = [
     "AnswerStatistics",
     "IdentifierMean",
     "Identity",
+    "PairedDesign",
     "PassAtK",
     "Report",
     "SkippedRowsWarning",
@@ -84,8 +94,10 @@ __all__ = [
     "answer_statistics",
     "best_of_k",
     "best_of_n",
+    "bootstrap_interval",
     "build_report",
     "closed_form_passatk",
+    "compare",
     "drop_duplicate_completions",
     "explain_answer",
     "extract_answer",
@@ -96,6 +108,7 @@ __all__ = [
     "is_same_key",
     "majority_vote",
     "mean_g_pass_at_k",
+    "normal_interval",
     "normalize_answer",
     "oracle",
     "pass_at_k",
@@ -107,6 +120,7 @@ __all__ = [
     "score_trajectories",
     "select_answers",
     "simulate_trajectories",
+    "standard_error",
     "step_first",
     "step_geometric_mean",
     "step_last",
@@ -119,6 +133,7 @@ __all__ = [
     "student_t_interval",
     "tally_votes",
     "validate_trajectories",
+    "variance_components",
     "weighted_vote",
     "wilson_interval",
 ]

@@ -9,21 +9,13 @@ import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
 from ttsframe._exprs import raise_where, run_plan
-from ttsframe._typing import ColumnNames, FrameT, ProblemSet, Status
+from ttsframe._typing import ColumnNames, FrameT, ProblemSet
+from ttsframe._units import SEVERITY, judged, once, place
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.intervals import student_t_interval, wilson_interval
 from ttsframe.schema import require_columns
 
 __all__ = ["scaling_curve"]
-
-_SEVERITY: Final[dict[Status, int]] = {
-    "ok": 0,
-    "ungraded": 1,
-    "undefined": 2,
-    "unscored": 3,
-    "short": 4,
-}
-"""A problem that is left out is counted once, under its worst status."""
 
 _CURVE_COLUMNS: Final = (
     "selector",
@@ -41,6 +33,9 @@ _CURVE_COLUMNS: Final = (
     "n_undefined",
     "n_ungraded",
 )
+
+_FEW: Final = 5.0
+"""Below this sum of values, or of what they lack to 1, their spread says too little."""
 
 _READ_COLUMNS: Final = ("problem_id", "budget", "selector", "reduction", "value", "status")
 
@@ -81,7 +76,8 @@ def scaling_curve(
         - `accuracy` (Float64 in [0, 1]): mean of `value` over problems, null without one;
         - `standard_error` (Float64): of that mean, over problems, null below two;
         - `ci_low`, `ci_high` (Float64 in [0, 1]): Wilson's interval where all values of the curve
-          are 0 or 1, else Student's t over problems, clipped; null below two problems;
+          are 0 or 1, or where they add up to less than 5 or to within 5 of their number; else
+          Student's t over problems, clipped; null below two problems;
         - `n_problems` (UInt32): problems averaged;
         - `n_short`, `n_unscored`, `n_undefined`, `n_ungraded` (UInt32): problems left out, each
           under its worst status (over all budgets where `problems` is "common"); one that has no
@@ -103,6 +99,11 @@ def scaling_curve(
     With :math:`Q` problems of value :math:`x_q`, the standard error is
     :math:`\mathrm{sd}(x_q) / \sqrt{Q}` with one delta degree of freedom. Sampling noise within a
     problem is part of the spread of :math:`x_q` and is not added again.
+
+    Fractional values near one end, such as pass@k of easy problems, are spread by a few problems
+    alone, which a sample may not hold: Student's t covered 33 % in place of 95 % there. No value in
+    [0, 1] varies more than a 0 or 1 of the same mean, so that Wilson's interval with the sum of
+    values as the count is then too wide rather than too narrow.
 
     References
     ----------
@@ -182,16 +183,7 @@ def _averaged_over_replicates(
 ) -> pl.LazyFrame:
     """Return `value` and `severity` of each problem at each budget of each curve."""
     unit = [*line, "problem_id", "budget"]
-    status, value = pl.col("status"), pl.col("value").cast(pl.Float64).fill_nan(None)
-    severity = (
-        pl.when((status == "ok") & value.is_null()).then(pl.lit("ungraded")).otherwise(status)
-    )
-    rows = lazy.select(
-        *unit,
-        *repeats,
-        value=pl.when(status == "ok").then(value),
-        severity=severity.replace_strict(_SEVERITY, return_dtype=pl.Int8),
-    )
+    rows = lazy.select(*unit, *repeats, **judged())
     if not repeats:
         return rows
     averaged = rows.group_by(unit).agg(
@@ -201,7 +193,7 @@ def _averaged_over_replicates(
         # One replicate that is left out leaves the problem out, unless any will do.
         pl.col("severity").max() if problems == "common" else pl.col("severity").min(),
     )
-    return averaged.filter(_once({**line, "problem_id": "problem_id", "budget": "budget"}))
+    return averaged.filter(once({**line, "problem_id": "problem_id", "budget": "budget"}))
 
 
 def _graded(rows: pl.LazyFrame, line: Mapping[str, str], problems: ProblemSet) -> pl.LazyFrame:
@@ -217,21 +209,14 @@ def _graded(rows: pl.LazyFrame, line: Mapping[str, str], problems: ProblemSet) -
             pl.col("budget", "value"),
             severity.max() if problems == "common" else severity,
         )
-        .filter(_once({**line, "problem_id": "problem_id"}))
+        .filter(once({**line, "problem_id": "problem_id"}))
         .with_columns(n_units=pl.len().over([*line]))
     )
     if problems == "available":
         return of_problem.explode("budget", "value", "severity", empty_as_null=False)
     most = pl.col("n_rows").max().over([*line])
-    worst = pl.when(pl.col("n_rows") < most).then(_SEVERITY["short"]).otherwise(severity)
+    worst = pl.when(pl.col("n_rows") < most).then(SEVERITY["short"]).otherwise(severity)
     return of_problem.with_columns(severity=worst).explode("budget", "value", empty_as_null=False)
-
-
-def _once(unit: Mapping[str, str]) -> pl.Expr:
-    """Build the filter that raises where a problem has several rows at one budget of a curve."""
-    is_repeated = pl.col("n_rows") > pl.col("n_expected")
-    described = pl.struct(is_repeated.alias("broken"), *unit, "n_rows", "n_expected")
-    return raise_where(described, lambda rows: _repeated(rows, unit))
 
 
 def _same_problems(line: Mapping[str, str]) -> pl.Expr:
@@ -246,25 +231,10 @@ def _uncommon(rows: pl.DataFrame, line: Mapping[str, str]) -> DataError:
     """Describe the first budget that has fewer problems than the others of its curve."""
     row = rows.sort([*line, "budget"]).row(0, named=True)
     return DataError(
-        f"{_place(row, line)}: {row['n_problems']} problems at budget {row['budget']} and more at others, "
+        f"{place(row, line)}: {row['n_problems']} problems at budget {row['budget']} and more at others, "
         "although each has the same number of budgets. Hint: select answers for all problems at "
         "the same budgets, or average what there is with problems='available'."
     )
-
-
-def _repeated(rows: pl.DataFrame, unit: Mapping[str, str]) -> DataError:
-    """Describe the first problem that has too many rows on one curve."""
-    row = rows.sort([*unit]).row(0, named=True)
-    return DataError(
-        f"{_place(row, unit)}: {row['n_rows']} rows on one curve, expected {row['n_expected']}. Hint: name the "
-        "column that tells runs or models apart in by=(...), and the one that numbers seeds in "
-        "replicates=(...)."
-    )
-
-
-def _place(row: Mapping[str, object], unit: Mapping[str, str]) -> str:
-    """Name a row by its columns, under the names that the caller gave them."""
-    return ", ".join(f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None)
 
 
 def _average_problems(
@@ -285,7 +255,7 @@ def _average_problems(
             n_problems.alias("n_problems"),
             *[
                 (severity == level).sum().cast(pl.UInt32).alias(f"n_{status}")
-                for status, level in _SEVERITY.items()
+                for status, level in SEVERITY.items()
                 if level
             ],
             (pl.col("n_units").first() - pl.len()).cast(pl.UInt32).alias("n_absent"),
@@ -300,7 +270,8 @@ def _average_problems(
     student = student_t_interval(
         "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
     )
-    interval = pl.when("is_fractional").then(student).otherwise(wilson)
+    few = pl.min_horizontal("total", pl.col("n_problems") - pl.col("total")) < _FEW
+    interval = pl.when(pl.col("is_fractional") & ~few).then(student).otherwise(wilson)
     return averaged.with_columns(
         pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high"),
         pl.col("n_problems").cast(pl.UInt32),

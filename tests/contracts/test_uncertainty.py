@@ -1,4 +1,7 @@
-"""The problem is the unit: Wilson for 0 and 1, Student's t for fractions, null below two."""
+"""The problem is the unit: Wilson for 0 and 1, Student's t for fractions, null below two.
+
+Fractions near one end, whose spread a sample hardly shows, have Wilson's interval, too.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import statistics
 
 import polars as pl
 import pytest
+from curve_oracle import fractional_wilson
 from scipy import stats
 
 import ttsframe as tts
@@ -37,7 +41,7 @@ def test_zeros_and_ones_get_wilsons_interval(n_correct: int, n: int, level: floa
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("values", [[0.5, 0.75, 0.25], [0.99, 1.0, 0.9], [0.0, 0.1], [0.5, 0.5]])
+@pytest.mark.parametrize("values", [[0.5, 0.75, 0.25, 0.5] * 3, [0.0, 0.9] * 6, [0.5] * 10])
 def test_fractions_get_students_interval_clipped_to_what_is_possible(
     values: list[float], level: float
 ) -> None:
@@ -50,6 +54,21 @@ def test_fractions_get_students_interval_clipped_to_what_is_possible(
     assert 0.0 <= row["ci_low"] <= row["accuracy"] <= row["ci_high"] <= 1.0
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("values", [[0.5, 0.75], [1.0] * 40 + [0.5] * 8, [0.0] * 9 + [0.999]])
+def test_fractions_near_an_end_get_wilsons_interval(values: list[float], level: float) -> None:
+    row = tts.scaling_curve(table(values), confidence_level=level).row(0, named=True)
+    expected = fractional_wilson(statistics.fmean(values), len(values), level)
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_problems_that_are_all_solved_are_no_proof_that_all_are() -> None:
+    both = pl.concat([table([0.5, 1.0] * 10, 1), table([1.0] * 20, 4)])
+    row = tts.scaling_curve(both).row(-1, named=True)
+    assert row["ci_low"] == pytest.approx(stats.binomtest(20, 20).proportion_ci(method="wilson")[0])
+    assert row["ci_high"] == 1.0
+
+
 @pytest.mark.parametrize("values", [[1.0], [0.0], [0.5]])
 def test_fewer_than_two_problems_have_no_interval(values: list[float]) -> None:
     row = tts.scaling_curve(table(values)).row(0, named=True)
@@ -59,11 +78,12 @@ def test_fewer_than_two_problems_have_no_interval(values: list[float]) -> None:
 
 def test_one_curve_has_one_kind_of_interval() -> None:
     # Fractions that happen to be 0 and 1 at one budget do not change the method there.
-    both = pl.concat([table([0.0, 1.0, 1.0], 1), table([0.5, 1.0, 0.25], 4)])
+    values = [0.0, 1.0, 1.0] * 5
+    both = pl.concat([table(values, 1), table([0.5, 1.0, 0.25] * 5, 4)])
     at_one = tts.scaling_curve(both).row(0, named=True)
-    wilson = tts.scaling_curve(table([0.0, 1.0, 1.0])).row(0, named=True)
-    error = statistics.stdev([0.0, 1.0, 1.0]) / math.sqrt(3)
-    assert at_one["ci_low"] == pytest.approx(max(0.0, 2 / 3 - stats.t.ppf(0.975, 2) * error))
+    wilson = tts.scaling_curve(table(values)).row(0, named=True)
+    error = statistics.stdev(values) / math.sqrt(15)
+    assert at_one["ci_low"] == pytest.approx(2 / 3 - stats.t.ppf(0.975, 14) * error)
     assert at_one["ci_low"] != pytest.approx(wilson["ci_low"])
 
 

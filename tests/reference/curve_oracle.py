@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from scipy import stats
 
 SEVERITY = ["ok", "ungraded", "undefined", "unscored", "short"]
@@ -82,10 +83,19 @@ def summary(
     mean = found["accuracy"]
     error = statistics.stdev(values) / math.sqrt(n)
     found["standard_error"] = error
-    if is_fractional:
+    if is_fractional and 5.0 <= math.fsum(values) <= n - 5.0:
         half = stats.t.ppf((1 + confidence_level) / 2, n - 1) * error
         low, high = max(0.0, mean - half), min(1.0, mean + half)
+    elif is_fractional:
+        low, high = fractional_wilson(mean, n, confidence_level)
     else:
         test = stats.binomtest(round(math.fsum(values)), n)
         low, high = test.proportion_ci(confidence_level, method="wilson")
     return found | {"ci_low": low, "ci_high": high}
+
+
+def fractional_wilson(mean: float, n: int, confidence_level: float) -> tuple[float, float]:
+    """Return the proportions at which a mean is just not rejected: the roots of a quadratic."""
+    z = stats.norm.ppf((1 + confidence_level) / 2)
+    roots = np.roots([1 + z * z / n, -(2 * mean + z * z / n), mean * mean])
+    return float(min(roots.real)), float(max(roots.real))

@@ -1,0 +1,157 @@
+"""How much of the spread of a run's values is between problems, and how much within them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from ttsframe._checks import check_frame, check_names
+from ttsframe._exprs import run_plan
+from ttsframe._typing import ColumnNames, FrameT
+from ttsframe.schema import require_columns
+
+__all__ = ["variance_components"]
+
+_COLUMNS: Final = (
+    "n_problems",
+    "n_left_out",
+    "n_attempts",
+    "mean",
+    "variance_between",
+    "variance_within",
+    "standard_error",
+    "standard_error_double_attempts",
+    "standard_error_double_problems",
+    "standard_error_all_attempts",
+)
+
+
+def variance_components(
+    trajectories: FrameT, /, *, value: str = "is_correct", by: ColumnNames = ()
+) -> FrameT:
+    r"""Split the variance of a run into that between problems and that within them.
+
+    More attempts at the same problems can only remove the part within. Where most of it is between
+    problems, only more problems make the error bars shorter.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, with `problem_id` and the column `value`.
+    value
+        Boolean or numeric column; nulls are left out, NaN with them.
+    by
+        Columns that tell runs apart, each of which gets a row.
+
+    Returns
+    -------
+    FrameT
+        One row per combination of `by`, sorted:
+
+        - `n_problems` (UInt32): problems with at least two values, over which all that follows is;
+        - `n_left_out` (UInt32): problems with fewer, whose spread within is unknown;
+        - `n_attempts` (Float64): values per problem, on average;
+        - `mean` (Float64): over problems, of each problem's mean;
+        - `variance_between` (Float64): of the problems' true means; unbiased, and so at times below
+          0 where problems hardly differ;
+        - `variance_within` (Float64): of a single attempt about its problem's true mean, averaged
+          over problems; unbiased;
+        - `standard_error` (Float64): of `mean`, as it is;
+        - `standard_error_double_attempts`, `standard_error_double_problems`,
+          `standard_error_all_attempts` (Float64): the same with twice as many attempts at each
+          problem, twice as many problems, and attempts without end.
+
+        Variance between and standard errors are null below two problems.
+
+    Raises
+    ------
+    ParameterTypeError
+        At once, when the frame is none.
+    ParameterError
+        At once, when `by` names a column of the result.
+    ColumnsError
+        At once, when a column is missing.
+
+    Notes
+    -----
+    Problem q has :math:`n_q` values of mean :math:`x_q` and variance :math:`s_q^2` (ddof 1; for
+    grades :math:`p(1-p) \, n/(n-1)` with the estimated p). Over Q problems,
+
+    .. math::
+
+        \sigma^2 = \frac{1}{Q} \sum_q s_q^2, \qquad
+        \omega^2 = \mathrm{var}(x_q) - \frac{1}{Q} \sum_q \frac{s_q^2}{n_q}, \qquad
+        \mathrm{SE}^2 = \frac{\mathrm{var}(x_q)}{Q}
+
+    where :math:`s_q^2 / n_q = p(1-p)/(n-1)` estimates the variance of a problem's mean without
+    bias. Doubling the attempts halves the second sum, doubling the problems halves all.
+
+    References
+    ----------
+    Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640, section 3.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> run = tts.simulate_trajectories(300, 4, seed=1)
+    >>> split = tts.variance_components(run, value="true_is_correct")
+    >>> split.select(pl.col("variance_between", "variance_within").round(3)).row(0)
+    (0.08, 0.17)
+    """
+    check_frame(trajectories, "trajectories")
+    groups: tuple[str, ...] = check_names(by, "by", taken={*_COLUMNS, "problem_id", value})
+    require_columns(trajectories, [*groups, "problem_id", value])
+    # The caller's names come back at the end, so that none collides with a name used on the way.
+    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(groups)}
+
+    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        values = pl.col(value).cast(pl.Float64).fill_nan(None)
+        of_problem = (
+            lazy
+            .select(
+                "problem_id",
+                values.alias("value"),
+                *[pl.col(name).alias(key) for key, name in keys.items()],
+                pl.lit(0).alias("run"),
+            )
+            .group_by(*keys, "run", "problem_id")
+            .agg(
+                pl.col("value").count().cast(pl.Int64).alias("n"),
+                pl.col("value").mean().alias("mean"),
+                pl.col("value").var(ddof=1).alias("within"),
+            )
+            .with_columns(is_split=pl.col("n") > 1)
+        )
+        is_split, n = pl.col("is_split"), pl.col("n")
+        table = of_problem.group_by(*keys, "run").agg(
+            is_split.sum().cast(pl.Int64).alias("n_problems"),
+            (~is_split).sum().cast(pl.Int64).alias("n_left_out"),
+            n.filter(is_split).mean().alias("n_attempts"),
+            pl.col("mean").filter(is_split).mean().alias("mean"),
+            pl.col("mean").filter(is_split).var(ddof=1).alias("total"),
+            pl.col("within").filter(is_split).mean().alias("variance_within"),
+            (pl.col("within") / n).filter(is_split).mean().alias("sampling"),
+        )
+        total, sampling = pl.col("total"), pl.col("sampling")
+        n_problems = pl.col("n_problems").cast(pl.Float64)
+
+        def error(variance: pl.Expr) -> pl.Expr:
+            return (variance.clip(lower_bound=0.0) / n_problems).sqrt()
+
+        return (
+            table
+            .with_columns(
+                pl.col("n_problems", "n_left_out").cast(pl.UInt32),
+                variance_between=total - sampling,
+                standard_error=error(total),
+                standard_error_double_attempts=error(total - sampling / 2.0),
+                standard_error_double_problems=error(total / 2.0),
+                standard_error_all_attempts=error(total - sampling),
+            )
+            .sort(*keys, "run")
+            .select(*[pl.col(key).alias(name) for key, name in keys.items()], *_COLUMNS)
+        )
+
+    return run_plan(trajectories, plan)
