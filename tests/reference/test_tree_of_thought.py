@@ -47,14 +47,55 @@ def test_pass_at_k_gives_the_published_figures(samples: pl.DataFrame) -> None:
     assert per_game["pass@1"].mean() < per_game["pass@10"].mean() < per_game["pass@100"].mean()
 
 
+def test_a_verifier_that_is_never_wrong_gives_the_published_best_of_100(
+    samples: pl.DataFrame,
+) -> None:
+    # "CoT (best of 100)" is chosen by the gold answer, as the paper says: an oracle.
+    perfect = pl.col("is_correct").cast(pl.Float64)
+    per_game = (
+        samples
+        .group_by("problem_id")
+        .agg(tts.best_of_k("is_correct", perfect, k=[1, 100]).alias("estimates"))
+        .unnest("estimates")
+    )
+
+    assert round(100 * per_game["best_of@1"].mean(), 1) == 4.0
+    assert per_game["best_of@100"].mean() == pytest.approx(0.49, abs=1e-12)
+
+
+def test_other_estimators_lie_where_the_published_ones_put_them(samples: pl.DataFrame) -> None:
+    ks = [1, 2, 10, 100]
+    per_game = (
+        samples
+        .group_by("problem_id")
+        .agg(
+            tts.pass_at_k("is_correct", ks).alias("some"),
+            tts.pass_hat_k("is_correct", ks).alias("every"),
+            tts.g_pass_at_k("is_correct", ks, tau=0.5).alias("half"),
+        )
+        .unnest("some", "every", "half")
+        .mean()
+        .row(0, named=True)
+    )
+
+    assert per_game["pass^1"] == pytest.approx(0.0403, abs=1e-12)
+    for k in ks:
+        assert per_game[f"pass^{k}"] <= per_game[f"g_pass@{k}"] <= per_game[f"pass@{k}"]
+    # Of two attempts one is half of them; no game was solved by all hundred.
+    assert per_game["g_pass@2"] == pytest.approx(per_game["pass@2"], abs=1e-12)
+    assert per_game["pass^100"] == 0.0
+
+
 def test_aggregators_give_the_published_figures(samples: pl.DataFrame) -> None:
     values = samples.with_columns(value=pl.col("is_correct").cast(pl.Float64))
 
     mean = tts.IdentifierMean()(values, ["problem_id"])
     at_100 = tts.PassAtK(k=100)(values, ["problem_id"])
+    best = tts.aggregators.Max()(values, ["problem_id"])
 
     assert mean["value"].mean() == pytest.approx(0.0403, abs=1e-12)
     assert at_100["value"].mean() == pytest.approx(0.49, abs=1e-12)
+    assert best["value"].mean() == pytest.approx(0.49, abs=1e-12)
 
 
 def test_oracle_at_all_samples_is_pass_at_n(samples: pl.DataFrame) -> None:

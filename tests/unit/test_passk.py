@@ -1,4 +1,4 @@
-"""pass@k against all subsets, exact fractions and another tool's closed form."""
+"""pass@k and pass^k against all subsets, exact fractions and another tool's closed form."""
 
 from __future__ import annotations
 
@@ -125,6 +125,46 @@ def test_equals_the_estimator_published_with_human_eval() -> None:
             published, abs=1e-12
         )
         assert tts.closed_form_passatk(n, c, k) == pytest.approx(published, abs=1e-12)
+
+
+def test_the_values_that_other_tools_were_seen_to_give() -> None:
+    for n, c, k, expected in [(256, 3, 100, 0.775424096804076), (4, 2, 3, 1.0), (4, 0, 4, 0.0)]:
+        frame = pl.DataFrame({"is_correct": [True] * c + [False] * (n - c)})
+        assert frame.select(tts.pass_at_k("is_correct", k)).item() == pytest.approx(
+            expected, abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("n", "c"), [(100_000, 99_999), (100_000, 99_960), (99_999, 99_000)])
+def test_all_correct_does_not_underflow_at_100_000_attempts(
+    n: int, c: int, engine: EngineType
+) -> None:
+    ks = [1, 2, 10, 316, 5_000, 50_000, 99_000, 100_000, 100_001]
+    frame = pl.DataFrame({"is_correct": [True] * c + [False] * (n - c)})
+    found = frame.lazy().select(tts.pass_hat_k("is_correct", ks)).collect(engine=engine).item()
+    for k in ks:
+        if k > n:
+            assert found[f"pass^{k}"] is None
+        else:
+            # All k are correct where none of them is among the n - c wrong ones.
+            expected = 1.0 - exactly(n, n - c, k)
+            assert found[f"pass^{k}"] == pytest.approx(expected, abs=1e-12), k
+
+
+def test_all_correct_is_the_unbiased_form_and_not_the_plug_in() -> None:
+    """Yao et al. 2024: C(c, k) / C(n, k), where (c / n) ** k is too high."""
+    frame = pl.DataFrame({"is_correct": [True] * 5 + [False] * 3})
+    for k in range(1, 9):
+        found = frame.select(tts.pass_hat_k("is_correct", k)).item()
+        assert found == pytest.approx(math.comb(5, k) / math.comb(8, k), abs=1e-15)
+        assert k == 1 or found < (5 / 8) ** k
+    parts = pl.DataFrame({"value": [0.5, 1.0, 0.0]})
+    assert parts.select(tts.pass_hat_k("value", [1, 2, 3])).item() == {
+        "pass^1": 0.5, "pass^2": pytest.approx(1.5 * 0.5 / 6), "pass^3": 0.0,
+    }  # fmt: skip
+    unknown = pl.DataFrame({"value": [1.0, float("nan")]})
+    assert math.isnan(unknown.select(tts.pass_hat_k("value", 1)).item())
 
 
 @pytest.mark.parametrize("engine", ENGINES)
