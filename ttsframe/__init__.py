@@ -24,6 +24,12 @@ from ttsframe.bestofk import best_of_k
 from ttsframe.comparison import compare
 from ttsframe.datasets import simulate_trajectories
 from ttsframe.errors import TtsframeError
+from ttsframe.extrapolation import (
+    PassAtKFit,
+    beta_binomial_passatk,
+    check_extrapolation,
+    fit_pass_at_k,
+)
 from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
 from ttsframe.intervals import (
     bootstrap_interval,
@@ -84,6 +90,7 @@ __all__ = [
     "Identity",
     "PairedDesign",
     "PassAtK",
+    "PassAtKFit",
     "Report",
     "SkippedRowsWarning",
     "TtsframeError",
@@ -94,14 +101,17 @@ __all__ = [
     "answer_statistics",
     "best_of_k",
     "best_of_n",
+    "beta_binomial_passatk",
     "bootstrap_interval",
     "build_report",
+    "check_extrapolation",
     "closed_form_passatk",
     "compare",
     "drop_duplicate_completions",
     "explain_answer",
     "extract_answer",
     "first_valid",
+    "fit_pass_at_k",
     "g_pass_at_k",
     "gold_key",
     "is_equivalent",
