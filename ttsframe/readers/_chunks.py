@@ -74,10 +74,8 @@ def _from_lines(file: DataFile) -> Iterator[Chunk]:
 
 
 def cut(file: DataFile) -> list[Span]:
-    """Cut JSON lines that are not compressed into spans, reading next to nothing.
-
-    Each says that its first line is the first one: nobody has counted those before it.
-    """
+    """Cut JSON lines that are not compressed into spans, reading next to nothing."""
+    # nobody has counted the lines before: each span says that its first line is line 1
     spans: list[Span] = []
     with opened(file) as stream:
         size = stream.seek(0, SEEK_END)

@@ -111,9 +111,7 @@ def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Iterator[
 def _inspect(chunk: Chunk, known: Collection[str]) -> Inspected:
     text = as_text(chunk.data)
     has_lone_surrogates = (
-        text is not None
-        and may_hold_surrogates(text)
-        and bool(LONE_SURROGATE.search(chunk.data))
+        text is not None and may_hold_surrogates(text) and bool(LONE_SURROGATE.search(chunk.data))
     )
     try:
         inferred = pl.scan_ndjson(chunk.data, infer_schema_length=None).collect_schema()
