@@ -80,7 +80,8 @@ def test_other_estimators_lie_where_the_published_ones_put_them(samples: pl.Data
 
     assert per_game["pass^1"] == pytest.approx(0.0403, abs=1e-12)
     for k in ks:
-        assert per_game[f"pass^{k}"] <= per_game[f"g_pass@{k}"] <= per_game[f"pass@{k}"]
+        assert per_game[f"pass^{k}"] <= per_game[f"g_pass@{k}"] + 1e-12
+        assert per_game[f"g_pass@{k}"] <= per_game[f"pass@{k}"] + 1e-12
     # Of two attempts one is half of them; no game was solved by all hundred.
     assert per_game["g_pass@2"] == pytest.approx(per_game["pass@2"], abs=1e-12)
     assert per_game["pass^100"] == 0.0
