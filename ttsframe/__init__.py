@@ -22,6 +22,7 @@ from ttsframe.answers import (
 )
 from ttsframe.bestofk import best_of_k
 from ttsframe.comparison import compare
+from ttsframe.curation import best_trajectories
 from ttsframe.datasets import simulate_trajectories
 from ttsframe.errors import TtsframeError
 from ttsframe.extrapolation import (
@@ -51,6 +52,7 @@ from ttsframe.report import Report, build_report
 from ttsframe.scaling import scaling_curve
 from ttsframe.schema import drop_duplicate_completions, renumber_attempts
 from ttsframe.scoring import score_trajectories
+from ttsframe.selection_gap import selection_gap
 from ttsframe.selectors import (
     SELECTORS,
     best_of_n,
@@ -101,6 +103,7 @@ __all__ = [
     "answer_statistics",
     "best_of_k",
     "best_of_n",
+    "best_trajectories",
     "beta_binomial_passatk",
     "bootstrap_interval",
     "build_report",
@@ -129,6 +132,7 @@ __all__ = [
     "scan_trajectories",
     "score_trajectories",
     "select_answers",
+    "selection_gap",
     "simulate_trajectories",
     "standard_error",
     "step_first",

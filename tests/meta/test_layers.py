@@ -9,7 +9,7 @@ from package_source import imports, imports_at_load, modules
 
 LAYERS: list[set[str]] = [
     {"errors", "_typing", "_draws"},
-    {"_exprs", "_checks", "_files", "_packing", "_resampling", "_subset_counts", "_wording"},
+    {"_exprs", "_checks", "_files", "_resampling", "_subset_counts", "_wording"},
     {"schema", "_simulated_answers"},
     {
         "steps",
@@ -23,11 +23,13 @@ LAYERS: list[set[str]] = [
         "charts",
         "validation",
     },
-    {"scoring", "_tally", "_units", "_paired"},
-    {"votes", "_selection"},
-    {"selectors", "aggregators", "expectation"},
+    {"scoring", "_pools", "_units", "_paired"},
+    {"_ballots"},
+    {"_selection"},
+    {"votes"},
+    {"selectors", "aggregators", "expectation", "curation"},
     {"scaling", "comparison", "extrapolation", "variance", "power"},
-    {"difficulty", "cost", "optimal", "verifier", "process"},
+    {"difficulty", "cost", "optimal", "verifier", "process", "selection_gap"},
     {"evaluator", "search"},
     {"report", "batch"},
     {"_namespace"},

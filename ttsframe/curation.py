@@ -1,0 +1,151 @@
+"""Curation: which attempts of a run are worth training on."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from ttsframe._checks import check_frame, check_names, check_positive
+from ttsframe._exprs import raise_where, run_plan
+from ttsframe._typing import ColumnNames, FrameT
+from ttsframe.errors import ColumnsError, DataError, ParameterError
+from ttsframe.schema import require_columns
+
+__all__ = ["best_trajectories"]
+
+
+def best_trajectories(
+    trajectories: FrameT,
+    /,
+    *,
+    n_per_problem: int,
+    min_score: float | None = None,
+    only_correct: bool = False,
+    distinct: ColumnNames = (),
+    by: ColumnNames = (),
+) -> FrameT:
+    """Keep the highest-scored attempts at each problem, such as for a training set.
+
+    Rejection sampling, or expert iteration: the attempts that the verifier likes best, or that are
+    right, with no problem taking more than its share.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, with `problem_id`, `attempt` (0..n-1 within `by` and problem) and
+        `score` (higher is better).
+    n_per_problem
+        Number of attempts to keep of a problem, at least 1; one with fewer gives what it has.
+    min_score
+        Smallest score that is kept; None keeps any.
+    only_correct
+        Keep attempts with a true `is_correct` alone; one that could not be graded is not kept.
+    distinct
+        Columns of which equal values are kept once per problem, from the best such attempt:
+        "completion", or "answer_key" for one attempt per answer. A null equals nothing.
+    by
+        Columns that tell runs, models or seeds apart; each gets its own attempts.
+
+    Returns
+    -------
+    FrameT
+        The rows kept, with all columns, sorted by (by, `problem_id`), then from the best attempt
+        down: by `score`, and at equal scores by `attempt`. Attempts without a score (null or NaN)
+        are never kept. Numbers of attempts stay as they are; `renumber_attempts` closes the gaps.
+
+    Raises
+    ------
+    ColumnsError
+        At once, when a column is missing, or `score` or `is_correct` has a dtype that cannot be
+        used.
+    ParameterTypeError
+        At once, when `n_per_problem` is not an int.
+    ParameterError
+        At once, when `n_per_problem` is below 1 or `min_score` is NaN.
+    DataError
+        On collection, when a scored attempt comes twice: rows of several runs were not told apart
+        with `by`.
+
+    References
+    ----------
+    Yuan et al., "Scaling Relationship on Learning Mathematical Reasoning with Large Language
+    Models", arXiv:2308.01825, section 3.3, on keeping distinct right attempts.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["a", "a", "a", "b"],
+    ...     "attempt": [0, 1, 2, 0],
+    ...     "completion": ["so 2", "so 3", "thus 2", "no idea"],
+    ...     "score": [0.5, 0.75, 0.5, None],
+    ... })
+    >>> tts.best_trajectories(trajectories, n_per_problem=2)
+    shape: (2, 4)
+    ┌────────────┬─────────┬────────────┬───────┐
+    │ problem_id ┆ attempt ┆ completion ┆ score │
+    │ ---        ┆ ---     ┆ ---        ┆ ---   │
+    │ str        ┆ i64     ┆ str        ┆ f64   │
+    ╞════════════╪═════════╪════════════╪═══════╡
+    │ a          ┆ 1       ┆ so 3       ┆ 0.75  │
+    │ a          ┆ 0       ┆ so 2       ┆ 0.5   │
+    └────────────┴─────────┴────────────┴───────┘
+    """
+    check_frame(trajectories, "trajectories")
+    check_positive(n_per_problem, "n_per_problem")
+    if min_score is not None and math.isnan(min_score):
+        raise ParameterError("min_score == nan, must be a number or None.")
+    keys: list[str] = [*check_names(by, "by"), "problem_id"]
+    alike: tuple[str, ...] = check_names(distinct, "distinct")
+    grades: list[str] = ["is_correct"] if only_correct else []
+    schema: pl.Schema = require_columns(trajectories, [*keys, "attempt", "score", *grades, *alike])
+    _check_dtypes(schema, only_correct=only_correct)
+    score = pl.col("score").cast(pl.Float64).fill_nan(None)
+    is_kept = score.is_not_null()
+    if min_score is not None:
+        is_kept &= score >= min_score
+    if only_correct:
+        is_kept &= pl.col("is_correct").cast(pl.Boolean).fill_null(value=False)
+    order = [-score, pl.col("attempt")]
+    place = pl.int_range(pl.len())
+    n_rows, n_attempts = pl.len().over(keys), pl.col("attempt").n_unique().over(keys)
+    described = pl.struct(
+        (n_attempts < n_rows).alias("broken"),
+        n_rows.alias("n_rows"),
+        n_attempts.alias("n_attempts"),
+        *[pl.col(key).alias(f"key{i}") for i, key in enumerate(keys)],
+    )
+
+    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        best = lazy.filter(is_kept).filter(
+            raise_where(described, lambda rows: _repeated(rows, keys))
+        )
+        if alike:
+            is_compared = pl.all_horizontal(pl.col(alike).is_not_null())
+            is_first = place.over([*keys, *alike], order_by=order) == 0
+            best = best.filter(~is_compared | is_first)
+        return best.filter(place.over(keys, order_by=order) < n_per_problem).sort(*keys, *order)
+
+    return run_plan(trajectories, plan)
+
+
+def _check_dtypes(schema: pl.Schema, *, only_correct: bool) -> None:
+    """Raise unless scores are numbers and grades, where they are read, are Boolean."""
+    if not (schema["score"].is_numeric() or schema["score"] == pl.Null):
+        raise ColumnsError(f"trajectories: 'score' is {schema['score']}, must be a number.")
+    if only_correct and schema["is_correct"] not in {pl.Boolean, pl.Null}:
+        raise ColumnsError(
+            f"trajectories: 'is_correct' is {schema['is_correct']}, must be Boolean."
+        )
+
+
+def _repeated(rows: pl.DataFrame, keys: list[str]) -> DataError:
+    """Describe the first problem in which an attempt comes more than once."""
+    row = rows.sort([f"key{i}" for i in range(len(keys))]).row(0, named=True)
+    place = ", ".join(f"{key} {row[f'key{i}']!r}" for i, key in enumerate(keys))
+    return DataError(
+        f"{place}: {row['n_rows']} rows with {row['n_attempts']} different attempts. Hint: name "
+        "the column that tells runs, models or seeds apart in by=(...)."
+    )
