@@ -308,6 +308,8 @@ def gold_answers(values: pl.Series) -> pl.Series:
         text.str.contains_any(["\\boxed", "\\fbox", "####", "\n"])
         | (text.str.len_chars() > _SHORT_GOLD)
     )  # fmt: skip
+    if frame.filter(holds_more).is_empty():
+        return gold
     extracted = extract_answer(pl.when(holds_more).then(text).alias("gold"))
     answers = frame.select(pl.coalesce(extracted, text))["gold"]
     return gold.replace_strict(distinct, answers, default=None, return_dtype=pl.String)
