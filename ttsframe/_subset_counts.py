@@ -23,6 +23,9 @@ _NEGLIGIBLE: Final = 1e-18
 
 _BLOCK: Final = 1 << 18
 
+_MAX_WEIGHTS: Final = 1 << 22
+"""How many weights are held at once, so that memory does not grow with n times the number of k."""
+
 
 def rank_weights(n: int, k: Ints) -> Floats:
     r"""Give the chance that an attempt is the best of k drawn ones, by its rank.
@@ -51,6 +54,58 @@ def rank_weights(n: int, k: Ints) -> Floats:
     weights[0] = k / n
     np.divide(np.maximum(n - rank - k, 0), n - 1 - rank, out=weights[1:])
     return np.cumprod(weights, axis=0, out=weights)
+
+
+def best_of_draws(value: Floats, score: Floats, ends: Ints, draws: Ints) -> tuple[Floats, Bools]:
+    """Give the mean value of the best-scored of k attempts, over all subsets of k.
+
+    Parameters
+    ----------
+    value
+        (n_rows,), one per attempt, those of a group together.
+    score
+        (n_rows,), NaN for an attempt that never wins; a subset of such alone counts 0.
+    ends
+        (n_groups,): where each group's rows end.
+    draws
+        (n_k,): numbers of attempts drawn, each at least 1.
+
+    Returns
+    -------
+    tuple[Floats, Bools]
+        (n_k, n_groups) estimates, and where there is none: n < k, or no attempt has a score.
+    """
+    lengths = np.diff(ends, prepend=0)
+    estimates = np.full((len(draws), len(ends)), np.nan)
+    is_null = lengths < draws[:, None]
+    for n in np.unique(lengths[~is_null.all(axis=0)]):
+        members = np.flatnonzero(lengths == n)
+        starts = (ends[members] - n)[:, None]
+        value_by_rank, is_unscored = _by_rank(value, score, starts, n)
+        is_null[:, members] |= is_unscored
+        known = np.flatnonzero(draws <= n)
+        for of_k in np.array_split(known, -(-n * len(known) // _MAX_WEIGHTS)):
+            weights = rank_weights(n, draws[of_k])
+            estimates[of_k[:, None], members] = weights.T @ value_by_rank.T
+    return estimates, is_null
+
+
+def _by_rank(value: Floats, score: Floats, starts: Ints, n: int) -> tuple[Floats, Bools]:
+    """Return values by falling score, (n_groups, n), and which groups have no score at all."""
+    key = -score[starts + np.arange(n)]
+    ranked = value[starts + np.argsort(key, axis=1)]
+    # In place of its own value, a tied attempt has the mean over its tie, an unscored one 0.
+    key.sort(axis=1)
+    is_missing = np.isnan(key)
+    ranked[is_missing] = 0.0
+    is_first = np.ones(key.shape, dtype=np.bool_)
+    np.not_equal(key[:, 1:], key[:, :-1], out=is_first[:, 1:])
+    if not is_first.all():
+        first = np.flatnonzero(is_first)
+        sizes = np.diff(first, append=is_first.size)
+        means = np.add.reduceat(ranked.ravel(), first) / sizes
+        ranked = np.repeat(means, sizes).reshape(ranked.shape)
+    return ranked, is_missing[:, 0]
 
 
 def mean_excess(n: Ints, c: Ints, k: Ints, *, above: Ints, most: Ints) -> Floats:

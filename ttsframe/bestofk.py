@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_draws
 from ttsframe._exprs import into_expr, keep_name
-from ttsframe._subset_counts import Bools, Floats, Ints, rank_weights, series_of_draws
+from ttsframe._subset_counts import Bools, Floats, Ints, best_of_draws, series_of_draws
 from ttsframe._typing import IntoExprColumn
 
 __all__ = ["best_of_k"]
-
-_MAX_WEIGHTS: Final = 1 << 22
-"""How many weights are held at once, so that memory does not grow with n times the number of k."""
 
 
 def best_of_k(is_correct: IntoExprColumn, score: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
@@ -106,35 +102,4 @@ def _estimate(groups: pl.Series, draws: Ints) -> tuple[Floats, Bools]:
         n_graded = is_graded.cast(pl.Int64).cum_sum().to_numpy()
         ends = np.concatenate(([0], n_graded))[ends]
         value, score = value.filter(is_graded), score.filter(is_graded)
-    lengths = np.diff(ends, prepend=0)
-    of_value, of_score = value.to_numpy(), score.to_numpy()
-    estimates = np.full((len(draws), len(groups)), np.nan)
-    is_null = lengths < draws[:, None]
-    for n in np.unique(lengths[~is_null.all(axis=0)]):
-        members = np.flatnonzero(lengths == n)
-        starts = (ends[members] - n)[:, None]
-        value_by_rank, is_unscored = _by_rank(of_value, of_score, starts, n)
-        is_null[:, members] |= is_unscored
-        known = np.flatnonzero(draws <= n)
-        for of_k in np.array_split(known, -(-n * len(known) // _MAX_WEIGHTS)):
-            weights = rank_weights(n, draws[of_k])
-            estimates[of_k[:, None], members] = weights.T @ value_by_rank.T
-    return estimates, is_null
-
-
-def _by_rank(value: Floats, score: Floats, starts: Ints, n: int) -> tuple[Floats, Bools]:
-    """Return values by falling score, (n_groups, n), and which groups have no score at all."""
-    key = -score[starts + np.arange(n)]
-    ranked = value[starts + np.argsort(key, axis=1)]
-    # In place of its own value, a tied attempt has the mean over its tie, an unscored one 0.
-    key.sort(axis=1)
-    is_missing = np.isnan(key)
-    ranked[is_missing] = 0.0
-    is_first = np.ones(key.shape, dtype=np.bool_)
-    np.not_equal(key[:, 1:], key[:, :-1], out=is_first[:, 1:])
-    if not is_first.all():
-        first = np.flatnonzero(is_first)
-        sizes = np.diff(first, append=is_first.size)
-        means = np.add.reduceat(ranked.ravel(), first) / sizes
-        ranked = np.repeat(means, sizes).reshape(ranked.shape)
-    return ranked, is_missing[:, 0]
+    return best_of_draws(value.to_numpy(), score.to_numpy(), ends, draws)

@@ -114,7 +114,7 @@ def test_every_k_at_once_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     })
     estimate = tts.best_of_k("is_correct", "score", range(1, 61))
     at_once = frame.group_by("problem_id").agg(estimate).sort("problem_id")
-    monkeypatch.setattr("ttsframe.bestofk._MAX_WEIGHTS", 100)
+    monkeypatch.setattr("ttsframe._subset_counts._MAX_WEIGHTS", 100)
     in_blocks = frame.group_by("problem_id").agg(estimate).sort("problem_id")
     for found, expected in zip(in_blocks["is_correct"], at_once["is_correct"], strict=True):
         assert found == pytest.approx(expected, abs=1e-14)
