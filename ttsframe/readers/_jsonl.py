@@ -19,7 +19,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from ttsframe.errors import SourceError
-from ttsframe.readers._chunks import Chunk, Span, cut, read_chunks, read_span
+from ttsframe.readers._chunks import Chunk, Span, count_ends, cut, read_chunks, read_span
 from ttsframe.readers._rows import (
     LONE_SURROGATE,
     BadRowError,
@@ -31,7 +31,7 @@ from ttsframe.readers._rows import (
     settled,
     to_frame,
 )
-from ttsframe.readers._searches import as_text, is_written_as, may_hold_surrogates
+from ttsframe.readers._searches import search
 from ttsframe.readers._sniff import DataFile
 
 ROW = "__row"
@@ -81,7 +81,7 @@ def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspected:
     def look(span: Span) -> tuple[Span, int, Inspected | None]:
         chunk = read_span(file, span)
         found = None if chunk.data.isspace() else _inspect(chunk, known)
-        return span, chunk.data.count(b"\n"), found
+        return span, count_ends(chunk.data), found
 
     spans: list[Span] = []
     parts: list[Inspected] = []
@@ -109,10 +109,6 @@ def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Iterator[
 
 
 def _inspect(chunk: Chunk, known: Collection[str]) -> Inspected:
-    text = as_text(chunk.data)
-    has_lone_surrogates = (
-        text is not None and may_hold_surrogates(text) and bool(LONE_SURROGATE.search(chunk.data))
-    )
     try:
         inferred = pl.scan_ndjson(chunk.data, infer_schema_length=None).collect_schema()
         dtypes = {name: settled(dtype, unseen=pl.Null()) for name, dtype in inferred.items()}
@@ -120,18 +116,18 @@ def _inspect(chunk: Chunk, known: Collection[str]) -> Inspected:
         doubtful = {
             name: settled(dtype, unseen=pl.String())
             for name, dtype in dtypes.items()
-            if name not in known
-            and dtype not in {pl.String(), pl.List(pl.String())}
-            and not (text is not None and is_written_as(text, name, dtype))
+            if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
         }
-        if doubtful:
+        found = search(chunk.data, doubtful)
+        if doubtful.keys() - found.fitting:
             pl.read_ndjson(chunk.data, schema=doubtful)
     except pl.exceptions.PolarsError:
         halves = chunk.halves() if chunk.n_lines > _SLOW_LINES else None
         if halves is not None:
             return _combined([_inspect(half, known) for half in halves])
         return _inspect_rows(chunk)
-    return Inspected(dtypes, chunk.n_lines, [], has_lone_surrogates)
+    is_lone = found.may_hold_surrogates and bool(LONE_SURROGATE.search(chunk.data))
+    return Inspected(dtypes, chunk.n_lines, [], is_lone)
 
 
 def _inspect_rows(chunk: Chunk) -> Inspected:

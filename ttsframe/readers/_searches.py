@@ -3,37 +3,58 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import polars as pl
 
 from ttsframe.readers._rows import instance
 
 _SPACE = r"[ \t\r\n]*"
+_IS_WHOLE = pl.element().str.contains("[,}]$")
 _PLAIN_NAME = re.compile(r"[\w@.-]+", re.ASCII)
 
 
-def as_text(data: bytes) -> pl.Series | None:
-    """Return the rows as one string; None where they are not UTF-8."""
-    try:
-        return pl.Series([data], dtype=pl.Binary).cast(pl.String)
-    except pl.exceptions.PolarsError:
-        return None
+class Findings(NamedTuple):
+    """What was found in some rows."""
+
+    may_hold_surrogates: bool
+    """Whether any escape is of a kind that comes in pairs, or in half a pair."""
+    fitting: frozenset[str]
+    """Columns of which all values are written as their dtype is."""
 
 
-def may_hold_surrogates(text: pl.Series) -> bool:
-    """Tell whether any escape is of a kind that comes in pairs, or in half a pair."""
-    return any(text.str.contains(escape, literal=True).item() for escape in (r"\ud", r"\uD"))
+def search(data: bytes, columns: Mapping[str, pl.DataType]) -> Findings:
+    """Search rows of JSON, which raises a PolarsError where they are not UTF-8."""
+    text = pl.col("text")
+    patterns = {name: _column_pattern(name, dtype) for name, dtype in columns.items()}
+    # one query, because each takes and gives back the interpreter's lock
+    found = (
+        pl
+        .LazyFrame({"text": pl.Series([data], dtype=pl.Binary)})
+        .select(text.cast(pl.String))
+        .select(
+            pl.any_horizontal(text.str.contains(half, literal=True) for half in (r"\ud", r"\uD")),
+            *(
+                text.str.extract_all(pattern).list.eval(_IS_WHOLE).list.all().alias(f"in {name}")
+                for name, pattern in patterns.items()
+                if pattern is not None
+            ),
+        )
+        .collect()
+        .row(0, named=True)
+    )
+    fitting = frozenset(name for name in columns if found.get(f"in {name}"))
+    return Findings(found["text"], fitting)
 
 
-def is_written_as(text: pl.Series, name: str, dtype: pl.DataType) -> bool:
-    """Tell whether all values under a name are of a dtype; false where a search cannot tell."""
+def _column_pattern(name: str, dtype: pl.DataType) -> str | None:
+    """Return a pattern for a key, and its value where that is of a dtype; None: none is known."""
     value = _pattern(dtype)
     if value is None or not _PLAIN_NAME.fullmatch(name):
-        return False
+        return None
     # Inside a string the second quote would be escaped: what matches is a key.
-    key = rf'"{re.escape(name)}"{_SPACE}:'
-    found = text.str.extract_all(rf"{key}(?:{_SPACE}(?:{value}|null){_SPACE}[,}}])?")
-    return bool(found.explode(empty_as_null=False).str.contains(r"[,}]$").all())
+    return rf'"{re.escape(name)}"{_SPACE}:(?:{_SPACE}(?:{value}|null){_SPACE}[,}}])?'
 
 
 def _pattern(dtype: pl.DataType) -> str | None:
