@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version as _version
 
 from ttsframe import _namespace as _namespace
+from ttsframe import batch as batch
 from ttsframe.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
 from ttsframe.answers import (
     AnswerExplanation,

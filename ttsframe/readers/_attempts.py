@@ -31,6 +31,8 @@ class SurveyedFile(NamedTuple):
     """Of a table, the first row to read, from 0, and how many; None: all."""
     spans: tuple[Span, ...] = ()
     """Of JSON lines, the consecutive ranges of bytes to read; none: all."""
+    n_rows: int | None = None
+    """Of JSON, how many rows the whole file has."""
 
     @property
     def is_json(self) -> bool:

@@ -50,6 +50,8 @@ class OpenFile(NamedTuple):
     """One JSON object or an array, as a run's config is; never so for tables."""
     spans: tuple[Span, ...] = ()
     """Of JSON lines, where reading may begin and end."""
+    n_rows: int | None = None
+    """Known of JSON, which was looked through."""
 
 
 def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
@@ -70,6 +72,7 @@ def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
             has_lone_surrogates=found.has_lone_surrogates,
             is_document=is_document,
             spans=tuple(found.spans),
+            n_rows=found.n_rows,
         )
     try:
         schema = dict(scan_table(file).collect_schema())
@@ -146,6 +149,7 @@ def _surveyed(
                 one.has_lone_surrogates,
                 frozenset(fault.row for fault in misfits),
                 spans=one.spans,
+                n_rows=one.n_rows,
             )
         )
     is_several = len(set(runs.values())) > 1

@@ -1,0 +1,422 @@
+"""How a job is divided: slices of the source, parts of the result, and the tasks that make them.
+
+- *direct*: a small source is one slice and one part, and goes straight through.
+- *grouped*: in Parquet whose rows of each problem stand together, parts are ranges of rows, cut
+  between problems. Nothing is moved from slice to slice. Whether they do is seen by reading the
+  columns of `by` and `problem_id` alone, and stops at the first slice in which a problem returns.
+- *hashed*: otherwise each slice is written to one file per part, chosen by a hash of `by` and
+  `problem_id`, and a part is made of its file from every slice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ttsframe.batch.manifest import METADATA_KEY
+from ttsframe.batch.progress import Amount, added
+from ttsframe.batch.sources import Slice, cut_rows, pieces_of, slices_of
+from ttsframe.batch.stages import TEXTS, Curve, Score, Select, Stage, Table, Votes
+from ttsframe.batch.tasks import (
+    AnswersTask,
+    JoinTask,
+    KeysTask,
+    PartTask,
+    ScanTask,
+    Scoring,
+    Task,
+    Writing,
+    row_hash,
+)
+from ttsframe.readers import READERS, Reading
+from ttsframe.readers._attempts import Survey, SurveyedFile, renamed, scan_table
+from ttsframe.schema import require_columns
+from ttsframe.scoring import plan_additions
+
+__all__ = ["Phase", "Plan", "Size", "make_plan"]
+
+Kind: TypeAlias = Literal["direct", "grouped", "hashed"]
+
+_TEXTS_OF_SOURCES: Final = frozenset({*TEXTS, "completions", "code", "report", "output"})
+_SHARE_WITHOUT_TEXTS: Final = 0.25
+_BYTES_PER_ROW_GROUP: Final = 32 << 20
+_MOST_ROWS_PER_GROUP: Final = 1 << 17
+_FEWEST_ROWS_PER_GROUP: Final = 1 << 12
+_ROWS_OF_SLICES: Final = 1 << 14
+_SHARDS_FROM_ROWS: Final = 250_000
+_N_SHARDS: Final = 8
+
+
+class Size(NamedTuple):
+    """How large a part is to be."""
+
+    n_rows: int
+    n_bytes: int
+
+
+class Phase(NamedTuple):
+    """Tasks that may run in any order, once those of the phases before are done."""
+
+    name: str
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a job does, once its source was looked over.
+
+    Parameters
+    ----------
+    kind
+        Layout.
+    slices
+        What the source is read in.
+    n_parts
+        Number of parts of the result.
+    stages
+        The stages.
+    keys
+        Columns that tell runs and replicates apart.
+    schema
+        Columns of the source.
+    scoring
+        How Score is divided; None where it is not there or not divided.
+    numbering
+        Columns of a run, where the source has no numbers of attempts.
+    columns
+        Columns of the parts.
+    table
+        What the result is.
+    row_group_size
+        Rows of a row group of attempts.
+    """
+
+    kind: Kind
+    slices: tuple[Slice, ...]
+    n_parts: int
+    stages: tuple[Stage, ...]
+    keys: tuple[str, ...]
+    schema: dict[str, pl.DataType]
+    scoring: Scoring | None
+    numbering: tuple[str, ...]
+    columns: tuple[str, ...]
+    table: Table
+    row_group_size: int
+
+    @property
+    def layout(self) -> dict[str, object]:
+        """What the manifest says of the layout.
+
+        Returns
+        -------
+        dict[str, object]
+            Kind, numbers of slices and parts, and rows of a row group.
+        """
+        return {
+            "kind": self.kind,
+            "n_slices": len(self.slices),
+            "n_parts": self.n_parts,
+            "row_group_size": self.row_group_size,
+        }
+
+    def phases(self, folder: Path, parts: Path, metadata: str, *, is_file: bool) -> list[Phase]:
+        """Lay the tasks out.
+
+        Parameters
+        ----------
+        folder
+            Folder of the job.
+        parts
+            Folder of the parts.
+        metadata
+            Key and value of the manifest in what is written.
+        is_file
+            Whether the result is one file.
+
+        Returns
+        -------
+        list[Phase]
+            In the order in which they run. The output of the last task is the result if there is
+            but one, else the folder of the parts.
+        """
+        slices, answers, keys = folder / "slices", folder / "answers", folder / "keys"
+        is_scanned = self.kind == "hashed" or self.scoring is not None
+        whole = added([one.amount for one in self.slices])
+        phases: list[Phase] = []
+        if is_scanned:
+            columns = self._scanned_columns()
+            n_parts = None if self.kind == "grouped" else self.n_parts
+            scans = [
+                ScanTask(
+                    output=slices / f"{one.number:05}",
+                    slice=one,
+                    scoring=self.scoring,
+                    columns=tuple(columns),
+                    keys=self._cluster_keys(),
+                    n_parts=n_parts,
+                    row_group_size=min(self.row_group_size, _ROWS_OF_SLICES),
+                )
+                for one in self.slices
+            ]
+            phases.append(Phase("scan", tuple(scans)))
+            if self.scoring is not None and (strings := self.scoring.strings()):
+                n_shards = _N_SHARDS if (whole.n_rows or math.inf) >= _SHARDS_FROM_ROWS else 1
+                gather = AnswersTask(
+                    output=answers,
+                    slices=slices,
+                    columns=tuple(strings),
+                    n_shards=n_shards,
+                    amount=whole,
+                )
+                shards = [
+                    KeysTask(
+                        output=keys / f"{shard:05}",
+                        answers=answers,
+                        columns=tuple(strings),
+                        shard=shard,
+                        policy=self.scoring.stage.policy,
+                        amount=_share(whole, n_shards),
+                    )
+                    for shard in range(n_shards)
+                ]
+                phases += [Phase("answers", (gather,)), Phase("keys", tuple(shards))]
+        is_joined = self.table == "curve" or (is_file and self.n_parts > 1)
+        per_part = tuple(stage for stage in self.stages if not isinstance(stage, Curve))
+        written = {METADATA_KEY: metadata}
+        final = Writing("zstd", self.row_group_size, written)
+        passing = Writing("lz4", self.row_group_size, {})
+        part_tasks = [
+            PartTask(
+                output=parts / f"part-{number:05}.parquet",
+                part=number,
+                rows=slices if is_scanned else self.slices[number],
+                schema=columns if is_scanned else self.schema,
+                stages=per_part,
+                scoring=self.scoring,
+                answer_keys=keys,
+                keys=self.keys,
+                order=(*self.keys, "problem_id", "attempt"),
+                numbering=self.numbering if self.kind == "hashed" else (),
+                columns=self.columns,
+                writing=passing if is_joined else final,
+                amount=(
+                    self.slices[number].amount
+                    if self.kind != "hashed"
+                    else _share(whole, self.n_parts)
+                ),
+            )
+            for number in range(self.n_parts)
+        ]
+        phases.append(Phase("parts", tuple(part_tasks)))
+        if is_joined:
+            last = self.stages[-1] if self.stages else None
+            join = JoinTask(
+                output=folder / "result" / "part-00000.parquet",
+                parts=parts,
+                curve=last if isinstance(last, Curve) else None,
+                keys=self.keys,
+                writing=final,
+                amount=whole,
+            )
+            phases.append(Phase("result", (join,)))
+        return phases
+
+    def _cluster_keys(self) -> tuple[str, ...]:
+        # Rows without numbers are numbered within their problem, whatever run they are of.
+        return ("problem_id",) if self.numbering else (*self.keys, "problem_id")
+
+    def _scanned_columns(self) -> dict[str, pl.DataType]:
+        """Return the columns that slices are written with."""
+        if self.scoring is None:
+            names = _needed(self.stages, self.keys, self.schema, self.columns)
+            return {name: dtype for name, dtype in self.schema.items() if name in names}
+        frame = self.scoring.extract(pl.LazyFrame(schema=pl.Schema(self.schema)))
+        return dict(frame.collect_schema())
+
+
+def make_plan(reading: Reading, stages: Sequence[Stage], by: Sequence[str], size: Size) -> Plan:
+    """Divide a job.
+
+    Parameters
+    ----------
+    reading
+        The source, looked over.
+    stages
+        The stages, checked.
+    by
+        Columns that tell runs apart.
+    size
+        How large a part is to be.
+
+    Returns
+    -------
+    Plan
+        The same for the same source and options, on any machine.
+    """
+    replicates = [name for stage in stages if isinstance(stage, Curve) for name in stage.replicates]
+    keys = (*by, *(name for name in replicates if name not in by))
+    schema = dict(require_columns(reading.frame, [*keys, "problem_id", "attempt"]))
+    columns, table = _result(stages, keys, schema)
+    needed = _needed(stages, keys, schema, columns)
+    score = next((stage for stage in stages if isinstance(stage, Score)), None)
+    survey, gold = reading.survey, reading.gold
+    is_long_form = survey.reader is READERS["long_form"]
+    keeps_texts = "completion" in needed
+
+    def is_kept(name: str) -> bool:
+        if is_long_form:
+            return survey.rename.get(name, name) in needed
+        return keeps_texts or name not in _TEXTS_OF_SOURCES
+
+    pieces = pieces_of(
+        survey,
+        is_kept,
+        1.0 if keeps_texts else _SHARE_WITHOUT_TEXTS,
+    )
+    whole = added([piece.amount for piece in pieces])
+    n_bytes = sum(piece.n_bytes_kept for piece in pieces)
+    numbering: tuple[str, ...] = ()
+    if is_long_form and any(
+        "attempt" not in renamed(one.schema, survey.rename) for one in survey.files
+    ):
+        numbering = tuple(name for name in ("source_file", "problem_id") if name in schema)
+    n_rows = whole.n_rows if is_long_form else None
+    n_parts = max(1, math.ceil((n_rows or 0) / size.n_rows), math.ceil(n_bytes / size.n_bytes))
+    slices = slices_of(
+        survey, pieces, gold, schema, n_rows=size.n_rows, n_bytes=max(size.n_bytes, 1)
+    )
+    kind: Kind = "hashed"
+    cuts: list[int] | None = None
+    if len(slices) == 1 and n_parts == 1:
+        kind = "direct"
+    elif is_long_form:
+        cluster = ["problem_id"] if numbering else [*keys, "problem_id"]
+        cuts = _find_cuts(slices, cluster, schema, math.ceil((whole.n_rows or 0) / n_parts))
+    if cuts is not None:
+        kind = "grouped"
+        slices = cut_rows(survey, pieces, gold, schema, cuts)
+        n_parts = len(slices)
+    per_row = n_bytes / max(1, n_rows or n_bytes // 2048)
+    rows_per_group = min(_MOST_ROWS_PER_GROUP, int(_BYTES_PER_ROW_GROUP / max(per_row, 1.0)))
+    scoring = None
+    if score is not None and kind != "direct":
+        scoring = Scoring(stage=score, schema=schema, needed=needed)
+    return Plan(
+        kind=kind,
+        slices=tuple(slices),
+        n_parts=n_parts,
+        stages=tuple(stages),
+        keys=keys,
+        schema=schema,
+        scoring=scoring,
+        numbering=numbering,
+        columns=columns,
+        table=table,
+        row_group_size=max(_FEWEST_ROWS_PER_GROUP, rows_per_group // 1024 * 1024),
+    )
+
+
+def _result(
+    stages: Sequence[Stage], keys: Sequence[str], schema: dict[str, pl.DataType]
+) -> tuple[tuple[str, ...], Table]:
+    """Return the columns of the parts and the table that results; all stages check theirs."""
+    frame = pl.LazyFrame(schema=pl.Schema(schema))
+    table: Table = "trajectories"
+    columns = tuple(schema)
+    for stage in stages:
+        frame = stage.apply(frame, keys)
+        table = stage.makes
+        if not isinstance(stage, Curve):
+            columns = tuple(frame.collect_schema().names())
+    frame.collect_schema()
+    return columns, table
+
+
+def _needed(
+    stages: Sequence[Stage],
+    keys: Sequence[str],
+    schema: Mapping[str, pl.DataType],
+    columns: Sequence[str],
+) -> frozenset[str]:
+    """Return the columns that tasks hand on: of the attempts, or of what is made of them."""
+    needed = {*keys, "problem_id", "attempt"}
+    picking = next((stage for stage in stages if isinstance(stage, Votes | Select)), None)
+    if picking is None:
+        needed |= set(columns)
+    else:
+        needed |= {"answer_key", "answer", "is_correct"}
+        needed.add("score" if picking.reductions is None else "step_scores")
+    score = next((stage for stage in stages if isinstance(stage, Score)), None)
+    if score is None:
+        return frozenset(needed)
+    additions = plan_additions(
+        pl.Schema(schema),
+        reduction=score.reduction,
+        style=score.style,
+        policy=score.policy,
+        overwrite=score.overwrite,
+    )
+    for addition in reversed(additions):
+        if addition.name in needed:
+            needed |= {addition.source, *(["answer_key"] if addition.name == "is_correct" else [])}
+    # Answers are found in the texts at once; the texts go no further unless they are asked for.
+    return frozenset(needed if picking is None and score.texts else needed - set(TEXTS))
+
+
+def _find_cuts(
+    slices: Sequence[Slice],
+    cluster: Sequence[str],
+    schema: Mapping[str, pl.DataType],
+    n_rows: int,
+) -> list[int] | None:
+    """Find rows at which parts may begin; None where the rows of a problem do not stand together."""
+    starts: list[npt.NDArray[np.int64]] = []
+    values: list[npt.NDArray[np.uint64]] = []
+    at, last = 0, None
+    files = [(part.survey, file) for part in slices for file in part.survey.files]
+    for survey, one in files:
+        if one.is_json or "problem_id" not in renamed(one.schema, survey.rename):
+            return None
+        hashes = _cluster_hashes(survey, one, cluster, schema)
+        begins = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
+        if len(hashes) and hashes[0] != last:
+            begins = np.concatenate([np.zeros(1, np.int64), begins])
+        starts.append(begins + at)
+        values.append(hashes[begins])
+        if len(np.unique(values[-1])) < len(begins):
+            return None
+        at, last = at + len(hashes), hashes[-1] if len(hashes) else last
+    rows, problems = np.concatenate(starts), np.concatenate(values)
+    if len(np.unique(problems)) < len(problems):
+        return None
+    cuts = [0]
+    while (following := int(np.searchsorted(rows, cuts[-1] + n_rows))) < len(rows):
+        cuts.append(int(rows[following]))
+    return cuts
+
+
+def _cluster_hashes(
+    survey: Survey, one: SurveyedFile, cluster: Sequence[str], schema: Mapping[str, pl.DataType]
+) -> npt.NDArray[np.uint64]:
+    """Return which problem each row of a file is of, as a number."""
+    columns = renamed(one.schema, survey.rename)
+    found = {name: pl.col(name) if name in columns else pl.lit(None) for name in cluster}
+    if "source_file" in found and survey.has_several_runs:
+        own = [pl.col("source_file")] if "source_file" in columns else []
+        found["source_file"] = pl.coalesce(*own, pl.lit(one.run))
+    values = [value.cast(schema[name]).alias(name) for name, value in found.items()]
+    table = scan_table(one.file, one.rows).rename(survey.rename).select(values)
+    hashes = table.select(row_hash(schema, cluster)).collect().to_series()
+    return hashes.to_numpy()
+
+
+def _share(whole: Amount, n: int) -> Amount:
+    """Return one of equal shares."""
+    return Amount(None if whole.n_rows is None else whole.n_rows // n, whole.n_bytes // n)

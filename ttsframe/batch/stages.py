@@ -1,0 +1,343 @@
+"""Stages of a batch job: what is done to the attempts, as values that can be saved and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
+
+import polars as pl
+
+from ttsframe._checks import (
+    check_budgets,
+    check_choice,
+    check_choices,
+    check_fraction,
+    check_names,
+)
+from ttsframe._typing import (
+    AnswerStyle,
+    ColumnNames,
+    ProblemSet,
+    SelectorName,
+    StepReduction,
+    Weights,
+)
+from ttsframe.answers import AnswerPolicy
+from ttsframe.errors import ParameterError, ParameterTypeError
+from ttsframe.scaling import scaling_curve
+from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
+from ttsframe.selectors import SELECTORS, select_answers
+from ttsframe.steps import STEP_REDUCTIONS
+from ttsframe.votes import tally_votes
+
+__all__ = ["Curve", "Score", "Select", "Stage", "Table", "Votes"]
+
+Table: TypeAlias = Literal["trajectories", "votes", "problems", "curve"]
+
+TEXTS: Final = ("problem", "completion", "solution")
+"""Columns that are most of a run's size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """Add answers, their keys, grades and scores to attempts, as `score_trajectories` does.
+
+    Parameters
+    ----------
+    reduction
+        Name in `STEP_REDUCTIONS`: how `step_scores` becomes `score`.
+    style
+        Where an answer stands in a completion; see `extract_answer`.
+    policy
+        Conventions of the answer keys; None is `AnswerPolicy()`.
+    overwrite
+        Columns to make anew although the source has them.
+    texts
+        Whether `problem`, `completion` and `solution` are written too. They are most of a run's
+        size, and nothing later reads them.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is not among its choices.
+    ParameterTypeError
+        When `policy` is no AnswerPolicy.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> tts.batch.Score(reduction="min").texts
+    False
+    """
+
+    reads: ClassVar[Table] = "trajectories"
+    makes: ClassVar[Table] = "trajectories"
+
+    reduction: StepReduction = "last"
+    style: AnswerStyle = "auto"
+    policy: AnswerPolicy | None = None
+    overwrite: Sequence[str] = ()
+    texts: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every option."""
+        check_choice(self.reduction, "reduction", STEP_REDUCTIONS)
+        check_choice(self.style, "style", get_args(AnswerStyle))
+        if self.policy is not None and not isinstance(self.policy, AnswerPolicy):
+            raise ParameterTypeError(
+                f"policy is a {type(self.policy).__name__}, must be an AnswerPolicy."
+            )
+        names: tuple[str, ...] = check_names(self.overwrite, "overwrite")
+        for name in names:
+            check_choice(name, "overwrite", ADDED_COLUMNS)
+        object.__setattr__(self, "overwrite", names)
+
+    def apply(self, attempts: pl.LazyFrame, _: Sequence[str]) -> pl.LazyFrame:
+        """Make the table of this stage."""
+        scored = score_trajectories(
+            attempts,
+            reduction=self.reduction,
+            style=self.style,
+            policy=self.policy,
+            overwrite=self.overwrite,
+        )
+        return scored if self.texts else scored.drop(TEXTS, strict=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Votes:
+    """Count votes and add up weights per distinct answer, as `tally_votes` does.
+
+    Parameters
+    ----------
+    budgets
+        Numbers of attempts; None: all attempts, as one budget.
+    reductions
+        Names in `STEP_REDUCTIONS`; None: the column `score`.
+    weights
+        What an attempt's vote weighs: "score", "sigmoid" or "softmax" of it.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is not among its choices.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> tts.batch.Votes(budgets=[4, 1]).budgets
+    (1, 4)
+    """
+
+    reads: ClassVar[Table] = "trajectories"
+    makes: ClassVar[Table] = "votes"
+
+    budgets: int | Sequence[int] | None = None
+    reductions: StepReduction | Sequence[StepReduction] | None = None
+    weights: Weights = "score"
+
+    def __post_init__(self) -> None:
+        """Check every option."""
+        _check_counting(self)
+
+    def apply(self, attempts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+        """Make the table of this stage."""
+        return tally_votes(
+            attempts,
+            budgets=self.budgets,
+            reductions=self.reductions,
+            weights=self.weights,
+            by=keys,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Select:
+    """Pick an answer per problem and budget, as `select_answers` does.
+
+    Parameters
+    ----------
+    selectors
+        Names in `SELECTORS`.
+    reductions
+        Names in `STEP_REDUCTIONS`; None: the column `score`.
+    budgets
+        Numbers of attempts; None: all attempts, as one budget.
+    weights
+        What a vote weighs in `weighted_vote`.
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is not among its choices.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> tts.batch.Select(selectors="oracle", budgets=8).selectors
+    ('oracle',)
+    """
+
+    reads: ClassVar[Table] = "trajectories"
+    makes: ClassVar[Table] = "problems"
+
+    selectors: SelectorName | Sequence[SelectorName] = (
+        "majority_vote",
+        "weighted_vote",
+        "best_of_n",
+    )
+    reductions: StepReduction | Sequence[StepReduction] | None = None
+    budgets: int | Sequence[int] | None = None
+    weights: Weights = "score"
+
+    def __post_init__(self) -> None:
+        """Check every option."""
+        chosen = check_choices(self.selectors, "selectors", SELECTORS)
+        object.__setattr__(self, "selectors", chosen)
+        _check_counting(self)
+
+    def apply(self, attempts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+        """Make the table of this stage."""
+        return select_answers(
+            attempts,
+            selectors=self.selectors,
+            reductions=self.reductions,
+            budgets=self.budgets,
+            weights=self.weights,
+            by=keys,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Average the problems into one row per budget, as `scaling_curve` does.
+
+    Parameters
+    ----------
+    replicates
+        Columns that number repetitions of one run, such as the seed. Answers are picked for each
+        of them, as for the columns of `by`.
+    problems
+        "common" or "available": which problems are averaged.
+    confidence_level
+        Coverage of the interval, in (0, 1).
+
+    Raises
+    ------
+    ParameterError
+        When a parameter is not among its choices.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> tts.batch.Curve(replicates="seed").replicates
+    ('seed',)
+    """
+
+    reads: ClassVar[Table] = "problems"
+    makes: ClassVar[Table] = "curve"
+
+    replicates: ColumnNames = ()
+    problems: ProblemSet = "common"
+    confidence_level: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Check every option."""
+        names: tuple[str, ...] = check_names(self.replicates, "replicates")
+        object.__setattr__(self, "replicates", names)
+        check_choice(self.problems, "problems", get_args(ProblemSet))
+        check_fraction(self.confidence_level, "confidence_level")
+
+    def apply(self, selected: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+        """Make the table of this stage."""
+        return scaling_curve(
+            selected,
+            by=[name for name in keys if name not in self.replicates],
+            replicates=self.replicates,
+            problems=self.problems,
+            confidence_level=self.confidence_level,
+        )
+
+
+Stage: TypeAlias = Score | Votes | Select | Curve
+"""A step of a batch job."""
+
+_KINDS: Final = (Score, Votes, Select, Curve)
+
+
+def _check_counting(stage: Votes | Select) -> None:
+    """Check what votes and selectors share, and keep it in one form."""
+    object.__setattr__(stage, "budgets", check_budgets(stage.budgets))
+    if stage.reductions is not None:
+        chosen = check_choices(stage.reductions, "reductions", STEP_REDUCTIONS)
+        object.__setattr__(stage, "reductions", chosen)
+    check_choice(stage.weights, "weights", get_args(Weights))
+
+
+def check_stages(stages: Stage | Sequence[Stage]) -> tuple[Stage, ...]:
+    """Return the stages as a tuple, in an order in which each reads what the one before made.
+
+    Parameters
+    ----------
+    stages
+        One stage or several; none converts.
+
+    Returns
+    -------
+    tuple[Stage, ...]
+        The stages.
+
+    Raises
+    ------
+    ParameterTypeError
+        When something else is among them.
+    ParameterError
+        When a stage comes twice, or cannot follow the one before it.
+    """
+    listed = (stages,) if isinstance(stages, _KINDS) else tuple(stages)
+    table: Table = "trajectories"
+    before: list[str] = []
+    for stage in listed:
+        if not isinstance(stage, _KINDS):
+            raise ParameterTypeError(
+                f"stages holds a {type(stage).__name__}, must hold Score, Votes, Select or Curve of "
+                "tts.batch."
+            )
+        name = type(stage).__name__
+        if name in before:
+            raise ParameterError(f"stages holds {name} twice, must hold each stage once.")
+        if stage.reads != table:
+            maker = "Select, before it" if stage.reads == "problems" else "the attempts themselves"
+            found = " and ".join(before) or "no stage"
+            raise ParameterError(
+                f"{name} comes after {found}, which gives the table {table!r}; it must come after "
+                f"{maker}, and reads the table {stage.reads!r}. Hint: Score, then Votes or Select, "
+                "then Curve after Select."
+            )
+        before.append(name)
+        table = stage.makes
+    return listed
+
+
+def stage_settings(stage: Stage) -> dict[str, object]:
+    """Return a stage as values for JSON, its name first.
+
+    Parameters
+    ----------
+    stage
+        The stage.
+
+    Returns
+    -------
+    dict[str, object]
+        Its name under "stage", and its options.
+    """
+    options = {field.name: getattr(stage, field.name) for field in fields(stage)}
+    policy = options.get("policy")
+    if isinstance(policy, AnswerPolicy):
+        options["policy"] = asdict(policy)
+    settled = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in options.items()
+    }
+    return {"stage": type(stage).__name__.lower(), **settled}
