@@ -15,8 +15,8 @@ Correction: TypeAlias = Literal["holm", "benjamini_hochberg", "bonferroni", "non
 TIE: Final = 1e-9
 """Values that are nearer than this are equal: means of the same numbers differ by rounding."""
 
-_FEW: Final = 5.0
-"""Below this sum of absolute differences their standard deviation says too little."""
+_FEW: Final = 6
+"""Fewer differences than this, all of one sign, are no finding at 5 % to a test by signs."""
 
 
 def paired_inference(*, confidence_level: float, is_clustered: bool) -> dict[str, pl.Expr]:
@@ -54,7 +54,7 @@ def paired_inference(*, confidence_level: float, is_clustered: bool) -> dict[str
         z = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)
         win, loss = ((pl.col(name) + 1.0) / (n_pairs + 2.0) for name in ("gained", "lost"))
         half = z * ((win + loss - (win - loss) ** 2) / (n_pairs + 2.0)).sqrt()
-        is_few = pl.col("gained") + pl.col("lost") < _FEW
+        is_few = pl.col("n_unequal") < _FEW
         is_rough = is_few | ~pl.col("is_fractional")
         low = pl.when(is_rough).then((win - loss - half).clip(-1.0, 1.0)).otherwise(low)
         high = pl.when(is_rough).then((win - loss + half).clip(-1.0, 1.0)).otherwise(high)

@@ -145,9 +145,9 @@ def compare(
       differs, and may hold 0 where the test rejects or the other way round.
     - Else the paired t: :math:`\bar d \pm t_{Q-1} \, \mathrm{sd}(d_q) / \sqrt{Q}`. Where few
       problems differ its p-value would be too small; it is never below :math:`2^{1-m}`, the
-      smallest of a test by signs, with m problems (or clusters) that differ. Where the absolute
-      differences add up to less than 5 the interval is Bonett and Price's with sums of positive and
-      negative differences in place of w and l, which is then too wide rather than too narrow.
+      smallest of a test by signs, with m problems (or clusters) that differ. Where m is below 6 the
+      interval is Bonett and Price's with the sums of positive and of negative differences in place
+      of w and l, which is then too wide rather than too narrow.
     - With clusters the t of the clustered standard error (see `standard_error`), with one degree of
       freedom less than there are clusters. It needs some tens of clusters.
 
@@ -262,10 +262,11 @@ def _both_sides(
         rows
         .select(*keys, "level", *reductions)
         .unique()
-        .with_columns(has_baseline=is_baseline.any())
+        # The values are gathered here, since filters below are applied before the check is made.
+        .with_columns(has_baseline=is_baseline.any(), levels=pl.col("level").unique().implode())
         .filter(
             raise_where(
-                pl.struct(~pl.col("has_baseline").alias("broken"), "level"),
+                pl.struct(~pl.col("has_baseline").alias("broken"), "levels"),
                 lambda found: _no_baseline(found, level, column),
             )
         )
@@ -424,7 +425,7 @@ def _in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
 
 def _no_baseline(found: pl.DataFrame, level: pl.Expr, column: str) -> DataError:
     """Say which values there are instead of the baseline."""
-    there = found["level"].unique().sort().to_list()
+    there = found["levels"][0].sort().to_list()
     return DataError(
         f"no row of problems has {column} == {pl.select(level).item()!r}, the baseline; found: "
         f"{there}. Hint: name another with baseline=..."
