@@ -1,76 +1,125 @@
-"""How each selector ranks the answers of a tally, and the winners that come out."""
+"""Every selector: how it picks an attempt of each problem at each budget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import numpy as np
 import polars as pl
 
-from ttsframe._packing import ATTEMPT_BITS, attempt_of, is_correct_of
-from ttsframe._tally import Reading, Tally, of_line
+from ttsframe._ballots import NONE, Ballots
+from ttsframe._pools import Floats, Integers, Reading
 from ttsframe._typing import SelectorName
 
 TIE_TOLERANCE: Final = 1e-9
 """Totals nearer than this share of the sum of weights are a tie."""
 
+PROBLEM_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
+    "budget": pl.UInt32,
+    "subsets": pl.String,
+    "selector": pl.String,
+    "reduction": pl.String,
+    "attempt": pl.UInt32,
+    "answer": pl.String,
+    "answer_key": pl.String,
+    "is_correct": pl.Boolean,
+    "value": pl.Float64,
+    "status": pl.String,
+    "n_attempts": pl.UInt32,
+    "n_valid": pl.UInt32,
+    "n_votes": pl.UInt32,
+    "weight": pl.Float64,
+    "agreement": pl.Float64,
+})
+"""Columns of `problems` behind those that name a problem."""
 
-PROBLEM_COLUMNS: Final = (
-    "budget",
-    "subsets",
-    "selector",
-    "reduction",
-    "attempt",
-    "answer",
-    "answer_key",
-    "is_correct",
-    "value",
-    "status",
-    "n_attempts",
-    "n_valid",
-    "n_votes",
-    "weight",
-    "agreement",
-)
+
+class Winners(NamedTuple):
+    """What a selector picked; matrices with a row per budget and a column per problem.
+
+    - `row`: the attempt that stands for the pick, `NONE` where nothing was picked;
+    - `weight`: its total, NaN where the selector weighs nothing.
+    """
+
+    row: Integers
+    weight: Floats
 
 
 class Selector(NamedTuple):
-    """One row of the registry.
-
-    `rank` and `weight` are expressions over a row of the tally (one distinct answer of a problem at
-    a budget), given the index of the reading. The row with the smallest rank wins; rows without a
-    rank are not in the running. The last bits of a rank are the packed attempt that stands for the
-    answer, so the smallest rank alone tells whether the winner is right.
-    """
+    """One row of the registry; `pick` is given the number of a reading."""
 
     summary: str
     reads_score: bool
     weighs_votes: bool
-    rank: Callable[[int], pl.Expr]
-    weight: Callable[[int], pl.Expr]
+    pick: Callable[[Ballots, int], Winners]
 
 
-def _answered(expr: pl.Expr) -> pl.Expr:
-    """Keep an expression where the row of the tally is an answer, not an abstention."""
-    return pl.when("is_answer").then(expr)
+def _majority(ballots: Ballots, _: int) -> Winners:
+    # The low bits prefer the answer with the smallest number, which came first.
+    bits = ballots.n_answers.bit_length()
+    earliness = ballots.n_answers - np.arange(ballots.n_answers)
+    votes = np.where(ballots.is_answer, ballots.votes, 0)
+    rank = np.where(votes > 0, votes << bits | earliness, 0)
+    best = np.maximum.reduceat(rank, ballots.answer_starts, axis=1)
+    answer = ballots.n_answers - (best & ((1 << bits) - 1))
+    row = np.where(best > 0, ballots.first_row[answer % ballots.n_answers], NONE)
+    return Winners(row, (best >> bits).astype(np.float64))
 
 
-def _majority_rank(_: int) -> pl.Expr:
-    return _answered(pl.col("first") - pl.col("n") * 2**ATTEMPT_BITS)
+def _weighted(ballots: Ballots, reading: int) -> Winners:
+    first = ballots.first_scored(reading)
+    return lead(ballots, ballots.weights(reading), first)
 
 
-def _first_valid_rank(_: int) -> pl.Expr:
-    return _answered(pl.col("first"))
+def lead(ballots: Ballots, weights: Floats, first: Integers) -> Winners:
+    """Pick the answer with the most weight; ties within the tolerance go to the earliest.
+
+    Parameters
+    ----------
+    ballots
+        The attempts.
+    weights
+        Matrix of answers.
+    first
+        The attempt that stands for each answer; until its turn comes, the answer is not running.
+
+    Returns
+    -------
+    Winners
+        `NONE` where no answer is running.
+    """
+    beyond = len(ballots.attempt)
+    starts, problem = ballots.answer_starts, ballots.answer_problem
+    is_running = ballots.is_answer & ballots.is_within(first)
+    running = np.where(is_running, weights, 0.0)
+    with np.errstate(invalid="ignore"):
+        highest = np.maximum.reduceat(np.where(is_running, weights, -np.inf), starts, axis=1)
+        least = highest - TIE_TOLERANCE * np.add.reduceat(running, starts, axis=1)
+        is_leading = is_running & (weights >= least[:, problem])
+    row = np.minimum.reduceat(np.where(is_leading, first, beyond), starts, axis=1)
+    is_picked = row < beyond
+    answer = ballots.answer[np.where(is_picked, row, 0)]
+    weight = np.take_along_axis(weights, answer, axis=1)
+    return Winners(np.where(is_picked, row, NONE), np.where(is_picked, weight, np.nan))
 
 
-def _oracle_rank(_: int) -> pl.Expr:
-    # Any right attempt comes before the first attempt that has an answer at all.
-    return pl.coalesce(pl.col("first_correct"), _answered(pl.col("first")) + 2**ATTEMPT_BITS)
+def _best(ballots: Ballots, reading: int) -> Winners:
+    return Winners(*ballots.highest(reading))
 
 
-def _no_weight(_: int) -> pl.Expr:
-    return pl.lit(None, pl.Float64)
+def _first_valid(ballots: Ballots, _: int) -> Winners:
+    return _unweighed(ballots.first_where(ballots.is_answer[ballots.answer]))
+
+
+def _oracle(ballots: Ballots, _: int) -> Winners:
+    right = ballots.first_where(ballots.grade == 1)
+    return _unweighed(np.where(right == NONE, _first_valid(ballots, 0).row, right))
+
+
+def _unweighed(row: Integers) -> Winners:
+    return Winners(row, np.full(row.shape, np.nan))
 
 
 SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
@@ -78,36 +127,31 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
         summary="the answer that most attempts gave (self-consistency, maj@n)",
         reads_score=False,
         weighs_votes=False,
-        rank=_majority_rank,
-        weight=lambda _: pl.col("n").cast(pl.Float64),
+        pick=_majority,
     ),
     "weighted_vote": Selector(
         summary="the answer whose attempts' scores add up to most",
         reads_score=True,
         weighs_votes=True,
-        rank=lambda i: pl.col(f"leading{i}"),
-        weight=lambda i: pl.col(f"weight{i}"),
+        pick=_weighted,
     ),
     "best_of_n": Selector(
         summary="the answer of the attempt with the highest score, if it has one (rm@n)",
         reads_score=True,
         weighs_votes=False,
-        rank=lambda i: pl.col(f"top{i}"),
-        weight=lambda i: pl.col(f"top_score{i}"),
+        pick=_best,
     ),
     "first_valid": Selector(
         summary="the answer of the first attempt that has one",
         reads_score=False,
         weighs_votes=False,
-        rank=_first_valid_rank,
-        weight=_no_weight,
+        pick=_first_valid,
     ),
     "oracle": Selector(
         summary="a right answer if any attempt gave one (pass@n), else first_valid's",
         reads_score=False,
         weighs_votes=False,
-        rank=_oracle_rank,
-        weight=_no_weight,
+        pick=_oracle,
     ),
 })
 """Every selector: the registry that the command line, the charts and the tests read."""
@@ -121,134 +165,5 @@ class Pick(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Index of the reading; 0 where it does not matter."""
+        """Number of the reading; 0 where it does not matter."""
         return 0 if self.reading is None else self.reading.number
-
-    def column(self, name: str) -> str:
-        """Name a column of this pick.
-
-        Parameters
-        ----------
-        name
-            What it holds.
-
-        Returns
-        -------
-        str
-            The name.
-        """
-        return f"{name}_{self.selector}{self.number}"
-
-
-def pick_winners(tally: Tally, picks: Sequence[Pick]) -> pl.LazyFrame:
-    """Reduce a tally to its winners.
-
-    Parameters
-    ----------
-    tally
-        Votes and weights.
-    picks
-        What to choose by.
-
-    Returns
-    -------
-    pl.LazyFrame
-        `problems`, one row per problem, budget and pick.
-    """
-    weighing = sorted({pick.number for pick in picks if SELECTORS[pick.selector].weighs_votes})
-    scoring = sorted({pick.number for pick in picks if SELECTORS[pick.selector].reads_score})
-    slots = (
-        tally.rows
-        .with_columns(_leading(i) for i in weighing)
-        .group_by("slot")
-        .agg(
-            pl.col("n").sum().alias("n_attempts"),
-            _answered(pl.col("n")).sum().alias("n_valid"),
-            pl.col("n_graded", *tally.checked).sum(),
-            pl.col("first", *[f"first{i}" for i in scoring]).min(),
-            *[pl.col(f"weight{i}").sum() for i in weighing],
-            *[column for pick in picks for column in _winner(pick)],
-        )
-        .pipe(tally.name_slots)
-        .with_columns(line=pl.lit(list(range(len(picks)))))
-        .explode("line")
-    )
-    lines = slots.select(
-        *tally.key_columns,
-        "budget",
-        pl.lit("prefix").alias("subsets"),
-        "n_attempts",
-        pl.col("n_valid", "n_graded").fill_null(0),
-        *[of_line([_facts(pick)[name] for pick in picks]).alias(name) for name in _facts(picks[0])],
-    )
-    return lines.pipe(tally.name_answers).pipe(_judge).select(*tally.named_keys, *PROBLEM_COLUMNS)
-
-
-def _leading(index: int) -> pl.Expr:
-    """Return the packed attempt of each answer that leads the weighted vote, or ties."""
-    first = pl.col(f"first{index}")
-    weight = _answered(pl.when(first.is_not_null()).then(f"weight{index}"))
-    highest = weight.max().over("slot")
-    tolerance = TIE_TOLERANCE * weight.sum().over("slot")
-    return pl.when(weight >= highest - tolerance).then(first).alias(f"leading{index}")
-
-
-def _winner(pick: Pick) -> list[pl.Expr]:
-    """Return the smallest rank and what is kept of its row of the tally."""
-    selector = SELECTORS[pick.selector]
-    rank = selector.rank(pick.number)
-    kept = {
-        "answer_id": pl.col("answer_id"),
-        "n_votes": _answered(pl.col("n")),
-        "weight": selector.weight(pick.number),
-    }
-    return [
-        rank.min().alias(pick.column("rank")),
-        *[expr.min_by(rank).alias(pick.column(name)) for name, expr in kept.items()],
-    ]
-
-
-def _facts(pick: Pick) -> dict[str, pl.Expr]:
-    """Return what is known of a slot under one pick."""
-    selector = SELECTORS[pick.selector]
-    is_short = pl.col("n_attempts") < pl.coalesce(pl.col("budget").cast(pl.Int64), 1)
-    flaws = [pl.when(is_short).then(pl.lit("short"))]
-    if selector.reads_score:
-        is_unscored = pl.col(f"first{pick.number}").is_null()
-        flaws.append(pl.when(is_unscored).then(pl.lit("unscored")))
-    if selector.weighs_votes:
-        is_undefined = ~pl.col(f"weight{pick.number}").is_finite()
-        flaws.append(pl.when(is_undefined).then(pl.lit("undefined")))
-    return {
-        "selector": pl.lit(pick.selector),
-        "reduction": pl.lit(pick.reading and pick.reading.name, pl.String),
-        "flaw": pl.coalesce(flaws),
-        "packed": (pl.col(pick.column("rank")) % 2**ATTEMPT_BITS).cast(pl.Int64),
-        **{name: pl.col(pick.column(name)) for name in ("answer_id", "n_votes", "weight")},
-    }
-
-
-def _judge(lines: pl.LazyFrame) -> pl.LazyFrame:
-    """Turn what is known of each pick into the columns of `problems`."""
-    is_shown = pl.col("flaw").is_null()
-    is_wrong = pl.col("packed").is_null() & (pl.col("n_graded") > 0)
-    is_correct = (
-        pl.when(is_wrong).then(pl.lit(value=False)).otherwise(is_correct_of(pl.col("packed")))
-    )
-    verdict = pl.when(is_correct.is_null()).then(pl.lit("ungraded")).otherwise(pl.lit("ok"))
-    n_votes = pl.col("n_votes").fill_null(0)
-    shown = {
-        "attempt": attempt_of(pl.col("packed")),
-        "answer": pl.when(pl.col("answer_key").is_not_null()).then("answer"),
-        "answer_key": pl.col("answer_key"),
-        "is_correct": is_correct,
-        "value": is_correct.cast(pl.Float64),
-        "n_votes": n_votes.cast(pl.UInt32),
-        "weight": pl.col("weight"),
-        "agreement": n_votes / pl.col("n_attempts"),
-    }
-    return lines.with_columns(
-        pl.coalesce("flaw", verdict).alias("status"),
-        pl.col("n_attempts", "n_valid").cast(pl.UInt32),
-        **{name: pl.when(is_shown).then(expr) for name, expr in shown.items()},
-    )

@@ -9,8 +9,9 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_choice, check_choices, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._selection import PROBLEM_COLUMNS, SELECTORS, Pick, pick_winners
-from ttsframe._tally import make_readings, tally_attempts
+from ttsframe._picked import pick_winners
+from ttsframe._pools import key_dtype, make_readings, map_pools
+from ttsframe._selection import PROBLEM_COLUMNS, SELECTORS, Pick
 from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
 from ttsframe.schema import require_columns
 
@@ -148,16 +149,17 @@ def select_answers(
         for reading in (readings if SELECTORS[name].reads_score else (None,))
     ]
 
+    keys = [*names, "problem_id"]
+
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        tally = tally_attempts(
+        return map_pools(
             lazy,
             schema,
+            keys=keys,
             readings=readings,
-            budgets=checked,
-            weights=weights,
-            keys=[*names, "problem_id"],
+            work=lambda pools: pick_winners(pools, picks, checked, weights, keys),
+            result={**PROBLEM_COLUMNS, "answer_key": key_dtype(schema)},
         )
-        return pick_winners(tally, picks)
 
     return run_plan(trajectories, plan)
 

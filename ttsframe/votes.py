@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, get_args
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple, get_args
 
+import numpy as np
 import polars as pl
 
+from ttsframe._ballots import Ballots
 from ttsframe._checks import check_budgets, check_choice, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._packing import attempt_of, is_correct_of
-from ttsframe._tally import Reading, Tally, make_readings, of_line, tally_attempts
+from ttsframe._picked import ALL_ATTEMPTS, check_one_run, spellings
+from ttsframe._pools import (
+    UNGRADED,
+    Block,
+    Flags,
+    Floats,
+    Integers,
+    Pools,
+    Reading,
+    key_dtype,
+    make_readings,
+    map_pools,
+)
 from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
 from ttsframe.schema import require_columns
 
 __all__ = ["tally_votes"]
 
-_VOTE_COLUMNS: Final = (
-    "budget",
-    "reduction",
-    "answer_key",
-    "answer",
-    "n_votes",
-    "weight",
-    "top_score",
-    "first_attempt",
-    "is_correct",
-)
+_VOTE_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
+    "budget": pl.UInt32,
+    "reduction": pl.String,
+    "answer_key": pl.String,
+    "answer": pl.String,
+    "n_votes": pl.UInt32,
+    "weight": pl.Float64,
+    "top_score": pl.Float64,
+    "first_attempt": pl.UInt32,
+    "is_correct": pl.Boolean,
+})
 
 
 def tally_votes(
@@ -117,57 +131,109 @@ def tally_votes(
     schema = require_columns(trajectories, [*names, "problem_id", "attempt", "answer_key"])
     readings = make_readings(schema, reductions, is_score_needed=False)
 
+    keys = [*names, "problem_id"]
+
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        tally = tally_attempts(
+        return map_pools(
             lazy,
             schema,
+            keys=keys,
             readings=readings,
-            budgets=checked,
-            weights=weights,
-            keys=[*names, "problem_id"],
+            work=lambda pools: _count(pools, readings, checked, weights, keys),
+            result={**_VOTE_COLUMNS, "answer_key": key_dtype(schema)},
         )
-        return _votes(tally).sort(*names, "problem_id", "budget", "reduction", "first_attempt")
 
     return run_plan(trajectories, plan)
 
 
-def _votes(tally: Tally) -> pl.LazyFrame:
-    """Name the rows of the tally, once per reading."""
-    readings = tally.readings or (None,)
-    return (
-        tally.rows
-        .rename({"n": "n_votes", "first": "first_packed"})
-        .with_columns(
-            *[pl.col(name).sum().over("slot") for name in tally.checked],
-            n_attempts=pl.col("n_votes").sum().over("slot"),
-            first=pl.col("first_packed").min().over("slot"),
-            line=pl.lit(list(range(len(readings)))),
-        )
-        .pipe(tally.name_slots)
-        .filter(pl.col("n_votes") > 0)
-        .explode("line")
-        .pipe(tally.name_answers)
-        .with_columns(
-            pl.col("n_votes").cast(pl.UInt32),
-            reduction=of_line([pl.lit(r and r.name, pl.String) for r in readings]),
-            weight=of_line([_weight(reading) for reading in readings]),
-            top_score=of_line([_top_score(reading) for reading in readings]),
-            first_attempt=attempt_of(pl.col("first_packed")),
-            is_correct=is_correct_of(pl.col("first_packed")),
-        )
-        .select(*tally.named_keys, *_VOTE_COLUMNS)
+class _Counted(NamedTuple):
+    """Votes of a block: arrays with an entry per answer that has any at a budget.
+
+    `problem`, `first` and `row` number problems and rows of the pools; there is a column per
+    reading in `weight` and `top_score`, NaN for none.
+    """
+
+    problem: Integers
+    budget: Integers
+    first: Integers
+    n_votes: Integers
+    weight: Floats
+    top_score: Floats
+    n_attempts: Integers
+    is_repeated: Flags
+
+
+def _count(
+    pools: Pools,
+    readings: Sequence[Reading],
+    budgets: tuple[int, ...] | None,
+    weights: Weights,
+    names: Sequence[str],
+) -> pl.DataFrame:
+    """Make the table of votes."""
+    limits = np.array(budgets or (ALL_ATTEMPTS,))
+    blocks = pools.in_blocks(
+        len(limits), lambda block: _count_block(block, len(readings), limits, weights)
     )
+    if not blocks:
+        return pl.DataFrame(schema={**pools.problems.schema, **_VOTE_COLUMNS})
+    counted = _Counted(*[np.concatenate(parts) for parts in zip(*blocks, strict=True)])
+    check_one_run(
+        pools, counted.n_attempts[pools.order], counted.is_repeated[pools.order], limits, names
+    )
+    n_lines = max(len(readings), 1)
+    line = np.tile(np.arange(n_lines), len(counted.first))
+    entry = np.repeat(np.arange(len(counted.first)), n_lines)
+    first = pl.Series(counted.first[entry])
+    rank = np.empty(len(pools.order), np.int64)
+    rank[pools.order] = np.arange(len(pools.order))
+    grade = pools.rows["grade"].gather(first)
+    key = pools.rows["key"].gather(first).cast(pools.key_dtype)
+    none = np.full(len(first), np.nan)
+    table = pools.problems.select(pl.all().gather(counted.problem[entry])).with_columns(
+        pl.Series("rank", rank[counted.problem[entry]]),
+        pl.Series("slot", counted.budget[entry]),
+        pl.Series(budgets or [None], dtype=pl.UInt32).gather(counted.budget[entry]).alias("budget"),
+        pl
+        .Series([reading.name for reading in readings] or [None], dtype=pl.String)
+        .gather(line)
+        .alias("reduction"),
+        key.alias("answer_key"),
+        spellings(pools, first).set(key.is_null(), None).alias("answer"),
+        pl.Series("n_votes", counted.n_votes[entry]).cast(pl.UInt32),
+        pl.Series("weight", counted.weight.ravel() if readings else none, nan_to_null=True),
+        pl.Series("top_score", counted.top_score.ravel() if readings else none, nan_to_null=True),
+        pools.rows["attempt"].gather(first).alias("first_attempt"),
+        (grade == 1).set(grade == UNGRADED, None).alias("is_correct"),
+    )
+    ordered = table.sort("rank", "slot", "reduction", "first_attempt")
+    return ordered.select(*pools.problems.columns, *_VOTE_COLUMNS)
 
 
-def _weight(reading: Reading | None) -> pl.Expr:
-    """Return the total weight of an answer, null where none of its attempts has a weight."""
-    if reading is None:
-        return pl.lit(None, pl.Float64)
-    weight = pl.col(f"weight{reading.number}")
-    is_voting = pl.col(f"first{reading.number}").is_not_null() & weight.is_finite()
-    return pl.when(is_voting).then(weight)
-
-
-def _top_score(reading: Reading | None) -> pl.Expr:
-    """Return the highest score of an answer."""
-    return pl.lit(None, pl.Float64) if reading is None else pl.col(f"top_score{reading.number}")
+def _count_block(block: Block, n_readings: int, budgets: Integers, weights: Weights) -> _Counted:
+    """Count the votes of a block."""
+    ballots = Ballots(block, budgets, weights)
+    budget, answer = np.nonzero(ballots.votes)
+    n_problems = len(block.starts) - 1
+    n_attempts = np.zeros((n_problems, len(budgets)), np.int64)
+    is_repeated = np.zeros((n_problems, len(budgets)), bool)
+    shape = (len(answer), n_readings)
+    weight, top_score = np.full(shape, np.nan), np.full(shape, np.nan)
+    if len(answer):
+        n_attempts[ballots.problems] = ballots.n_attempts.T
+        is_repeated[ballots.problems] = ballots.is_repeated().T
+    for i in range(n_readings if len(answer) else 0):
+        is_scored = ballots.is_within(ballots.first_scored(i))
+        total = np.where(is_scored, ballots.weights(i), np.nan)
+        weight[:, i] = np.where(np.isfinite(total), total, np.nan)[budget, answer]
+        top_score[:, i] = ballots.top_scores(i)[budget, answer]
+    return _Counted(
+        problem=block.first_problem + ballots.problems[ballots.answer_problem[answer]],
+        budget=budget,
+        first=block.first_row + ballots.row_in_block[ballots.first_row[answer]],
+        n_votes=ballots.votes[budget, answer],
+        weight=weight,
+        top_score=top_score,
+        n_attempts=n_attempts,
+        is_repeated=is_repeated,
+    )

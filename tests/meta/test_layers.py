@@ -26,6 +26,7 @@ LAYERS: list[set[str]] = [
     {"scoring", "_pools", "_units", "_paired"},
     {"_ballots"},
     {"_selection"},
+    {"_picked"},
     {"votes"},
     {"selectors", "aggregators", "expectation", "curation"},
     {"scaling", "comparison", "extrapolation", "variance", "power"},

@@ -1,0 +1,265 @@
+"""The table of what selectors pick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ttsframe._ballots import NONE, Ballots
+from ttsframe._pools import UNGRADED, Block, Flags, Floats, Integers, Pools, name_problem
+from ttsframe._selection import PROBLEM_COLUMNS, SELECTORS, Pick
+from ttsframe._typing import Weights
+from ttsframe.errors import DataError
+
+ALL_ATTEMPTS: Final = 2**32
+"""The budget that includes every attempt, which are numbered in 32 bits."""
+
+_FLAWS: Final = (None, "short", "unscored", "undefined")
+
+
+class _Chosen(NamedTuple):
+    """What is known of a block; arrays of (problem, budget), or of (problem, budget, pick).
+
+    `row` and `spelling` are rows of the pools, the winner's and the earliest with its answer.
+    """
+
+    n_attempts: Integers
+    n_valid: Integers
+    is_graded: Flags
+    is_repeated: Flags
+    row: Integers
+    spelling: Integers
+    n_votes: Integers
+    weight: Floats
+    flaw: Integers
+
+
+def pick_winners(
+    pools: Pools,
+    picks: Sequence[Pick],
+    budgets: tuple[int, ...] | None,
+    weights: Weights,
+    names: Sequence[str],
+) -> pl.DataFrame:
+    """Make the table of what each selector picks.
+
+    Parameters
+    ----------
+    pools
+        Attempts.
+    picks
+        What to choose by.
+    budgets
+        Ascending budgets, or None for all attempts.
+    weights
+        What a vote weighs.
+    names
+        The caller's names of the columns that name a problem.
+
+    Returns
+    -------
+    pl.DataFrame
+        `problems`, one row per problem, budget and pick, sorted by the first two.
+    """
+    limits = np.array(budgets or (ALL_ATTEMPTS,))
+    blocks = pools.in_blocks(len(limits), lambda block: _choose(block, picks, limits, weights))
+    if not blocks:
+        blocks = [_nothing(0, len(limits), len(picks))]
+    chosen = _Chosen(*[np.concatenate(parts)[pools.order] for parts in zip(*blocks, strict=True)])
+    check_one_run(pools, chosen.n_attempts, chosen.is_repeated, limits, names)
+    n_problems, n_budgets = chosen.n_attempts.shape
+    n_picks = len(picks)
+    of_slot = np.repeat(np.arange(n_problems * n_budgets), n_picks)
+    row = _rows(chosen.row)
+    selectors = pl.Series([pick.selector for pick in picks], dtype=pl.String)
+    reductions = pl.Series([pick.reading and pick.reading.name for pick in picks], dtype=pl.String)
+    line = np.tile(np.arange(n_picks), n_problems * n_budgets)
+    problem = np.repeat(pools.order, n_budgets * n_picks)
+    budget = pl.Series(budgets or [None], dtype=pl.UInt32)
+    raw = pools.problems.select(pl.all().gather(problem)).with_columns(
+        budget.gather(of_slot % n_budgets).alias("budget"),
+        selectors.gather(line).alias("selector"),
+        reductions.gather(line).alias("reduction"),
+        pools.rows["attempt"].gather(row).alias("attempt"),
+        pools.rows["grade"].gather(row).alias("grade"),
+        pools.rows["key"].gather(row).alias("answer_key"),
+        spellings(pools, _rows(chosen.spelling)).alias("answer"),
+        pl.Series("n_attempts", chosen.n_attempts.ravel()[of_slot]),
+        pl.Series("n_valid", chosen.n_valid.ravel()[of_slot]),
+        pl.Series("is_graded", chosen.is_graded.ravel()[of_slot]),
+        pl.Series("n_votes", chosen.n_votes.ravel()),
+        pl.Series("weight", chosen.weight.ravel(), nan_to_null=True),
+        pl.Series(_FLAWS, dtype=pl.String).gather(chosen.flaw.ravel()).alias("flaw"),
+    )
+    return _judge(raw, pools)
+
+
+def spellings(pools: Pools, rows: pl.Series) -> pl.Series:
+    """Return how some attempts spelled their answers.
+
+    Parameters
+    ----------
+    pools
+        Attempts.
+    rows
+        Integer rows of the pools; null gives null.
+
+    Returns
+    -------
+    pl.Series
+        String, one per row.
+    """
+    column = pools.rows["answer" if "answer" in pools.rows.columns else "key"]
+    return column.gather(rows).cast(pl.String)
+
+
+def _rows(rows: Integers) -> pl.Series:
+    """Return rows as indices, null where there is none."""
+    indices = pl.Series(rows.ravel(), dtype=pl.Int64)
+    return indices.set(indices == NONE, None)
+
+
+def _choose(block: Block, picks: Sequence[Pick], budgets: Integers, weights: Weights) -> _Chosen:
+    """Let each selector pick in a block."""
+    n_problems = len(block.starts) - 1
+    ballots = Ballots(block, budgets, weights)
+    chosen = _nothing(n_problems, len(budgets), len(picks))
+    live = ballots.problems
+    if not len(live):
+        return chosen
+    n_attempts = ballots.n_attempts
+    chosen.n_attempts[live] = n_attempts.T
+    chosen.n_valid[live] = ballots.n_valid.T
+    chosen.is_graded[live] = ballots.is_graded().T
+    chosen.is_repeated[live] = ballots.is_repeated().T
+    least = np.where(budgets == ALL_ATTEMPTS, 1, budgets)
+    is_short = n_attempts < least[:, None]
+    for i, pick in enumerate(picks):
+        selector = SELECTORS[pick.selector]
+        winners = selector.pick(ballots, pick.number)
+        is_picked = winners.row != NONE
+        row = np.where(is_picked, winners.row, 0)
+        answer = ballots.answer[row]
+        has_answer = is_picked & ballots.is_answer[answer]
+        n_votes = np.where(has_answer, np.take_along_axis(ballots.votes, answer, axis=1), 0)
+        flaw = np.zeros(row.shape, np.int64)
+        if selector.weighs_votes:
+            flaw = np.where(ballots.is_defined(pick.number), flaw, 3)
+        if selector.reads_score:
+            flaw = np.where(ballots.is_scored(pick.number), flaw, 2)
+        in_pools = ballots.row_in_block + block.first_row
+        chosen.row[live, :, i] = np.where(is_picked, in_pools[row], NONE).T
+        spelling = in_pools[ballots.first_row[answer]]
+        chosen.spelling[live, :, i] = np.where(has_answer, spelling, NONE).T
+        chosen.n_votes[live, :, i] = n_votes.T
+        chosen.weight[live, :, i] = np.where(is_picked, winners.weight, np.nan).T
+        chosen.flaw[live, :, i] = np.where(is_short, 1, flaw).T
+    return chosen
+
+
+def _nothing(n_problems: int, n_budgets: int, n_picks: int) -> _Chosen:
+    """Return what is known where there are no attempts within any budget."""
+    slots, lines = (n_problems, n_budgets), (n_problems, n_budgets, n_picks)
+    return _Chosen(
+        n_attempts=np.zeros(slots, np.int64),
+        n_valid=np.zeros(slots, np.int64),
+        is_graded=np.zeros(slots, bool),
+        is_repeated=np.zeros(slots, bool),
+        row=np.full(lines, NONE),
+        spelling=np.full(lines, NONE),
+        n_votes=np.zeros(lines, np.int64),
+        weight=np.full(lines, np.nan),
+        flaw=np.ones(lines, np.int64),
+    )
+
+
+def check_one_run(
+    pools: Pools,
+    n_attempts: Integers,
+    is_repeated: Flags,
+    budgets: Integers,
+    names: Sequence[str],
+) -> None:
+    """Raise where attempts of several runs were taken for those of one.
+
+    Parameters
+    ----------
+    pools
+        Attempts.
+    n_attempts
+        Array of (problem, budget), in the order of `pools.order`.
+    is_repeated
+        Whether a number is there more than once, of the same shape.
+    budgets
+        Ascending budgets.
+    names
+        The caller's names of the columns that name a problem.
+
+    Raises
+    ------
+    DataError
+        When a problem has several rows with the same attempt within a budget.
+    """
+    broken = np.argwhere((n_attempts > budgets) | is_repeated)
+    if not len(broken):
+        return
+    problem, budget = broken[0]
+    n = n_attempts[problem, budget]
+    found = (
+        "several rows with the same 'attempt', expected one"
+        if n <= budgets[budget]
+        else f"{n} rows with attempt < {budgets[budget]}, expected {budgets[budget]}"
+    )
+    where = name_problem(pools, int(pools.order[problem]), names)
+    raise DataError(
+        f"{where}: {found}. Hint: rows of several runs, models or seeds are told apart with "
+        f"by=(...), such as by='source_file' where files were read together; now {list(names[:-1])}; "
+        "tts.validate_trajectories(trajectories) lists repeated attempts, "
+        "tts.renumber_attempts(trajectories) numbers them anew."
+    )
+
+
+def _judge(raw: pl.DataFrame, pools: Pools) -> pl.DataFrame:
+    """Turn what is known of each pick into the columns of `problems`."""
+    is_shown = pl.col("flaw").is_null()
+    is_wrong = pl.col("attempt").is_null() & pl.col("is_graded")
+    is_correct = (
+        pl
+        .when(is_wrong)
+        .then(pl.lit(value=False))
+        .when(pl.col("grade") != UNGRADED)
+        .then(pl.col("grade") == 1)
+    )
+    verdict = pl.when(is_correct.is_null()).then(pl.lit("ungraded")).otherwise(pl.lit("ok"))
+    has_answer = pl.col("answer_key").is_not_null()
+    shown = {
+        "attempt": pl.col("attempt"),
+        "answer": pl.when(has_answer).then("answer"),
+        "answer_key": pl.col("answer_key"),
+        "is_correct": is_correct,
+        "value": is_correct.cast(pl.Float64),
+        "n_votes": pl.col("n_votes"),
+        "weight": pl.col("weight"),
+        "agreement": pl.col("n_votes") / pl.col("n_attempts"),
+    }
+    columns = {
+        "budget": pl.col("budget"),
+        "subsets": pl.lit("prefix"),
+        "selector": pl.col("selector"),
+        "reduction": pl.col("reduction"),
+        "status": pl.coalesce("flaw", verdict),
+        "n_attempts": pl.col("n_attempts"),
+        "n_valid": pl.col("n_valid"),
+        **{name: pl.when(is_shown).then(expr) for name, expr in shown.items()},
+    }
+    dtypes: dict[str, pl.DataType | type[pl.DataType]] = {
+        **PROBLEM_COLUMNS,
+        "answer_key": pools.key_dtype,
+    }
+    return raw.select(
+        *pools.problems.columns,
+        *[columns[name].cast(dtype).alias(name) for name, dtype in dtypes.items()],
+    )

@@ -1,0 +1,307 @@
+"""Attempts as flat arrays, a stretch of rows to each problem, and work on them in blocks.
+
+Grouping, ranking and cumulating attempts inside many small problems is what a streaming group_by is
+worst at: it hashes and moves every attempt once per stage. Here the few columns that matter, about
+20 bytes an attempt, are laid out problem by problem; numpy works on blocks of problems that fit the
+processor's cache, a thread to each core.
+
+Texts stay in Arrow: keys are numbers here, and those that win are looked up at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ttsframe._checks import check_choices
+from ttsframe._typing import StepReduction
+from ttsframe.errors import DataError
+from ttsframe.schema import require_columns
+from ttsframe.steps import STEP_REDUCTIONS
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+ResultT = TypeVar("ResultT")
+
+UNGRADED: Final = 2
+"""Code of a null `is_correct`; 0 is false, 1 is true."""
+
+_BLOCK_ROWS: Final = 1 << 17
+_BLOCK_CELLS: Final = 1 << 22
+"""A block has at most so many rows, and so many pairs of row and budget, or is a single problem."""
+
+
+class Reading(NamedTuple):
+    """One way of reading a score from an attempt."""
+
+    number: int
+    name: str
+    score: pl.Expr
+
+
+class Block(NamedTuple):
+    """Attempts of some problems, problem by problem, in any order within one.
+
+    - `first_problem`, `first_row`: where the block begins among all problems and rows;
+    - `starts` (n_problems + 1,): where each problem's rows begin, counted from `first_row`;
+    - `attempt` (n_rows,): UInt32;
+    - `key` (n_rows,): UInt32, one for each answer key, 0 for no answer;
+    - `grade` (n_rows,): Int8, 0, 1 or `UNGRADED`;
+    - `scores`, one (n_rows,) per reading: Float64, NaN for no score.
+    """
+
+    first_problem: int
+    first_row: int
+    starts: Integers
+    attempt: npt.NDArray[np.uint32]
+    key: npt.NDArray[np.uint32]
+    grade: npt.NDArray[np.int8]
+    scores: tuple[Floats, ...]
+
+
+class Pools(NamedTuple):
+    """All attempts, problem by problem.
+
+    - `rows`, one per attempt: `attempt`, `key`, `grade`, `score0`, `score1`, ..., and `answer` where
+      the source has spellings beside its keys; both of these are categories;
+    - `problems`, one per problem: `key0`, `key1`, ..., which stand for the columns that name it;
+    - `starts` (n_problems + 1,): where each problem's rows begin;
+    - `order` (n_problems,): the problems in ascending order of what names them;
+    - `key_dtype`: what keys are in a result.
+    """
+
+    rows: pl.DataFrame
+    problems: pl.DataFrame
+    starts: Integers
+    order: Integers
+    key_dtype: pl.DataType
+
+    def in_blocks(self, n_budgets: int, work: Callable[[Block], ResultT]) -> list[ResultT]:
+        """Do some work on all attempts, on all cores.
+
+        Parameters
+        ----------
+        n_budgets
+            Number of budgets that an attempt may count for.
+        work
+            What to do with a block; it must not touch Polars.
+
+        Returns
+        -------
+        list[ResultT]
+            What came out, in the order of `problems`.
+        """
+        blocks = [*self._blocks(n_budgets)]
+        if len(blocks) < 2:
+            return [work(block) for block in blocks]
+        with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
+            return [*threads.map(work, blocks)]
+
+    def _blocks(self, n_budgets: int) -> Iterator[Block]:
+        """Cut into blocks of whole problems."""
+        attempt = self.rows["attempt"].to_numpy()
+        key = (self.rows["key"].to_physical().cast(pl.UInt32) + 1).fill_null(0).to_numpy()
+        grade = self.rows["grade"].to_numpy()
+        scores = [column.to_numpy() for column in self.rows.select("^score[0-9]+$")]
+        n_rows = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // n_budgets))
+        first, n_problems = 0, len(self.starts) - 1
+        while first < n_problems:
+            start = int(self.starts[first])
+            fitting = int(np.searchsorted(self.starts, start + n_rows, side="right")) - 1
+            last = max(fitting, first + 1)
+            rows = slice(start, int(self.starts[last]))
+            yield Block(
+                first_problem=first,
+                first_row=start,
+                starts=self.starts[first : last + 1] - start,
+                attempt=attempt[rows],
+                key=key[rows],
+                grade=grade[rows],
+                scores=tuple(score[rows] for score in scores),
+            )
+            first = last
+
+
+def make_readings(
+    schema: pl.Schema,
+    reductions: StepReduction | Sequence[StepReduction] | None,
+    *,
+    is_score_needed: bool,
+) -> tuple[Reading, ...]:
+    """Return the readings of scores that a caller asked for.
+
+    Parameters
+    ----------
+    schema
+        Schema of the trajectories.
+    reductions
+        Names in `STEP_REDUCTIONS`, or None for the column `score`.
+    is_score_needed
+        Whether a missing column `score` is an error.
+
+    Returns
+    -------
+    tuple[Reading, ...]
+        One per reduction; none where there is no score and none is needed.
+    """
+    frame = pl.LazyFrame(schema=schema)
+    if reductions is not None:
+        chosen = check_choices(reductions, "reductions", STEP_REDUCTIONS)
+        require_columns(frame, ["step_scores"])
+        named: list[tuple[str, pl.Expr]] = [
+            (name, STEP_REDUCTIONS[name]("step_scores")) for name in chosen
+        ]
+    else:
+        if is_score_needed:
+            require_columns(frame, ["score"])
+        named = [("score", pl.col("score"))] if "score" in schema else []
+    return tuple(Reading(number, name, score) for number, (name, score) in enumerate(named))
+
+
+def key_dtype(schema: pl.Schema) -> pl.DataType:
+    """Return the dtype of the keys in a result: a caller's categories are kept.
+
+    Parameters
+    ----------
+    schema
+        Schema of the trajectories.
+
+    Returns
+    -------
+    pl.DataType
+        String, or what the source has.
+    """
+    dtype = schema["answer_key"]
+    return dtype if isinstance(dtype, pl.Categorical | pl.Enum) else pl.String()
+
+
+def map_pools(
+    trajectories: pl.LazyFrame,
+    schema: pl.Schema,
+    *,
+    keys: Sequence[str],
+    readings: Sequence[Reading],
+    work: Callable[[Pools], pl.DataFrame],
+    result: Mapping[str, pl.DataType | type[pl.DataType]],
+) -> pl.LazyFrame:
+    """Plan to lay attempts out by problem and make a table of them.
+
+    Parameters
+    ----------
+    trajectories
+        Attempts.
+    schema
+        Their schema.
+    keys
+        Columns that name a problem of a run, `problem_id` last.
+    readings
+        Scores that are read.
+    work
+        Makes the table.
+    result
+        Schema of the table without its first columns, which are `keys`.
+
+    Returns
+    -------
+    pl.LazyFrame
+        A plan; nothing is collected. It reads no column but those that are needed.
+    """
+    named = {f"key{i}": name for i, name in enumerate(keys)}
+    # One number stands for a text; of its own kind, so that the texts are forgotten with the plan.
+    category = pl.Categorical(pl.Categories.random("ttsframe", physical=pl.UInt32))
+
+    def column(name: str) -> pl.Expr:
+        return pl.col(name).cast(category) if schema[name] == pl.String else pl.col(name)
+
+    # A source without answers or grades may well give a column of nulls that is of no dtype yet.
+    key, answer, grade = pl.col("answer_key"), pl.col("answer"), pl.lit(None, pl.Boolean)
+    if key_dtype(schema) == pl.String:
+        key = key.cast(pl.String).cast(category)
+    if "is_correct" in schema:
+        grade = pl.col("is_correct").cast(pl.Boolean)
+    narrow = trajectories.select(
+        *[column(name).alias(key) for key, name in named.items()],
+        pl.col("attempt").cast(pl.UInt32),
+        key.alias("key"),
+        *([answer.cast(pl.String).cast(category)] if "answer" in schema else []),
+        grade.cast(pl.Int8).fill_null(UNGRADED).alias("grade"),
+        *[
+            reading.score.cast(pl.Float64).fill_null(float("nan")).alias(f"score{reading.number}")
+            for reading in readings
+        ],
+    )
+    dtypes = {name: schema[name] for name in keys}
+
+    def apply(frame: pl.DataFrame) -> pl.DataFrame:
+        problems, rows, starts = _lay_out(frame, [*named])
+        problems = problems.cast({key: dtypes[name] for key, name in named.items()})
+        order = problems.select(pl.arg_sort_by(*named)).to_series().cast(pl.Int64).to_numpy()
+        pools = Pools(rows, problems, starts, order, key_dtype(schema))
+        _check_numbered(pools, [*named.values()])
+        return work(pools).rename(named)
+
+    return narrow.map_batches(apply, schema={**dtypes, **result})
+
+
+def _lay_out(frame: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, pl.DataFrame, Integers]:
+    """Return problems, attempts, and where each problem's begin, once they stand together."""
+    is_first = _is_first_of_run(frame, keys)
+    problems = frame.select(keys).filter(is_first)
+    if problems.n_unique() == problems.height:
+        starts = np.append(np.flatnonzero(is_first.to_numpy()), frame.height)
+        rows = frame.drop(keys)
+    else:
+        grouped = frame.group_by(keys).agg(pl.all())
+        problems = grouped.select(keys)
+        starts = np.append(0, grouped["attempt"].list.len().cast(pl.Int64).cum_sum().to_numpy())
+        rows = pl.DataFrame([column.explode(empty_as_null=False) for column in grouped.drop(keys)])
+    return problems, rows.rechunk(), starts.astype(np.int64)
+
+
+def _is_first_of_run(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
+    """Return whether a row names another problem than the row before it."""
+    names = pl.col(*keys)
+    is_new = pl.any_horizontal(names.ne_missing(names.shift()), pl.int_range(pl.len()) == 0)
+    return frame.select(is_new.alias("is_first")).to_series()
+
+
+def _check_numbered(pools: Pools, names: Sequence[str]) -> None:
+    """Raise where an attempt has no number."""
+    attempt = pools.rows["attempt"]
+    if not attempt.null_count():
+        return
+    rows = np.flatnonzero(attempt.is_null().to_numpy())
+    unnumbered = np.zeros(len(pools.order), bool)
+    unnumbered[np.searchsorted(pools.starts, rows, side="right") - 1] = True
+    problem = next(problem for problem in pools.order if unnumbered[problem])
+    raise DataError(
+        f"{name_problem(pools, int(problem), names)}: 'attempt' is null in a row, expected 0..n-1. Hint: "
+        "tts.renumber_attempts(trajectories) numbers attempts in row order."
+    )
+
+
+def name_problem(pools: Pools, problem: int, names: Sequence[str]) -> str:
+    """Name a problem by its columns.
+
+    Parameters
+    ----------
+    pools
+        All attempts.
+    problem
+        Row of `pools.problems`.
+    names
+        The caller's names of its columns.
+
+    Returns
+    -------
+    str
+        For messages, such as ``seed 3, problem_id 'p'``.
+    """
+    values = pools.problems.row(problem)
+    return ", ".join(f"{name} {value!r}" for name, value in zip(names, values, strict=True))
