@@ -79,6 +79,23 @@ def curve() -> pl.DataFrame:
 
 
 @pytest.fixture
+def gap() -> pl.DataFrame:
+    lines = {
+        ("majority_vote", None): ([0.40, 0.42, 0.48, 0.50], [0.0, 0.10, 0.13, 0.20]),
+        ("best_of_n", "last"): ([0.40, 0.45, 0.46, 0.49], [0.0, 0.07, 0.15, 0.21]),
+    }
+    return pl.concat([
+        _line(selector, reduction, chosen).with_columns(
+            pl.Series("selection_gap", lost),
+            pl.Series("generation_gap", [1.0 - a - b for a, b in zip(chosen, lost, strict=True)]),
+            pl.Series("ci_low", [max(value - 0.02, 0.0) for value in lost]),
+            pl.Series("ci_high", [value + 0.02 for value in lost]),
+        )
+        for (selector, reduction), (chosen, lost) in lines.items()
+    ])
+
+
+@pytest.fixture
 def profile() -> pl.DataFrame:
     return pl.DataFrame({
         "is_correct": [False] * 4 + [True] * 4,

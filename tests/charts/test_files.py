@@ -13,7 +13,12 @@ import pytest
 
 from ttsframe import charts
 
-CHARTS = {"scaling_curve": "curve", "step_profile": "profile", "answer_votes": "votes"}
+CHARTS = {
+    "scaling_curve": "curve",
+    "selection_gap": "gap",
+    "step_profile": "profile",
+    "answer_votes": "votes",
+}
 
 
 def test_every_chart_is_tested_here() -> None:

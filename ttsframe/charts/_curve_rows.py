@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -11,23 +12,29 @@ from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, interval, left_out, quant
 from ttsframe.charts._style import tidy
 from ttsframe.errors import ColumnsError, DataError
 
-_HINT: Final = "tts.scaling_curve(problems) makes this table."
 _N_BUDGETS_MAX: Final = 64
 
 
-def curve_rows(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
-    """Check the table; fill the columns that may be left out."""
-    rows = tidy(curve, where="curve", texts=["selector"], numbers=["budget"], hint=_HINT)
+def curve_rows(
+    curve: pl.DataFrame | pl.LazyFrame,
+    *,
+    where: str = "curve",
+    maker: str = "scaling_curve",
+    parts: Sequence[str] = (),
+) -> pl.DataFrame:
+    """Check the table, and that it has its parts; fill the columns that may be left out."""
+    hint = f"tts.{maker}(problems) makes this table."
+    rows = tidy(curve, where=where, texts=["selector"], numbers=["budget", *parts], hint=hint)
     quantity = quantity_of(rows.columns)
     for name in (quantity, "ci_low", "ci_high", "n_problems", *[f"n_{s}" for s in LEFT_OUT]):
         if name in rows.columns and not (
             rows[name].dtype.is_numeric() or rows[name].is_null().all()
         ):
             raise ColumnsError(
-                f"curve: {name!r} is {rows[name].dtype}, must be numbers. Hint: {_HINT}"
+                f"{where}: {name!r} is {rows[name].dtype}, must be numbers. Hint: {hint}"
             )
     if quantity not in rows.columns:
-        raise ColumnsError.missing(["accuracy"], rows.columns, where="curve", hint=_HINT)
+        raise ColumnsError.missing(["accuracy"], rows.columns, where=where, hint=hint)
     defaults = {
         "reduction": pl.lit(None, pl.String),
         "budget_unit": pl.lit("attempts"),
@@ -39,22 +46,22 @@ def curve_rows(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     rows = rows.with_columns(**{
         name: value for name, value in defaults.items() if name not in rows.columns
     }).with_columns(pl.col(quantity, "ci_low", "ci_high").cast(pl.Float64).fill_nan(None))
-    apart = [name for name in rows.columns if name not in CURVE_COLUMNS]
+    apart = [name for name in rows.columns if name not in {*CURVE_COLUMNS, *parts}]
     point = [*apart, "selector", "reduction", "budget"]
     if rows.select(pl.struct(point).is_duplicated().any()).item():
         found = rows.filter(pl.struct(point).is_duplicated()).select(point).row(0, named=True)
         raise DataError(
-            f"curve has several rows for {found}, must have one per point. Hint: keep the column "
-            "that tells the runs apart, as tts.scaling_curve(problems, by=...) does."
+            f"{where} has several rows for {found}, must have one per point. Hint: keep the column "
+            f"that tells the runs apart, as tts.{maker}(problems, by=...) does."
         )
     units = rows["budget_unit"].unique().sort().to_list()
     if len(units) > 1:
         raise DataError(
-            f"curve has budgets in {units}, one axis holds one unit. Hint: filter 'budget_unit'."
+            f"{where} has budgets in {units}, one axis holds one unit. Hint: filter 'budget_unit'."
         )
     if rows["budget"].null_count() not in {0, rows.height}:
         raise DataError(
-            "curve has budgets that are numbers and budgets that are null (all attempts). Hint: "
+            f"{where} has budgets that are numbers and budgets that are null (all attempts). Hint: "
             "filter one kind, or name the number of attempts as a budget."
         )
     return rows
