@@ -77,6 +77,26 @@ PROFILE_SCHEMA: Final[dict[str, pl.DataType]] = {
 }
 
 
+GAP_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "selector": pl.String(),
+    "reduction": pl.String(),
+    "budget": pl.UInt32(),
+    "budget_unit": pl.String(),
+    "subsets": pl.String(),
+    "accuracy": pl.Float64(),
+    "selection_gap": pl.Float64(),
+    "generation_gap": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "n_problems": pl.UInt32(),
+    "n_short": pl.UInt32(),
+    "n_unscored": pl.UInt32(),
+    "n_undefined": pl.UInt32(),
+    "n_ungraded": pl.UInt32(),
+}
+
+
 @cache
 def run() -> pl.DataFrame:
     """Return a keyed run with what real runs have: gaps in answers, scores, steps and grades."""
@@ -204,6 +224,19 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         problems,
         CURVE_SCHEMA,
         takes_by=True,
+    ),
+    FrameFunction(
+        "selection_gap",
+        partial(tts.selection_gap, problems="available"),
+        problems,
+        GAP_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "best_trajectories",
+        partial(tts.best_trajectories, n_per_problem=2),
+        run,
+        None,
     ),
     FrameFunction(
         "step_profile",
