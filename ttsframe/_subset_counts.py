@@ -21,7 +21,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 _NEGLIGIBLE: Final = 1e-18
 """Share of the largest term of a sum at which the rest no longer counts."""
 
-_BLOCK: Final = 1 << 18
+_BLOCK: Final = 1 << 14
 
 _TILE: Final = 64
 
