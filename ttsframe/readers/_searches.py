@@ -11,6 +11,7 @@ import polars as pl
 from ttsframe.readers._rows import instance
 
 _SPACE = r"[ \t\r\n]*"
+_LINE = pl.col("line")
 _IS_WHOLE = pl.element().str.contains("[,}]$")
 _PLAIN_NAME = re.compile(r"[\w@.-]+", re.ASCII)
 
@@ -26,17 +27,22 @@ class Findings(NamedTuple):
 
 def search(data: bytes, columns: Mapping[str, pl.DataType]) -> Findings:
     """Search rows of JSON, which raises a PolarsError where they are not UTF-8."""
-    text = pl.col("text")
     patterns = {name: _column_pattern(name, dtype) for name, dtype in columns.items()}
     # one query, because each takes and gives back the interpreter's lock
     found = (
         pl
-        .LazyFrame({"text": pl.Series([data], dtype=pl.Binary)})
-        .select(text.cast(pl.String))
+        .scan_lines(data)
         .select(
-            pl.any_horizontal(text.str.contains(half, literal=True) for half in (r"\ud", r"\uD")),
+            pl.any_horizontal(
+                _LINE.str.contains(half, literal=True).any() for half in (r"\ud", r"\uD")
+            ).alias("half"),
             *(
-                text.str.extract_all(pattern).list.eval(_IS_WHOLE).list.all().alias(f"in {name}")
+                _LINE.str
+                .extract_all(pattern)
+                .list.eval(_IS_WHOLE)
+                .list.all()
+                .all()
+                .alias(f"in {name}")
                 for name, pattern in patterns.items()
                 if pattern is not None
             ),
@@ -45,7 +51,7 @@ def search(data: bytes, columns: Mapping[str, pl.DataType]) -> Findings:
         .row(0, named=True)
     )
     fitting = frozenset(name for name in columns if found.get(f"in {name}"))
-    return Findings(found["text"], fitting)
+    return Findings(found["half"], fitting)
 
 
 def _column_pattern(name: str, dtype: pl.DataType) -> str | None:
