@@ -22,8 +22,9 @@ def test_the_weight_of_a_rank_is_its_share_of_subsets(n: int) -> None:
 
 
 def test_weights_add_up_to_1_for_100_000_attempts() -> None:
-    sums = rank_weights(100_000, np.array([1, 2, 40, 5_000, 99_999, 100_000])).sum(axis=0)
-    np.testing.assert_allclose(sums, 1.0, rtol=0, atol=1e-12)
+    for k in (1, 2, 40, 5_000, 99_999, 100_000):
+        weights = rank_weights(100_000, np.array([k]))[:, 0]
+        assert math.fsum(weights) == pytest.approx(1.0, abs=1e-13)
 
 
 def test_the_excess_of_every_small_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +52,8 @@ def test_no_rows_have_no_excess() -> None:
     assert mean_excess(none, none, none, above=none, most=none).shape == (0,)
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 63, 64, 65, 200])
-@pytest.mark.parametrize("n", [1, 64, 100, 20_000])
+@pytest.mark.parametrize("n_rows", [1, 2, 63, 64, 130])
+@pytest.mark.parametrize("n", [1, 64, 100, 10_000])
 @pytest.mark.parametrize("n_columns", [1, 64, 70])
 def test_a_product_in_tiles_is_the_product(n_rows: int, n: int, n_columns: int) -> None:
     rng = np.random.default_rng(n_rows)
