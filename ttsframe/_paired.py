@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import numpy as np
 import polars as pl
 
+from ttsframe._typing import Correction
 from ttsframe.intervals import student_t_interval
-
-Correction: TypeAlias = Literal["holm", "benjamini_hochberg", "bonferroni", "none"]
 
 TIE: Final = 1e-9
 """Values that are nearer than this are equal: means of the same numbers differ by rounding."""

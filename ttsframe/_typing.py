@@ -26,5 +26,6 @@ SelectorName: TypeAlias = Literal[
 ]
 Weights: TypeAlias = Literal["score", "sigmoid", "softmax"]
 ProblemSet: TypeAlias = Literal["common", "available"]
+Correction: TypeAlias = Literal["holm", "benjamini_hochberg", "bonferroni", "none"]
 AnswerStyle: TypeAlias = Literal["auto", "boxed", "final_answer", "hash", "last_number"]
 Status: TypeAlias = Literal["ok", "short", "unscored", "undefined", "ungraded"]

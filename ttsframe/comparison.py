@@ -9,8 +9,8 @@ import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
 from ttsframe._exprs import raise_where, run_plan
-from ttsframe._paired import TIE, Correction, paired_inference, with_adjusted
-from ttsframe._typing import ColumnNames, FrameT
+from ttsframe._paired import TIE, paired_inference, with_adjusted
+from ttsframe._typing import ColumnNames, Correction, FrameT
 from ttsframe._units import SEVERITY, judged, once, place
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.schema import require_columns

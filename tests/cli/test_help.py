@@ -17,7 +17,7 @@ from ttsframe.selectors import SELECTORS
 from ttsframe.steps import STEP_REDUCTIONS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-COMMANDS = ["report", "validate", "convert", "score", "vote", "curve", "simulate"]
+COMMANDS = ["report", "validate", "convert", "score", "vote", "curve", "compare", "simulate"]
 
 Run = Callable[..., Result]
 
@@ -49,7 +49,7 @@ def test_every_command_has_json_and_quiet(name: str) -> None:
     assert {"--json", "--quiet"} <= names
 
 
-@pytest.mark.parametrize("name", ["report", "vote", "curve"])
+@pytest.mark.parametrize("name", ["report", "vote", "curve", "compare"])
 def test_choices_are_the_registries(ttsframe: Run, name: str) -> None:
     text = " ".join(ttsframe(name, "--help").stdout.split())
     for registry in (SELECTORS, STEP_REDUCTIONS):

@@ -9,6 +9,7 @@ import click
 
 from ttsframe.cli._errors import Commands
 from ttsframe.cli._options import examples
+from ttsframe.cli.compare import compare
 from ttsframe.cli.convert import convert
 from ttsframe.cli.curve import curve
 from ttsframe.cli.report import report
@@ -41,7 +42,7 @@ def cli() -> None:
     """
 
 
-for _command in (report, validate, convert, score, vote, curve, simulate):
+for _command in (report, validate, convert, score, vote, curve, compare, simulate):
     cli.add_command(_command)
 
 
