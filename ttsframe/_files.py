@@ -51,13 +51,15 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def appearing(target: Path) -> Iterator[Path]:
+def appearing(target: Path, *, is_lasting: bool = True) -> Iterator[Path]:
     """Give a temporary path beside ``target`` for a file or a folder that appears there whole.
 
     Parameters
     ----------
     target
         What is to appear; an existing file is replaced, an existing folder must be empty.
+    is_lasting
+        Whether it must be whole even if the machine loses its power; that takes time.
 
     Yields
     ------
@@ -70,8 +72,8 @@ def appearing(target: Path) -> Iterator[Path]:
     try:
         folder.mkdir()
         yield temporary
-        written = [path for path in temporary.rglob("*") if path.is_file()]
-        for path in written if temporary.is_dir() else [temporary]:
+        inside = [path for path in temporary.rglob("*") if path.is_file()]
+        for path in (inside or [temporary]) if is_lasting else ():
             with path.open("rb") as handle:
                 os.fsync(handle.fileno())
         temporary.replace(target)

@@ -257,7 +257,7 @@ class ScanTask:
         if self.scoring is not None:
             frame = self.scoring.extract(frame)
         frame = frame.select(self.columns)
-        with appearing(self.output) as folder:
+        with appearing(self.output, is_lasting=False) as folder:
             if self.n_parts is None or self.n_parts == 1:
                 part = folder / f"{_PART}={self.slice.number if self.n_parts is None else 0}"
                 part.mkdir(parents=True)
@@ -332,7 +332,7 @@ class AnswersTask:
         """Make the output."""
         files = sorted(self.slices.glob(f"*/{_PART}=*/*.parquet"))
         sinks = []
-        with appearing(self.output) as folder:
+        with appearing(self.output, is_lasting=False) as folder:
             for column in self.columns:
                 text = pl.col(column).cast(pl.String).alias("text")
                 strings = pl.scan_parquet(files, glob=False).select(text).drop_nulls().unique()
@@ -396,7 +396,7 @@ class KeysTask:
 
     def run(self) -> None:
         """Make the output."""
-        with appearing(self.output) as folder:
+        with appearing(self.output, is_lasting=False) as folder:
             folder.mkdir()
             for column in self.columns:
                 make = answer_key if column == "answer" else gold_key
