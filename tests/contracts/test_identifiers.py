@@ -72,6 +72,9 @@ def curves(frame: pl.LazyFrame, name: str) -> dict[str, pl.LazyFrame]:
         "averaged": tts.scaling_curve(problems, replicates=name, problems="available"),
         "profile": tts.step_profile(frame, by=name, n_bins=4),
         "renumbered": tts.renumber_attempts(frame, by=name),
+        "gap": tts.selection_gap(problems, by=name),
+        "gap of averages": tts.selection_gap(problems, replicates=name, problems="available"),
+        "best": tts.best_trajectories(frame, by=name, n_per_problem=2),
     }
 
 
@@ -103,6 +106,8 @@ def test_a_column_that_is_not_named_may_have_any_name(name: str) -> None:
         (tts.select_answers, ["problem_id", "budget", "answer", "status", "attempt", "selector"]),
         (tts.scaling_curve, ["problem_id", "budget", "selector", "status", "accuracy", "value"]),
         (tts.step_profile, ["is_correct", "position", "n_problems"]),
+        (tts.fit_pass_at_k, ["problem_id", "alpha", "budget", "accuracy", "target", "n_attempts"]),
+        (tts.check_extrapolation, ["problem_id", "model", "n_fitted", "predicted", "n_short"]),
     ],
 )
 def test_a_by_column_that_the_result_has_itself_is_refused_at_once(

@@ -23,6 +23,8 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
         "softmax": softmax,
         "curve": tts.scaling_curve(problems),
         "available": tts.scaling_curve(reduced, problems="available"),
+        "gap": tts.selection_gap(problems),
+        "best": tts.best_trajectories(run, n_per_problem=3, distinct="answer_key"),
         "profile": tts.step_profile(run, n_bins=4),
         "pass_at_k": run
         .group_by("problem_id")
