@@ -1,10 +1,16 @@
-"""Engines run tasks; this one runs them in this process, one after the other, on all cores."""
+"""Engines run tasks; this one runs them on this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from queue import SimpleQueue
 from typing import Protocol
 
+import polars as pl
+
+from ttsframe.batch._child import Child
 from ttsframe.batch.failures import run_task
 from ttsframe.batch.tasks import Task
 
@@ -24,8 +30,8 @@ class Engine(Protocol):
         Parameters
         ----------
         tasks
-            What is to be done. Each is run by `run_task`, which any process can import that has the
-            files under the same paths.
+            What is to be done. Each is run by `ttsframe.batch.failures.run_task`, in any process
+            that has the files under the same paths.
         on_done
             To be called in the thread of the caller as each task ends. When a task fails, its error
             is raised, at the latest when those that run at the same time have ended.
@@ -33,7 +39,7 @@ class Engine(Protocol):
 
 
 class LocalEngine:
-    """Runs one task after the other; Polars uses all cores within each."""
+    """Runs one task after the other, Polars using all cores; those in Python run beside each other."""
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
         """Run tasks, none of which depends on another.
@@ -45,6 +51,33 @@ class LocalEngine:
         on_done
             Called as each task ends.
         """
+        beside = [task for task in tasks if task.keeps_one_core]
+        if len(beside) > 1:
+            self._run_beside(beside, on_done)
+        else:
+            beside = []
         for task in tasks:
-            run_task(task)
-            on_done(task)
+            if task not in beside:
+                run_task(task)
+                on_done(task)
+
+    @staticmethod
+    def _run_beside(tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
+        """Run tasks in processes of their own, as many as there are cores."""
+        n_children = min(len(tasks), pl.thread_pool_size())
+        with ExitStack() as stack:
+            idle: SimpleQueue[Child] = SimpleQueue()
+            for _ in range(n_children):
+                idle.put(stack.enter_context(Child()))
+
+            def run(task: Task) -> Task:
+                child = idle.get()
+                try:
+                    child.run(task)
+                finally:
+                    idle.put(child)
+                return task
+
+            with ThreadPoolExecutor(n_children) as pool:
+                for task in pool.map(run, tasks):
+                    on_done(task)

@@ -29,6 +29,7 @@ _SHARD: Final = "__shard"
 _SLICE: Final = "__slice"
 _KEY_SOURCES: Final = {"answer_key": "answer", "gold_key": "gold"}
 _STRINGS_AT_ONCE: Final = 50_000
+_STRINGS_OF_A_PROCESS: Final = 50_000
 _ROW_GROUP_OF_STRINGS: Final = 50_000
 
 
@@ -51,8 +52,8 @@ class Task(Protocol):
         """How much of the source it reads."""
 
     @property
-    def is_python(self) -> bool:
-        """Whether it is Python code that keeps one core busy, not Polars, which uses them all."""
+    def keeps_one_core(self) -> bool:
+        """Whether it is Python code on one core, for so long that a process of its own pays."""
 
     @property
     def reads(self) -> str:
@@ -234,7 +235,7 @@ class ScanTask:
     keys: tuple[str, ...]
     n_parts: int | None
     row_group_size: int
-    is_python: bool = field(default=False, init=False)
+    keeps_one_core: bool = field(default=False, init=False)
 
     @property
     def name(self) -> str:
@@ -324,7 +325,7 @@ class AnswersTask:
     columns: tuple[str, ...]
     n_shards: int
     amount: Amount
-    is_python: bool = field(default=False, init=False)
+    keeps_one_core: bool = field(default=False, init=False)
     name: str = field(default="distinct answers", init=False)
     reads: str = field(default="the extracted answers", init=False)
 
@@ -382,7 +383,15 @@ class KeysTask:
     shard: int
     policy: AnswerPolicy | None
     amount: Amount
-    is_python: bool = field(default=True, init=False)
+
+    @property
+    def keeps_one_core(self) -> bool:
+        """Whether it is Python code on one core, for so long that a process of its own pays."""
+        files = [file for column in self.columns for file in self._files(column)]
+        if not files:
+            return False
+        n_strings = pl.scan_parquet(files, glob=False).select(pl.len()).collect().item()
+        return int(n_strings) >= _STRINGS_OF_A_PROCESS
 
     @property
     def name(self) -> str:
@@ -409,10 +418,12 @@ class KeysTask:
                     folder / f"{column}.parquet", row_group_size=_ROW_GROUP_OF_STRINGS
                 )
 
+    def _files(self, column: str) -> list[Path]:
+        return sorted((self.answers / column).glob(f"{_SHARD}={self.shard}/*.parquet"))
+
     def _strings(self, column: str) -> Iterator[pl.DataFrame]:
         """Yield the strings of a column, some at a time, in an order that is always the same."""
-        files = sorted((self.answers / column).glob(f"{_SHARD}={self.shard}/*.parquet"))
-        if files:
+        if files := self._files(column):
             strings = pl.scan_parquet(files, glob=False).sort("text").collect()
             for start in range(0, strings.height, _STRINGS_AT_ONCE):
                 yield strings.slice(start, _STRINGS_AT_ONCE)
@@ -466,7 +477,7 @@ class PartTask:
     columns: tuple[str, ...]
     writing: Writing
     amount: Amount
-    is_python: bool = field(default=False, init=False)
+    keeps_one_core: bool = field(default=False, init=False)
 
     @property
     def name(self) -> str:
@@ -540,7 +551,7 @@ class JoinTask:
     keys: tuple[str, ...]
     writing: Writing
     amount: Amount
-    is_python: bool = field(default=False, init=False)
+    keeps_one_core: bool = field(default=False, init=False)
     name: str = field(default="result", init=False)
     reads: str = field(default="the parts", init=False)
 
