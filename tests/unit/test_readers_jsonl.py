@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import ttsframe as tts
 from ttsframe.errors import ColumnsError, SourceError
-from ttsframe.readers import _chunks, _jsonl, _rows, _sniff
+from ttsframe.readers import _chunks, _jsonl, _rows, _searches, _sniff
 
 ENGINES = ("in-memory", "streaming")
 N = 100
@@ -462,8 +462,10 @@ def test_any_json_rows_can_be_read_and_none_is_lost(
         }
         item = _jsonl.JsonFile(file, found.has_lone_surrogates, frozenset())
         frame = _jsonl.scan([item], schema).collect()
+        in_spans = _jsonl.scan([item._replace(spans=tuple(found.spans))], schema).collect()
 
     assert found.faults == []
+    assert in_spans.equals(frame)
     assert frame.height == len(rows) == found.n_rows
     assert set(schema) == {name for row in rows for name in row}
     assert frame["__row"].to_list() == list(range(1, len(rows) + 1))
@@ -488,6 +490,121 @@ def test_chunks_are_the_file_and_number_its_lines(
 
     lines = content.encode().decode().split("\n")
     assert found == [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+@given(
+    content=st.text(alphabet="a\n", max_size=60).map(str.encode),
+    mark=st.sampled_from([b"", b"\xef\xbb\xbf"]),
+    chunk_bytes=st.integers(1, 20),
+)
+def test_spans_are_whole_lines_and_together_the_file(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, mark: bytes, chunk_bytes: int
+) -> None:
+    path = tmp_path_factory.mktemp("spans") / "lines"
+    path.write_bytes(mark + content)
+    file = _sniff.DataFile(path, "jsonl", None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_chunks, "CHUNK_BYTES", chunk_bytes)
+        spans = _chunks.cut(file)
+
+    pieces = [_chunks.read_span(file, span).data for span in spans]
+    assert b"".join(pieces) == content
+    assert all(piece.endswith(b"\n") for piece in pieces[:-1])
+    ends = [0, *(span.end for span in spans)]
+    assert [span.start for span in spans] == ends[:-1]
+    assert ends[-1] == path.stat().st_size
+    # as small as whole lines allow
+    lengths = [max(map(len, piece.split(b"\n"))) for piece in pieces]
+    assert all(
+        len(piece) <= len(mark) + chunk_bytes + length
+        for piece, length in zip(pieces, lengths, strict=True)
+    )
+
+
+@pytest.mark.parametrize("chunk_bytes", [64, 1_000, 1 << 20])
+def test_faults_and_spans_are_numbered_across_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
+) -> None:
+    monkeypatch.setattr(_chunks, "CHUNK_BYTES", chunk_bytes)
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join([*LINES[:40], "", "  ", "oops", *LINES[40:], "[1]", ""]))
+
+    found = _jsonl.inspect(_sniff.sniff(path), ())
+
+    assert [fault.row for fault in found.faults] == [43, 104]
+    data = path.read_bytes()
+    for span in found.spans:
+        assert span.first == 1 + data[: span.start].count(b"\n")
+
+
+LOOKALIKES = st.sampled_from(["a", '"a":1,', '{"a": true}', "true", "1", '\\"a":', "\n", "[1]"])
+DTYPES: dict[pl.DataType, Callable[[Any], bool]] = {
+    pl.Null(): lambda _: False,
+    pl.Boolean(): lambda value: isinstance(value, bool),
+    pl.Int64(): lambda value: type(value) is int,
+    pl.Float64(): lambda value: type(value) in {int, float},
+}
+
+
+def is_of(value: object, dtype: pl.DataType) -> bool:
+    """Tell whether a JSON value is null or of a dtype, and so are the items of a list."""
+    if value is None:
+        return True
+    if isinstance(dtype, pl.List):
+        inner = _rows.instance(dtype.inner)
+        return isinstance(value, list) and all(is_of(item, inner) for item in value)
+    return DTYPES[dtype](value)
+
+
+@given(
+    rows=st.lists(
+        st.dictionaries(
+            st.sampled_from("ab") | LOOKALIKES, JSON_VALUES | LOOKALIKES, min_size=1, max_size=3
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    scalar=st.sampled_from([*DTYPES]),
+    depth=st.integers(0, 2),
+    is_compact=st.booleans(),
+)
+def test_what_a_search_says_of_a_column_is_so(
+    rows: list[dict[str, Any]], scalar: pl.DataType, depth: int, *, is_compact: bool
+) -> None:
+    dtype = scalar
+    for _ in range(depth):
+        dtype = pl.List(dtype)
+    separators = (",", ":") if is_compact else None
+    data = "\n".join(json.dumps(row, separators=separators) for row in rows).encode()
+
+    is_fitting = "a" in _searches.search(data, {"a": dtype}).fitting
+
+    assert not is_fitting or all(is_of(row.get("a"), dtype) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([1, -2, None, 10**17], pl.Int64()),
+        ([1, -2.5, 1e300, -1e-7, None], pl.Float64()),
+        ([True, False, None], pl.Boolean()),
+        ([[1, 2], [], None, [None, 3]], pl.List(pl.Int64())),
+        ([[[0.5], []], [[1e-9, None], None]], pl.List(pl.List(pl.Float64()))),
+        ([[], [[], None]], pl.List(pl.List(pl.Null()))),
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_search_finds_what_is_plain(
+    values: list[Any], dtype: pl.DataType, indent: int | None
+) -> None:
+    rows = [{"a": value, "text": 'not "a": true', "last": value} for value in values]
+    lines = [json.dumps(row, indent=indent).replace("\n", "\t") for row in rows]
+
+    found = _searches.search("\n".join(lines).encode(), {"a": dtype, "last": dtype, "no": dtype})
+
+    assert found.fitting == {"a", "last", "no"}
+    assert not found.may_hold_surrogates
 
 
 def test_python_filters_stay_where_they_were_written(tmp_path: Path) -> None:
