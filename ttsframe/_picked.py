@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from ttsframe._ballots import NONE, Ballots
@@ -21,9 +22,9 @@ _FLAWS: Final = (None, "short", "unscored", "undefined")
 
 
 class _Chosen(NamedTuple):
-    """What is known of a block; arrays of (problem, budget), or of (problem, budget, pick).
+    """What is known so far; arrays of (problem, budget), or of (problem, budget, pick).
 
-    `row` and `spelling` are rows of the pools, the winner's and the earliest with its answer.
+    Problems stand in ascending order of what names them. `row` and `spelling` are rows of the pools, the winner's and the earliest with its answer.
     """
 
     n_attempts: Integers
@@ -34,7 +35,7 @@ class _Chosen(NamedTuple):
     spelling: Integers
     n_votes: Integers
     weight: Floats
-    flaw: Integers
+    flaw: npt.NDArray[np.int8]
 
 
 def pick_winners(
@@ -65,10 +66,15 @@ def pick_winners(
         `problems`, one row per problem, budget and pick, sorted by the first two.
     """
     limits = np.array(budgets or (ALL_ATTEMPTS,))
-    blocks = pools.in_blocks(len(limits), lambda block: _choose(block, picks, limits, weights))
-    if not blocks:
-        blocks = [_nothing(0, len(limits), len(picks))]
-    chosen = _Chosen(*[np.concatenate(parts)[pools.order] for parts in zip(*blocks, strict=True)])
+    chosen = _nothing(len(pools.order), len(limits), len(picks))
+
+    def choose(block: Block) -> None:
+        ballots = Ballots(block, limits, weights)
+        if len(ballots.problems):
+            live = pools.position[block.first_problem + ballots.problems]
+            _choose(ballots, picks, chosen, live, block.first_row)
+
+    pools.in_blocks(len(limits), choose)
     check_one_run(pools, chosen.n_attempts, chosen.is_repeated, limits, names)
     n_problems, n_budgets = chosen.n_attempts.shape
     n_picks = len(picks)
@@ -122,20 +128,16 @@ def _rows(rows: Integers) -> pl.Series:
     return indices.set(indices == NONE, None)
 
 
-def _choose(block: Block, picks: Sequence[Pick], budgets: Integers, weights: Weights) -> _Chosen:
-    """Let each selector pick in a block."""
-    n_problems = len(block.starts) - 1
-    ballots = Ballots(block, budgets, weights)
-    chosen = _nothing(n_problems, len(budgets), len(picks))
-    live = ballots.problems
-    if not len(live):
-        return chosen
+def _choose(
+    ballots: Ballots, picks: Sequence[Pick], chosen: _Chosen, live: Integers, first_row: int
+) -> None:
+    """Let each selector pick; `live` is where the problems of these ballots stand in `chosen`."""
     n_attempts = ballots.n_attempts
     chosen.n_attempts[live] = n_attempts.T
     chosen.n_valid[live] = ballots.n_valid.T
     chosen.is_graded[live] = ballots.is_graded().T
     chosen.is_repeated[live] = ballots.is_repeated().T
-    least = np.where(budgets == ALL_ATTEMPTS, 1, budgets)
+    least = np.where(ballots.budgets == ALL_ATTEMPTS, 1, ballots.budgets)
     is_short = n_attempts < least[:, None]
     for i, pick in enumerate(picks):
         selector = SELECTORS[pick.selector]
@@ -145,19 +147,18 @@ def _choose(block: Block, picks: Sequence[Pick], budgets: Integers, weights: Wei
         answer = ballots.answer[row]
         has_answer = is_picked & ballots.is_answer[answer]
         n_votes = np.where(has_answer, np.take_along_axis(ballots.votes, answer, axis=1), 0)
-        flaw = np.zeros(row.shape, np.int64)
+        flaw = np.zeros(row.shape, np.int8)
         if selector.weighs_votes:
             flaw = np.where(ballots.is_defined(pick.number), flaw, 3)
         if selector.reads_score:
             flaw = np.where(ballots.is_scored(pick.number), flaw, 2)
-        in_pools = ballots.row_in_block + block.first_row
+        in_pools = ballots.row_in_block + first_row
         chosen.row[live, :, i] = np.where(is_picked, in_pools[row], NONE).T
         spelling = in_pools[ballots.first_row[answer]]
         chosen.spelling[live, :, i] = np.where(has_answer, spelling, NONE).T
         chosen.n_votes[live, :, i] = n_votes.T
         chosen.weight[live, :, i] = np.where(is_picked, winners.weight, np.nan).T
         chosen.flaw[live, :, i] = np.where(is_short, 1, flaw).T
-    return chosen
 
 
 def _nothing(n_problems: int, n_budgets: int, n_picks: int) -> _Chosen:
@@ -172,7 +173,7 @@ def _nothing(n_problems: int, n_budgets: int, n_picks: int) -> _Chosen:
         spelling=np.full(lines, NONE),
         n_votes=np.zeros(lines, np.int64),
         weight=np.full(lines, np.nan),
-        flaw=np.ones(lines, np.int64),
+        flaw=np.ones(lines, np.int8),
     )
 
 

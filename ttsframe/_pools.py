@@ -32,7 +32,7 @@ ResultT = TypeVar("ResultT")
 UNGRADED: Final = 2
 """Code of a null `is_correct`; 0 is false, 1 is true."""
 
-_BLOCK_ROWS: Final = 1 << 17
+_BLOCK_ROWS: Final = 1 << 16
 _BLOCK_CELLS: Final = 1 << 22
 """A block has at most so many rows, and so many pairs of row and budget, or is a single problem."""
 
@@ -73,6 +73,7 @@ class Pools(NamedTuple):
     - `problems`, one per problem: `key0`, `key1`, ..., which stand for the columns that name it;
     - `starts` (n_problems + 1,): where each problem's rows begin;
     - `order` (n_problems,): the problems in ascending order of what names them;
+    - `position` (n_problems,): where each stands in that order;
     - `key_dtype`: what keys are in a result.
     """
 
@@ -80,6 +81,7 @@ class Pools(NamedTuple):
     problems: pl.DataFrame
     starts: Integers
     order: Integers
+    position: Integers
     key_dtype: pl.DataType
 
     def in_blocks(self, n_budgets: int, work: Callable[[Block], ResultT]) -> list[ResultT]:
@@ -242,7 +244,7 @@ def map_pools(
         problems, rows, starts = _lay_out(frame, [*named])
         problems = problems.cast({key: dtypes[name] for key, name in named.items()})
         order = problems.select(pl.arg_sort_by(*named)).to_series().cast(pl.Int64).to_numpy()
-        pools = Pools(rows, problems, starts, order, key_dtype(schema))
+        pools = Pools(rows, problems, starts, order, np.argsort(order), key_dtype(schema))
         _check_numbered(pools, [*named.values()])
         return work(pools).rename(named)
 
@@ -266,7 +268,7 @@ def _lay_out(frame: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, pl.Dat
 
 def _is_first_of_run(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
     """Return whether a row names another problem than the row before it."""
-    names = pl.col(*keys)
+    names = pl.col(*keys).to_physical()
     is_new = pl.any_horizontal(names.ne_missing(names.shift()), pl.int_range(pl.len()) == 0)
     return frame.select(is_new.alias("is_first")).to_series()
 

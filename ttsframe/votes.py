@@ -185,13 +185,11 @@ def _count(
     line = np.tile(np.arange(n_lines), len(counted.first))
     entry = np.repeat(np.arange(len(counted.first)), n_lines)
     first = pl.Series(counted.first[entry])
-    rank = np.empty(len(pools.order), np.int64)
-    rank[pools.order] = np.arange(len(pools.order))
     grade = pools.rows["grade"].gather(first)
     key = pools.rows["key"].gather(first).cast(pools.key_dtype)
     none = np.full(len(first), np.nan)
     table = pools.problems.select(pl.all().gather(counted.problem[entry])).with_columns(
-        pl.Series("rank", rank[counted.problem[entry]]),
+        pl.Series("rank", pools.position[counted.problem[entry]]),
         pl.Series("slot", counted.budget[entry]),
         pl.Series(budgets or [None], dtype=pl.UInt32).gather(counted.budget[entry]).alias("budget"),
         pl
