@@ -28,9 +28,16 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
         "profile": tts.step_profile(run, n_bins=4),
         "pass_at_k": run
         .group_by("problem_id")
-        .agg(tts.pass_at_k("is_correct", [1, 4]))
-        .unnest("is_correct")
+        .agg(
+            tts.pass_at_k("is_correct", [1, 4]),
+            tts.g_pass_at_k("is_correct", 4).alias("half"),
+            tts.best_of_k("is_correct", "score", [1, 4]).alias("best"),
+        )
+        .unnest("is_correct", "best")
         .sort("problem_id"),
+        "majority": tts.aggregators.Majority()(
+            run.select("problem_id", value=pl.col("score").round(1)), ["problem_id"]
+        ).sort("problem_id"),
         "mean": tts.IdentifierMean()(
             run.select("problem_id", value="is_correct"), ["problem_id"]
         ).sort("problem_id"),
