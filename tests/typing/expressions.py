@@ -36,7 +36,14 @@ def answers_are_expressions() -> None:
 def estimators_are_expressions() -> None:
     assert_type(tts.pass_at_k("is_correct", k=8), pl.Expr)
     assert_type(tts.pass_at_k("is_correct", k=[1, 8]), pl.Expr)
+    assert_type(tts.pass_hat_k("is_correct", k=8), pl.Expr)
+    assert_type(tts.g_pass_at_k("is_correct", k=range(1, 9), tau=0.75), pl.Expr)
+    assert_type(tts.mean_g_pass_at_k("is_correct", k=8), pl.Expr)
+    assert_type(tts.best_of_k("is_correct", "score", k=(1, 8)), pl.Expr)
     assert_type(tts.wilson_interval("n_correct", "n"), pl.Expr)
+    assert_type(tts.normal_interval("mean", "error", bounds=None), pl.Expr)
+    assert_type(tts.standard_error("value", cluster="text"), pl.Expr)
+    assert_type(tts.bootstrap_interval("value", method="percentile", seed=1), pl.Expr)
     assert_type(tts.student_t_interval("mean", "error", "n", confidence_level=0.9), pl.Expr)
 
 
@@ -56,6 +63,8 @@ def wrong_use_is_an_error() -> None:
     tts.step_last("x", "y")  # type: ignore[call-arg]
     tts.pass_at_k("is_correct")  # type: ignore[call-arg]
     tts.pass_at_k("is_correct", k="8")  # type: ignore[arg-type]
+    tts.g_pass_at_k("is_correct", 8, 0.5)  # type: ignore[call-arg]
+    tts.best_of_k("is_correct", k=8)  # type: ignore[call-arg]
     tts.answer_key("answer", policy="strict")  # type: ignore[arg-type]
     tts.STEP_REDUCTIONS["average"]  # type: ignore[index]
     tts.SELECTORS["majority"]  # type: ignore[index]

@@ -7,6 +7,7 @@ from typing import assert_type
 import polars as pl
 
 import ttsframe as tts
+from ttsframe.aggregators import AtLeastK, GPassAtK, Majority, Max, Median, PassHatK
 
 
 def eager_stays_eager(frame: pl.DataFrame) -> None:
@@ -72,6 +73,13 @@ def sources_are_named_by_their_verb() -> None:
     assert_type(tts.simulate_trajectories(4, 4, seed=0), pl.DataFrame)
 
 
+def comparisons_keep_the_kind_of_frame(eager: pl.DataFrame, lazy: pl.LazyFrame) -> None:
+    assert_type(tts.compare(eager, baseline="oracle"), pl.DataFrame)
+    assert_type(tts.compare(lazy, column="budget", baseline=1, by=()), pl.LazyFrame)
+    assert_type(tts.variance_components(lazy, by="model"), pl.LazyFrame)
+    tts.compare(eager, correction="sidak")  # type: ignore[arg-type]
+
+
 def analyses_that_end_give_a_result(frame: pl.LazyFrame) -> None:
     assert_type(tts.validate_trajectories(frame), tts.ValidationReport)
     assert_type(tts.build_report(frame), tts.Report)
@@ -80,6 +88,7 @@ def analyses_that_end_give_a_result(frame: pl.LazyFrame) -> None:
 
 def aggregators_are_a_protocol(frame: pl.DataFrame) -> None:
     chosen: list[tts.Aggregator] = [tts.Identity(), tts.IdentifierMean(), tts.PassAtK(k=8)]
+    chosen += [PassHatK(k=8), GPassAtK(k=8, tau=0.75), AtLeastK(k=4), Majority(), Max(), Median()]
     for aggregator in chosen:
         assert_type(aggregator.name, str)
         assert_type(aggregator(frame, ["problem_id"]), pl.DataFrame)
