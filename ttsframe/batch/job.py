@@ -14,6 +14,7 @@ from ttsframe.errors import ParameterError, SourceError
 __all__ = ["Job"]
 
 _MANIFEST: Final = "manifest.json"
+_PUBLISHING: Final = "publishing"
 _REPLACED: Final = "replaced"
 
 
@@ -146,8 +147,9 @@ class Job:
         if restart:
             self.remove()
         kept = self.folder / _MANIFEST
-        if not kept.exists():
-            # A run that was killed before it wrote its manifest has done nothing else.
+        if not kept.exists() or self._is_published():
+            # A run that was killed before it wrote its manifest has done nothing else, and one that was
+            # killed after it let its result appear had nothing else to do.
             self.remove()
             return None
         try:
@@ -196,8 +198,15 @@ class Job:
                 self.sink.replace(replaced)
             else:
                 self.sink.rmdir()
+        with appearing(self.folder / _PUBLISHING) as path:
+            path.write_text(str(result.relative_to(self.folder)), encoding="utf-8")
         result.replace(self.sink)
         self.remove()
+
+    def _is_published(self) -> bool:
+        """Tell whether an earlier run has let its result appear."""
+        kept = self.folder / _PUBLISHING
+        return kept.exists() and not (self.folder / kept.read_text(encoding="utf-8")).exists()
 
     def remove(self) -> None:
         """Remove the folder of the job."""
