@@ -33,13 +33,7 @@ from ttsframe.extrapolation import (
     fit_pass_at_k,
 )
 from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
-from ttsframe.intervals import (
-    bootstrap_interval,
-    normal_interval,
-    standard_error,
-    student_t_interval,
-    wilson_interval,
-)
+from ttsframe.intervals import normal_interval, student_t_interval, wilson_interval
 from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.power import PairedDesign
 from ttsframe.readers import (
@@ -74,6 +68,7 @@ from ttsframe.steps import (
     step_prod,
     step_sum,
 )
+from ttsframe.uncertainty import bootstrap_interval, standard_error
 from ttsframe.validation import ValidationReport, validate_trajectories
 from ttsframe.variance import variance_components
 from ttsframe.verifier import step_profile

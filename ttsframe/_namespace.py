@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ttsframe._resampling import BootstrapMethod
 from ttsframe._typing import AnswerStyle, IntoExprColumn
 from ttsframe.answers import (
     AnswerPolicy,
@@ -36,6 +37,7 @@ from ttsframe.steps import (
     step_prod,
     step_sum,
 )
+from ttsframe.uncertainty import bootstrap_interval, standard_error
 
 
 @pl.api.register_expr_namespace("tts")
@@ -175,3 +177,26 @@ class TtsExpressions:
     def best_of_k(self, score: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
         """See `ttsframe.best_of_k`."""
         return best_of_k(self._expr, score, k)
+
+    def standard_error(self, *, cluster: IntoExprColumn | None = None) -> pl.Expr:
+        """See `ttsframe.standard_error`."""
+        return standard_error(self._expr, cluster=cluster)
+
+    def bootstrap_interval(
+        self,
+        *,
+        cluster: IntoExprColumn | None = None,
+        method: BootstrapMethod = "bca",
+        n_resamples: int = 10_000,
+        confidence_level: float = 0.95,
+        seed: int = 0,
+    ) -> pl.Expr:
+        """See `ttsframe.bootstrap_interval`."""
+        return bootstrap_interval(
+            self._expr,
+            cluster=cluster,
+            method=method,
+            n_resamples=n_resamples,
+            confidence_level=confidence_level,
+            seed=seed,
+        )

@@ -319,16 +319,11 @@ class PairedDesign:
         """
         _check_power(power, significance_level)
 
-        def is_enough(n_problems: int) -> bool:
-            reached = self.power(
-                effect,
-                n_problems=n_problems,
-                n_attempts=n_attempts,
-                significance_level=significance_level,
-            )
-            return reached >= power
+        def reached(n_problems: int) -> float:
+            sizes = {"n_problems": n_problems, "n_attempts": n_attempts}
+            return self.power(effect, **sizes, significance_level=significance_level)
 
-        found = _smallest(is_enough, 2)
+        found = _smallest(lambda n: reached(n) >= power, 2)
         if found is None:
             raise ParameterError(f"effect == {effect}, takes more than a billion problems to find.")
         return found
@@ -368,16 +363,11 @@ class PairedDesign:
         """
         _check_power(power, significance_level)
 
-        def is_enough(n_attempts: int) -> bool:
-            reached = self.power(
-                effect,
-                n_problems=n_problems,
-                n_attempts=n_attempts,
-                significance_level=significance_level,
-            )
-            return reached >= power
+        def reached(n_attempts: int) -> float:
+            sizes = {"n_problems": n_problems, "n_attempts": n_attempts}
+            return self.power(effect, **sizes, significance_level=significance_level)
 
-        return _smallest(is_enough, 1)
+        return _smallest(lambda n: reached(n) >= power, 1)
 
 
 def _check_power(power: float, significance_level: float) -> None:

@@ -97,6 +97,46 @@ GAP_SCHEMA: Final[dict[str, pl.DataType]] = {
 }
 
 
+COMPARISON_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "selector": pl.String(),
+    "reduction": pl.String(),
+    "baseline": pl.String(),
+    "baseline_reduction": pl.String(),
+    "subsets": pl.String(),
+    "n_pairs": pl.UInt32(),
+    "accuracy": pl.Float64(),
+    "baseline_accuracy": pl.Float64(),
+    "difference": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "test": pl.String(),
+    "p_value": pl.Float64(),
+    "p_adjusted": pl.Float64(),
+    "n_wins": pl.UInt32(),
+    "n_ties": pl.UInt32(),
+    "n_losses": pl.UInt32(),
+    "n_short": pl.UInt32(),
+    "n_unscored": pl.UInt32(),
+    "n_undefined": pl.UInt32(),
+    "n_ungraded": pl.UInt32(),
+    "n_unpaired": pl.UInt32(),
+}
+
+COMPONENTS_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "n_problems": pl.UInt32(),
+    "n_left_out": pl.UInt32(),
+    "n_attempts": pl.Float64(),
+    "mean": pl.Float64(),
+    "variance_between": pl.Float64(),
+    "variance_within": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "standard_error_double_attempts": pl.Float64(),
+    "standard_error_double_problems": pl.Float64(),
+    "standard_error_all_attempts": pl.Float64(),
+}
+
+
 @cache
 def run() -> pl.DataFrame:
     """Return a keyed run with what real runs have: gaps in answers, scores, steps and grades."""
@@ -239,6 +279,20 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         None,
     ),
     FrameFunction(
+        "compare",
+        lambda frame, by=(): tts.compare(frame, by=by),
+        lambda: problems().filter(pl.col("budget") == BUDGETS[1]),
+        COMPARISON_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "variance_components",
+        tts.variance_components,
+        run,
+        COMPONENTS_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
         "step_profile",
         partial(tts.step_profile, n_bins=4),
         run,
@@ -351,6 +405,21 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
         pl.Series("centre", [0.5, 0.9, None, 0.1, 0.2]),
         _INTERVAL,
         {"error": pl.Series([0.1] * 5), "n": pl.Series([5, 3, 2, 2, 1])},
+    ),
+    ExprFunction(
+        "normal_interval",
+        lambda column: tts.normal_interval(column, "error"),
+        pl.Series("centre", [0.5, 0.9, None, 0.1, 0.2]),
+        _INTERVAL,
+        {"error": pl.Series([0.1, 0.2, 0.1, 0.0, None])},
+    ),
+    ExprFunction("standard_error", tts.standard_error, _GRADES, pl.Float64(), is_aggregate=True),
+    ExprFunction(
+        "bootstrap_interval",
+        partial(tts.bootstrap_interval, n_resamples=99),
+        _GRADES,
+        _INTERVAL,
+        is_aggregate=True,
     ),
 )
 

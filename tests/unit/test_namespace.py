@@ -23,6 +23,8 @@ FRAME = pl.DataFrame({
     "score": [0.5, 0.25, 0.5],
 })
 COLUMNS = {
+    "standard_error": "is_correct",
+    "bootstrap_interval": "is_correct",
     "extract_answer": "completion",
     "is_same_key": "answer_key",
     "pass_at_k": "is_correct",
