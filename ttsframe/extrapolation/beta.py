@@ -34,7 +34,8 @@ _N_FINE: Final = 17
 _N_EDGE: Final = 65
 _N_SHARES: Final = 9
 _N_ROUNDS: Final = 5
-_N_BISECTIONS: Final = 40
+_N_BISECTIONS: Final = 34
+_N_HALVINGS: Final = 14
 
 
 def beta_passes(parameters: Floats, k: Floats) -> Floats:
@@ -58,7 +59,8 @@ def beta_passes(parameters: Floats, k: Floats) -> Floats:
     is_spread = (concentration > 0.0) & np.isfinite(concentration) & (mean > 0.0) & (mean < 1.0)
     scale, middle = np.where(is_spread, concentration, 1.0), np.where(is_spread, mean, 0.5)
     right, wrong = scale * middle, scale * (1.0 - middle)
-    spread = log_rising(wrong, right) - log_rising(wrong + k, right)
+    few, many = np.minimum(right, k), np.maximum(right, k)
+    spread = log_rising(wrong, few) - log_rising(wrong + many, few)
     with np.errstate(divide="ignore"):
         limit = np.log1p(-mean) * np.where(concentration > 0.0, k, 1.0)
     passes: Floats = (1.0 - never) * -np.expm1(np.where(is_spread, spread, limit)) + 0.0
@@ -151,25 +153,26 @@ def _expit(logit: Floats) -> Floats:
 
 
 def _bisect(
-    is_below: Callable[[Floats], npt.NDArray[np.bool_]], low: Floats, high: Floats
+    is_below: Callable[[Floats], npt.NDArray[np.bool_]],
+    low: Floats,
+    high: Floats,
+    n_halvings: int = _N_BISECTIONS,
 ) -> Floats:
     """Return where each condition turns from true to false; an end where it never does."""
     start, end = low, high
-    for _ in range(_N_BISECTIONS):
+    for _ in range(n_halvings):
         middle = (low + high) / 2.0
         below = is_below(middle)
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.where(low == start, start, np.where(high == end, end, (low + high) / 2.0))
 
 
-def _climb(
-    profile: Callable[[Floats], Floats], grid: Floats, n_fine: int = _N_FINE
-) -> tuple[float, float]:
+def _climb(profile: Callable[[Floats], Floats], grid: Floats) -> tuple[float, float]:
     """Return the highest point of a profile, and its height; an end where it is as high."""
     ends = grid[[0, -1]]
     for _ in range(_N_ROUNDS):
         top = int(profile(grid).argmax())
-        grid = np.linspace(grid[max(top - 1, 0)], grid[min(top + 1, len(grid) - 1)], n_fine)
+        grid = np.linspace(grid[max(top - 1, 0)], grid[min(top + 1, len(grid) - 1)], _N_FINE)
     points = np.append(grid, ends)
     values = profile(points)
     highest = float(values.max())
@@ -182,14 +185,13 @@ def _edge(
     floor: float,
     inside: float,
     outside: float,
-    n_fine: int = _N_FINE,
 ) -> float:
     """Return where a profile falls to the floor, or the end where it never does."""
     for _ in range(_N_ROUNDS - 1):
-        grid = np.linspace(inside, outside, n_fine)
+        grid = np.linspace(inside, outside, _N_FINE)
         above = np.flatnonzero(profile(grid) >= floor)
         last = int(above.max()) if above.size else 0
-        inside, outside = float(grid[last]), float(grid[min(last + 1, n_fine - 1)])
+        inside, outside = float(grid[last]), float(grid[min(last + 1, _N_FINE - 1)])
     return inside
 
 
@@ -263,17 +265,30 @@ def fit_zero_inflated(counts: Counts, confidence_level: float) -> Fit:
     """
     if status_of(counts) in {"ungraded", "too_few", "all_wrong"}:
         return fit_beta(counts, confidence_level)
-    unsolved = counts.weight[counts.c == 0].sum() / counts.weight.sum()
+    is_unsolved = counts.c == 0
+    n, weight = counts.n[is_unsolved], counts.weight[is_unsolved]
+    n_solved = counts.weight.sum() - weight.sum()
 
-    def heights(shares: Floats) -> Floats:
-        return np.array([_most_likely(counts, share)[1] for share in shares.tolist()])
+    def is_rising(share: Floats) -> npt.NDArray[np.bool_]:
+        # The slope of the profile is that at the best of the other parameters.
+        (mean, concentration, _), _ = _most_likely(counts, share.item())
+        passes = beta_passes(np.array([mean.item(), concentration.item(), 0.0]), n)
+        gain = weight @ (passes / (share + (1.0 - share) * (1.0 - passes)))
+        return np.array([gain * (1.0 - share.item()) > n_solved])
 
-    most = (unsolved + 1.0) / 2.0
-    never, _ = _climb(heights, np.linspace(0.0, most, _N_SHARES), _N_SHARES)
-    estimate, highest = _most_likely(counts, never)
+    none, most = np.zeros(1), np.array([1.0 - n_solved / (2.0 * counts.weight.sum())])
+    never = _bisect(is_rising, none, most, _N_HALVINGS)
+    estimate, highest = _most_likely(counts, never.item())
     floor = highest - half_quantile(confidence_level)
-    low, high = (_edge(heights, floor, never, end, _N_SHARES) for end in (0.0, most))
-    shares = np.append(np.linspace(low, high, _N_SHARES), never)
+
+    def is_inside(share: Floats) -> npt.NDArray[np.bool_]:
+        return np.array([_most_likely(counts, share.item())[1] >= floor])
+
+    low = _bisect(lambda share: ~is_inside(share), none, never, _N_HALVINGS)
+    high = _bisect(is_inside, never, most, _N_HALVINGS)
+    # A little inside both ends, where there still is a region at the share.
+    shares = never + (np.linspace(low, high, _N_SHARES) - never) * (1.0 - 1e-3)
+    shares = np.append(shares, never)
     edge = [_edge_of_region(_Likelihood(counts, share), floor) for share in shares.tolist()]
     return Fit(_end(counts, estimate), estimate, np.concatenate(edge, axis=1), highest)
 
