@@ -27,7 +27,7 @@ N_PROBLEMS = int(os.environ.get("TTSFRAME_BENCH_PROBLEMS", "100"))
 N_PER_PROBLEM = 256
 KS = range(1, N_PER_PROBLEM + 1)
 N_ROUNDS = 11
-N_IN_PYTHON = 20
+N_IN_PYTHON = 10
 LIMIT = 5.0
 """What both estimators may cost together in units of the sort, on 10,000 problems."""
 
