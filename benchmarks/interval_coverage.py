@@ -15,8 +15,8 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from concurrent.futures import Executor, ProcessPoolExecutor
+from itertools import repeat
 from multiprocessing import get_context
 from typing import Final, NamedTuple
 
@@ -31,6 +31,8 @@ PROBLEMS: Final = (50, 200, 1000)
 ATTEMPTS: Final = (1, 4, 16)
 DIFFICULTIES: Final = ((0.5, 0.5), (8.0, 2.0))
 N_RUNS: Final = 10_000
+N_EXACT_RUNS: Final = 40_000
+"""Exact tests have a limit instead of a range, and come close to it: more runs tell them apart."""
 N_RESAMPLES: Final = 2_000
 SEED: Final = 20_261_121
 
@@ -41,6 +43,25 @@ EXACT_GOAL: Final = (0.0, 5.0)
 INTERVALS: Final = ("curve", "wilson", "student", "normal", "percentile", "bca", "attempts")
 NULLS: Final = ("same", "independent", "unlike")
 _ROWS_AT_ONCE: Final = 1_000_000
+
+HEAD: Final = f"{'difficulty':<14}{'problems':>8}{'attempts':>9}"
+COVERAGE_HEAD: Final = """\
+Coverage in % of nominal 95 % intervals of the accuracy; {n_runs:,} runs a cell.
+Goal 93.5 to 96.5; * misses it. One Monte-Carlo standard error is {error:.2f}.
+curve: what scaling_curve gives. attempts: Wilson over attempts as if they were independent.
+wilson (over problems) is too wide for fractions, which vary less than 0 and 1.
+"""
+NEAR_ONE_HEAD: Final = """
+The same of pass@k, unbiased from all attempts. Near 1 it varies by a few problems alone, which a
+sample may not hold: the default is then Wilson's, too wide rather than too narrow.
+"""
+SIZE_HEAD: Final = """
+Rejections in % by the test of compare at 5 %, and intervals that miss 0, without a difference.
+The other model's chance at a problem: the same, drawn independently from the same distribution,
+or from one of the same mean and another shape. One attempt: McNemar's exact test, goal at most 5,
+{n_exact_runs:,} runs a cell; more: paired t, goal 4 to 6. Intervals 3.5 to 6.5. student: Student's t
+interval; for one attempt compare gives Bonett and Price's.
+"""
 
 Floats = npt.NDArray[np.float64]
 
@@ -100,7 +121,7 @@ def covers(ends: pl.Expr, truth: float) -> pl.Expr:
 
 
 def coverage(
-    cell: Cell, n_runs: int, *, k: int = 1, kinds: tuple[str, ...] = INTERVALS
+    cell: Cell, n_runs: int, k: int = 1, kinds: tuple[str, ...] = INTERVALS
 ) -> dict[str, float]:
     """Return how often each kind of interval holds the true accuracy, or the true pass@k."""
     a, b = cell.difficulty
@@ -151,7 +172,7 @@ def baseline_chances(cell: Cell, null: str, chances: Floats, rng: np.random.Gene
     return rng.beta(a, b, chances.shape)
 
 
-def size(cell: Cell, n_runs: int, null: str) -> dict[str, float]:
+def size(cell: Cell, null: str, n_runs: int) -> dict[str, float]:
     """Return how often the test rejects, and the interval misses 0, without a difference."""
     counts = {"test": 0.0, "interval": 0.0, "student": 0.0}
     for rng, n_block in blocks(cell, n_runs, stream=100 + NULLS.index(null)):
@@ -180,9 +201,51 @@ def marked(value: float, goal: tuple[float, float]) -> str:
     return f"{value:.2f}{' ' if goal[0] <= value <= goal[1] else '*'}"
 
 
-def line(label: str, cells: list[str]) -> str:
-    """Write a line of the grid."""
-    return label + "".join(cell.rjust(12) for cell in cells)
+def show(label: str, cells: list[str]) -> int:
+    """Print a line of the grid and return whether its first cell, the default, misses."""
+    print(label + "".join(cell.rjust(12) for cell in cells), flush=True)
+    return cells[0].endswith("*")
+
+
+def print_coverage(pool: Executor, cells: list[Cell], n_runs: int) -> None:
+    print(COVERAGE_HEAD.format(n_runs=n_runs, error=100 * (0.95 * 0.05 / n_runs) ** 0.5))
+    show(HEAD, list(INTERVALS))
+    misses = 0
+    for cell, found in zip(cells, pool.map(coverage, cells, repeat(n_runs)), strict=True):
+        misses += show(cell.label, [marked(value, COVERAGE_GOAL) for value in found.values()])
+    print(f"\ncurve, the default, misses its goal in {misses} of {len(cells)} cells.")
+
+
+def print_pass_at_k(pool: Executor, cells: list[Cell], n_runs: int) -> None:
+    print(NEAR_ONE_HEAD)
+    kinds = ("curve", "wilson", "student", "bca")
+    show(f"{HEAD}   k", list(kinds))
+    tasks = [(cell, k) for cell in cells for k in (2, 4, 8) if 1 < k < cell.n_attempts]
+    columns = zip(*tasks, strict=True)
+    found_at = pool.map(coverage, next(columns), repeat(n_runs), next(columns), repeat(kinds))
+    short = 0
+    for (cell, k), found in zip(tasks, found_at, strict=True):
+        show(f"{cell.label}{k:>4}", [marked(value, COVERAGE_GOAL) for value in found.values()])
+        short += found["curve"] < COVERAGE_GOAL[0]
+    print(f"\ncurve, the default, covers less than its goal in {short} of {len(tasks)} cells.")
+
+
+def print_size(pool: Executor, cells: list[Cell], n_runs: int, n_exact_runs: int) -> None:
+    print(SIZE_HEAD.format(n_exact_runs=n_exact_runs))
+    show(f"{HEAD}  {'other model':<12}", ["test", "interval", "student"])
+    tasks = [(cell, null) for cell in cells for null in NULLS]
+    runs = [n_exact_runs if cell.n_attempts == 1 else n_runs for cell, _ in tasks]
+    missing = (100.0 - COVERAGE_GOAL[1], 100.0 - COVERAGE_GOAL[0])
+    misses = 0
+    for (cell, null), found in zip(
+        tasks, pool.map(size, *zip(*tasks, strict=True), runs), strict=True
+    ):
+        goal = EXACT_GOAL if cell.n_attempts == 1 else SIZE_GOAL
+        goals = {"test": goal, "interval": missing, "student": missing}
+        misses += show(
+            f"{cell.label}  {null:<12}", [marked(found[name], goals[name]) for name in goals]
+        )
+    print(f"\ntest misses its goal in {misses} of {len(tasks)} cells.")
 
 
 def main(arguments: list[str]) -> None:
@@ -191,69 +254,18 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--small", action="store_true", help="fewer runs and problems")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
-    n_runs = 500 if options.small else N_RUNS
+    n_runs, n_exact_runs = (500, 500) if options.small else (N_RUNS, N_EXACT_RUNS)
     cells = [cell for cell in grid() if not options.small or cell.n_problems <= 200]
     started = time.perf_counter()
-    head = f"{'difficulty':<14}{'problems':>8}{'attempts':>9}"
     # Polars' threads do not survive a fork.
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        print(f"Coverage in % of nominal 95 % intervals of the accuracy; {n_runs:,} runs a cell.")
-        print(
-            f"Goal {COVERAGE_GOAL[0]} to {COVERAGE_GOAL[1]}; * misses it. One Monte-Carlo standard"
-        )
-        print(f"error is {100 * (0.95 * 0.05 / n_runs) ** 0.5:.2f}.")
-        print("curve: what scaling_curve gives. attempts: Wilson over attempts as if independent.")
-        print("wilson over problems is too wide for fractions, which vary less than 0 and 1.\n")
-        print(line(head, list(INTERVALS)))
-        for cell, found in zip(
-            cells, pool.map(partial(coverage, n_runs=n_runs), cells), strict=True
-        ):
-            print(line(cell.label, [marked(found[kind], COVERAGE_GOAL) for kind in INTERVALS]))
-        print("\nThe same of pass@k, unbiased from all attempts.\n")
-        kinds = ("curve", "wilson", "student", "bca")
-        print(line(head + "   k", list(kinds)))
-        tasks = [(cell, k) for cell in cells for k in (2, 4, 8) if 1 < k < cell.n_attempts]
-        estimated = pool.map(
-            partial(_coverage_of, n_runs=n_runs, kinds=kinds), *zip(*tasks, strict=True)
-        )
-        for (cell, k), found in zip(tasks, estimated, strict=True):
-            label = f"{cell.label}{k:>4}"
-            print(line(label, [marked(found[kind], COVERAGE_GOAL) for kind in kinds]))
-        print(
-            "\nRejections in % by the test of compare at 5 %, and intervals that miss 0, without a"
-        )
-        print(
-            "difference. The other model's chance at a problem: the same, drawn independently from"
-        )
-        print("the same distribution, or from one of the same mean and another shape. One attempt:")
-        print(
-            "McNemar's exact test, goal at most 5; more: paired t, goal 4 to 6. Intervals 3.5 to 6.5."
-        )
-        print("student: Student's t interval, for one attempt compare gives Bonett and Price's.\n")
-        print(line(f"{head}  {'other model':<12}", ["test", "interval", "student"]))
-        pairs = [(cell, null) for cell in cells for null in NULLS]
-        rejected = pool.map(partial(_size_of, n_runs=n_runs), *zip(*pairs, strict=True))
-        for (cell, null), found in zip(pairs, rejected, strict=True):
-            goal = EXACT_GOAL if cell.n_attempts == 1 else SIZE_GOAL
-            missing = (100.0 - COVERAGE_GOAL[1], 100.0 - COVERAGE_GOAL[0])
-            shown = [
-                marked(found["test"], goal),
-                marked(found["interval"], missing),
-                marked(found["student"], missing),
-            ]
-            print(line(f"{cell.label}  {null:<12}", shown))
-    seconds = time.perf_counter() - started
+        print_coverage(pool, cells, n_runs)
+        print_pass_at_k(pool, cells, n_runs)
+        print_size(pool, cells, n_runs, n_exact_runs)
     print(f"\nSeed {SEED}, bootstraps of {N_RESAMPLES:,} resamples.", end=" ")
     print(f"polars {pl.__version__}, numpy {np.__version__}.")
+    seconds = time.perf_counter() - started
     print(f"{seconds:.0f} s with {options.processes} processes.", file=sys.stderr)
-
-
-def _coverage_of(cell: Cell, k: int, n_runs: int, kinds: tuple[str, ...]) -> dict[str, float]:
-    return coverage(cell, n_runs, k=k, kinds=kinds)
-
-
-def _size_of(cell: Cell, null: str, n_runs: int) -> dict[str, float]:
-    return size(cell, n_runs, null)
 
 
 if __name__ == "__main__":
