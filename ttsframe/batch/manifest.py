@@ -182,7 +182,13 @@ class Manifest:
             *_changed_stages(self.stages, now.stages),
             *_changed("parts", dict(self.parts), dict(now.parts)),
             *_changed("format of the manifest", self.format, now.format),
-            *_changed("version of", dict(self.versions), dict(now.versions)),
+            *[
+                change
+                for name in sorted(self.versions.keys() & now.versions.keys())
+                for change in _changed(
+                    f"version of {name}", self.versions[name], now.versions[name]
+                )
+            ],
         ]
 
 

@@ -138,6 +138,8 @@ def _row_groups(one: SurveyedFile, is_kept: Callable[[str], bool]) -> Iterator[P
     from pyarrow import parquet  # heavy, and only the footers of Parquet need it
 
     footer = parquet.read_metadata(one.file.path)
+    if footer.num_row_groups == 0:
+        yield Piece(one._replace(rows=(0, 0)), Amount(0, 0), 0)
     first = 0
     for i in range(footer.num_row_groups):
         group = footer.row_group(i)

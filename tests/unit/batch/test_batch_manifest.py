@@ -95,9 +95,7 @@ def test_what_differs_is_said_exactly(source: Path, tmp_path: Path) -> None:
     other.write_text("{ }")
     assert with_gold.changes(manifest_of(source, gold=other)) == [f"gold {other} changed"]
     source.write_text("{}\n{}\n")
-    assert manifest.changes(manifest_of(source)) == [
-        f"source file {source} changed (3 -> 6 bytes)"
-    ]
+    assert manifest.changes(manifest_of(source)) == [f"source file {source} changed (3 -> 6 bytes)"]
     source.write_text("[]\n")
     assert manifest.changes(manifest_of(source)) == [
         f"source file {source} changed (other content in 3 bytes)"
