@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import math
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -605,6 +606,24 @@ def test_a_search_finds_what_is_plain(
 
     assert found.fitting == {"a", "last", "no"}
     assert not found.may_hold_surrogates
+
+
+def test_a_scan_can_be_dropped_by_one_of_its_own_threads() -> None:
+    is_begun, is_dropped = threading.Event(), threading.Event()
+
+    def work(item: int) -> int:
+        if item == 1:
+            is_begun.wait(10)
+            numbers.close()
+            is_dropped.set()
+        return item
+
+    numbers = _jsonl.on_all_cores(work, range(1_000))
+    assert next(numbers) == 0
+    is_begun.set()
+
+    assert is_dropped.wait(10)
+    assert list(numbers) == []
 
 
 def test_python_filters_stay_where_they_were_written(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ that mixes types becomes String and holds JSON text; ``null`` and a missing key 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple, TypeVar
@@ -97,17 +97,21 @@ def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspected:
     return _combined(parts)._replace(spans=spans)
 
 
-def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Iterator[_T]:
+def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Generator[_T, None, None]:
     """Apply a function to items in order, a few ahead: Polars parses one chunk on one core."""
     workers = pl.thread_pool_size()
-    with ThreadPoolExecutor(workers) as pool:
-        ahead: deque[Future[_T]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    ahead: deque[Future[_T]] = deque()
+    try:
         for item in items:
             ahead.append(pool.submit(function, item))
             if len(ahead) > workers:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
+    finally:
+        # whoever drops a scan that was not read to its end may be a thread of this very pool
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _inspect(chunk: Chunk, known: Collection[str]) -> Inspected:
