@@ -79,9 +79,9 @@ def selection_gap(
 
         - `accuracy`, `selection_gap`, `generation_gap` (Float64): the three parts, means over the
           same problems, which add up to 1; null without a problem;
-        - `standard_error`, `ci_low`, `ci_high` (Float64): of `selection_gap`, paired by problem:
-          Wilson's where all differences of the curve are 0 or 1, else Student's t, clipped to
-          [0, 1]; null below two problems;
+        - `standard_error`, `ci_low`, `ci_high` (Float64): of `selection_gap`, paired by problem, by
+          the rules of `scaling_curve`: Wilson's interval where all differences are 0 or 1, or few
+          problems make the gap, else Student's t; null below two problems;
         - `budget_unit`, `n_problems`, `n_short`, `n_unscored`, `n_undefined`, `n_ungraded`: as in
           `scaling_curve`; a problem is left out where the selector or the oracle leaves it out.
 
