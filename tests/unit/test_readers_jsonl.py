@@ -608,6 +608,32 @@ def test_a_search_finds_what_is_plain(
     assert not found.may_hold_surrogates
 
 
+def test_a_file_that_lost_rows_after_the_scan_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join(LINES) + "\n")
+    scan = tts.scan_trajectories(path)
+    size = path.stat().st_size
+    path.write_text("\n".join(LINES[:50]) + "\n")
+
+    with pytest.raises(
+        SourceError,
+        match=rf"run\.jsonl: has {path.stat().st_size:,} bytes, had {size:,} or more when",
+    ):
+        scan.collect()
+
+
+def test_rows_that_were_added_after_the_scan_are_left_out(
+    tmp_path: Path, plain: pl.DataFrame
+) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join(LINES) + "\n")
+    scan = tts.scan_trajectories(path)
+    with path.open("a") as stream:
+        stream.write('{"problem": ')
+
+    assert scan.collect().equals(plain)
+
+
 def test_a_scan_can_be_dropped_by_one_of_its_own_threads() -> None:
     is_begun, is_dropped = threading.Event(), threading.Event()
 

@@ -106,6 +106,11 @@ def read_span(file: DataFile, span: Span) -> Chunk:
     with opened(file) as stream:
         stream.seek(span.start)
         data = stream.read(span.end - span.start)
+    if len(data) < span.end - span.start:
+        raise SourceError(
+            f"{file.path}: has {file.path.stat().st_size:,} bytes, had {span.end:,} or more when it was "
+            f"scanned. Hint: scan it again when nothing writes to it any more."
+        )
     return Chunk(data if span.start else data.removeprefix(codecs.BOM_UTF8), span.first)
 
 
