@@ -1,8 +1,8 @@
 """Counting over all subsets of k of a problem's n attempts, in floating point.
 
-Binomials of large n overflow, and differences of their logarithms lose digits. Both functions here
-multiply ratios of neighbouring counts instead: all terms are positive, none is above its total, and
-what underflows is too small to matter.
+Binomials of large n overflow, and differences of their logarithms lose digits. Weights and tails are
+products of ratios of neighbouring counts instead: all terms are positive, none is above its total,
+and what underflows is too small to matter.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ _NEGLIGIBLE: Final = 1e-18
 """Share of the largest term of a sum at which the rest no longer counts."""
 
 _BLOCK: Final = 1 << 14
+"""How many tails are computed at once, so that their terms stay in a core's cache."""
 
 _TILE: Final = 64
+"""Rows and columns of a tile: three tiles fit into a core's cache."""
 
 _MAX_MATRICES: Final = 1 << 18
 _MAX_VECTORS: Final = 9_000
