@@ -26,6 +26,7 @@ from ttsframe.comparison import compare
 from ttsframe.curation import best_trajectories
 from ttsframe.datasets import simulate_trajectories
 from ttsframe.errors import TtsframeError
+from ttsframe.expectation import expected_accuracy
 from ttsframe.extrapolation import (
     PassAtKFit,
     beta_binomial_passatk,
@@ -107,6 +108,7 @@ __all__ = [
     "closed_form_passatk",
     "compare",
     "drop_duplicate_completions",
+    "expected_accuracy",
     "explain_answer",
     "extract_answer",
     "first_valid",

@@ -8,7 +8,7 @@ import pytest
 from package_source import imports, imports_at_load, modules
 
 LAYERS: list[set[str]] = [
-    {"errors", "_typing", "_draws"},
+    {"errors", "_typing", "_draws", "_majority"},
     {"_exprs", "_checks", "_files", "_resampling", "_subset_counts", "_wording"},
     {"schema", "_simulated_answers"},
     {
@@ -28,7 +28,8 @@ LAYERS: list[set[str]] = [
     {"_ballots"},
     {"_selection"},
     {"_picked"},
-    {"votes", "_pairing"},
+    {"votes", "_pairing", "_subset_votes"},
+    {"_expected"},
     {"selectors", "aggregators", "expectation", "curation"},
     {"scaling", "comparison", "extrapolation", "variance", "power"},
     {"difficulty", "cost", "optimal", "verifier", "process", "selection_gap"},

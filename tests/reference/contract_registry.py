@@ -254,6 +254,13 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         "select_answers",
         partial(tts.select_answers, selectors=list(tts.SELECTORS), budgets=BUDGETS),
     ),
+    FrameFunction(
+        "expected_accuracy",
+        partial(tts.expected_accuracy, selectors=list(tts.SELECTORS), budgets=BUDGETS),
+        run,
+        {**PROBLEMS_SCHEMA, "monte_carlo_error": pl.Float64()},
+        takes_by=True,
+    ),
     *[
         _selects(name, partial(getattr(tts, name), budgets=BUDGETS))
         for name in ("majority_vote", "weighted_vote", "best_of_n", "first_valid", "oracle")

@@ -1,0 +1,177 @@
+"""The expected accuracy of a majority vote over all subsets of a size, exactly.
+
+Let every attempt be in the subset with probability p, independently, and let N attempts be in it.
+Given N = k, all subsets of size k are equally likely, whatever p is. The votes of different answers
+are then independent binomials, so the generating function of N, over the event that an answer gets
+v votes and beats every other, is a product over answers of
+
+    P(fewer than v votes) + y P(v votes),
+
+and the integral over y from 0 to 1 turns y^t, t other answers at v votes, into the equal share
+1 / (t + 1). A Gauss-Legendre rule of enough nodes integrates a polynomial exactly. The coefficient
+of N = k comes from values on the unit circle; with p near k / n almost no other N is possible, so
+that a few dozen points do for hundreds of attempts, and nothing can overflow.
+
+It is the polynomial count of ordinary combinatorics with each binomial coefficient C(c, u) scaled to
+the probability C(c, u) p^u (1 - p)^(c - u), which changes no coefficient's share of its total.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Complexes: TypeAlias = npt.NDArray[np.complex128]
+
+_TAIL: Final = 40.0
+"""Sizes N of a probability below exp(-40) may fold onto the size that is asked for."""
+
+_NEGLIGIBLE: Final = 1e-18
+"""Numbers of votes that are less likely than this are left out."""
+
+MAX_NODES: Final = 128
+"""Of a Gauss-Legendre rule; finding more of them costs more than a sample of subsets."""
+
+
+class Pool:
+    """The answers of one problem.
+
+    Parameters
+    ----------
+    counts
+        Votes of each answer, at least 1.
+    grades
+        Share of each answer's attempts that are correct.
+    n
+        Attempts, with those that abstain.
+    """
+
+    def __init__(self, counts: Ints, grades: Floats, n: int) -> None:
+        self.n = n
+        self.n_abstaining = n - int(counts.sum())
+        self.sizes, which, self.repeats = np.unique(counts, return_inverse=True, return_counts=True)
+        self.right = np.bincount(which, weights=grades, minlength=len(self.sizes))
+
+    def n_points(self, budget: int) -> int:
+        """Return how many points of the unit circle tell a size from all others."""
+        share = _share(self.n, budget)
+        spread = self.n * share * (1.0 - share)
+        reach = _TAIL / 3.0 + math.sqrt(_TAIL * _TAIL / 9.0 + 2.0 * _TAIL * spread) + 1.0
+        return min(math.ceil(reach), self.n + 1) | 1
+
+    def n_nodes(self, votes: Ints, budget: int) -> Ints:
+        """Return how many nodes integrate over the answers that may tie at a number of votes."""
+        reaching = np.append(np.cumsum(self.repeats[::-1])[::-1], 0)
+        n_rivals = reaching[np.searchsorted(self.sizes, votes)] - 1
+        most: Ints = np.minimum(n_rivals, budget // votes - 1)
+        return most // 2 + 1
+
+    def cost(self, budget: int) -> float:
+        """Return the number of complex numbers that the count goes through."""
+        votes = np.arange(1, min(int(self.sizes[-1]), budget) + 1)
+        nodes = self.n_nodes(votes, budget)
+        if nodes.max() > MAX_NODES:
+            return math.inf
+        n_targets = np.count_nonzero(self.right)
+        return float(n_targets * len(self.sizes) * nodes.sum() * (self.n_points(budget) // 2 + 1))
+
+
+def majority_accuracy(pool: Pool, budget: int) -> float:
+    """Return the expected accuracy of a majority vote; no vote at all counts 0.
+
+    Parameters
+    ----------
+    pool
+        Answers of a problem.
+    budget
+        Attempts in a subset, from 1 to those of the pool.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+    """
+    if budget == 1:
+        return float(pool.sizes @ pool.right) / pool.n
+    if budget == pool.n:
+        return float(pool.right[-1] / pool.repeats[-1])
+    share = _share(pool.n, budget)
+    chances = _binomials(pool.sizes, share)
+    is_likely = chances > _NEGLIGIBLE
+    least = max(int(is_likely.argmax(axis=1).max()), 1)
+    most = chances.shape[1] - 1 - is_likely[:, ::-1].argmax(axis=1)
+    n_points = pool.n_points(budget)
+    circle = np.exp(2j * np.pi / n_points * np.arange(n_points // 2 + 1))
+    powers = circle ** np.arange(most.max() + 1)[:, None]
+    whole = np.log((1.0 - share) + share * circle)
+    total = 0.0
+    for target in np.flatnonzero(pool.right):
+        each = np.arange(least, min(int(most[target]), budget) + 1)
+        if not len(each):
+            continue
+        votes, nodes, shares = _pairs(each, pool.n_nodes(each, budget))
+        known = np.full(len(votes), pool.n_abstaining)
+        result = chances[target, votes, None] * powers[votes] * shares[:, None]
+        for index, (size, n_alike) in enumerate(zip(pool.sizes, pool.repeats, strict=True)):
+            n_rivals = int(n_alike) - (index == target)
+            n_reached = int(np.searchsorted(votes, most[index], side="right"))
+            known[n_reached:] += n_rivals * size
+            if not n_rivals or not n_reached:
+                continue
+            at = votes[:n_reached]
+            terms = chances[index, : at[-1] + 1, None] * powers[: at[-1] + 1]
+            fewer = np.cumsum(terms, axis=0)
+            factors = fewer[at - 1] + nodes[:n_reached, None] * terms[at]
+            result[:n_reached] *= factors if n_rivals == 1 else factors**n_rivals
+        result *= np.exp(known[:, None] * whole)
+        folded = result.sum(axis=0) * circle**-budget
+        total += float(pool.right[target] * (folded[0].real + 2.0 * folded[1:].real.sum()))
+    size_chance = float(_binomials(np.array([pool.n]), share)[0, budget])
+    return min(max(total / (n_points * size_chance), 0.0), 1.0)
+
+
+def _share(n: int, budget: int) -> float:
+    """Return a chance of each attempt to be in the subset under which its size is a likely one."""
+    return (budget + 0.5) / (n + 1.0)
+
+
+def _pairs(votes: Ints, n_nodes: Ints) -> tuple[Ints, Floats, Floats]:
+    """Return each number of votes with each node of its rule, and the weight of the node."""
+    rules = [_rule(int(number)) for number in n_nodes]
+    return (
+        np.repeat(votes, n_nodes),
+        np.concatenate([nodes for nodes, _ in rules]),
+        np.concatenate([weights for _, weights in rules]),
+    )
+
+
+@lru_cache(maxsize=MAX_NODES)
+def _rule(n_nodes: int) -> tuple[Floats, Floats]:
+    """Return the Gauss-Legendre rule on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+    return (nodes + 1.0) / 2.0, weights / 2.0
+
+
+def _binomials(sizes: Ints, share: float) -> Floats:
+    """Return the chance of each number of votes, one row per size."""
+    votes = np.arange(int(sizes.max()) + 1)
+    odds = share / (1.0 - share)
+    columns = sizes[:, None]
+    mode = np.minimum(((columns + 1) * share).astype(np.int64), columns)
+    rising = np.maximum(columns - votes + 1, 0) * odds
+    ratio = rising / np.maximum(votes, 1)
+    # Products of ratios run outwards from the likeliest number, so that they only fall.
+    upward = np.cumprod(np.where(votes > mode, ratio, 1.0), axis=1)
+    with np.errstate(divide="ignore"):
+        inverse = np.where((votes <= mode) & (votes > 0), 1.0 / ratio, 1.0)
+    downward = np.ones_like(upward)
+    downward[:, :-1] = np.cumprod(inverse[:, :0:-1], axis=1)[:, ::-1]
+    chances = np.where(votes <= columns, upward * downward, 0.0)
+    result: Floats = chances / chances.sum(axis=1, keepdims=True)
+    return result
