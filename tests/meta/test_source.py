@@ -10,9 +10,7 @@ from package_source import PACKAGE, imports, modules
 
 MAX_LINES = 400
 
-LONGER = {
-    "selectors.py": "five selectors with the docstrings of public functions",
-}
+LONGER: dict[str, str] = {}
 """Modules that may be longer than 400 lines, and why that is still one thing."""
 
 ROW_LOOPS = {"map_elements", "map_rows", "map_groups", "iter_rows", "iter_slices", "apply"}
