@@ -112,8 +112,8 @@ def expected_accuracy(
           has a score; "undefined", a weight is negative or not finite; "ungraded", no attempt has
           a grade;
         - `n_attempts`, `n_valid` (with an answer) (UInt32): what subsets are drawn from;
-        - `monte_carlo_error` (Float64): standard error of `value` from drawing subsets, 0 where it
-          is exact, null where `value` is;
+        - `monte_carlo_error` (Float64): standard error of `value` from drawing subsets; 0 where
+          it is exact or all draws agree, null where `value` is;
         - `attempt`, `answer`, `answer_key`, `is_correct`, `n_votes`, `weight`, `agreement`: null,
           since no single answer is picked.
 
