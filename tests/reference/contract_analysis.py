@@ -25,6 +25,9 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
         "available": tts.scaling_curve(reduced, problems="available"),
         "gap": tts.selection_gap(problems),
         "best": tts.best_trajectories(run, n_per_problem=3, distinct="answer_key"),
+        "comparison": tts.compare(problems),
+        "budgets": tts.compare(reduced, column="budget", baseline=1, by=()),
+        "components": tts.variance_components(run),
         "profile": tts.step_profile(run, n_bins=4),
         "pass_at_k": run
         .group_by("problem_id")
