@@ -49,7 +49,11 @@ _SHARE_WITHOUT_TEXTS: Final = 0.25
 _BYTES_PER_ROW_GROUP: Final = 32 << 20
 _MOST_ROWS_PER_GROUP: Final = 1 << 17
 _FEWEST_ROWS_PER_GROUP: Final = 1 << 12
-_ROWS_OF_SLICES: Final = 1 << 14
+_FEWEST_ROWS_OF_SLICES: Final = 1 << 10
+_N_ROW_GROUPS: Final = 4
+"""How many row groups of the result the parts of a slice may hold in memory together."""
+_PARTS_PER_SLICE: Final = 32
+"""From so many parts on slices grow with the parts, so that there are not too many files."""
 _SHARDS_FROM_ROWS: Final = 250_000
 _N_SHARDS: Final = 8
 
@@ -161,7 +165,7 @@ class Plan:
                     columns=tuple(columns),
                     keys=self._cluster_keys(),
                     n_parts=n_parts,
-                    row_group_size=min(self.row_group_size, _ROWS_OF_SLICES),
+                    row_group_size=self._rows_of_slices(),
                 )
                 for one in self.slices
             ]
@@ -228,6 +232,12 @@ class Plan:
             phases.append(Phase("result", (join,)))
         return phases
 
+    def _rows_of_slices(self) -> int:
+        """Return the rows of a row group of slices, one of which is held in memory for each part."""
+        if self.kind != "hashed":
+            return self.row_group_size
+        return max(_FEWEST_ROWS_OF_SLICES, self.row_group_size * _N_ROW_GROUPS // self.n_parts)
+
     def _cluster_keys(self) -> tuple[str, ...]:
         # Rows without numbers are numbered within their problem, whatever run they are of.
         return ("problem_id",) if self.numbering else (*self.keys, "problem_id")
@@ -289,8 +299,9 @@ def make_plan(reading: Reading, stages: Sequence[Stage], by: Sequence[str], size
         numbering = tuple(name for name in ("source_file", "problem_id") if name in schema)
     n_rows = whole.n_rows if is_long_form else None
     n_parts = max(1, math.ceil((n_rows or 0) / size.n_rows), math.ceil(n_bytes / size.n_bytes))
+    growth = math.ceil(n_parts / _PARTS_PER_SLICE)
     slices = slices_of(
-        survey, pieces, gold, schema, n_rows=size.n_rows, n_bytes=max(size.n_bytes, 1)
+        survey, pieces, gold, schema, n_rows=size.n_rows * growth, n_bytes=size.n_bytes * growth
     )
     kind: Kind = "hashed"
     cuts: list[int] | None = None
@@ -298,7 +309,9 @@ def make_plan(reading: Reading, stages: Sequence[Stage], by: Sequence[str], size
         kind = "direct"
     elif is_long_form:
         cluster = ["problem_id"] if numbering else [*keys, "problem_id"]
-        cuts = _find_cuts(slices, cluster, schema, math.ceil((whole.n_rows or 0) / n_parts))
+        # A part is read as one slice, with the texts that the result is without.
+        n_cuts = max(n_parts, math.ceil(whole.n_bytes / size.n_bytes) if score else 1)
+        cuts = _find_cuts(slices, cluster, schema, math.ceil((whole.n_rows or 0) / n_cuts))
     if cuts is not None:
         kind = "grouped"
         slices = cut_rows(survey, pieces, gold, schema, cuts)

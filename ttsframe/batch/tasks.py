@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
 import polars as pl
+from polars.io.partition import FileProviderArgs
 
 from ttsframe._files import appearing
 from ttsframe.answers import AnswerPolicy, answer_key, gold_key
@@ -24,8 +25,7 @@ __all__ = ["AnswersTask", "JoinTask", "KeysTask", "PartTask", "ScanTask", "Task"
 
 Compression: TypeAlias = Literal["lz4", "zstd"]
 
-_PART: Final = "__part"
-_SHARD: Final = "__shard"
+_NUMBER: Final = "__number"
 _SLICE: Final = "__slice"
 _KEY_SOURCES: Final = {"answer_key": "answer", "gold_key": "gold"}
 _STRINGS_AT_ONCE: Final = 50_000
@@ -258,25 +258,40 @@ class ScanTask:
         if self.scoring is not None:
             frame = self.scoring.extract(frame)
         frame = frame.select(self.columns)
+        part = pl.lit(0 if self.n_parts else self.slice.number, pl.UInt64)
+        if self.n_parts is not None and self.n_parts > 1:
+            part = row_hash(self.slice.schema, self.keys) % self.n_parts
         with appearing(self.output, is_lasting=False) as folder:
-            if self.n_parts is None or self.n_parts == 1:
-                part = folder / f"{_PART}={self.slice.number if self.n_parts is None else 0}"
-                part.mkdir(parents=True)
-                frame.sink_parquet(
-                    part / "0.parquet", compression="lz4", row_group_size=self.row_group_size
-                )
-                return
-            folder.mkdir()
-            frame.with_columns(
-                (row_hash(self.slice.schema, self.keys) % self.n_parts).alias(_PART)
-            ).sink_parquet(
-                pl.PartitionBy(
-                    folder, key=_PART, include_key=False, approximate_bytes_per_file=None
-                ),
-                compression="lz4",
-                row_group_size=self.row_group_size,
-                mkdir=True,
-            )
+            sink = _sink_numbered(frame, part, folder, self.row_group_size)
+            sink.collect(engine="streaming")
+
+
+def _sink_numbered(
+    frame: pl.LazyFrame, number: pl.Expr, folder: Path, row_group_size: int
+) -> pl.LazyFrame:
+    """Plan to write rows to a file per number, their order kept."""
+    folder.mkdir(parents=True)
+    return frame.with_columns(number.alias(_NUMBER)).sink_parquet(
+        pl.PartitionBy(
+            folder,
+            key=_NUMBER,
+            include_key=False,
+            approximate_bytes_per_file=None,
+            file_path_provider=_numbered_name,
+        ),
+        compression="lz4",
+        row_group_size=row_group_size,
+        lazy=True,
+    )
+
+
+def _numbered_name(file: FileProviderArgs) -> str:
+    return f"{file.partition_keys.item():05}.{file.index_in_partition}.parquet"
+
+
+def _numbered_files(folder: Path, pattern: str, number: int) -> list[Path]:
+    """Find the files of a number, in the order in which their rows are read."""
+    return sorted(folder.glob(f"{pattern}{number:05}.*.parquet"))
 
 
 def row_hash(schema: Mapping[str, pl.DataType], keys: Sequence[str]) -> pl.Expr:
@@ -331,30 +346,16 @@ class AnswersTask:
 
     def run(self) -> None:
         """Make the output."""
-        files = sorted(self.slices.glob(f"*/{_PART}=*/*.parquet"))
-        sinks = []
+        files = sorted(self.slices.glob("*/*.parquet"))
+        shard = pl.col("text").hash(0) % self.n_shards
         with appearing(self.output, is_lasting=False) as folder:
+            sinks = []
             for column in self.columns:
                 text = pl.col(column).cast(pl.String).alias("text")
                 strings = pl.scan_parquet(files, glob=False).select(text).drop_nulls().unique()
-                sinks.append(
-                    strings.with_columns(
-                        (pl.col("text").hash(0) % self.n_shards).alias(_SHARD)
-                    ).sink_parquet(
-                        pl.PartitionBy(
-                            folder / column,
-                            key=_SHARD,
-                            include_key=False,
-                            approximate_bytes_per_file=None,
-                        ),
-                        compression="lz4",
-                        row_group_size=_ROW_GROUP_OF_STRINGS,
-                        mkdir=True,
-                        lazy=True,
-                    )
-                )
-                (folder / column).mkdir(parents=True)
-            pl.collect_all(sinks)
+                size = _ROW_GROUP_OF_STRINGS
+                sinks.append(_sink_numbered(strings, shard, folder / column, size))
+            pl.collect_all(sinks, engine="streaming")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,7 +420,7 @@ class KeysTask:
                 )
 
     def _files(self, column: str) -> list[Path]:
-        return sorted((self.answers / column).glob(f"{_SHARD}={self.shard}/*.parquet"))
+        return _numbered_files(self.answers / column, "", self.shard)
 
     def _strings(self, column: str) -> Iterator[pl.DataFrame]:
         """Yield the strings of a column, some at a time, in an order that is always the same."""
@@ -507,7 +508,7 @@ class PartTask:
 
     def _shuffled(self, slices: Path) -> pl.LazyFrame:
         """Scan what the slices have of this part, in their order."""
-        files = sorted(slices.glob(f"*/{_PART}={self.part}/*.parquet"))
+        files = _numbered_files(slices, "*/", self.part)
         if not files:
             return pl.LazyFrame(schema=pl.Schema(self.schema))
         if not self.numbering:

@@ -216,9 +216,9 @@ def test_leftovers_of_a_killed_run_are_cleared(
 ) -> None:
     sink = tmp_path / "out"
     stop(source, sink, 3)
-    left = Job(sink).folder / "slices" / ".00007.123-abc.tmp" / "00007" / "__part=1"
+    left = Job(sink).folder / "slices" / ".00007.123-abc.tmp" / "00007"
     left.mkdir(parents=True)
-    (left / "0.parquet").write_bytes(b"PAR1 half")
+    (left / "00001.0.parquet").write_bytes(b"PAR1 half")
     tts.batch.transform(source, sink, **SMALL)
     assert contents(sink) == whole
     Job(sink).folder.mkdir()
