@@ -214,7 +214,7 @@ def fit_pass_at_k(
         left out); problems may differ in their number of attempts. Collected if lazy.
     model
         "beta_binomial": each problem's chance is drawn from a Beta distribution. "zero_inflated":
-        beside it, a share of the problems is never solved. "power_law": log(pass@k) = a k^b, fitted
+        beside it, a share of the problems is never solved; takes a second or so. "power_law": log(pass@k) = a k^b, fitted
         to the unbiased pass@k up to the smallest number of attempts.
     by
         Columns that get a fit each, such as the run or the model.
@@ -250,7 +250,16 @@ def fit_pass_at_k(
     highest, found without a start or a gradient, since the likelihood is log-concave in the mean at
     each alpha + beta. They are about problems like these, not about these problems alone.
 
-    COVERAGE
+    On simulated runs of 50 to 1,000 problems with 16 or 64 attempts, and k up to 100 times as many,
+    the 95 % intervals held the truth this often (`benchmarks/results/extrapolation_coverage.txt`):
+
+    - "beta_binomial": 92.8 to 96.7 % where chances have a Beta distribution. Where 30 % of the
+      problems are never solved it takes them for merely hard, its pass@k goes to 1, and at 100
+      times the attempts its intervals held the truth in 0 to 6 % of the runs.
+    - "zero_inflated": 92 to 97 % in all of these worlds. What it pays is width, and an estimate
+      that is too low where every problem can be solved.
+    - "power_law": 82 to 96 % for Beta(0.5, 0.5), down to none for Beta(0.2, 2): its pass@k rises
+      faster than any Beta distribution's, the more so the farther, and no interval allows for that.
 
     References
     ----------
