@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import polars as pl
 import pytest
 
+import ttsframe as tts
 from benchmarks.interval_coverage import NULLS, Cell, coverage, size
 
 N_RUNS = 2_000
@@ -57,3 +60,31 @@ def test_without_a_difference_the_test_seldom_finds_one(cell: Cell, null: str) -
         assert found["test"] <= 5.0 + margin(0.05)
     else:
         assert 4.0 - margin(0.04) < found["test"] < 6.0 + margin(0.06)
+
+
+def test_clusters_that_share_their_luck_need_to_be_named() -> None:
+    """40 texts of 1 to 9 problems; the models differ by text, one way or the other, alike."""
+    rng = np.random.default_rng(6)
+    sizes = np.tile(np.arange(1, 10), 5)[:40]
+    text = np.repeat(np.arange(40), sizes)
+    shift = rng.choice([-0.4, 0.4], (N_RUNS, 40))[:, text]
+    sides = {"new": 0.5 + shift, "old": np.full(shift.shape, 0.5)}
+    frame = pl.concat(
+        pl.DataFrame({
+            "run": np.repeat(np.arange(N_RUNS), text.size),
+            "problem_id": np.tile(np.arange(text.size), N_RUNS),
+            "text": np.tile(text, N_RUNS),
+            "value": (rng.random(chances.shape) < chances).ravel().astype(float),
+        }).with_columns(model=pl.lit(model))
+        for model, chances in sides.items()
+    )
+    rejected = {
+        cluster: 100.0
+        * tts
+        .compare(frame, column="model", baseline="old", by="run", cluster=cluster)
+        .select((pl.col("p_value") <= 0.05).mean())
+        .item()
+        for cluster in (None, "text")
+    }
+    assert rejected[None] > 15.0
+    assert 4.0 - margin(0.04) < rejected["text"] < 6.5 + margin(0.065)
