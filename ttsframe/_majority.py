@@ -60,10 +60,7 @@ class Pool:
 
     def n_points(self, budget: int) -> int:
         """Return how many points of the unit circle tell a size from all others."""
-        share = _share(self.n, budget)
-        spread = self.n * share * (1.0 - share)
-        reach = _TAIL / 3.0 + math.sqrt(_TAIL * _TAIL / 9.0 + 2.0 * _TAIL * spread) + 1.0
-        return min(math.ceil(reach), self.n + 1) | 1
+        return min(_reach(self.n, _share(self.n, budget)), self.n + 1) | 1
 
     def n_nodes(self, votes: Ints, budget: int) -> Ints:
         """Return how many nodes integrate over the answers that may tie at a number of votes."""
@@ -74,7 +71,9 @@ class Pool:
 
     def cost(self, budget: int) -> float:
         """Return the number of complex numbers that the count goes through."""
-        votes = np.arange(1, min(int(self.sizes[-1]), budget) + 1)
+        most, share = int(self.sizes[-1]), _share(self.n, budget)
+        middle, reach = round(most * share), _reach(most, share)
+        votes = np.arange(max(middle - reach, 1), min(middle + reach, most, budget) + 1)
         nodes = self.n_nodes(votes, budget)
         if nodes.max() > MAX_NODES:
             return math.inf
@@ -104,11 +103,12 @@ def majority_accuracy(pool: Pool, budget: int) -> float:
     share = _share(pool.n, budget)
     chances = _binomials(pool.sizes, share)
     is_likely = chances > _NEGLIGIBLE
-    least = max(int(is_likely.argmax(axis=1).max()), 1)
+    first = is_likely.argmax(axis=1)
+    least = max(int(first.max()), 1)
     most = chances.shape[1] - 1 - is_likely[:, ::-1].argmax(axis=1)
     n_points = pool.n_points(budget)
     circle = np.exp(2j * np.pi / n_points * np.arange(n_points // 2 + 1))
-    powers = circle ** np.arange(most.max() + 1)[:, None]
+    powers = circle ** np.arange((most - first).max() + 1)[:, None]
     whole = np.log((1.0 - share) + share * circle)
     total = 0.0
     for target in np.flatnonzero(pool.right):
@@ -117,20 +117,21 @@ def majority_accuracy(pool: Pool, budget: int) -> float:
             continue
         votes, nodes, shares = _pairs(each, pool.n_nodes(each, budget))
         known = np.full(len(votes), pool.n_abstaining)
-        result = chances[target, votes, None] * powers[votes] * shares[:, None]
+        result = (chances[target, votes] * shares)[:, None] * powers[votes - least]
         for index, (size, n_alike) in enumerate(zip(pool.sizes, pool.repeats, strict=True)):
             n_rivals = int(n_alike) - (index == target)
             n_reached = int(np.searchsorted(votes, most[index], side="right"))
             known[n_reached:] += n_rivals * size
             if not n_rivals or not n_reached:
                 continue
-            at = votes[:n_reached]
-            terms = chances[index, : at[-1] + 1, None] * powers[: at[-1] + 1]
-            fewer = np.cumsum(terms, axis=0)
-            factors = fewer[at - 1] + nodes[:n_reached, None] * terms[at]
+            start, stop = int(first[index]), int(votes[n_reached - 1]) + 1
+            terms = chances[index, start:stop, None] * powers[: stop - start] * circle**start
+            at = votes[:n_reached] - start
+            # Fewer votes, and a share of as many.
+            factors = np.cumsum(terms, axis=0)[at] - (1.0 - nodes[:n_reached, None]) * terms[at]
             result[:n_reached] *= factors if n_rivals == 1 else factors**n_rivals
         result *= np.exp(known[:, None] * whole)
-        folded = result.sum(axis=0) * circle**-budget
+        folded = result.sum(axis=0) * circle ** (least - budget)
         total += float(pool.right[target] * (folded[0].real + 2.0 * folded[1:].real.sum()))
     size_chance = float(_binomials(np.array([pool.n]), share)[0, budget])
     return min(max(total / (n_points * size_chance), 0.0), 1.0)
@@ -139,6 +140,13 @@ def majority_accuracy(pool: Pool, budget: int) -> float:
 def _share(n: int, budget: int) -> float:
     """Return a chance of each attempt to be in the subset under which its size is a likely one."""
     return (budget + 0.5) / (n + 1.0)
+
+
+def _reach(n: int, share: float) -> int:
+    """Return how far a binomial strays from its mean, but for a negligible chance (Bernstein)."""
+    spread = n * share * (1.0 - share)
+    third = _TAIL / 3.0
+    return math.ceil(third + math.sqrt(third * third + 2.0 * _TAIL * spread)) + 1
 
 
 def _pairs(votes: Ints, n_nodes: Ints) -> tuple[Ints, Floats, Floats]:

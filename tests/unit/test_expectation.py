@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import random
+import runpy
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -454,3 +455,11 @@ def test_a_hundred_thousand_attempts_neither_overflow_nor_take_long() -> None:
     at = dict(found.filter(budget=1).select("selector", "value").rows())
     for selector in ("majority_vote", "first_valid", "oracle", "best_of_n"):
         assert at[selector] == pytest.approx(0.4, abs=1e-12)
+
+
+def test_the_mean_over_runs_is_the_truth() -> None:
+    script = Path(__file__).resolve().parents[2] / "benchmarks" / "expectation_bias.py"
+    table = runpy.run_path(str(script))["compare"](400, seed=1)
+    assert table.height == 25
+    assert table["n_null"].sum() == 0
+    assert table["distance"].abs().max() < 4.0
