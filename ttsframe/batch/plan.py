@@ -16,27 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from ttsframe.batch.grouping import find_cuts
+from ttsframe.batch.keys import AnswersTask, KeysTask
 from ttsframe.batch.manifest import METADATA_KEY
 from ttsframe.batch.progress import Amount, added
+from ttsframe.batch.scoring import Scoring
 from ttsframe.batch.sources import Slice, cut_rows, pieces_of, slices_of
 from ttsframe.batch.stages import TEXTS, Curve, Score, Select, Stage, Table, Votes
-from ttsframe.batch.tasks import (
-    AnswersTask,
-    JoinTask,
-    KeysTask,
-    PartTask,
-    ScanTask,
-    Scoring,
-    Task,
-    Writing,
-    row_hash,
-)
+from ttsframe.batch.tasks import JoinTask, PartTask, ScanTask, Task, Writing
 from ttsframe.readers import READERS, Reading
-from ttsframe.readers._attempts import Survey, SurveyedFile, renamed, scan_table
+from ttsframe.readers._attempts import renamed
 from ttsframe.schema import require_columns
 from ttsframe.scoring import plan_additions
 
@@ -311,7 +302,7 @@ def make_plan(reading: Reading, stages: Sequence[Stage], by: Sequence[str], size
         cluster = ["problem_id"] if numbering else [*keys, "problem_id"]
         # A part is read as one slice, with the texts that the result is without.
         n_cuts = max(n_parts, math.ceil(whole.n_bytes / size.n_bytes) if score else 1)
-        cuts = _find_cuts(slices, cluster, schema, math.ceil((whole.n_rows or 0) / n_cuts))
+        cuts = find_cuts(slices, cluster, schema, math.ceil((whole.n_rows or 0) / n_cuts))
     if cuts is not None:
         kind = "grouped"
         slices = cut_rows(survey, pieces, gold, schema, cuts)
@@ -344,7 +335,7 @@ def _result(
     table: Table = "trajectories"
     columns = tuple(schema)
     for stage in stages:
-        frame = stage.apply(frame, keys)
+        frame = stage.make(frame, keys)
         table = stage.makes
         if not isinstance(stage, Curve):
             columns = tuple(frame.collect_schema().names())
@@ -381,53 +372,6 @@ def _needed(
             needed |= {addition.source, *(["answer_key"] if addition.name == "is_correct" else [])}
     # Answers are found in the texts at once; the texts go no further unless they are asked for.
     return frozenset(needed if picking is None and score.texts else needed - set(TEXTS))
-
-
-def _find_cuts(
-    slices: Sequence[Slice],
-    cluster: Sequence[str],
-    schema: Mapping[str, pl.DataType],
-    n_rows: int,
-) -> list[int] | None:
-    """Find rows at which parts may begin; None where the rows of a problem do not stand together."""
-    starts: list[npt.NDArray[np.int64]] = []
-    values: list[npt.NDArray[np.uint64]] = []
-    at, last = 0, None
-    files = [(part.survey, file) for part in slices for file in part.survey.files]
-    for survey, one in files:
-        if one.is_json or "problem_id" not in renamed(one.schema, survey.rename):
-            return None
-        hashes = _cluster_hashes(survey, one, cluster, schema)
-        begins = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
-        if len(hashes) and hashes[0] != last:
-            begins = np.concatenate([np.zeros(1, np.int64), begins])
-        starts.append(begins + at)
-        values.append(hashes[begins])
-        if len(np.unique(values[-1])) < len(begins):
-            return None
-        at, last = at + len(hashes), hashes[-1] if len(hashes) else last
-    rows, problems = np.concatenate(starts), np.concatenate(values)
-    if len(np.unique(problems)) < len(problems):
-        return None
-    cuts = [0]
-    while (following := int(np.searchsorted(rows, cuts[-1] + n_rows))) < len(rows):
-        cuts.append(int(rows[following]))
-    return cuts
-
-
-def _cluster_hashes(
-    survey: Survey, one: SurveyedFile, cluster: Sequence[str], schema: Mapping[str, pl.DataType]
-) -> npt.NDArray[np.uint64]:
-    """Return which problem each row of a file is of, as a number."""
-    columns = renamed(one.schema, survey.rename)
-    found = {name: pl.col(name) if name in columns else pl.lit(None) for name in cluster}
-    if "source_file" in found and survey.has_several_runs:
-        own = [pl.col("source_file")] if "source_file" in columns else []
-        found["source_file"] = pl.coalesce(*own, pl.lit(one.run))
-    values = [value.cast(schema[name]).alias(name) for name, value in found.items()]
-    table = scan_table(one.file, one.rows).rename(survey.rename).select(values)
-    hashes = table.select(row_hash(schema, cluster)).collect().to_series()
-    return hashes.to_numpy()
 
 
 def _share(whole: Amount, n: int) -> Amount:

@@ -93,7 +93,7 @@ class Score:
             check_choice(name, "overwrite", ADDED_COLUMNS)
         object.__setattr__(self, "overwrite", names)
 
-    def apply(self, attempts: pl.LazyFrame, _: Sequence[str]) -> pl.LazyFrame:
+    def make(self, attempts: pl.LazyFrame, _: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
         scored = score_trajectories(
             attempts,
@@ -141,7 +141,7 @@ class Votes:
         """Check every option."""
         _check_counting(self)
 
-    def apply(self, attempts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    def make(self, attempts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
         return tally_votes(
             attempts,
@@ -197,7 +197,7 @@ class Select:
         object.__setattr__(self, "selectors", chosen)
         _check_counting(self)
 
-    def apply(self, attempts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    def make(self, attempts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
         return select_answers(
             attempts,
@@ -249,7 +249,7 @@ class Curve:
         check_choice(self.problems, "problems", get_args(ProblemSet))
         check_fraction(self.confidence_level, "confidence_level")
 
-    def apply(self, selected: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    def make(self, selected: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
         return scaling_curve(
             selected,

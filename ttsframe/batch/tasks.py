@@ -6,31 +6,25 @@ whole. So a task may be run twice, even at once, and one whose output exists nee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
 import polars as pl
-from polars.io.partition import FileProviderArgs
 
 from ttsframe._files import appearing
-from ttsframe.answers import AnswerPolicy, answer_key, gold_key
+from ttsframe.batch.numbered import numbered_files, row_hash, sink_numbered
 from ttsframe.batch.progress import Amount
+from ttsframe.batch.scoring import Scoring
 from ttsframe.batch.sources import Slice
 from ttsframe.batch.stages import Curve, Score, Stage
-from ttsframe.scoring import Addition, plan_additions
 
-__all__ = ["AnswersTask", "JoinTask", "KeysTask", "PartTask", "ScanTask", "Task", "Writing"]
+__all__ = ["JoinTask", "PartTask", "ScanTask", "Task", "Writing"]
 
 Compression: TypeAlias = Literal["lz4", "zstd"]
 
-_NUMBER: Final = "__number"
 _SLICE: Final = "__slice"
-_KEY_SOURCES: Final = {"answer_key": "answer", "gold_key": "gold"}
-_STRINGS_AT_ONCE: Final = 50_000
-_STRINGS_OF_A_PROCESS: Final = 50_000
-_ROW_GROUP_OF_STRINGS: Final = 50_000
 
 
 class Task(Protocol):
@@ -100,113 +94,6 @@ class Writing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring:
-    """How `Score` is divided among tasks.
-
-    Parameters
-    ----------
-    stage
-        Its options.
-    schema
-        Columns of the source.
-    needed
-        Columns that are read or written later.
-    """
-
-    stage: Score
-    schema: Mapping[str, pl.DataType]
-    needed: frozenset[str]
-
-    @property
-    def additions(self) -> list[Addition]:
-        """The columns to be made that are needed.
-
-        Returns
-        -------
-        list[Addition]
-            In the order in which they are made.
-        """
-        planned = plan_additions(
-            pl.Schema(self.schema),
-            reduction=self.stage.reduction,
-            style=self.stage.style,
-            policy=self.stage.policy,
-            overwrite=self.stage.overwrite,
-        )
-        return [addition for addition in planned if addition.name in self.needed]
-
-    def extract(self, attempts: pl.LazyFrame) -> pl.LazyFrame:
-        """Read the texts: add answers and gold answers, and leave out what is not needed.
-
-        Parameters
-        ----------
-        attempts
-            Attempts of the source.
-
-        Returns
-        -------
-        pl.LazyFrame
-            Columns that are needed and can be had without keys.
-        """
-        for addition in self.additions:
-            if addition.name in {"answer", "gold"}:
-                attempts = attempts.with_columns(addition.value.alias(addition.name))
-        names = attempts.collect_schema().names()
-        return attempts.select(name for name in names if name in self.needed)
-
-    def strings(self) -> list[str]:
-        """Return the columns whose distinct strings get keys.
-
-        Returns
-        -------
-        list[str]
-            Among "answer" and "gold".
-        """
-        names = [addition.name for addition in self.additions]
-        return [source for key, source in _KEY_SOURCES.items() if key in names]
-
-    def finish(self, extracted: pl.LazyFrame, keys: Path) -> pl.LazyFrame:
-        """Add keys, grades and scores.
-
-        Parameters
-        ----------
-        extracted
-            What `extract` returned.
-        keys
-            Folder that the `KeysTask` wrote.
-
-        Returns
-        -------
-        pl.LazyFrame
-            All columns that are needed.
-        """
-        frame = extracted
-        for addition in self.additions:
-            if addition.name in _KEY_SOURCES:
-                frame = _with_keys(frame, addition.name, keys)
-            elif addition.name not in {"answer", "gold"}:
-                frame = frame.with_columns(addition.value.alias(addition.name))
-        return frame
-
-
-def _with_keys(frame: pl.LazyFrame, name: str, keys: Path) -> pl.LazyFrame:
-    """Look the keys of a column up in a table of distinct strings."""
-    source = _KEY_SOURCES[name]
-    text = pl.col(source).cast(pl.String)
-    table = pl.scan_parquet(sorted(keys.glob(f"*/{source}.parquet")), glob=False)
-    # Only the strings of this part are held in memory, not those of the whole source.
-    wanted = frame.select(text.alias("text")).unique()
-    table = table.join(wanted, on="text", how="semi").rename({"key": name})
-    columns = frame.collect_schema().names()
-    return (
-        frame
-        .drop(name, strict=False)
-        .join(table, left_on=text, right_on="text", how="left", maintain_order="left")
-        .select(*columns, *([] if name in columns else [name]))
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class ScanTask:
     """Read a slice once, and write the rows of each part to a file of their own.
 
@@ -262,172 +149,8 @@ class ScanTask:
         if self.n_parts is not None and self.n_parts > 1:
             part = row_hash(self.slice.schema, self.keys) % self.n_parts
         with appearing(self.output, is_lasting=False) as folder:
-            sink = _sink_numbered(frame, part, folder, self.row_group_size)
+            sink = sink_numbered(frame, part, folder, self.row_group_size)
             sink.collect(engine="streaming")
-
-
-def _sink_numbered(
-    frame: pl.LazyFrame, number: pl.Expr, folder: Path, row_group_size: int
-) -> pl.LazyFrame:
-    """Plan to write rows to a file per number, their order kept."""
-    folder.mkdir(parents=True)
-    return frame.with_columns(number.alias(_NUMBER)).sink_parquet(
-        pl.PartitionBy(
-            folder,
-            key=_NUMBER,
-            include_key=False,
-            approximate_bytes_per_file=None,
-            file_path_provider=_numbered_name,
-        ),
-        compression="lz4",
-        row_group_size=row_group_size,
-        lazy=True,
-    )
-
-
-def _numbered_name(file: FileProviderArgs) -> str:
-    return f"{file.partition_keys.item():05}.{file.index_in_partition}.parquet"
-
-
-def _numbered_files(folder: Path, pattern: str, number: int) -> list[Path]:
-    """Find the files of a number, in the order in which their rows are read."""
-    return sorted(folder.glob(f"{pattern}{number:05}.*.parquet"))
-
-
-def row_hash(schema: Mapping[str, pl.DataType], keys: Sequence[str]) -> pl.Expr:
-    """Return a hash of some columns, which depends on their values alone.
-
-    Parameters
-    ----------
-    schema
-        Dtypes of the columns.
-    keys
-        Their names.
-
-    Returns
-    -------
-    pl.Expr
-        UInt64.
-    """
-    coded = pl.Categorical | pl.Enum
-    values = [
-        pl.col(key).cast(pl.String) if isinstance(schema[key], coded) else pl.col(key)
-        for key in keys
-    ]
-    return pl.struct(values).hash(0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswersTask:
-    """Gather the distinct strings that need keys, in shards.
-
-    Parameters
-    ----------
-    output
-        Folder of a folder per column, with a file per shard.
-    slices
-        Folder that the `ScanTask` wrote to.
-    columns
-        Columns of strings.
-    n_shards
-        Number of shards.
-    amount
-        How much of the source the slices have read.
-    """
-
-    output: Path
-    slices: Path
-    columns: tuple[str, ...]
-    n_shards: int
-    amount: Amount
-    keeps_one_core: bool = field(default=False, init=False)
-    name: str = field(default="distinct answers", init=False)
-    reads: str = field(default="the extracted answers", init=False)
-
-    def run(self) -> None:
-        """Make the output."""
-        files = sorted(self.slices.glob("*/*.parquet"))
-        shard = pl.col("text").hash(0) % self.n_shards
-        with appearing(self.output, is_lasting=False) as folder:
-            sinks = []
-            for column in self.columns:
-                text = pl.col(column).cast(pl.String).alias("text")
-                strings = pl.scan_parquet(files, glob=False).select(text).drop_nulls().unique()
-                size = _ROW_GROUP_OF_STRINGS
-                sinks.append(_sink_numbered(strings, shard, folder / column, size))
-            pl.collect_all(sinks, engine="streaming")
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeysTask:
-    """Give the distinct strings of a shard their keys.
-
-    Parameters
-    ----------
-    output
-        Folder with a table of `text` and `key` per column.
-    answers
-        Folder that the `AnswersTask` wrote.
-    columns
-        Columns of strings.
-    shard
-        Number of the shard.
-    policy
-        Conventions of the keys.
-    amount
-        Its share of the source.
-    """
-
-    output: Path
-    answers: Path
-    columns: tuple[str, ...]
-    shard: int
-    policy: AnswerPolicy | None
-    amount: Amount
-
-    @property
-    def keeps_one_core(self) -> bool:
-        """Whether it is Python code on one core, for so long that a process of its own pays."""
-        files = [file for column in self.columns for file in self._files(column)]
-        if not files:
-            return False
-        n_strings = pl.scan_parquet(files, glob=False).select(pl.len()).collect().item()
-        return int(n_strings) >= _STRINGS_OF_A_PROCESS
-
-    @property
-    def name(self) -> str:
-        """Name, for messages."""
-        return f"keys {self.shard}"
-
-    @property
-    def reads(self) -> str:
-        """What it reads, for messages."""
-        return "the distinct answers"
-
-    def run(self) -> None:
-        """Make the output."""
-        with appearing(self.output, is_lasting=False) as folder:
-            folder.mkdir()
-            for column in self.columns:
-                make = answer_key if column == "answer" else gold_key
-                keyed = [
-                    strings.with_columns(make("text", policy=self.policy).alias("key"))
-                    for strings in self._strings(column)
-                ]
-                empty = pl.DataFrame(schema={"text": pl.String(), "key": pl.String()})
-                pl.concat([empty, *keyed]).write_parquet(
-                    folder / f"{column}.parquet", row_group_size=_ROW_GROUP_OF_STRINGS
-                )
-
-    def _files(self, column: str) -> list[Path]:
-        return _numbered_files(self.answers / column, "", self.shard)
-
-    def _strings(self, column: str) -> Iterator[pl.DataFrame]:
-        """Yield the strings of a column, some at a time, in an order that is always the same."""
-        if files := self._files(column):
-            strings = pl.scan_parquet(files, glob=False).sort("text").collect()
-            for start in range(0, strings.height, _STRINGS_AT_ONCE):
-                yield strings.slice(start, _STRINGS_AT_ONCE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -498,7 +221,7 @@ class PartTask:
             if isinstance(stage, Score) and self.scoring is not None:
                 frame = self.scoring.finish(frame, self.answer_keys)
             else:
-                frame = stage.apply(frame, self.keys)
+                frame = stage.make(frame, self.keys)
             table = stage.makes
         frame = frame.select(self.columns)
         if table == "trajectories":
@@ -508,7 +231,7 @@ class PartTask:
 
     def _shuffled(self, slices: Path) -> pl.LazyFrame:
         """Scan what the slices have of this part, in their order."""
-        files = _numbered_files(slices, "*/", self.part)
+        files = numbered_files(slices, "*/", self.part)
         if not files:
             return pl.LazyFrame(schema=pl.Schema(self.schema))
         if not self.numbering:
@@ -561,6 +284,6 @@ class JoinTask:
         files = sorted(self.parts.glob("*.parquet"))
         frame = pl.scan_parquet(files, glob=False, hive_partitioning=False)
         if self.curve is not None:
-            frame = self.curve.apply(frame, self.keys)
+            frame = self.curve.make(frame, self.keys)
         with appearing(self.output) as path:
             self.writing.sink(frame, path)

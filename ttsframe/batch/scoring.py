@@ -1,0 +1,124 @@
+"""`Score` divided among tasks: texts are read slice by slice, keys come once, the rest part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from ttsframe.batch.stages import Score
+from ttsframe.scoring import Addition, plan_additions
+
+__all__ = ["Scoring"]
+
+_KEY_SOURCES: Final = {"answer_key": "answer", "gold_key": "gold"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How `Score` is divided among tasks.
+
+    Parameters
+    ----------
+    stage
+        Its options.
+    schema
+        Columns of the source.
+    needed
+        Columns that are read or written later.
+    """
+
+    stage: Score
+    schema: Mapping[str, pl.DataType]
+    needed: frozenset[str]
+
+    @property
+    def additions(self) -> list[Addition]:
+        """The columns to be made that are needed.
+
+        Returns
+        -------
+        list[Addition]
+            In the order in which they are made.
+        """
+        planned = plan_additions(
+            pl.Schema(self.schema),
+            reduction=self.stage.reduction,
+            style=self.stage.style,
+            policy=self.stage.policy,
+            overwrite=self.stage.overwrite,
+        )
+        return [addition for addition in planned if addition.name in self.needed]
+
+    def extract(self, attempts: pl.LazyFrame) -> pl.LazyFrame:
+        """Read the texts: add answers and gold answers, and leave out what is not needed.
+
+        Parameters
+        ----------
+        attempts
+            Attempts of the source.
+
+        Returns
+        -------
+        pl.LazyFrame
+            Columns that are needed and can be had without keys.
+        """
+        for addition in self.additions:
+            if addition.name in {"answer", "gold"}:
+                attempts = attempts.with_columns(addition.value.alias(addition.name))
+        names = attempts.collect_schema().names()
+        return attempts.select(name for name in names if name in self.needed)
+
+    def strings(self) -> list[str]:
+        """Return the columns whose distinct strings get keys.
+
+        Returns
+        -------
+        list[str]
+            Among "answer" and "gold".
+        """
+        names = [addition.name for addition in self.additions]
+        return [source for key, source in _KEY_SOURCES.items() if key in names]
+
+    def finish(self, extracted: pl.LazyFrame, keys: Path) -> pl.LazyFrame:
+        """Add keys, grades and scores.
+
+        Parameters
+        ----------
+        extracted
+            What `extract` returned.
+        keys
+            Folder that the `KeysTask` wrote.
+
+        Returns
+        -------
+        pl.LazyFrame
+            All columns that are needed.
+        """
+        frame = extracted
+        for addition in self.additions:
+            if addition.name in _KEY_SOURCES:
+                frame = _with_keys(frame, addition.name, keys)
+            elif addition.name not in {"answer", "gold"}:
+                frame = frame.with_columns(addition.value.alias(addition.name))
+        return frame
+
+
+def _with_keys(frame: pl.LazyFrame, name: str, keys: Path) -> pl.LazyFrame:
+    """Look the keys of a column up in a table of distinct strings."""
+    source = _KEY_SOURCES[name]
+    text = pl.col(source).cast(pl.String)
+    table = pl.scan_parquet(sorted(keys.glob(f"*/{source}.parquet")), glob=False)
+    # Only the strings of this part are held in memory, not those of the whole source.
+    wanted = frame.select(text.alias("text")).unique()
+    table = table.join(wanted, on="text", how="semi").rename({"key": name})
+    columns = frame.collect_schema().names()
+    return (
+        frame
+        .drop(name, strict=False)
+        .join(table, left_on=text, right_on="text", how="left", maintain_order="left")
+        .select(*columns, *([] if name in columns else [name]))
+    )
