@@ -78,7 +78,7 @@ def compare(
         `status` (without the column all are "ok"), as `select_answers` makes it; or a table of an
         aggregator.
     column
-        Column whose values are compared. Where it is not one of them, a pair agrees in `selector`,
+        Column whose values are compared. Where it is none of these, a pair agrees in `selector`,
         `reduction` and `subsets`; where it is `selector`, a selector that reads no score is paired
         with every reduction of the other. A null in it is no value.
     baseline

@@ -50,7 +50,7 @@ def test_a_bootstrap_of_the_same_draws_is_scipys(method: str, level: float) -> N
         n_resamples=3_000,
         confidence_level=level,
         method=METHODS[method],
-        rng=np.random.default_rng(7),
+        random_state=np.random.default_rng(7),
     ).confidence_interval
     found = interval(
         values.tolist(), method=method, n_resamples=3_000, confidence_level=level, seed=7
@@ -68,7 +68,7 @@ def test_a_bootstrap_by_counts_of_equal_values_is_scipys_up_to_chance(method: st
             n_resamples=20_000,
             batch=2_000,
             method=METHODS[method],
-            rng=np.random.default_rng(seed),
+            random_state=np.random.default_rng(seed),
         ).confidence_interval
         for seed in range(3)
     ]
@@ -95,7 +95,7 @@ def test_clusters_are_drawn_whole(method: str) -> None:
         n_resamples=40_000,
         batch=4_000,
         method=METHODS[method],
-        rng=np.random.default_rng(0),
+        random_state=np.random.default_rng(0),
     ).confidence_interval
     found = interval(values, clusters, method=method, n_resamples=40_000)
     assert found == pytest.approx(tuple(expected), abs=4e-3)
