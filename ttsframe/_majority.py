@@ -71,6 +71,8 @@ class Pool:
 
     def cost(self, budget: int) -> float:
         """Return the number of complex numbers that the count goes through."""
+        if budget in {1, self.n}:
+            return 0.0
         most, share = int(self.sizes[-1]), _share(self.n, budget)
         middle, reach = round(most * share), _reach(most, share)
         votes = np.arange(max(middle - reach, 1), min(middle + reach, most, budget) + 1)

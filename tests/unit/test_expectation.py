@@ -300,10 +300,11 @@ def test_attempts_without_a_grade_are_left_out() -> None:
 
 def test_a_problem_without_any_grade_is_ungraded() -> None:
     frame = one_problem(["a", "b", None], is_correct=[None] * 3, scores=[0.5, 0.2, 0.1])
-    found = tts.expected_accuracy(frame, selectors=list(SELECTORS), budgets=[2, 4])
+    selectors = list(SELECTORS)
+    found = tts.expected_accuracy(frame, selectors=selectors, budgets=[2, 4], n_subsets=5)
     assert set(found.filter(budget=2)["status"]) == {"ungraded"}
     assert set(found.filter(budget=4)["status"]) == {"short"}
-    assert found.select("value", "monte_carlo_error").null_count().row(0) == (10, 10)
+    assert found.select("value", "monte_carlo_error").null_count().row(0) == (found.height,) * 2
     assert set(found.select("n_attempts", "n_valid").rows()) == {(3, 2)}
 
 
@@ -332,7 +333,7 @@ def test_columns_of_an_answer_are_null() -> None:
     picked = ["attempt", "answer", "answer_key", "is_correct", "n_votes", "weight", "agreement"]
     assert found.select(picked).null_count().row(0) == (found.height,) * len(picked)
     assert set(found["subsets"]) == {"all"}
-    assert found["selector"].head(5).to_list() == list(SELECTORS)
+    assert found["selector"].head(len(SELECTORS)).to_list() == list(SELECTORS)
 
 
 def test_a_curve_of_expectations_has_a_student_interval() -> None:
@@ -437,6 +438,14 @@ def test_all_answers_different_is_a_tie_of_all() -> None:
     pool = Pool(np.ones(100, dtype=np.int64), grades, 100)
     for k in range(1, 101):
         assert majority_accuracy(pool, k) == pytest.approx(0.01, abs=1e-12)
+
+
+def test_a_majority_of_hundreds_of_ties_is_sampled() -> None:
+    keys = [str(i) for i in range(600)]
+    frame = one_problem(keys, is_correct=[i < 200 for i in range(600)])
+    found = tts.expected_accuracy(frame, selectors="majority_vote", budgets=[200, 400, 600])
+    assert (found["monte_carlo_error"] > 0).to_list() == [False, True, False]
+    assert found["value"].to_list() == pytest.approx([1 / 3] * 3, abs=0.01)
 
 
 def test_a_hundred_thousand_attempts_neither_overflow_nor_take_long() -> None:
