@@ -149,11 +149,12 @@ def expected_accuracy(
 
     with :math:`c_a` votes for answer :math:`a`, of which the share :math:`r_a` is correct, and
     :math:`c_0` abstentions; the integral shares ties equally. All other selectors, and a majority
-    among so many attempts and answers that counting would take some ten times as long as sampling
-    (several thousand), are averaged over `n_subsets` subsets drawn without replacement; with
-    all attempts there is but one subset. The error of a mean over problems is that of one problem
-    divided by the root of their number; it is part of the spread over problems, so that a standard
-    error of `scaling_curve` includes it.
+    that would take much longer to count than to sample (more than 256 answers given equally often),
+    are averaged over `n_subsets` subsets drawn without replacement; with all attempts there is but
+    one subset. At 256 attempts a count takes 1 to 2 times as long as 200 subsets.
+
+    The error of a mean over problems is that of one problem divided by the root of their number. It
+    is part of the spread over problems, so that a standard error of `scaling_curve` includes it.
 
     A subset in which no attempt has an answer counts 0, and so does one in which no attempt has a
     score where a score is read. Attempts without a grade are left out, as in `pass_at_k`; without
