@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import polars as pl
 
-from ttsframe._typing import SelectorName, StepReduction, Weights
+from ttsframe._typing import AnswerStyle, SelectorName, StepReduction, Weights
+from ttsframe.answers import extract_answer, gold_key
 from ttsframe.errors import DataError
 from ttsframe.scaling import scaling_curve
 from ttsframe.selectors import SELECTORS
@@ -25,6 +26,8 @@ _READ: Final = (
     "step_scores",
     "source_file",
 )
+_GRADES: Final = ("is_correct", "gold_key", "gold", "solution")
+"""What says whether an attempt can be graded; the first that is there."""
 _SHARE_OF_PROBLEMS: Final = 0.1
 _RUN: Final = "_run"
 
@@ -55,27 +58,73 @@ def collect_attempts(
     return attempts
 
 
-def alike_runs(
-    attempts: pl.DataFrame, groups: Sequence[str], repeats: Sequence[str]
-) -> Iterator[tuple[bool, int, pl.DataFrame]]:
-    """Part the attempts into runs that are graded or not, and share their largest budget."""
-    is_graded = pl.lit(value=False)
-    if "is_correct" in attempts.columns:
-        is_graded = pl.col("is_correct").is_not_null().any()
-    graded = attempts.group_by(_RUN).agg(is_graded.alias("is_graded"))
-    runs = (
-        attempts
-        .group_by(_RUN, *groups, *repeats, "problem_id")
-        .agg(pl.len().alias("n"))
-        .group_by(_RUN)
-        .agg(pl.col("n").quantile(_SHARE_OF_PROBLEMS, "lower").cast(pl.Int64).alias("most"))
-        .join(graded, on=_RUN)
-        .sort("is_graded", "most", _RUN, descending=[True, True, False])
+def find_runs(
+    attempts: pl.LazyFrame,
+    groups: Sequence[str],
+    repeats: Sequence[str],
+    *,
+    style: AnswerStyle,
+    is_sized: bool,
+) -> pl.DataFrame:
+    """Find the runs, whether any attempt of each is graded, and how many attempts its problems have.
+
+    Little is read and held: the columns that tell problems apart, and of grades their distinct
+    values.
+
+    Parameters
+    ----------
+    attempts
+        The attempts, as they are recorded.
+    groups, repeats
+        Columns that tell runs, and repetitions of one, apart.
+    style
+        Where an answer stands in a solution.
+    is_sized
+        Whether the number of attempts is asked for.
+
+    Returns
+    -------
+    pl.DataFrame
+        `groups`, `is_graded` and `most`: how many attempts at least nine in ten problems have, 0 if
+        that is not asked for. Graded runs come first, and those with more attempts.
+
+    Raises
+    ------
+    DataError
+        When there are no attempts.
+    """
+    run: list[str] = list(groups) or [_RUN]
+    if not groups:
+        attempts = attempts.with_columns(pl.lit(1, pl.UInt32).alias(_RUN))
+    schema = attempts.collect_schema()
+    grade = next((name for name in _GRADES if name in schema), None)
+    grades = attempts.select(*run, *([] if grade is None else [grade])).unique()
+    most = pl.lit(0, pl.Int64)
+    sizes = attempts.select(run).unique()
+    if is_sized:
+        each = [*run, *[name for name in (*repeats, "problem_id") if name not in run]]
+        sizes = attempts.group_by(each).agg(pl.len().alias("n"))
+        most = pl.col("n").quantile(_SHARE_OF_PROBLEMS, "lower").cast(pl.Int64)
+    found, counts = pl.collect_all(
+        [grades, sizes.group_by(run).agg(most.alias("most"))], engine="streaming"
     )
-    for (is_graded_run, most), rows in runs.partition_by(
-        "is_graded", "most", as_dict=True, maintain_order=True
-    ).items():
-        yield bool(is_graded_run), int(most), attempts.join(rows.select(_RUN), on=_RUN, how="semi")
+    if found.is_empty():
+        raise DataError(
+            "trajectories has no rows. Hint: look at the source with ttsframe validate."
+        )
+    value = pl.lit(None, pl.Boolean)
+    if grade is not None:
+        texts = extract_answer(grade, style=style) if grade == "solution" else pl.col(grade)
+        value = gold_key(texts) if grade in {"gold", "solution"} else texts
+    return (
+        found
+        .with_columns(value.is_not_null().alias("is_graded"))
+        .group_by(run)
+        .agg(pl.col("is_graded").any())
+        .join(counts, on=run, nulls_equal=True)
+        .sort("is_graded", "most", *run, descending=[True, True, *[False] * len(run)])
+        .drop(_RUN, strict=False)
+    )
 
 
 def powers_up_to(most: int) -> list[int]:
@@ -83,7 +132,7 @@ def powers_up_to(most: int) -> list[int]:
     return sorted({2**i for i in range(most.bit_length())} | {most})
 
 
-def average_problems(problems: pl.DataFrame, options: Options, *, is_graded: bool) -> pl.DataFrame:
+def average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bool) -> pl.LazyFrame:
     """Average the problems; without grades, average how many attempts agree with the pick."""
     if not is_graded:
         ungraded = pl.col("status") == "ungraded"
