@@ -12,6 +12,7 @@ from collections.abc import Sequence
 __all__ = [
     "ColumnsError",
     "DataError",
+    "EngineError",
     "MissingExtraError",
     "ParameterError",
     "ParameterTypeError",
@@ -90,6 +91,10 @@ class DataError(TtsframeError, ValueError):
 
 class SourceError(TtsframeError, ValueError):
     """A file or folder cannot be read, or its content is not what its format promises."""
+
+
+class EngineError(TtsframeError, RuntimeError):
+    """What runs the tasks of a job cannot be reached, was lost, or is not the same everywhere."""
 
 
 class MissingExtraError(TtsframeError, ImportError):

@@ -18,6 +18,7 @@ BUILT_IN = {
     errors.ColumnsError: ValueError,
     errors.DataError: ValueError,
     errors.SourceError: ValueError,
+    errors.EngineError: RuntimeError,
     errors.MissingExtraError: ImportError,
 }
 

@@ -49,6 +49,7 @@ from ttsframe.batch._transform import ENGINES, BatchResult, transform
 from ttsframe.batch.local import Engine, LocalEngine
 from ttsframe.batch.manifest import METADATA_KEY, Fingerprint, Manifest, read_manifest
 from ttsframe.batch.progress import Progress
+from ttsframe.batch.ray_engine import RayEngine
 from ttsframe.batch.stages import Curve, Score, Select, Stage, Votes
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "LocalEngine",
     "Manifest",
     "Progress",
+    "RayEngine",
     "Score",
     "Select",
     "Stage",

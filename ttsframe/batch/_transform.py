@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from ttsframe.batch.lock import locked
 from ttsframe.batch.manifest import Manifest, fingerprint, make_manifest
 from ttsframe.batch.plan import Phase, Size, make_plan
 from ttsframe.batch.progress import Meter, OnProgress
+from ttsframe.batch.ray_engine import RayEngine
 from ttsframe.batch.stages import Stage, Table, check_stages
 from ttsframe.errors import SourceError
 from ttsframe.readers import Format, plan_reading
@@ -28,9 +30,12 @@ from ttsframe.readers._table import OnError
 
 __all__ = ["ENGINES", "BatchResult", "EngineName", "transform"]
 
-EngineName: TypeAlias = Literal["polars"]
+EngineName: TypeAlias = Literal["polars", "ray"]
 
-ENGINES: Final[Mapping[str, Callable[[], Engine]]] = MappingProxyType({"polars": LocalEngine})
+ENGINES: Final[Mapping[str, Callable[[], Engine]]] = MappingProxyType({
+    "polars": LocalEngine,
+    "ray": RayEngine,
+})
 """What can run the tasks of a job, by the name that ``engine`` takes."""
 
 
@@ -110,7 +115,8 @@ def transform(
         What to do, in this order: `Score`; `Votes` or `Select`; `Curve` after `Select`. None: write
         the attempts as one table.
     engine
-        What runs the tasks: "polars", in this process on all cores.
+        What runs the tasks: "polars", in this process on all cores; "ray", on a Ray cluster, see
+        `RayEngine`; or an engine, such as a RayEngine with an address.
     by
         Columns that tell runs, models or seeds apart; attempts never join across them.
     format, rename, gold, on_error
@@ -214,7 +220,8 @@ def transform(
         if begun is None:
             job.write_manifest(manifest)
         phases = plan.phases(job.folder, job.parts, manifest.to_json(), is_file=job.is_file)
-        n_resumed = _run(phases, engine, progress)
+        with engine if isinstance(engine, AbstractContextManager) else nullcontext():
+            n_resumed = _run(phases, engine, progress)
         _check_unchanged(manifest)
         made = phases[-1].tasks[-1].output
         job.publish(made if job.is_file else made.parent)

@@ -21,7 +21,8 @@ class Engine(Protocol):
     """Runs the tasks of a phase, in any order and in any process.
 
     A task may be run more than once, even at once: its output appears whole. So an engine may give a
-    task that a lost worker had to another one.
+    task that a lost worker had to another one. An engine that is a context manager too is entered
+    before the first task of a job, and left after the last.
     """
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:

@@ -19,7 +19,14 @@ from ttsframe.batch.sources import Slice
 from ttsframe.batch.tasks import Task
 from ttsframe.errors import EngineError, SourceError, TtsframeError
 
-__all__ = ["Order", "decisive_versions", "inputs_of", "run_order", "wait_until_seen"]
+__all__ = [
+    "Order",
+    "decisive_versions",
+    "folders_seen",
+    "inputs_of",
+    "run_order",
+    "wait_until_seen",
+]
 
 _DECISIVE: Final = ("ttsframe", "polars", "python-flint", "sympy", "latex2sympy2")
 _PAUSE: Final = 0.05
