@@ -15,12 +15,14 @@ from typing import Final
 import numpy as np
 
 from ttsframe._pools import UNGRADED, Block, Flags, Floats, Integers
+from ttsframe._runs import cumulate_scaled, run_lengths, run_starts
 from ttsframe._typing import Weights
 
 NONE: Final = -1
 """Instead of a row or an answer, where there is none."""
 
-_NEVER: Final = np.iinfo(np.int64).max
+NEVER: Final = np.iinfo(np.int64).max
+"""A row beyond all."""
 
 
 class Ballots:
@@ -59,12 +61,13 @@ class Ballots:
             score[rows] + 0.0
             for score in block.scores
         )
+        self.texts = block.texts and block.texts.take(rows)
         self._weights_of: dict[int, Floats] = {}
         self._key = block.key[rows].astype(np.int64)
-        self.problem_starts = _starts(problem)
+        self.problem_starts = run_starts(problem)
         self.problems: Integers = problem[self.problem_starts]
         self.problem: Integers = np.repeat(
-            np.arange(len(self.problems)), _lengths(self.problem_starts, len(problem))
+            np.arange(len(self.problems)), run_lengths(self.problem_starts, len(problem))
         )
         self.bucket: Integers = np.searchsorted(budgets, self.attempt, side="right")
         self._number_answers()
@@ -82,7 +85,7 @@ class Ballots:
             self._by_answer: Integers = packed & ((1 << row_bits) - 1)
         else:
             self._by_answer = np.argsort(group, kind="stable")
-        starts = _starts(group[self._by_answer])
+        starts = run_starts(group[self._by_answer])
         first_row = self._by_answer[starts]
         is_first = np.zeros(n_rows, bool)
         is_first[first_row] = True
@@ -91,16 +94,16 @@ class Ballots:
         self.first_row: Integers = np.flatnonzero(is_first)
         self.is_answer: Flags = self._key[self.first_row] > 0
         self.answer_problem: Integers = self.problem[self.first_row]
-        self.answer_starts = _starts(self.answer_problem)
-        by_answer = np.repeat(label, _lengths(starts, n_rows))
+        self.answer_starts = run_starts(self.answer_problem)
+        by_answer = np.repeat(label, run_lengths(starts, n_rows))
         self.answer: Integers = np.empty(n_rows, np.int64)
         self.answer[self._by_answer] = by_answer
         cell = by_answer * n_budgets + self.bucket[self._by_answer]
-        self._cell_starts = _starts(cell)
+        self._cell_starts = run_starts(cell)
         answer, bucket = np.divmod(cell[self._cell_starts], n_budgets)
         self._cell: Integers = bucket * self.n_answers + answer
         bucket_of_problem = self.problem * n_budgets + self.bucket
-        self._slot_starts = _starts(bucket_of_problem)
+        self._slot_starts = run_starts(bucket_of_problem)
         problem, bucket = np.divmod(bucket_of_problem[self._slot_starts], n_budgets)
         self._slot: Integers = bucket * len(self.problems) + problem
 
@@ -116,7 +119,7 @@ class Ballots:
     def votes(self) -> Integers:
         """Number of attempts with each answer within each budget."""
         matrix = np.zeros(len(self.budgets) * self.n_answers, np.int64)
-        matrix[self._cell] = _lengths(self._cell_starts, len(self.attempt))
+        matrix[self._cell] = run_lengths(self._cell_starts, len(self.attempt))
         return np.cumsum(matrix.reshape(len(self.budgets), self.n_answers), axis=0)
 
     def first_scored(self, reading: int) -> Integers:
@@ -135,7 +138,7 @@ class Ballots:
         is_scored = ~np.isnan(self.scores[reading])
         if is_scored.all():
             return self.first_row
-        first = np.full(self.n_answers, _NEVER)
+        first = np.full(self.n_answers, NEVER)
         rows = np.flatnonzero(is_scored)[::-1]
         # Of several rows the last assignment stays: the earliest attempt.
         first[self.answer[rows]] = rows
@@ -154,8 +157,8 @@ class Ballots:
         Flags
             One row per budget.
         """
-        there = (rows != NONE) & (rows != _NEVER)
-        attempt = np.where(there, self.attempt[np.where(there, rows, 0)], _NEVER)
+        there = (rows != NONE) & (rows != NEVER)
+        attempt = np.where(there, self.attempt[np.where(there, rows, 0)], NEVER)
         return attempt < self.budgets[:, None]
 
     def weights(self, reading: int) -> Floats:
@@ -191,43 +194,62 @@ class Ballots:
         return np.isfinite(self.sum_answers(self.weights(reading)))
 
     def _add_weights(self, reading: int) -> Floats:
-        """Add up weights, of a softmax with the shift that each bucket leaves to undo."""
-        weight, shift = self._row_weights(reading)
+        """Add up weights of any kind."""
+        if self.kind == "softmax":
+            return self.softmax(reading, 1.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.add.reduceat(weight[self._by_answer], self._cell_starts)
-            matrix = self._of_answers(sums, 0.0)
-            if shift is None:
-                return np.cumsum(matrix, axis=0)
-            cumulated = self._shifted(matrix, shift[:, self.answer_problem])
-            return cumulated / self.sum_answers(cumulated)[:, self.answer_problem]
+            weight = self.row_weights(reading)[self._by_answer]
+            sums = np.add.reduceat(weight, self._cell_starts)
+            return np.cumsum(self._of_answers(sums, 0.0), axis=0)
 
-    def _row_weights(self, reading: int) -> tuple[Floats, Floats | None]:
-        """Return the weight of each row, and for a softmax each bucket's highest score."""
+    def row_weights(self, reading: int) -> Floats:
+        """Return what a vote weighs by its score alone, which a softmax does not say.
+
+        Parameters
+        ----------
+        reading
+            Number of the reading.
+
+        Returns
+        -------
+        Floats
+            One weight per row, 0 without a score; infinite for a negative one.
+        """
         score = self.scores[reading]
-        if self.kind == "score":
+        if self.kind == "sigmoid":
+            with np.errstate(over="ignore"):
+                weight = 1.0 / (1.0 + np.exp(-score))
+        else:
             # An infinite weight survives any sum, so that a negative one shows there.
             weight = np.where(score < 0, np.inf, score)
-            return np.where(np.isnan(score), 0.0, weight), None
+        return np.where(np.isnan(score), 0.0, weight)
+
+    def softmax(self, reading: int, temperature: float) -> Floats:
+        """Add up each answer's part of the softmax over the scored attempts within each budget.
+
+        Parameters
+        ----------
+        reading
+            Number of the reading.
+        temperature
+            What scores are divided by.
+
+        Returns
+        -------
+        Floats
+            Matrix of answers; NaN where a score is infinite.
+        """
+        score = self.scores[reading]
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.kind == "sigmoid":
-                return np.where(np.isnan(score), 0.0, 1.0 / (1.0 + np.exp(-score))), None
             # The highest score of the bucket, not of the problem: attempts beyond a budget must
             # not push the weights within it below the smallest float.
             highest = np.fmax.reduceat(score, self._slot_starts)
-            shift = np.repeat(highest, _lengths(self._slot_starts, len(score)))
-            weight = np.where(np.isnan(score), 0.0, np.exp(score - shift))
-        return weight, self._of_problems(highest, np.nan)
-
-    def _shifted(self, matrix: Floats, shift: Floats) -> Floats:
-        """Cumulate sums that were divided by a power of e of their own in each bucket."""
-        total, highest = np.zeros(self.n_answers), np.full(self.n_answers, np.nan)
-        cumulated = np.empty_like(matrix)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for budget, (added, of_bucket) in enumerate(zip(matrix, shift, strict=True)):
-                higher = np.fmax(highest, of_bucket)
-                total = _scaled(total, highest - higher) + _scaled(added, of_bucket - higher)
-                cumulated[budget], highest = total, higher
-        return cumulated
+            shift = np.repeat(highest, run_lengths(self._slot_starts, len(score)))
+            weight = np.where(np.isnan(score), 0.0, np.exp((score - shift) / temperature))
+            sums = np.add.reduceat(weight[self._by_answer], self._cell_starts)
+            of_bucket = self._of_problems(highest, np.nan)[:, self.answer_problem]
+            total = cumulate_scaled(self._of_answers(sums, 0.0), of_bucket, temperature)
+            return total / self.sum_answers(total)[:, self.answer_problem]
 
     # problems
 
@@ -277,7 +299,7 @@ class Ballots:
         Integers
             Matrix of problems: rows, `NONE` where there is none within the budget.
         """
-        rows = np.where(condition, np.arange(len(condition)), _NEVER)
+        rows = np.where(condition, np.arange(len(condition)), NEVER)
         first = np.minimum.reduceat(rows, self.problem_starts)
         return np.where(self.is_within(first), first, NONE)
 
@@ -337,8 +359,8 @@ class Ballots:
         """
         score = self.scores[reading]
         tops = np.fmax.reduceat(score, self._slot_starts)
-        is_top = score == np.repeat(tops, _lengths(self._slot_starts, len(score)))
-        rows = np.where(is_top, np.arange(len(score)), _NEVER)
+        is_top = score == np.repeat(tops, run_lengths(self._slot_starts, len(score)))
+        rows = np.where(is_top, np.arange(len(score)), NEVER)
         first = np.minimum.reduceat(rows, self._slot_starts)
         of_bucket = self._of_problems(tops, np.nan)
         flat = np.full(of_bucket.size, NONE)
@@ -370,20 +392,3 @@ class Ballots:
         """
         tops = np.fmax.reduceat(self.scores[reading][self._by_answer], self._cell_starts)
         return np.fmax.accumulate(self._of_answers(tops, np.nan), axis=0)
-
-
-def _starts(labels: Integers) -> Integers:
-    """Return where runs of equal labels begin."""
-    if not len(labels):
-        return np.empty(0, np.int64)
-    return np.append(0, np.flatnonzero(labels[1:] != labels[:-1]) + 1)
-
-
-def _lengths(starts: Integers, n: int) -> Integers:
-    """Return the lengths of runs."""
-    return np.diff(starts, append=n)
-
-
-def _scaled(value: Floats, exponent: Floats) -> Floats:
-    """Multiply by a power of e; nothing stays nothing, whatever it is multiplied by."""
-    return np.where(value == 0, 0.0, value * np.exp(exponent))

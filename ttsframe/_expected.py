@@ -160,6 +160,7 @@ def _drawn_from(block: Block) -> tuple[Block, Flags, Flags]:
         grade=grade[is_drawn],
         # Plus zero, so that minus zero is zero.
         scores=tuple(score[rows] + 0.0 for score in block.scores),
+        texts=block.texts and block.texts.take(rows),
     )
     return drawn, is_graded, is_repeated
 
@@ -175,6 +176,7 @@ def _one_problem(drawn: Block, row: int) -> Block:
         key=drawn.key[rows],
         grade=drawn.grade[rows],
         scores=tuple(score[rows] for score in drawn.scores),
+        texts=drawn.texts and drawn.texts.take(rows),
     )
 
 
@@ -186,8 +188,9 @@ def _flaw(drawn: Block, problem: Integers, pick: Pick, weights: Weights) -> Inte
     if not selector.reads_score:
         return flaw
     score = drawn.scores[pick.number]
-    if selector.weighs_votes and weights != "sigmoid":
-        is_undefined = np.isinf(score) | ((score < 0.0) & (weights == "score"))
+    kind = weights if selector.weighs_votes else "softmax"
+    if selector.is_defined is not None and kind != "sigmoid":
+        is_undefined = np.isinf(score) | ((score < 0.0) & (kind == "score"))
         flaw[np.bincount(problem, is_undefined, n_problems) > 0] = UNDEFINED
     flaw[np.bincount(problem, ~np.isnan(score), n_problems) == 0] = UNSCORED
     return flaw

@@ -66,6 +66,8 @@ def pick_winners(
         `problems`, one row per problem, budget and pick, sorted by the first two.
     """
     limits = np.array(budgets or (ALL_ATTEMPTS,))
+    if any(SELECTORS[pick.selector].reads_texts for pick in picks):
+        pools = pools.with_texts()
     chosen = _nothing(len(pools.order), len(limits), len(picks))
 
     def choose(block: Block) -> None:
@@ -141,15 +143,15 @@ def _choose(
     is_short = n_attempts < least[:, None]
     for i, pick in enumerate(picks):
         selector = SELECTORS[pick.selector]
-        winners = selector.pick(ballots, pick.number)
+        winners = pick.winners(ballots)
         is_picked = winners.row != NONE
         row = np.where(is_picked, winners.row, 0)
         answer = ballots.answer[row]
         has_answer = is_picked & ballots.is_answer[answer]
         n_votes = np.where(has_answer, np.take_along_axis(ballots.votes, answer, axis=1), 0)
         flaw = np.zeros(row.shape, np.int8)
-        if selector.weighs_votes:
-            flaw = np.where(ballots.is_defined(pick.number), flaw, 3)
+        if selector.is_defined is not None:
+            flaw = np.where(selector.is_defined(ballots, pick.number), flaw, 3)
         if selector.reads_score:
             flaw = np.where(ballots.is_scored(pick.number), flaw, 2)
         in_pools = ballots.row_in_block + first_row

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ttsframe._checks import check_choices
+from ttsframe._tokens import Tokens, tokenize
 from ttsframe._typing import StepReduction
 from ttsframe.errors import DataError
 from ttsframe.schema import require_columns
@@ -53,7 +54,8 @@ class Block(NamedTuple):
     - `attempt` (n_rows,): UInt32;
     - `key` (n_rows,): UInt32, one for each answer key, 0 for no answer;
     - `grade` (n_rows,): Int8, 0, 1 or `UNGRADED`;
-    - `scores`, one (n_rows,) per reading: Float64, NaN for no score.
+    - `scores`, one (n_rows,) per reading: Float64, NaN for no score;
+    - `texts`: what answers say, where a selector reads it.
     """
 
     first_problem: int
@@ -63,6 +65,7 @@ class Block(NamedTuple):
     key: npt.NDArray[np.uint32]
     grade: npt.NDArray[np.int8]
     scores: tuple[Floats, ...]
+    texts: Tokens | None = None
 
 
 class Pools(NamedTuple):
@@ -74,7 +77,8 @@ class Pools(NamedTuple):
     - `starts` (n_problems + 1,): where each problem's rows begin;
     - `order` (n_problems,): the problems in ascending order of what names them;
     - `position` (n_problems,): where each stands in that order;
-    - `key_dtype`: what keys are in a result.
+    - `key_dtype`: what keys are in a result;
+    - `texts`: what answers say, once they are read.
     """
 
     rows: pl.DataFrame
@@ -83,6 +87,25 @@ class Pools(NamedTuple):
     order: Integers
     position: Integers
     key_dtype: pl.DataType
+    texts: Tokens | None = None
+
+    def with_texts(self) -> Pools:
+        """Read what answers say: their spelling, and where there is none, their key.
+
+        Returns
+        -------
+        Pools
+            The same attempts, with `texts`.
+        """
+        key = self.rows["key"]
+        spelling = self.rows["answer"] if "answer" in self.rows.columns else key
+        if spelling.null_count() > key.null_count():
+            spelling = spelling.cast(pl.String).zip_with(
+                spelling.is_not_null(), key.cast(pl.String)
+            )
+        if spelling.dtype == pl.String:
+            spelling = spelling.cast(_new_category())
+        return self._replace(texts=tokenize(spelling))
 
     def in_blocks(self, n_budgets: int, work: Callable[[Block], ResultT]) -> list[ResultT]:
         """Do some work on all attempts, on all cores.
@@ -126,6 +149,7 @@ class Pools(NamedTuple):
                 key=key[rows],
                 grade=grade[rows],
                 scores=tuple(score[rows] for score in scores),
+                texts=self.texts and self.texts.take(rows),
             )
             first = last
 
@@ -183,6 +207,12 @@ def key_dtype(schema: pl.Schema) -> pl.DataType:
     return dtype if isinstance(dtype, pl.Categorical | pl.Enum) else pl.String()
 
 
+def _new_category() -> pl.Categorical:
+    """Return a dtype in which one number stands for a text."""
+    # It is of its own kind, so that the texts are forgotten with the plan.
+    return pl.Categorical(pl.Categories.random("ttsframe", physical=pl.UInt32))
+
+
 def map_pools(
     trajectories: pl.LazyFrame,
     schema: pl.Schema,
@@ -215,8 +245,7 @@ def map_pools(
         A plan; nothing is collected. It reads no column but those that are needed.
     """
     named = {f"key{i}": name for i, name in enumerate(keys)}
-    # One number stands for a text; of its own kind, so that the texts are forgotten with the plan.
-    category = pl.Categorical(pl.Categories.random("ttsframe", physical=pl.UInt32))
+    category = _new_category()
 
     def column(name: str) -> pl.Expr:
         return pl.col(name).cast(category) if schema[name] == pl.String else pl.col(name)

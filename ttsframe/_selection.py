@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
 import polars as pl
 
-from ttsframe._ballots import NONE, Ballots
-from ttsframe._pools import Floats, Integers, Reading
+from ttsframe._ballots import Ballots
+from ttsframe._plain_picks import (
+    is_finite,
+    pick_best,
+    pick_confident,
+    pick_first_valid,
+    pick_majority,
+    pick_oracle,
+    pick_weighted,
+)
+from ttsframe._pools import Flags, Reading
+from ttsframe._ranked_picks import pick_borda, pick_majority_of_bests, pick_top_fraction
+from ttsframe._risk_picks import pick_least_risk
 from ttsframe._typing import SelectorName
-
-TIE_TOLERANCE: Final = 1e-9
-"""Totals nearer than this share of the sum of weights are a tie."""
+from ttsframe._winners import Winners
 
 PROBLEM_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
     "budget": pl.UInt32,
@@ -35,91 +43,24 @@ PROBLEM_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
 })
 """Columns of `problems` behind those that name a problem."""
 
-
-class Winners(NamedTuple):
-    """What a selector picked; matrices with a row per budget and a column per problem.
-
-    - `row`: the attempt that stands for the pick, `NONE` where nothing was picked;
-    - `weight`: its total, NaN where the selector weighs nothing.
-    """
-
-    row: Integers
-    weight: Floats
+Picker: TypeAlias = Callable[[Ballots, int], Winners]
+"""What picks; it is given the number of a reading."""
 
 
 class Selector(NamedTuple):
-    """One row of the registry; `pick` is given the number of a reading."""
+    """One row of the registry.
+
+    `weighs_votes`: `weights` says what a vote weighs; `reads_texts`: answers are compared by what
+    they say, which the ballots must bring; `is_defined`: on which problems scores make sense, a
+    matrix of them, None where any score does.
+    """
 
     summary: str
     reads_score: bool
     weighs_votes: bool
-    pick: Callable[[Ballots, int], Winners]
-
-
-def _majority(ballots: Ballots, _: int) -> Winners:
-    # The low bits prefer the answer with the smallest number, which came first.
-    bits = ballots.n_answers.bit_length()
-    earliness = ballots.n_answers - np.arange(ballots.n_answers)
-    votes = np.where(ballots.is_answer, ballots.votes, 0)
-    rank = np.where(votes > 0, votes << bits | earliness, 0)
-    best = np.maximum.reduceat(rank, ballots.answer_starts, axis=1)
-    answer = ballots.n_answers - (best & ((1 << bits) - 1))
-    row = np.where(best > 0, ballots.first_row[answer % ballots.n_answers], NONE)
-    return Winners(row, (best >> bits).astype(np.float64))
-
-
-def _weighted(ballots: Ballots, reading: int) -> Winners:
-    first = ballots.first_scored(reading)
-    return lead(ballots, ballots.weights(reading), first)
-
-
-def lead(ballots: Ballots, weights: Floats, first: Integers) -> Winners:
-    """Pick the answer with the most weight; ties within the tolerance go to the earliest.
-
-    Parameters
-    ----------
-    ballots
-        The attempts.
-    weights
-        Matrix of answers.
-    first
-        The attempt that stands for each answer; until its turn comes, the answer is not running.
-
-    Returns
-    -------
-    Winners
-        `NONE` where no answer is running.
-    """
-    beyond = len(ballots.attempt)
-    starts, problem = ballots.answer_starts, ballots.answer_problem
-    is_running = ballots.is_answer & ballots.is_within(first)
-    running = np.where(is_running, weights, 0.0)
-    with np.errstate(invalid="ignore"):
-        highest = np.maximum.reduceat(np.where(is_running, weights, -np.inf), starts, axis=1)
-        least = highest - TIE_TOLERANCE * np.add.reduceat(running, starts, axis=1)
-        is_leading = is_running & (weights >= least[:, problem])
-    row = np.minimum.reduceat(np.where(is_leading, first, beyond), starts, axis=1)
-    is_picked = row < beyond
-    answer = ballots.answer[np.where(is_picked, row, 0)]
-    weight = np.take_along_axis(weights, answer, axis=1)
-    return Winners(np.where(is_picked, row, NONE), np.where(is_picked, weight, np.nan))
-
-
-def _best(ballots: Ballots, reading: int) -> Winners:
-    return Winners(*ballots.highest(reading))
-
-
-def _first_valid(ballots: Ballots, _: int) -> Winners:
-    return _unweighed(ballots.first_where(ballots.is_answer[ballots.answer]))
-
-
-def _oracle(ballots: Ballots, _: int) -> Winners:
-    right = ballots.first_where(ballots.grade == 1)
-    return _unweighed(np.where(right == NONE, _first_valid(ballots, 0).row, right))
-
-
-def _unweighed(row: Integers) -> Winners:
-    return Winners(row, np.full(row.shape, np.nan))
+    pick: Picker
+    reads_texts: bool = False
+    is_defined: Callable[[Ballots, int], Flags] | None = None
 
 
 SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
@@ -127,43 +68,97 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
         summary="the answer that most attempts gave (self-consistency, maj@n)",
         reads_score=False,
         weighs_votes=False,
-        pick=_majority,
+        pick=pick_majority,
     ),
     "weighted_vote": Selector(
         summary="the answer whose attempts' scores add up to most",
         reads_score=True,
         weighs_votes=True,
-        pick=_weighted,
+        pick=pick_weighted,
+        is_defined=Ballots.is_defined,
     ),
     "best_of_n": Selector(
         summary="the answer of the attempt with the highest score, if it has one (rm@n)",
         reads_score=True,
         weighs_votes=False,
-        pick=_best,
+        pick=pick_best,
+    ),
+    "borda_vote": Selector(
+        summary="the answer with the most votes, of which better ranked attempts have more",
+        reads_score=True,
+        weighs_votes=False,
+        pick=pick_borda,
+    ),
+    "confidence_vote": Selector(
+        summary="the answer whose attempts have most of the softmax of the scores (CISC)",
+        reads_score=True,
+        weighs_votes=False,
+        pick=pick_confident,
+        is_defined=is_finite,
+    ),
+    "top_fraction_vote": Selector(
+        summary="the weighted vote of the tenth of the attempts with the highest scores (DeepConf)",
+        reads_score=True,
+        weighs_votes=True,
+        pick=pick_top_fraction,
+        is_defined=Ballots.is_defined,
+    ),
+    "majority_of_the_bests": Selector(
+        summary="the answer that the best of a few resampled attempts has most often (MoB)",
+        reads_score=True,
+        weighs_votes=False,
+        pick=pick_majority_of_bests,
+    ),
+    "minimum_bayes_risk": Selector(
+        summary="the answer whose text is most like those of all attempts (MBR)",
+        reads_score=False,
+        weighs_votes=False,
+        pick=pick_least_risk,
+        reads_texts=True,
     ),
     "first_valid": Selector(
         summary="the answer of the first attempt that has one",
         reads_score=False,
         weighs_votes=False,
-        pick=_first_valid,
+        pick=pick_first_valid,
     ),
     "oracle": Selector(
         summary="a right answer if any attempt gave one (pass@n), else first_valid's",
         reads_score=False,
         weighs_votes=False,
-        pick=_oracle,
+        pick=pick_oracle,
     ),
 })
 """Every selector: the registry that the command line, the charts and the tests read."""
 
 
 class Pick(NamedTuple):
-    """One selector with one reading of the scores, or with none."""
+    """One selector with one reading of the scores, or with none.
+
+    `picker` picks in place of the registry's, by parameters of its own.
+    """
 
     selector: SelectorName
     reading: Reading | None
+    picker: Picker | None = None
 
     @property
     def number(self) -> int:
         """Number of the reading; 0 where it does not matter."""
         return 0 if self.reading is None else self.reading.number
+
+    def winners(self, ballots: Ballots) -> Winners:
+        """Let the selector pick.
+
+        Parameters
+        ----------
+        ballots
+            The attempts.
+
+        Returns
+        -------
+        Winners
+            What it picks.
+        """
+        picker = self.picker or SELECTORS[self.selector].pick
+        return picker(ballots, self.number)

@@ -18,8 +18,9 @@ from ttsframe._ballots import NONE, Ballots
 from ttsframe._draws import bits_at
 from ttsframe._majority import Pool, majority_accuracy
 from ttsframe._pools import Block, Floats, Integers
-from ttsframe._selection import SELECTORS, TIE_TOLERANCE, Pick
+from ttsframe._selection import Pick
 from ttsframe._typing import Weights
+from ttsframe._winners import TIE_TOLERANCE
 
 _BLOCK: Final = 1 << 19
 """Attempts that are shuffled at once."""
@@ -248,10 +249,11 @@ def _picked(
         key=attempts.key[row],
         grade=attempts.grade[row],
         scores=tuple(score[row] for score in attempts.scores),
+        texts=attempts.texts and attempts.texts.take(row),
     )
     ballots = Ballots(shuffled, budgets, weights)
     # Ties go to what comes first, which in a shuffle shares them equally.
-    winner = SELECTORS[pick.selector].pick(ballots, pick.number).row
+    winner = pick.winners(ballots).row
     is_right = (winner != NONE) & (ballots.grade[np.where(winner == NONE, 0, winner)] == 1)
     result: Floats = is_right.T.astype(np.float64)
     return result

@@ -22,8 +22,18 @@ StepReduction: TypeAlias = Literal[
     "last", "min", "mean", "prod", "max", "sum", "first", "geometric_mean"
 ]
 SelectorName: TypeAlias = Literal[
-    "majority_vote", "weighted_vote", "best_of_n", "first_valid", "oracle"
+    "majority_vote",
+    "weighted_vote",
+    "best_of_n",
+    "borda_vote",
+    "confidence_vote",
+    "top_fraction_vote",
+    "majority_of_the_bests",
+    "minimum_bayes_risk",
+    "first_valid",
+    "oracle",
 ]
+Utility: TypeAlias = Literal["token_f1", "equality"]
 Weights: TypeAlias = Literal["score", "sigmoid", "softmax"]
 ProblemSet: TypeAlias = Literal["common", "available"]
 Correction: TypeAlias = Literal["holm", "benjamini_hochberg", "bonferroni", "none"]

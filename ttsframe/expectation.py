@@ -262,6 +262,8 @@ def _table(pools: Pools, question: Question, names: Sequence[str]) -> pl.DataFra
     picks, budgets = question.picks, question.budgets
     problems = pools.problems.rows()
     n_subsets = question.sampling.n_subsets
+    if any(SELECTORS[pick.selector].reads_texts for pick in picks):
+        pools = pools.with_texts()
     blocks = pools.in_blocks(n_subsets, lambda block: expect(block, problems, question))
     if not blocks:
         blocks = [nothing(len(budgets), len(picks))]

@@ -155,7 +155,7 @@ def test_budgets_come_out_ascending_and_once() -> None:
 def test_every_row_agrees_with_the_plain_oracle(selector: str, engine: pl.Engine) -> None:
     budgets = [1, 2, 4, 8, 9]
     plan = tts.select_answers(run().lazy(), selectors=selector, budgets=budgets)
-    attempts = run().select("problem_id", "attempt", "answer_key", "is_correct", "score")
+    attempts = run().select("problem_id", "attempt", "answer", "answer_key", "is_correct", "score")
     by_problem = attempts.partition_by("problem_id", as_dict=True, include_key=False)
     found = plan.collect(engine=engine)
     assert found.height == len(by_problem) * len(budgets)

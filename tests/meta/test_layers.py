@@ -8,7 +8,7 @@ import pytest
 from package_source import imports, imports_at_load, modules
 
 LAYERS: list[set[str]] = [
-    {"errors", "_typing", "_draws", "_majority"},
+    {"errors", "_typing", "_tokens", "_runs", "_draws", "_majority"},
     {"_exprs", "_checks", "_files", "_resampling", "_subset_counts", "_wording"},
     {"schema", "_simulated_answers"},
     {
@@ -26,6 +26,8 @@ LAYERS: list[set[str]] = [
     },
     {"scoring", "_pools", "_units", "_paired"},
     {"_ballots"},
+    {"_winners"},
+    {"_plain_picks", "_ranked_picks", "_risk_picks"},
     {"_selection"},
     {"_picked"},
     {"votes", "_pairing", "_subset_votes"},

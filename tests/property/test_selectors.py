@@ -32,7 +32,7 @@ def runs(draw: st.DrawFn, scores: st.SearchStrategy[float | None]) -> list[dict[
         n_attempts = draw(st.integers(0, 9))
         start = draw(st.sampled_from([0, 0, 0, 2]))
         for attempt in range(start, start + n_attempts):
-            key = draw(st.sampled_from([None, "a", "b", "c"]))
+            key = draw(st.sampled_from([None, "a", "b", "a+b", "a+2b+a"]))
             grade = draw(st.sampled_from([True, False, None])) if is_graded else None
             rows.append({
                 "problem_id": f"p{problem}",

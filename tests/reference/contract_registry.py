@@ -263,7 +263,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     ),
     *[
         _selects(name, partial(getattr(tts, name), budgets=BUDGETS))
-        for name in ("majority_vote", "weighted_vote", "best_of_n", "first_valid", "oracle")
+        for name in tts.SELECTORS
     ],
     FrameFunction(
         "scaling_curve",

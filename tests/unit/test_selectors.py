@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -71,13 +72,22 @@ def test_agreement_is_the_share_of_the_attempts_that_gave_the_answer() -> None:
 def test_weight_is_the_total_that_won() -> None:
     frame = one_problem(["a", "b", "a"], is_correct=[True] * 3, scores=[0.25, 0.5, 0.5])
     found = tts.select_answers(frame, selectors=list(tts.SELECTORS))
-    assert dict(found.select("selector", "weight").rows()) == {
+    softmax = 1.0 / (math.exp(0.25) + 2 * math.exp(0.5))
+    votes = math.sqrt(2.0), math.sqrt(3.0)  # of the ranks 1 and 2, which two attempts share
+    expected = {
         "majority_vote": 2.0,
         "weighted_vote": 0.75,
         "best_of_n": 0.5,
+        "borda_vote": 1.0 + sum(votes) / 2,
+        "confidence_vote": (math.exp(0.25) + math.exp(0.5)) * softmax,
+        "top_fraction_vote": 0.5,
+        "majority_of_the_bests": 2 / 3,
+        "minimum_bayes_risk": 2.0,
         "first_valid": None,
         "oracle": None,
     }
+    for name, weight in found.select("selector", "weight").rows():
+        assert weight == (expected[name] if weight is None else pytest.approx(expected[name]))
 
 
 @pytest.mark.parametrize(

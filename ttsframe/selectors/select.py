@@ -11,11 +11,11 @@ from ttsframe._checks import check_budgets, check_choice, check_choices, check_f
 from ttsframe._exprs import run_plan
 from ttsframe._picked import pick_winners
 from ttsframe._pools import key_dtype, make_readings, map_pools
-from ttsframe._selection import PROBLEM_COLUMNS, SELECTORS, Pick
+from ttsframe._selection import PROBLEM_COLUMNS, SELECTORS, Pick, Picker
 from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
 from ttsframe.schema import require_columns
 
-__all__ = ["select_answers"]
+__all__ = ["pick_answers", "select_answers"]
 
 
 def select_answers(
@@ -48,8 +48,9 @@ def select_answers(
         Numbers of attempts: a selector sees the first `budget` attempts. None: all attempts, as
         one budget, which the column `budget` shows as null.
     weights
-        What a vote weighs in `weighted_vote`: "score" as it is (must be >= 0), "sigmoid" of it, or
-        "softmax" of it over the problem's scored attempts within the budget.
+        What a vote weighs in `weighted_vote` and `top_fraction_vote`: "score" as it is (must be
+        >= 0), "sigmoid" of it, or "softmax" of it over the problem's scored attempts within the
+        budget.
     by
         Columns that tell runs, models or seeds apart; attempts never join across them.
 
@@ -68,7 +69,8 @@ def select_answers(
           has a score; "undefined", a weight is negative or not finite; "ungraded", nothing to
           grade against;
         - `n_attempts`, `n_valid` (with an answer), `n_votes` (with the winning answer) (UInt32);
-        - `weight` (Float64): the winner's total: votes, weights, or its score in best_of_n;
+        - `weight` (Float64): the winner's total: votes, weights, probability or utility, or its
+          score in best_of_n;
         - `agreement` (Float64 in [0, 1]): `n_votes / n_attempts`.
 
         `reduction` is null, and the row appears once, for selectors that read no score.
@@ -95,7 +97,8 @@ def select_answers(
     Majority: Wang et al., "Self-Consistency Improves Chain of Thought Reasoning in Language
     Models", arXiv:2203.11171. Weighted vote: Li et al., "Making Large Language Models Better
     Reasoners with Step-Aware Verifier", arXiv:2206.02336, section 3.2. Best-of-N: Cobbe et al.,
-    "Training Verifiers to Solve Math Word Problems", arXiv:2110.14168, section 4.
+    "Training Verifiers to Solve Math Word Problems", arXiv:2110.14168, section 4. The others name
+    their sources themselves; they run here with the defaults of their own parameters.
 
     Examples
     --------
@@ -124,6 +127,41 @@ def select_answers(
     │ 4      ┆ best_of_n     ┆ 47         ┆ true       ┆ 1       ┆ 0.75   │
     └────────┴───────────────┴────────────┴────────────┴─────────┴────────┘
     """
+    return pick_answers(
+        trajectories,
+        selectors=selectors,
+        reductions=reductions,
+        budgets=budgets,
+        weights=weights,
+        by=by,
+    )
+
+
+def pick_answers(
+    trajectories: FrameT,
+    /,
+    *,
+    selectors: SelectorName | Sequence[SelectorName],
+    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    budgets: int | Sequence[int] | None,
+    weights: Weights = "score",
+    by: ColumnNames,
+    picker: Picker | None = None,
+) -> FrameT:
+    """Pick as `select_answers` does, or by a picker with parameters of its own.
+
+    Parameters
+    ----------
+    trajectories, selectors, reductions, budgets, weights, by
+        As for `select_answers`.
+    picker
+        Picks in place of the registry's, where there is but one selector.
+
+    Returns
+    -------
+    FrameT
+        `problems`.
+    """
     check_frame(trajectories, "trajectories")
     chosen = check_choices(selectors, "selectors", SELECTORS)
     checked = check_budgets(budgets)
@@ -136,7 +174,7 @@ def select_answers(
         else ()
     )
     picks = [
-        Pick(name, reading)
+        Pick(name, reading, picker)
         for name in chosen
         for reading in (readings if SELECTORS[name].reads_score else (None,))
     ]
