@@ -18,7 +18,10 @@ def spelled() -> pl.DataFrame:
     ).with_columns(answer=pl.Series(["x", "1/2", "0.5", r"\frac12"]))
 
 
-@pytest.mark.parametrize("selector", ["majority_vote", "weighted_vote"])
+@pytest.mark.parametrize(
+    "selector",
+    ["majority_vote", "weighted_vote", "borda_vote", "confidence_vote", "minimum_bayes_risk"],
+)
 def test_a_vote_reports_spelling_and_grade_of_the_earliest_attempt(selector: str) -> None:
     for seed in range(4):
         frame = spelled().sample(fraction=1.0, shuffle=True, seed=seed)

@@ -15,7 +15,7 @@ from contract_registry import ENGINES
 import ttsframe as tts
 
 
-@pytest.mark.parametrize("selector", ["majority_vote", "weighted_vote", "best_of_n", "first_valid"])
+@pytest.mark.parametrize("selector", [name for name in tts.SELECTORS if name != "oracle"])
 @pytest.mark.parametrize("keys", list(itertools.permutations("abc")))
 def test_a_tie_goes_to_the_earliest_attempt(selector: str, keys: tuple[str, ...]) -> None:
     frame = one_problem(keys, is_correct=[False, True, True], scores=[0.5] * 3)

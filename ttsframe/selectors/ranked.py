@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -38,8 +37,8 @@ def borda_vote(
     reductions
         Names in `STEP_REDUCTIONS`, each applied to `step_scores`; None reads the column `score`.
     power
-        Power p of the number of votes, finite and at least 0: 0 gives every scored attempt one
-        vote; the larger it is, the nearer the vote comes to best_of_n.
+        Power p of the number of votes, in [0, 50]: 0 gives every scored attempt one vote; the
+        larger it is, the nearer the vote comes to best_of_n.
     by
         Columns that tell runs, models or seeds apart.
 
@@ -51,7 +50,7 @@ def borda_vote(
     Raises
     ------
     ParameterError
-        At once, when `power` is negative or not finite.
+        At once, when `power` is not in [0, 50].
 
     See Also
     --------
@@ -89,7 +88,8 @@ def borda_vote(
     >>> tts.borda_vote(trajectories, power=2.0).select("answer_key", "weight").row(0)
     ('42', 17.0)
     """
-    check_between(power, "power", 0.0, math.inf)
+    # Beyond, the votes of some thousand attempts no longer fit a float.
+    check_between(power, "power", 0.0, 50.0)
     return pick_answers(
         trajectories,
         selectors=["borda_vote"],

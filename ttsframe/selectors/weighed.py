@@ -150,6 +150,10 @@ def confidence_vote(
     """
     if check_between(temperature, "temperature", 0.0, math.inf) == 0.0:
         raise ParameterError("temperature == 0.0, must be above 0. Hint: best_of_n is its limit.")
+    if temperature == math.inf:
+        raise ParameterError(
+            "temperature == inf, must be finite. Hint: majority_vote is its limit."
+        )
     return pick_answers(
         trajectories,
         selectors=["confidence_vote"],
