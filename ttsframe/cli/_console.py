@@ -8,9 +8,10 @@ import sys
 import time
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import click
 
@@ -35,11 +36,18 @@ class Console:
         No progress, and no tables for people.
     is_json
         One JSON document on stdout, and nothing else there.
+    is_log_json
+        A JSON object per line on stderr, and nothing else there.
+    before_remarks
+        Called before anything is said on stderr; it clears what is being shown there.
     """
 
     is_quiet: bool = False
     is_json: bool = False
+    is_log_json: bool = False
+    before_remarks: Callable[[], None] | None = None
     _open_line: bool = field(default=False, init=False)
+    _warned: set[str] = field(default_factory=set, init=False)
 
     def say(self, text: str) -> None:
         """Print a result for people.
@@ -64,18 +72,64 @@ class Console:
             text = json.dumps(_finite(document), ensure_ascii=False, allow_nan=False, default=str)
             click.echo(text)
 
-    def remark(self, text: str) -> None:
-        """Print a line that is not part of the result.
+    def log(self, event: str, /, **fields: object) -> None:
+        """Print what happened, for programs, where that was asked for.
+
+        Parameters
+        ----------
+        event
+            What.
+        fields
+            More of it, as JSON can hold it.
+        """
+        if self.is_log_json:
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            document = _finite({"time": now, "event": event, **fields})
+            click.echo(json.dumps(document, ensure_ascii=False, default=str), err=True)
+
+    def error(self, text: str) -> None:
+        """Print why a command ends before it is done.
 
         Parameters
         ----------
         text
-            The line.
+            The message.
         """
+        self._remark("error", f"Error: {text}", text)
+
+    def stopped(self, text: str) -> None:
+        """Print that a command was stopped.
+
+        Parameters
+        ----------
+        text
+            The message.
+        """
+        self._remark("stopped", text, text)
+
+    def warning(self, text: str) -> None:
+        """Print a warning, once.
+
+        Parameters
+        ----------
+        text
+            The message.
+        """
+        if text not in self._warned:
+            self._warned.add(text)
+            self._remark("warning", f"Warning: {text}", text)
+
+    def _remark(self, event: str, line: str, message: str) -> None:
+        if self.before_remarks is not None and event != "warning":
+            self.before_remarks()
+        if self.is_log_json:
+            self.log(event, message=message)
+            return
         if self._open_line:
             click.echo(err=True)
             self._open_line = False
-        click.echo("\n".join(shown(line) for line in text.split("\n")), err=True)
+        start = "\r\x1b[K" if self.before_remarks is not None and sys.stderr.isatty() else ""
+        click.echo(start + "\n".join(shown(part) for part in line.split("\n")), err=True)
 
     @contextmanager
     def stage(self, title: str) -> Iterator[Stage]:
@@ -92,7 +146,7 @@ class Console:
             Takes a note on what came out.
         """
         stage = Stage()
-        if self.is_quiet or not sys.stderr.isatty():
+        if self.is_quiet or self.is_log_json or not sys.stderr.isatty():
             yield stage
             return
         started = time.perf_counter()
@@ -122,7 +176,7 @@ class Console:
         """
 
         def show(message: Warning | str, *_: object, **__: object) -> None:
-            self.remark(f"Warning: {message}")
+            self.warning(str(message))
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -60,15 +60,15 @@ class Commands(click.Group):
             with console.own_warnings():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            console.remark("Interrupted.")
+            console.stopped("Interrupted.")
             status = INTERRUPTED
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            console.remark(f"Error: {_of_system(error)}")
+            console.error(_of_system(error))
             status = BAD_INPUT
         except (TtsframeError, pl.exceptions.PolarsError, MemoryError, UnicodeError) as error:
-            console.remark(f"Error: {_message(error)}")
+            console.error(_message(error))
             status = BAD_INPUT
         return ctx.exit(status)
 
@@ -105,6 +105,10 @@ _OPTIONS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str
     (re.compile(r"""\bweights=["'](\w+)["']"""), r"--weights \1"),
     (re.compile(r"references\['(.+?)'\] == "), r"--reference \1="),
     (re.compile(r"tts\.validate_trajectories\(\w+\)"), "ttsframe validate"),
+    (re.compile(r"\boverwrite=True"), "--replace"),
+    (re.compile(r"\brestart=True"), "--restart"),
+    (re.compile(r"\bthe same call\b"), "the same command"),
+    (re.compile(r"\btts\.batch\.transform\b"), "ttsframe"),
     (re.compile(r"^([a-z]+(?:_[a-z]+)*) == "), _dashed),
 )
 

@@ -167,7 +167,21 @@ class Choosing:
     by: tuple[str, ...]
 
 
-def _with(command: Command, options: Iterable[Callable[[Command], Command]]) -> Command:
+def with_options(command: Command, options: Iterable[Callable[[Command], Command]]) -> Command:
+    """Give a command options, in their order.
+
+    Parameters
+    ----------
+    command
+        The command.
+    options
+        Decorators.
+
+    Returns
+    -------
+    Command
+        The command with them.
+    """
     for option in reversed(list(options)):
         command = option(command)
     return command
@@ -189,7 +203,7 @@ def reads_run(command: Command) -> Command:
         run = Run(sources=sources, format=format_, rename=rename, gold=gold, on_error=on_error)
         command(run=run, **others)
 
-    return _with(
+    return with_options(
         with_run,
         [
             click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
@@ -249,7 +263,7 @@ def chooses(command: Command) -> Command:
         )
         command(choosing=choosing, **others)
 
-    return _with(
+    return with_options(
         with_choosing,
         [
             click.option(
@@ -323,7 +337,7 @@ def talks(command: Command) -> Command:
         console.is_json, console.is_quiet = as_json, quiet
         command(console=console, **others)
 
-    return _with(
+    return with_options(
         with_console,
         [
             click.option(

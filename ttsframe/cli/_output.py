@@ -52,11 +52,7 @@ def check_output(target: Path, suffixes: Sequence[str], sources: Sequence[str] =
             f"{target}: {found}, must end in {' or '.join(suffixes)}. Hint: the suffix says what is "
             f"written."
         )
-    folder = target.parent
-    if not folder.is_dir():
-        raise SourceError(f"{folder}: no such folder, so {target.name} cannot be written there.")
-    if not os.access(folder, os.W_OK):
-        raise SourceError(f"{folder}: cannot be written to, so {target.name} has no place there.")
+    check_folder(target)
     if sources and target.exists():
         read = {candidate.path.resolve() for candidate in expand(sources)}
         if target.resolve() in read:
@@ -64,6 +60,26 @@ def check_output(target: Path, suffixes: Sequence[str], sources: Sequence[str] =
                 f"{target}: is one of the sources, and would be replaced. Hint: give the output "
                 f"another name, outside of a folder that is read."
             )
+
+
+def check_folder(target: Path) -> None:
+    """Refuse a file or folder whose place could not be written to.
+
+    Parameters
+    ----------
+    target
+        What is to be written.
+
+    Raises
+    ------
+    SourceError
+        When it is in no folder, or in one that cannot be written to.
+    """
+    folder = target.parent
+    if not folder.is_dir():
+        raise SourceError(f"{folder}: no such folder, so {target.name} cannot be written there.")
+    if not os.access(folder, os.W_OK):
+        raise SourceError(f"{folder}: cannot be written to, so {target.name} has no place there.")
 
 
 def save(frame: pl.DataFrame | pl.LazyFrame, target: Path, console: Console) -> dict[str, object]:

@@ -152,15 +152,15 @@ def _point(point: Mapping[str, float | None], quantity: str) -> str:
     return f"{100 * value:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def rows_text(table: pl.DataFrame, *, n_rows: int, n_fixed: int, more: str) -> str:
+def rows_text(first: pl.DataFrame, *, n_rows: int, n_fixed: int, more: str) -> str:
     """Write the first rows of a table.
 
     Parameters
     ----------
-    table
-        Any table.
+    first
+        The rows to show.
     n_rows
-        How many rows to show.
+        How many rows the table has.
     n_fixed
         How many columns say which row it is.
     more
@@ -171,11 +171,10 @@ def rows_text(table: pl.DataFrame, *, n_rows: int, n_fixed: int, more: str) -> s
     str
         Lines of text.
     """
-    shown_rows = table.head(n_rows)
-    numbers = [dtype.is_numeric() for dtype in table.dtypes]
-    cells = [[_text(value) for value in row] for row in shown_rows.iter_rows()]
-    text = layout(table.columns, cells, numbers=numbers, n_fixed=n_fixed)
-    rest = table.height - shown_rows.height
+    numbers = [dtype.is_numeric() for dtype in first.dtypes]
+    cells = [[_text(value) for value in row] for row in first.iter_rows()]
+    text = layout(first.columns, cells, numbers=numbers, n_fixed=n_fixed)
+    rest = n_rows - first.height
     return f"{text}\n{rest:,} more rows; {more}" if rest > 0 else text
 
 

@@ -7,32 +7,43 @@ from pathlib import Path
 import click
 
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import OUTPUT, Run, examples, reads_run, talks
-from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
+from ttsframe.cli._jobs import (
+    OUTPUT_HELP,
+    Job,
+    JobCommand,
+    check_target,
+    is_job,
+    runs_job,
+    tell,
+    working,
+)
+from ttsframe.cli._options import Run, examples, reads_run, talks
+from ttsframe.cli._output import save
 
 
 @click.command(
+    cls=JobCommand,
     short_help="Any format to a table of one row per attempt.",
     epilog=examples(
         "ttsframe convert runs/bon.jsonl -o attempts.parquet",
+        "ttsframe convert 'runs/*.jsonl' -o attempts/ --log-json",
     ),
 )
 @reads_run
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT,
-    required=True,
-    metavar="FILE",
-    help=f"File to write: {', '.join(TABLE_SUFFIXES)}.",
-)
+@click.option("-o", "--output", required=True, metavar="FILE|FOLDER/", help=OUTPUT_HELP)
+@runs_job
 @talks
-def convert(run: Run, output: Path, console: Console) -> None:
+def convert(run: Run, output: str, job: Job, console: Console) -> None:
     """Convert a run of any format to a table of one row per attempt.
 
     All columns are kept. CSV cannot hold step scores.
     """
-    check_output(output, TABLE_SUFFIXES, run.sources)
+    check_target(output, run.sources)
+    if is_job(output):
+        with working(run, job, output, console) as work:
+            console.result(tell(work.transform([], Path(output)), output, console))
+        return
+    job.check_unused()
     with console.stage(f"Reading {run.label}"):
         attempts = run.scan()
-    console.result(save(attempts, output, console))
+    console.result(save(attempts, Path(output), console))

@@ -7,30 +7,35 @@ from pathlib import Path
 import click
 
 from ttsframe._typing import AnswerStyle, StepReduction
+from ttsframe.batch import Score
+from ttsframe.batch.stages import TEXTS
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import OUTPUT, Run, examples, names_of, reads_run, style_option, talks
-from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
+from ttsframe.cli._jobs import (
+    OUTPUT_HELP,
+    Job,
+    JobCommand,
+    check_target,
+    is_job,
+    runs_job,
+    tell,
+    working,
+)
+from ttsframe.cli._options import Run, examples, names_of, reads_run, style_option, talks
+from ttsframe.cli._output import save
 from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
 
-_TEXTS = ("problem", "completion", "solution")
-
 
 @click.command(
+    cls=JobCommand,
     short_help="Add answers, grades and scores to attempts.",
     epilog=examples(
         "ttsframe score runs/bon.jsonl --gold math500.jsonl -o scored.parquet",
+        "ttsframe score 'runs/*.parquet' -o scored/ --engine ray --address auto",
     ),
 )
 @reads_run
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT,
-    required=True,
-    metavar="FILE",
-    help=f"File to write: {', '.join(TABLE_SUFFIXES)}.",
-)
+@click.option("-o", "--output", required=True, metavar="FILE|FOLDER/", help=OUTPUT_HELP)
 @click.option(
     "--reduction",
     type=click.Choice(list(STEP_REDUCTIONS)),
@@ -49,29 +54,37 @@ _TEXTS = ("problem", "completion", "solution")
     "--texts/--no-texts",
     default=False,
     show_default=True,
-    help=f"Keep {', '.join(_TEXTS)}, which are most of a run's size.",
+    help=f"Keep {', '.join(TEXTS)}, which are most of a run's size.",
 )
+@runs_job
 @talks
 def score(
     *,
     run: Run,
-    output: Path,
+    output: str,
     reduction: StepReduction,
     style: AnswerStyle,
     overwrite: tuple[str, ...] | None,
     texts: bool,
+    job: Job,
     console: Console,
 ) -> None:
     """Add answers, their keys, grades and scores to attempts.
 
     What the run recorded is kept, unless --overwrite names it.
     """
-    check_output(output, TABLE_SUFFIXES, run.sources)
+    check_target(output, run.sources)
+    if is_job(output):
+        stage = Score(reduction=reduction, style=style, overwrite=overwrite or (), texts=texts)
+        with working(run, job, output, console) as work:
+            console.result(tell(work.transform([stage], Path(output)), output, console))
+        return
+    job.check_unused()
     with console.stage(f"Reading {run.label}"):
         attempts = run.scan()
     scored = score_trajectories(
         attempts, reduction=reduction, style=style, overwrite=overwrite or ()
     )
     if not texts:
-        scored = scored.drop(_TEXTS, strict=False)
-    console.result(save(scored, output, console))
+        scored = scored.drop(TEXTS, strict=False)
+    console.result(save(scored, Path(output), console))
