@@ -18,11 +18,17 @@ MUTED: Final = "#595959"
 GRID: Final = "#e6e6e6"
 FONT: Final = "Helvetica Neue, Arial, Liberation Sans, sans-serif"
 
-# Hues of Okabe and Ito, darkened until text in them reads on white (contrast above 4.5 to 1).
+# Hues of Okabe and Ito, darkened until text in them reads on white (contrast above 4.5 to 1), and
+# five more that were searched for: as far as can be from them and each other, colour-blind or not.
 _SELECTOR_COLOURS: Final = {
     "majority_vote": "#0067a5",
     "weighted_vote": "#b84a00",
     "best_of_n": "#00775a",
+    "borda_vote": "#8c6c39",
+    "confidence_vote": "#4916a0",
+    "top_fraction_vote": "#6c1c1c",
+    "majority_of_the_bests": "#c82dbd",
+    "minimum_bayes_risk": "#0f70ef",
     "first_valid": "#a0407c",
     "oracle": "#4d4d4d",
 }
