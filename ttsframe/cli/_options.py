@@ -290,7 +290,8 @@ def chooses(command: Command) -> Command:
                 type=click.Choice(get_args(Weights)),
                 default="score",
                 show_default=True,
-                help="What a vote weighs in weighted_vote; sigmoid and softmax are for logits.",
+                help="What a vote weighs in weighted_vote and top_fraction_vote; sigmoid and softmax "
+                "are for logits.",
             ),
             style_option,
             by_option,
