@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,9 @@ __all__ = ["available_cores", "cluster", "require_ray"]
 
 _OBJECT_STORE_BYTES: Final = 80 << 20
 """Near the least that Ray takes: rows go through files, and only tasks and errors through Ray."""
+
+_HOST_AND_PORT: Final = re.compile(r"(ray://)?(?P<host>[^/]+):(?P<port>\d{1,5})")
+_KNOCK: Final = 10.0
 
 
 def require_ray() -> None:
@@ -73,14 +78,17 @@ def cluster(address: str | None, *, n_cores: int, log_to_driver: bool) -> Iterat
             "object_store_memory": _OBJECT_STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
         }
-    with _undone():
+    with _handler_undone():
         try:
+            if not is_own:
+                _knock(given)
             with _variables_undone():
                 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
                 ray.init(given, **options)
         except (OSError, RuntimeError, ValueError, ImportError, ray.exceptions.RayError) as error:
             ray.shutdown()
-            raise _unreachable(given, error, is_own=is_own) from error
+            failure = _no_cluster(given, error, is_own=is_own)
+            raise failure from error
         try:
             yield is_own
         finally:
@@ -100,7 +108,14 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _unreachable(address: str, error: Exception, *, is_own: bool) -> EngineError:
+def _knock(address: str) -> None:
+    """Raise where nothing listens; Ray itself tries for minutes."""
+    found = _HOST_AND_PORT.fullmatch(address)
+    if found is not None:
+        socket.create_connection((found["host"].strip("[]"), int(found["port"])), _KNOCK).close()
+
+
+def _no_cluster(address: str, error: Exception, *, is_own: bool) -> EngineError:
     """Say which cluster cannot be had."""
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
     if is_own:
@@ -125,7 +140,7 @@ def _variables_undone() -> Iterator[None]:
 
 
 @contextmanager
-def _undone() -> Iterator[None]:
+def _handler_undone() -> Iterator[None]:
     """Take back Ray's handler of SIGTERM, which it leaves behind."""
     if threading.current_thread() is not threading.main_thread():
         yield

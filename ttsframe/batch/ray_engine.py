@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from ttsframe._checks import check_positive
+from ttsframe._files import TEMPORARY, remove_folder
 from ttsframe.batch.ray_cluster import available_cores, cluster, require_ray
 from ttsframe.batch.ray_worker import (
     Order,
@@ -172,13 +173,14 @@ class RayEngine:
                 while len(pending) < most and (order := next(waiting, None)) is not None:
                     pending[self._submit(remote, order)] = order.task
                 if not pending:
-                    return
+                    break
                 (reference,), _ = ray.wait(list(pending), num_returns=1)
                 # Taken out after its error was raised: it is still there to be cancelled until then.
                 _check_result(reference, pending[reference], self.n_retries)
                 on_done(pending.pop(reference))
         finally:
             _stop(list(pending))
+        _sweep(tasks)
 
     def _submit(self, remote: Any, order: Order) -> Any:  # noqa: ANN401 - types of Ray
         """Hand a task over to Ray."""
@@ -234,6 +236,13 @@ def _reason(error: Exception) -> str:
     """Return the line of Ray's message that says something."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if "Error" in type(error).__name__ and len(lines) > 1 else "".join(lines[:1])
+
+
+def _sweep(tasks: Sequence[Task]) -> None:
+    """Remove what workers had begun to write when they died; others have made it since."""
+    for folder in {task.output.parent for task in tasks}:
+        for left in folder.glob(f".*{TEMPORARY}"):
+            remove_folder(left)
 
 
 def _stop(references: list[Any]) -> None:
