@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ttsframe._runs import run_lengths, run_starts
+
 N_TOKENS_MAX: Final = 256
 """Tokens of an answer that are compared; what follows them is not."""
 
@@ -68,15 +70,14 @@ def tokenize(texts: pl.Series) -> Tokens:
     lengths = cut.list.len().cast(pl.Int64).to_numpy()
     tokens = cut.explode(empty_as_null=False)
     # Numbers in the order of the tokens: sums over them do not depend on the order of rows.
-    kind = pl.Enum(tokens.unique().sort())
-    parts = pl.DataFrame({
-        "text": np.repeat(np.arange(len(distinct)), lengths),
-        "token": tokens.cast(kind).to_physical().cast(pl.Int64),
-    })
-    nth = pl.int_range(pl.len(), dtype=pl.Int64).over("text", "token")
-    numbered = parts.select(pl.col("token") * N_TOKENS_MAX + nth).to_series()
+    kinds = tokens.unique().sort()
+    kind = tokens.cast(pl.Enum(kinds)).to_physical().cast(pl.Int64).to_numpy()
+    packed = np.repeat(np.arange(len(distinct)), lengths) * max(len(kinds), 1) + kind
+    packed.sort()
+    starts = run_starts(packed)
+    nth = np.arange(len(packed)) - np.repeat(starts, run_lengths(starts, len(packed)))
     return Tokens(
         text=number_of_code[code],
         starts=np.append(0, np.cumsum(lengths)),
-        token=numbered.to_numpy(),
+        token=packed % max(len(kinds), 1) * N_TOKENS_MAX + nth,
     )

@@ -8,8 +8,8 @@ import pytest
 from package_source import imports, imports_at_load, modules
 
 LAYERS: list[set[str]] = [
-    {"errors", "_typing", "_tokens", "_runs", "_draws", "_majority"},
-    {"_exprs", "_checks", "_files", "_resampling", "_subset_counts", "_wording"},
+    {"errors", "_typing", "_runs", "_draws", "_majority"},
+    {"_tokens", "_exprs", "_checks", "_files", "_resampling", "_subset_counts", "_wording"},
     {"schema", "_simulated_answers"},
     {
         "steps",
