@@ -241,3 +241,31 @@ def test_an_impossible_parameter_is_refused_at_once(
 ) -> None:
     with pytest.raises(tts.TtsframeError, match=words):
         getattr(tts, name)(one_problem(["a"], scores=[0.5]).lazy(), **option)
+
+
+@pytest.mark.parametrize("name", tts.SELECTORS)
+def test_expected_accuracy_is_the_mean_over_all_orders(name: Any) -> None:
+    frame = one_problem(
+        ["a", "b + c", "b", None, "b + c"],
+        is_correct=[True, False, False, False, True],
+        scores=[0.6, 0.9, 0.6, 0.7, 0.1],
+    )
+    orders = pl.concat([
+        frame[list(order)].with_columns(
+            problem_id=pl.lit(str(order)), attempt=pl.int_range(3, dtype=pl.UInt32)
+        )
+        for order in itertools.permutations(range(5), 3)
+    ])
+    mean = tts.select_answers(orders, selectors=name, budgets=3)["value"].mean()
+    row = only(tts.expected_accuracy(frame, selectors=name, budgets=3, n_subsets=20_000))
+    assert row["status"] == "ok"
+    assert abs(row["value"] - mean) <= 5 * row["monte_carlo_error"] + 1e-12
+
+
+def test_expected_confidence_is_undefined_with_an_infinite_score() -> None:
+    frame = one_problem(["a", "b"], is_correct=[True, False], scores=[-5.0, math.inf])
+    found = tts.expected_accuracy(frame, selectors=["confidence_vote", "borda_vote"], budgets=1)
+    assert dict(found.select("selector", "status").rows()) == {
+        "confidence_vote": "undefined",
+        "borda_vote": "ok",
+    }
