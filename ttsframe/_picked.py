@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,6 +18,23 @@ from ttsframe.errors import DataError
 
 ALL_ATTEMPTS: Final = 2**32
 """The budget that includes every attempt, which are numbered in 32 bits."""
+
+PICKED_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
+    "budget": pl.UInt32,
+    "selector": pl.String,
+    "reduction": pl.String,
+    "attempt": pl.UInt32,
+    "grade": pl.Int8,
+    "answer_key": pl.String,
+    "answer": pl.String,
+    "n_attempts": pl.Int64,
+    "n_valid": pl.Int64,
+    "is_graded": pl.Boolean,
+    "n_votes": pl.Int64,
+    "weight": pl.Float64,
+    "flaw": pl.String,
+})
+"""What is known of each pick, from which `judge` makes the columns of `problems`."""
 
 _FLAWS: Final = (None, "short", "unscored", "undefined")
 
@@ -63,7 +81,8 @@ def pick_winners(
     Returns
     -------
     pl.DataFrame
-        `problems`, one row per problem, budget and pick, sorted by the first two.
+        `PICKED_COLUMNS` behind those that name a problem, one row per problem, budget and pick,
+        sorted by the first two.
     """
     limits = np.array(budgets or (ALL_ATTEMPTS,))
     if any(SELECTORS[pick.selector].reads_texts for pick in picks):
@@ -87,13 +106,13 @@ def pick_winners(
     line = np.tile(np.arange(n_picks), n_problems * n_budgets)
     problem = np.repeat(pools.order, n_budgets * n_picks)
     budget = pl.Series(budgets or [None], dtype=pl.UInt32)
-    raw = pools.problems.select(pl.all().gather(problem)).with_columns(
+    return pools.problems.select(pl.all().gather(problem)).with_columns(
         budget.gather(of_slot % n_budgets).alias("budget"),
         selectors.gather(line).alias("selector"),
         reductions.gather(line).alias("reduction"),
         pools.rows["attempt"].gather(row).alias("attempt"),
         pools.rows["grade"].gather(row).alias("grade"),
-        pools.rows["key"].gather(row).alias("answer_key"),
+        pools.rows["key"].gather(row).cast(pools.key_dtype).alias("answer_key"),
         spellings(pools, _rows(chosen.spelling)).alias("answer"),
         pl.Series("n_attempts", chosen.n_attempts.ravel()[of_slot]),
         pl.Series("n_valid", chosen.n_valid.ravel()[of_slot]),
@@ -102,7 +121,6 @@ def pick_winners(
         pl.Series("weight", chosen.weight.ravel(), nan_to_null=True),
         pl.Series(_FLAWS, dtype=pl.String).gather(chosen.flaw.ravel()).alias("flaw"),
     )
-    return _judge(raw, pools)
 
 
 def spellings(pools: Pools, rows: pl.Series) -> pl.Series:
@@ -225,8 +243,14 @@ def check_one_run(
     )
 
 
-def _judge(raw: pl.DataFrame, pools: Pools) -> pl.DataFrame:
-    """Turn what is known of each pick into the columns of `problems`."""
+def judge() -> dict[str, pl.Expr]:
+    """Turn what `pick_winners` makes into the columns of `problems`.
+
+    Returns
+    -------
+    dict[str, pl.Expr]
+        One expression per column.
+    """
     is_shown = pl.col("flaw").is_null()
     is_wrong = pl.col("attempt").is_null() & pl.col("is_graded")
     is_correct = (
@@ -258,11 +282,8 @@ def _judge(raw: pl.DataFrame, pools: Pools) -> pl.DataFrame:
         "n_valid": pl.col("n_valid"),
         **{name: pl.when(is_shown).then(expr) for name, expr in shown.items()},
     }
-    dtypes: dict[str, pl.DataType | type[pl.DataType]] = {
-        **PROBLEM_COLUMNS,
-        "answer_key": pools.key_dtype,
+    # Keys are of the dtype that the caller gave them.
+    return {
+        name: columns[name] if name == "answer_key" else columns[name].cast(dtype)
+        for name, dtype in PROBLEM_COLUMNS.items()
     }
-    return raw.select(
-        *pools.problems.columns,
-        *[columns[name].cast(dtype).alias(name) for name, dtype in dtypes.items()],
-    )

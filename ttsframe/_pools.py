@@ -33,7 +33,7 @@ ResultT = TypeVar("ResultT")
 UNGRADED: Final = 2
 """Code of a null `is_correct`; 0 is false, 1 is true."""
 
-_BLOCK_ROWS: Final = 1 << 16
+_BLOCK_ROWS: Final = 1 << 18
 _BLOCK_CELLS: Final = 1 << 22
 """A block has at most so many rows, and so many pairs of row and budget, or is a single problem."""
 
@@ -220,7 +220,8 @@ def map_pools(
     keys: Sequence[str],
     readings: Sequence[Reading],
     work: Callable[[Pools], pl.DataFrame],
-    result: Mapping[str, pl.DataType | type[pl.DataType]],
+    made: Mapping[str, pl.DataType | type[pl.DataType]],
+    result: Mapping[str, pl.Expr] | None = None,
 ) -> pl.LazyFrame:
     """Plan to lay attempts out by problem and make a table of them.
 
@@ -235,14 +236,18 @@ def map_pools(
     readings
         Scores that are read.
     work
-        Makes the table.
+        Makes a table that begins with the columns of `Pools.problems`. Within it Polars has one
+        thread, so what can be said in expressions is better said in `result`.
+    made
+        Schema of the other columns of that table.
     result
-        Schema of the table without its first columns, which are `keys`.
+        Columns that are made from these; None: the same columns.
 
     Returns
     -------
     pl.LazyFrame
-        A plan; nothing is collected. It reads no column but those that are needed.
+        `keys` and the columns of the result. A plan; nothing is collected, and no column is read
+        but those that are needed.
     """
     named = {f"key{i}": name for i, name in enumerate(keys)}
     category = _new_category()
@@ -275,24 +280,44 @@ def map_pools(
         order = problems.select(pl.arg_sort_by(*named)).to_series().cast(pl.Int64).to_numpy()
         pools = Pools(rows, problems, starts, order, np.argsort(order), key_dtype(schema))
         _check_numbered(pools, [*named.values()])
-        return work(pools).rename(named)
+        return work(pools)
 
-    return narrow.map_batches(apply, schema={**dtypes, **result})
+    of_problem = {key: dtypes[name] for key, name in named.items()}
+    return narrow.map_batches(apply, schema={**of_problem, **made}).select(
+        *[pl.col(key).alias(name) for key, name in named.items()],
+        **(result or {name: pl.col(name) for name in made}),
+    )
 
 
 def _lay_out(frame: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, pl.DataFrame, Integers]:
     """Return problems, attempts, and where each problem's begin, once they stand together."""
     is_first = _is_first_of_run(frame, keys)
-    problems = frame.select(keys).filter(is_first)
-    if problems.n_unique() == problems.height:
-        starts = np.append(np.flatnonzero(is_first.to_numpy()), frame.height)
-        rows = frame.drop(keys)
-    else:
-        grouped = frame.group_by(keys).agg(pl.all())
-        problems = grouped.select(keys)
-        starts = np.append(0, grouped["attempt"].list.len().cast(pl.Int64).cum_sum().to_numpy())
-        rows = pl.DataFrame([column.explode(empty_as_null=False) for column in grouped.drop(keys)])
-    return problems, rows.rechunk(), starts.astype(np.int64)
+    first = np.flatnonzero(is_first.to_numpy())
+    problems, attempts = frame.select(keys), frame.drop(keys)
+    if problems[first].n_unique() == len(first):
+        return problems[first], attempts.rechunk(), np.append(first, frame.height)
+    row_bits = frame.height.bit_length()
+    packed = _numbers(problems, 63 - row_bits) << row_bits | np.arange(frame.height)
+    packed.sort()
+    number, row = packed >> row_bits, packed & ((1 << row_bits) - 1)
+    first = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)
+    rows = pl.Series(row)
+    with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
+        gathered = [*threads.map(lambda column: column.gather(rows), attempts.rechunk())]
+    return problems[row[first]], pl.DataFrame(gathered), np.append(first, frame.height)
+
+
+def _numbers(names: pl.DataFrame, bits: int) -> Integers:
+    """Give rows numbers of so many bits, equal rows the same."""
+    if names.width == 1 and (single := names.to_series()).dtype == pl.Categorical:
+        physical = single.to_physical().cast(pl.Int64)
+        if int(physical.max() or 0) < (1 << bits) - 2:  # type: ignore[arg-type]
+            return physical.fill_null(-1).to_numpy() + 1
+    distinct = names.unique().with_row_index("number")
+    numbered = names.join(
+        distinct, on=names.columns, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return numbered["number"].cast(pl.Int64).to_numpy()
 
 
 def _is_first_of_run(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:

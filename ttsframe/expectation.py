@@ -232,7 +232,7 @@ def expected_accuracy(
             keys=keys,
             readings=readings,
             work=lambda pools: _table(pools, question, keys),
-            result={**_COLUMNS, "answer_key": key_dtype(schema)},
+            made={**_COLUMNS, "answer_key": key_dtype(schema)},
         )
 
     return run_plan(trajectories, plan)

@@ -140,7 +140,7 @@ def tally_votes(
             keys=keys,
             readings=readings,
             work=lambda pools: _count(pools, readings, checked, weights, keys),
-            result={**_VOTE_COLUMNS, "answer_key": key_dtype(schema)},
+            made={**_VOTE_COLUMNS, "answer_key": key_dtype(schema)},
         )
 
     return run_plan(trajectories, plan)

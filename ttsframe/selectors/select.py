@@ -9,7 +9,7 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_choice, check_choices, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._picked import pick_winners
+from ttsframe._picked import PICKED_COLUMNS, judge, pick_winners
 from ttsframe._pools import key_dtype, make_readings, map_pools
 from ttsframe._selection import PROBLEM_COLUMNS, SELECTORS, Pick, Picker
 from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
@@ -188,7 +188,8 @@ def pick_answers(
             keys=keys,
             readings=readings,
             work=lambda pools: pick_winners(pools, picks, checked, weights, keys),
-            result={**PROBLEM_COLUMNS, "answer_key": key_dtype(schema)},
+            made={**PICKED_COLUMNS, "answer_key": key_dtype(schema)},
+            result=judge(),
         )
 
     return run_plan(trajectories, plan)
