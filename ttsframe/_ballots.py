@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from ttsframe._pools import UNGRADED, Block, Flags, Floats, Integers
-from ttsframe._runs import cumulate_scaled, run_lengths, run_starts
+from ttsframe._runs import cumulate_scaled, run_lengths, run_starts, stable_order
 from ttsframe._typing import Weights
 
 NONE: Final = -1
@@ -76,15 +76,8 @@ class Ballots:
         """Bring the rows of an answer together, and find where it has attempts in a bucket."""
         n_rows, n_budgets = len(self.attempt), len(self.budgets)
         key_bits = int(self._key.max(initial=0)).bit_length()
-        row_bits = n_rows.bit_length()
         group = self.problem << key_bits | self._key
-        if int(group.max(initial=0)).bit_length() + row_bits < 64:
-            # Sorting the rows along with their groups is several times faster than an argsort.
-            packed = group << row_bits | np.arange(n_rows)
-            packed.sort()
-            self._by_answer: Integers = packed & ((1 << row_bits) - 1)
-        else:
-            self._by_answer = np.argsort(group, kind="stable")
+        self._by_answer = stable_order(group)
         starts = run_starts(group[self._by_answer])
         first_row = self._by_answer[starts]
         is_first = np.zeros(n_rows, bool)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ttsframe._checks import check_choices
+from ttsframe._runs import run_starts, stable_order
 from ttsframe._tokens import Tokens, tokenize
 from ttsframe._typing import StepReduction
 from ttsframe.errors import DataError
@@ -296,23 +297,19 @@ def _lay_out(frame: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, pl.Dat
     problems, attempts = frame.select(keys), frame.drop(keys)
     if problems[first].n_unique() == len(first):
         return problems[first], attempts.rechunk(), np.append(first, frame.height)
-    row_bits = frame.height.bit_length()
-    packed = _numbers(problems, 63 - row_bits) << row_bits | np.arange(frame.height)
-    packed.sort()
-    number, row = packed >> row_bits, packed & ((1 << row_bits) - 1)
-    first = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)
+    number = _numbers(problems)
+    row = stable_order(number)
+    first = run_starts(number[row])
     rows = pl.Series(row)
     with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
         gathered = [*threads.map(lambda column: column.gather(rows), attempts.rechunk())]
     return problems[row[first]], pl.DataFrame(gathered), np.append(first, frame.height)
 
 
-def _numbers(names: pl.DataFrame, bits: int) -> Integers:
-    """Give rows numbers of so many bits, equal rows the same."""
+def _numbers(names: pl.DataFrame) -> Integers:
+    """Give rows numbers from 0, equal rows the same."""
     if names.width == 1 and (single := names.to_series()).dtype == pl.Categorical:
-        physical = single.to_physical().cast(pl.Int64)
-        if int(physical.max() or 0) < (1 << bits) - 2:  # type: ignore[arg-type]
-            return physical.fill_null(-1).to_numpy() + 1
+        return single.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
     distinct = names.unique().with_row_index("number")
     numbered = names.join(
         distinct, on=names.columns, how="left", nulls_equal=True, maintain_order="left"

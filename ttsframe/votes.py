@@ -25,6 +25,7 @@ from ttsframe._pools import (
     make_readings,
     map_pools,
 )
+from ttsframe._runs import stable_order
 from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
 from ttsframe.schema import require_columns
 
@@ -184,13 +185,14 @@ def _count(
     n_lines = max(len(readings), 1)
     line = np.tile(np.arange(n_lines), len(counted.first))
     entry = np.repeat(np.arange(len(counted.first)), n_lines)
+    # Answers of a block are in order of their first attempts.
+    slot = pools.position[counted.problem] * len(limits) + counted.budget
+    order = stable_order(slot[entry] * n_lines + _ranks(readings)[line])
+    line, entry = line[order], entry[order]
     first = pl.Series(counted.first[entry])
     grade = pools.rows["grade"].gather(first)
     key = pools.rows["key"].gather(first).cast(pools.key_dtype)
-    none = np.full(len(first), np.nan)
     table = pools.problems.select(pl.all().gather(counted.problem[entry])).with_columns(
-        pl.Series("rank", pools.position[counted.problem[entry]]),
-        pl.Series("slot", counted.budget[entry]),
         pl.Series(budgets or [None], dtype=pl.UInt32).gather(counted.budget[entry]).alias("budget"),
         pl
         .Series([reading.name for reading in readings] or [None], dtype=pl.String)
@@ -199,13 +201,18 @@ def _count(
         key.alias("answer_key"),
         spellings(pools, first).set(key.is_null(), None).alias("answer"),
         pl.Series("n_votes", counted.n_votes[entry]).cast(pl.UInt32),
-        pl.Series("weight", counted.weight.ravel() if readings else none, nan_to_null=True),
-        pl.Series("top_score", counted.top_score.ravel() if readings else none, nan_to_null=True),
+        pl.Series("weight", counted.weight[entry, line], nan_to_null=True),
+        pl.Series("top_score", counted.top_score[entry, line], nan_to_null=True),
         pools.rows["attempt"].gather(first).alias("first_attempt"),
         (grade == 1).set(grade == UNGRADED, None).alias("is_correct"),
     )
-    ordered = table.sort("rank", "slot", "reduction", "first_attempt")
-    return ordered.select(*pools.problems.columns, *_VOTE_COLUMNS)
+    return table.select(*pools.problems.columns, *_VOTE_COLUMNS)
+
+
+def _ranks(readings: Sequence[Reading]) -> Integers:
+    """Return where each reading stands among the names of all."""
+    names = [reading.name for reading in readings] or [""]
+    return np.array([sorted(names).index(name) for name in names])
 
 
 def _count_block(block: Block, n_readings: int, budgets: Integers, weights: Weights) -> _Counted:
@@ -215,7 +222,7 @@ def _count_block(block: Block, n_readings: int, budgets: Integers, weights: Weig
     n_problems = len(block.starts) - 1
     n_attempts = np.zeros((n_problems, len(budgets)), np.int64)
     is_repeated = np.zeros((n_problems, len(budgets)), bool)
-    shape = (len(answer), n_readings)
+    shape = (len(answer), max(n_readings, 1))
     weight, top_score = np.full(shape, np.nan), np.full(shape, np.nan)
     if len(answer):
         n_attempts[ballots.problems] = ballots.n_attempts.T
