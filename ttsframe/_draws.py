@@ -46,6 +46,7 @@ class Purpose(IntEnum):
     STEP = 12
     N_TOKENS = 13
     TEXT = 14
+    HALF = 15
 
 
 def bits_at(keys: Bits, positions: Ints) -> Bits:

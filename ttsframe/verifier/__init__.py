@@ -1,0 +1,21 @@
+"""What scores say about right and wrong attempts: the report card of a verifier."""
+
+from __future__ import annotations
+
+from ttsframe.verifier.labels import first_error, processbench_f1
+from ttsframe.verifier.lengths import length_bias
+from ttsframe.verifier.metrics import verifier_metrics
+from ttsframe.verifier.profile import step_profile
+from ttsframe.verifier.reliability import reliability_curve, score_distribution
+from ttsframe.verifier.threshold import best_threshold
+
+__all__ = [
+    "best_threshold",
+    "first_error",
+    "length_bias",
+    "processbench_f1",
+    "reliability_curve",
+    "score_distribution",
+    "step_profile",
+    "verifier_metrics",
+]

@@ -1,0 +1,303 @@
+"""What step scores say about right and wrong attempts."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ttsframe._checks import check_fraction, check_frame, check_names, check_positive
+from ttsframe._exprs import run_plan
+from ttsframe._typing import ColumnNames, FrameT
+from ttsframe.errors import ColumnsError
+from ttsframe.intervals import student_t_interval
+from ttsframe.schema import require_columns
+from ttsframe.verifier._cells import Floats, Ints
+
+__all__ = ["step_profile"]
+
+PROFILE: Final = {
+    "is_correct": pl.Boolean,
+    "position": pl.Float64,
+    "mean_score": pl.Float64,
+    "standard_error": pl.Float64,
+    "ci_low": pl.Float64,
+    "ci_high": pl.Float64,
+    "n_attempts": pl.UInt32,
+    "n_problems": pl.UInt32,
+    "n_unscored_steps": pl.UInt32,
+}
+
+_OUTCOMES: Final = (False, True, None)
+
+_BLOCK_ROWS: Final = 1 << 15
+"""Attempts whose bins are averaged at a time, so that they stay in a core's cache."""
+
+
+def step_profile(
+    trajectories: FrameT,
+    /,
+    *,
+    n_bins: int = 10,
+    by: ColumnNames = (),
+    confidence_level: float = 0.95,
+) -> FrameT:
+    r"""Average step scores by relative position in the attempt, right and wrong attempts apart.
+
+    Where the two profiles part is where the verifier begins to know; profiles that do not part mean
+    that it cannot help in choosing an answer.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, with `problem_id`, `step_scores` (list of numbers, in order) and
+        `is_correct` (Boolean; null: not graded, a profile of its own).
+    n_bins
+        Number of bins of equal width along the attempt.
+    by
+        Columns that get profiles each, such as the run or the model.
+    confidence_level
+        Coverage of the interval, in (0, 1).
+
+    Returns
+    -------
+    FrameT
+        One row per (by, `is_correct`, `position`) in which there is a step, sorted:
+
+        - `position` (Float64 in (0, 1)): the bin's centre;
+        - `mean_score` (Float64): mean over problems; null where no step has a score;
+        - `standard_error` (Float64): of that mean, over problems; null below two;
+        - `ci_low`, `ci_high` (Float64): Student's t over problems, clipped to [0, 1] where all
+          step scores in the frame lie there; null below two problems;
+        - `n_attempts`, `n_problems` (UInt32): those with a score in the bin;
+        - `n_unscored_steps` (UInt32): steps whose score is null or NaN, which are left out.
+
+    Raises
+    ------
+    ColumnsError
+        At once, when a column is missing or has a dtype that cannot be used.
+    ParameterError
+        At once, when a parameter is impossible or `by` names a column of the result.
+
+    Notes
+    -----
+    Step :math:`i = 1 \dots n` of an attempt stands at :math:`i / n`, the share of the attempt that
+    the verifier has seen when it gives the score, and in bin :math:`\lceil i B / n \rceil` of
+    :math:`B`. So the last step of every attempt, and the only step of an attempt of one, is in the
+    last bin; an attempt with fewer steps than bins is absent from some. Scores are averaged per
+    attempt, then per problem, then over problems: the problem is the unit, and neither long
+    attempts nor problems with many attempts count for more.
+
+    References
+    ----------
+    Lightman et al., "Let's Verify Step by Step", arXiv:2305.20050, on scores of single steps.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["a", "a", "b", "b"],
+    ...     "step_scores": [[0.5, 0.75], [0.5, 0.25], [0.75, 1.0], [0.0]],
+    ...     "is_correct": [True, False, True, False],
+    ... })
+    >>> profile = tts.step_profile(trajectories, n_bins=2)
+    >>> profile.select("is_correct", "position", "mean_score", "n_problems")
+    shape: (4, 4)
+    ┌────────────┬──────────┬────────────┬────────────┐
+    │ is_correct ┆ position ┆ mean_score ┆ n_problems │
+    │ ---        ┆ ---      ┆ ---        ┆ ---        │
+    │ bool       ┆ f64      ┆ f64        ┆ u32        │
+    ╞════════════╪══════════╪════════════╪════════════╡
+    │ false      ┆ 0.25     ┆ 0.5        ┆ 1          │
+    │ false      ┆ 0.75     ┆ 0.125      ┆ 2          │
+    │ true       ┆ 0.25     ┆ 0.625      ┆ 2          │
+    │ true       ┆ 0.75     ┆ 0.875      ┆ 2          │
+    └────────────┴──────────┴────────────┴────────────┘
+    """
+    check_frame(trajectories, "trajectories")
+    check_positive(n_bins, "n_bins")
+    check_fraction(confidence_level, "confidence_level")
+    groups: tuple[str, ...] = check_names(by, "by", taken={*PROFILE, "problem_id", "step_scores"})
+    schema = require_columns(trajectories, [*groups, "problem_id", "step_scores", "is_correct"])
+    _check_dtypes(schema)
+    # The caller's names come back at the end, so that none collides with a name used on the way.
+    keys: list[str] = [f"key{i}" for i in range(len(groups))]
+
+    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        attempts = lazy.select(
+            *[pl.col(name).alias(key) for key, name in zip(keys, groups, strict=True)],
+            pl.col("problem_id").alias("problem"),
+            pl.col("is_correct").cast(pl.Boolean),
+            pl.col("step_scores").cast(pl.List(pl.Float64)).alias("steps"),
+        )
+        named = {name: schema[name] for name in groups}
+
+        def apply(frame: pl.DataFrame) -> pl.DataFrame:
+            table = _profiles(frame, keys, n_bins, confidence_level)
+            return table.rename(dict(zip(keys, groups, strict=True))).cast(named | PROFILE)
+
+        return attempts.map_batches(apply, schema=named | PROFILE)
+
+    return run_plan(trajectories, plan)
+
+
+def _check_dtypes(schema: pl.Schema) -> None:
+    """Raise unless step scores are lists of numbers and grades are Boolean."""
+    scores, grades = schema["step_scores"], schema["is_correct"]
+    inner = scores.inner if isinstance(scores, pl.List | pl.Array) else scores
+    is_list = isinstance(scores, pl.List | pl.Array) and (inner.is_numeric() or inner == pl.Null)
+    if not (is_list or scores == pl.Null):
+        raise ColumnsError(
+            f"trajectories: 'step_scores' is {scores}, must be a list of numbers per attempt."
+        )
+    if grades not in {pl.Boolean, pl.Null}:
+        raise ColumnsError(f"trajectories: 'is_correct' is {grades}, must be Boolean.")
+
+
+class _Block(NamedTuple):
+    """Sums over the attempts of some cells: a cell is a problem's attempts of one outcome.
+
+    Arrays are (n_cells, n_bins), but for `n_unscored`, which is (n_outcomes, n_bins), as
+    `n_steps` is.
+    """
+
+    total: Floats
+    n_attempts: Ints
+    n_steps: Ints
+    n_unscored: Ints
+    low: float
+    high: float
+
+
+def _profiles(
+    frame: pl.DataFrame, keys: list[str], n_bins: int, confidence_level: float
+) -> pl.DataFrame:
+    """Make the table, the columns of its groups under the names used on the way."""
+    problem = frame["problem"].rank("dense").cast(pl.Int64).fill_null(0)
+    walked = frame.with_columns(problem).filter(pl.col("steps").list.len() > 0)
+    parts = walked.partition_by(keys) if keys else [walked]
+    tables, lows, highs = [], [], []
+    for part in parts:
+        if not part.height:
+            continue
+        rows, low, high = _one_group(part, n_bins)
+        name = part.select(keys).head(1)
+        table = pl.DataFrame(rows, schema=PROFILE, strict=False)
+        tables.append(name.join(table, how="cross") if keys else table)
+        lows.append(low)
+        highs.append(high)
+    if not tables:
+        return pl.DataFrame(schema={key: frame.schema[key] for key in keys} | PROFILE)
+    interval = student_t_interval(
+        "mean_score",
+        "standard_error",
+        "n_problems",
+        confidence_level=confidence_level,
+        bounds=(0.0, 1.0) if min(lows) >= 0.0 and max(highs) <= 1.0 else None,
+    )
+    return (
+        pl
+        .concat(tables)
+        .with_columns(pl.col(pl.Float64).fill_nan(None))
+        .with_columns(interval.struct.field("ci_low", "ci_high"))
+        .sort(*keys, "is_correct", "position")
+    )
+
+
+def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]], float, float]:
+    """Return the rows of one group, and the smallest and largest score in it."""
+    steps = part["steps"]
+    n_steps = steps.list.len().cast(pl.Int64).to_numpy()
+    # What is missing is NaN here.
+    scores = steps.explode(empty_as_null=False).to_numpy()
+    starts = np.cumsum(n_steps) - n_steps
+    outcome = part["is_correct"].cast(pl.Int64).fill_null(2).to_numpy()
+    cell = part["problem"].to_numpy() * 3 + outcome
+    # Integers sort several times faster than an order of them could be found.
+    order = np.sort(cell * len(cell) + np.arange(len(cell))) % len(cell)
+    cell = cell[order]
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    ends = np.append(first[1:], len(cell))
+    # Blocks end with a cell, so that each cell is summed in one place.
+    cuts = np.searchsorted(ends, np.arange(_BLOCK_ROWS, len(cell), _BLOCK_ROWS))
+    bounds = np.unique(np.concatenate([[0], cuts + 1, [len(first)]]))
+
+    def average(i: int) -> _Block:
+        begin, end = bounds[i], bounds[i + 1]
+        rows = order[first[begin] : ends[end - 1]]
+        return _block(
+            scores, starts[rows], n_steps[rows], outcome[rows], first[begin:end] - first[begin], n_bins
+        )
+
+    with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
+        blocks = [*threads.map(average, range(len(bounds) - 1))]
+    total = np.concatenate([block.total for block in blocks])
+    n_attempts = np.concatenate([block.n_attempts for block in blocks])
+    steps_of = sum(block.n_steps for block in blocks)
+    unscored = sum(block.n_unscored for block in blocks)
+    columns: dict[str, list[object]] = {name: [] for name in PROFILE}
+    for code, is_correct in enumerate(_OUTCOMES):
+        of_outcome = cell[first] % 3 == code
+        for place in np.flatnonzero(steps_of[code]):
+            counted = n_attempts[of_outcome, place]
+            means = total[of_outcome, place][counted > 0] / counted[counted > 0]
+            n = len(means)
+            row = {
+                "is_correct": is_correct,
+                "position": (place + 0.5) / n_bins,
+                "mean_score": means.mean() if n else None,
+                "standard_error": means.std(ddof=1) / np.sqrt(n) if n > 1 else None,
+                "ci_low": None,
+                "ci_high": None,
+                "n_attempts": int(counted.sum()),
+                "n_problems": n,
+                "n_unscored_steps": int(unscored[code, place]),
+            }
+            for name, value in row.items():
+                columns[name].append(value)
+    low, high = min(block.low for block in blocks), max(block.high for block in blocks)
+    return columns, low, high
+
+
+def _block(
+    scores: Floats, starts: Ints, n_steps: Ints, outcome: Ints, first: Ints, n_bins: int
+) -> _Block:
+    """Average the scores of each bin per attempt, and add up the attempts of each cell."""
+    means = np.full((len(starts), n_bins), np.nan)
+    step_counts = np.zeros((3, n_bins), dtype=np.int64)
+    unscored = np.zeros((3, n_bins), dtype=np.int64)
+    low, high = np.inf, -np.inf
+    for n in np.unique(n_steps):
+        rows = np.flatnonzero(n_steps == n)
+        values = scores[starts[rows][:, None] + np.arange(n)]
+        place = -(-np.arange(1, n + 1) * n_bins // n) - 1
+        begins = np.flatnonzero(np.diff(place, prepend=-1))
+        bins, sizes = place[begins], np.diff(begins, append=n)
+        of_outcome = np.bincount(outcome[rows], minlength=3)
+        step_counts[:, bins] += of_outcome[:, None] * sizes
+        is_missing = np.isnan(values)
+        if is_missing.any():
+            gaps = np.add.reduceat(is_missing, begins, axis=1, dtype=np.int64)
+            for code in range(3):
+                unscored[code, bins] += gaps[outcome[rows] == code].sum(axis=0)
+            totals = np.add.reduceat(np.where(is_missing, 0.0, values), begins, axis=1)
+            with np.errstate(invalid="ignore"):
+                found = totals / (sizes - gaps)
+            seen = values[~is_missing]
+        else:
+            found = np.add.reduceat(values, begins, axis=1) / sizes if len(bins) < n else values
+            seen = values
+        low, high = min(low, seen.min(initial=np.inf)), max(high, seen.max(initial=-np.inf))
+        means[rows[:, None], bins] = found
+    is_there = ~np.isnan(means)
+    return _Block(
+        np.add.reduceat(np.where(is_there, means, 0.0), first, axis=0),
+        np.add.reduceat(is_there, first, axis=0, dtype=np.int64),
+        step_counts,
+        unscored,
+        float(low),
+        float(high),
+    )
