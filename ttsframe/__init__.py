@@ -6,6 +6,7 @@ from importlib.metadata import version as _version
 
 from ttsframe import _namespace as _namespace
 from ttsframe import batch as batch
+from ttsframe.adaptive import allocate_attempts, select_allocated, stopping_points
 from ttsframe.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
 from ttsframe.answers import (
     AnswerExplanation,
@@ -23,8 +24,11 @@ from ttsframe.answers import (
 )
 from ttsframe.bestofk import best_of_k
 from ttsframe.comparison import compare
+from ttsframe.cost import cost_curve, pareto_frontier, with_costs
 from ttsframe.curation import best_trajectories
 from ttsframe.datasets import simulate_trajectories
+from ttsframe.difficulty import difficulty_levels
+from ttsframe.efficiency import efficiency_gain
 from ttsframe.errors import TtsframeError
 from ttsframe.expectation import expected_accuracy
 from ttsframe.extrapolation import (
@@ -35,6 +39,8 @@ from ttsframe.extrapolation import (
 )
 from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
 from ttsframe.intervals import normal_interval, student_t_interval, wilson_interval
+from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve
+from ttsframe.leveled import halve_attempts, level_curve
 from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.power import PairedDesign
 from ttsframe.readers import (
@@ -100,6 +106,7 @@ __all__ = [
     "TtsframeError",
     "UnmatchedGoldWarning",
     "ValidationReport",
+    "allocate_attempts",
     "answer_key",
     "answer_kind",
     "answer_statistics",
@@ -113,8 +120,13 @@ __all__ = [
     "check_extrapolation",
     "closed_form_passatk",
     "compare",
+    "compute_optimal_choices",
+    "compute_optimal_curve",
     "confidence_vote",
+    "cost_curve",
+    "difficulty_levels",
     "drop_duplicate_completions",
+    "efficiency_gain",
     "expected_accuracy",
     "explain_answer",
     "extract_answer",
@@ -122,8 +134,10 @@ __all__ = [
     "fit_pass_at_k",
     "g_pass_at_k",
     "gold_key",
+    "halve_attempts",
     "is_equivalent",
     "is_same_key",
+    "level_curve",
     "majority_of_the_bests",
     "majority_vote",
     "mean_g_pass_at_k",
@@ -131,6 +145,7 @@ __all__ = [
     "normal_interval",
     "normalize_answer",
     "oracle",
+    "pareto_frontier",
     "pass_at_k",
     "pass_hat_k",
     "read_trajectories",
@@ -138,6 +153,7 @@ __all__ = [
     "scaling_curve",
     "scan_trajectories",
     "score_trajectories",
+    "select_allocated",
     "select_answers",
     "selection_gap",
     "simulate_trajectories",
@@ -151,6 +167,7 @@ __all__ = [
     "step_prod",
     "step_profile",
     "step_sum",
+    "stopping_points",
     "student_t_interval",
     "tally_votes",
     "top_fraction_vote",
@@ -158,4 +175,5 @@ __all__ = [
     "variance_components",
     "weighted_vote",
     "wilson_interval",
+    "with_costs",
 ]

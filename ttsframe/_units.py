@@ -39,7 +39,13 @@ def judged() -> dict[str, pl.Expr]:
     }
 
 
-def once(unit: Mapping[str, str], where: str = "on one curve") -> pl.Expr:
+_TOLD_APART: Final = (
+    "name the column that tells runs or models apart in by=(...), and the one that numbers seeds in "
+    "replicates=(...)."
+)
+
+
+def once(unit: Mapping[str, str], where: str = "on one curve", hint: str = _TOLD_APART) -> pl.Expr:
     """Build the filter that raises where a problem has several rows in one place.
 
     Parameters
@@ -49,6 +55,8 @@ def once(unit: Mapping[str, str], where: str = "on one curve") -> pl.Expr:
         `n_rows` and `n_expected` besides.
     where
         What the place is, for the message.
+    hint
+        Way out, for the message.
 
     Returns
     -------
@@ -57,7 +65,7 @@ def once(unit: Mapping[str, str], where: str = "on one curve") -> pl.Expr:
     """
     is_repeated = pl.col("n_rows") > pl.col("n_expected")
     described = pl.struct(is_repeated.alias("broken"), *unit, "n_rows", "n_expected")
-    return raise_where(described, lambda rows: _repeated(rows, unit, where))
+    return raise_where(described, lambda rows: _repeated(rows, unit, where, hint))
 
 
 def place(row: Mapping[str, object], unit: Mapping[str, str]) -> str:
@@ -78,11 +86,9 @@ def place(row: Mapping[str, object], unit: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None)
 
 
-def _repeated(rows: pl.DataFrame, unit: Mapping[str, str], where: str) -> DataError:
+def _repeated(rows: pl.DataFrame, unit: Mapping[str, str], where: str, hint: str) -> DataError:
     """Describe the first problem that has too many rows in one place."""
     row = rows.sort([*unit]).row(0, named=True)
     return DataError(
-        f"{place(row, unit)}: {row['n_rows']} rows {where}, expected {row['n_expected']}. Hint: name the "
-        "column that tells runs or models apart in by=(...), and the one that numbers seeds in "
-        "replicates=(...)."
+        f"{place(row, unit)}: {row['n_rows']} rows {where}, expected {row['n_expected']}. Hint: {hint}"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from contract_registry import BUDGETS, ENGINES, run
+from contract_registry import BUDGETS, ENGINES, levels, run
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
@@ -77,6 +77,10 @@ def curves(frame: pl.LazyFrame, name: str) -> dict[str, pl.LazyFrame]:
         "renumbered": tts.renumber_attempts(frame, by=name),
         "gap": tts.selection_gap(problems, by=name),
         "gap of averages": tts.selection_gap(problems, replicates=name, problems="available"),
+        "optimal": tts.compute_optimal_curve(
+            problems, levels=levels(), by=name, problems="available"
+        ),
+        "choices": tts.compute_optimal_choices(problems, levels=levels(), replicates=name),
         "best": tts.best_trajectories(frame, by=name, n_per_problem=2),
     }
 

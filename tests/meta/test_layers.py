@@ -30,7 +30,7 @@ LAYERS: list[set[str]] = [
     {"_plain_picks", "_ranked_picks", "_risk_picks"},
     {"_selection"},
     {"_picked"},
-    {"votes", "_pairing", "_subset_votes"},
+    {"votes", "_choices", "_pairing", "_subset_votes"},
     {"_expected"},
     {"selectors", "aggregators", "expectation", "curation"},
     {"scaling", "comparison", "extrapolation", "variance", "power"},

@@ -24,6 +24,8 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
         "curve": tts.scaling_curve(problems),
         "available": tts.scaling_curve(reduced, problems="available"),
         "gap": tts.selection_gap(problems),
+        "optimal": tts.compute_optimal_curve(problems, levels=_parity(run)),
+        "choices": tts.compute_optimal_choices(reduced, levels=_parity(run), problems="available"),
         "best": tts.best_trajectories(run, n_per_problem=3, distinct="answer_key"),
         "comparison": tts.compare(problems),
         "budgets": tts.compare(reduced, column="budget", baseline=1, by=()),
@@ -45,6 +47,12 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
             run.select("problem_id", value="is_correct"), ["problem_id"]
         ).sort("problem_id"),
     }
+
+
+def _parity(run: pl.LazyFrame) -> pl.LazyFrame:
+    """Return two levels that say nothing."""
+    parity = pl.col("problem_id").cast(pl.String).str.len_bytes() % 2
+    return run.select("problem_id", level=parity).unique()
 
 
 def main(source: str, target: str, engine: pl.Engine) -> None:

@@ -97,6 +97,23 @@ GAP_SCHEMA: Final[dict[str, pl.DataType]] = {
 }
 
 
+CHOICES_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "level": pl.UInt32(),
+    "budget": pl.UInt32(),
+    "budget_unit": pl.String(),
+    "subsets": pl.String(),
+    "problem_fold": pl.UInt32(),
+    "selector": pl.String(),
+    "reduction": pl.String(),
+    "accuracy_seen": pl.Float64(),
+    "accuracy": pl.Float64(),
+    "n_seen": pl.UInt32(),
+    "n_problems": pl.UInt32(),
+    "n_strategies": pl.UInt32(),
+    "n_tied": pl.UInt32(),
+}
+
+
 COMPARISON_SCHEMA: Final[dict[str, pl.DataType]] = {
     "selector": pl.String(),
     "reduction": pl.String(),
@@ -157,6 +174,14 @@ def problems() -> pl.DataFrame:
     """Return what every selector picks from `run`, with budgets that leave problems short."""
     ragged = run().filter((pl.col("problem_id") != "sim-000003") | (pl.col("attempt") < 5))
     return tts.select_answers(ragged, selectors=list(tts.SELECTORS), budgets=BUDGETS)
+
+
+@cache
+def levels() -> pl.DataFrame:
+    """Return three levels of the problems of `run`, one unknown and one of a single problem."""
+    number = pl.col("problem_id").str.slice(4).cast(pl.UInt32)
+    level = pl.when(number == 0).then(pl.lit(3)).when(number != 4).then(number % 2 + 1)
+    return run().select("problem_id").unique().select("problem_id", level=level.cast(pl.UInt32))
 
 
 @cache
@@ -277,6 +302,24 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         partial(tts.selection_gap, problems="available"),
         problems,
         GAP_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "compute_optimal_curve",
+        lambda frame, by=(): tts.compute_optimal_curve(
+            frame, levels=levels(), by=by, problems="available"
+        ),
+        problems,
+        CURVE_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "compute_optimal_choices",
+        lambda frame, by=(): tts.compute_optimal_choices(
+            frame, levels=levels(), by=by, problems="available"
+        ),
+        problems,
+        CHOICES_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
