@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
+import time
 from types import TracebackType
 from typing import Final, Self
 
@@ -18,6 +21,8 @@ from ttsframe.batch.tasks import Task
 
 __all__ = ["Child", "serve"]
 
+_LOOK_EVERY: Final = 0.5
+"""Seconds between two looks whether the parent is there."""
 _PROGRAM: Final = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from ttsframe.batch._child import serve; serve()"
@@ -80,6 +85,9 @@ class Child:
 
 def serve() -> None:
     """Run what comes on standard input until it ends; answer with None or with the error."""
+    # An interrupt from the terminal reaches this process too; it has nothing to say about it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # What a task may print must not come between the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -95,3 +103,10 @@ def serve() -> None:
             failure = error
         pickle.dump(failure, answers)
         answers.flush()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended, in the middle of a task as well."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_EVERY)
+    os._exit(1)

@@ -116,7 +116,13 @@ class Job:
             return None
         if self.sink.is_dir() and not any(self.sink.iterdir()):
             return None
-        found = read_manifest(self.sink)
+        try:
+            found = read_manifest(self.sink)
+        except SourceError as error:
+            raise SourceError(
+                f"{self.sink}: is there already, and no job of ttsframe has written it. Hint: "
+                "overwrite=True replaces it once the new one is whole; or give the output another name."
+            ) from error
         if changes := found.changes(wanted):
             raise SourceError(
                 f"{self.sink}: is there already, and was made otherwise: {'; '.join(changes)}. Hint: "

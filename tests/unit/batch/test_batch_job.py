@@ -125,14 +125,14 @@ def test_a_strangers_file_stays(source: Path, tmp_path: Path) -> None:
     sink = tmp_path / "out.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(sink)
     with pytest.raises(
-        SourceError, match=r"out\.parquet: has no manifest, so tts\.batch\.transform"
+        SourceError, match=r"out\.parquet: is there already, and no job of ttsframe"
     ):
         tts.batch.transform(source, sink)
     assert pl.read_parquet(sink)["a"].to_list() == [1]
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "thesis.txt").write_text("all my work")
-    with pytest.raises(SourceError, match="mine: has no manifest"):
+    with pytest.raises(SourceError, match="mine: is there already, and no job"):
         tts.batch.transform(source, folder)
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
     empty = tmp_path / "empty"
