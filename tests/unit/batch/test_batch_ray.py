@@ -191,8 +191,8 @@ class Deed:
 
     def wait(self) -> None:
         begun, ended = self.output.with_suffix(".begun"), self.output.with_suffix(".ended")
-        begun.write_text(str(os.getpid()))
         try:
+            begun.write_text(str(os.getpid()))
             for _ in range(600):
                 time.sleep(0.1)
         finally:

@@ -201,8 +201,8 @@ def test_a_cluster_with_an_address_is_joined_and_left(
     _, complained = joined.communicate(timeout=120)
     assert (joined.returncode, complained) == (0, "")
     assert left_over(tmp_path / "join") == []
-    said, _ = head.communicate("\n", timeout=60)
-    assert "still there" in said
+    said, complained = head.communicate("\n", timeout=60)
+    assert (head.returncode, said.splitlines()[-1:]) == (0, ["still there"]), complained
     assert left_over(tmp_path / "head") == []
     tts.batch.transform(source, tmp_path / "here", **OPTIONS)
     assert contents(tmp_path / "out") == contents(tmp_path / "here")
