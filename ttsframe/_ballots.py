@@ -48,7 +48,8 @@ class Ballots:
         is_earlier = block.attempt[1:] <= block.attempt[:-1]
         rows: Integers | slice = slice(None)
         if (is_earlier & (problem[1:] == problem[:-1])).any():
-            rows = np.lexsort((block.attempt, problem))
+            bits = int(block.attempt.max()).bit_length()
+            rows = stable_order(problem << bits | block.attempt)
         within = block.attempt[rows] < budgets[-1]
         if not within.all():
             rows = np.flatnonzero(within) if isinstance(rows, slice) else rows[within]

@@ -42,7 +42,8 @@ _FLAWS: Final = (None, "short", "unscored", "undefined")
 class _Chosen(NamedTuple):
     """What is known so far; arrays of (problem, budget), or of (problem, budget, pick).
 
-    Problems stand in ascending order of what names them. `row` and `spelling` are rows of the pools, the winner's and the earliest with its answer.
+    Problems stand in ascending order of what names them. `row` and `spelling` are rows of the
+    pools, the winner's and the earliest with its answer.
     """
 
     n_attempts: Integers
@@ -101,6 +102,12 @@ def pick_winners(
     n_picks = len(picks)
     of_slot = np.repeat(np.arange(n_problems * n_budgets), n_picks)
     row = _rows(chosen.row)
+    key = pools.rows["key"].gather(row)
+    text = key.cast(pl.String)
+    if "answer" in pools.rows.columns:
+        answer = pools.rows["answer"].gather(_rows(chosen.spelling)).cast(pl.String)
+    else:
+        answer = text
     selectors = pl.Series([pick.selector for pick in picks], dtype=pl.String)
     reductions = pl.Series([pick.reading and pick.reading.name for pick in picks], dtype=pl.String)
     line = np.tile(np.arange(n_picks), n_problems * n_budgets)
@@ -112,8 +119,8 @@ def pick_winners(
         reductions.gather(line).alias("reduction"),
         pools.rows["attempt"].gather(row).alias("attempt"),
         pools.rows["grade"].gather(row).alias("grade"),
-        pools.rows["key"].gather(row).cast(pools.key_dtype).alias("answer_key"),
-        spellings(pools, _rows(chosen.spelling)).alias("answer"),
+        (text if pools.key_dtype == pl.String else key).alias("answer_key"),
+        answer.alias("answer"),
         pl.Series("n_attempts", chosen.n_attempts.ravel()[of_slot]),
         pl.Series("n_valid", chosen.n_valid.ravel()[of_slot]),
         pl.Series("is_graded", chosen.is_graded.ravel()[of_slot]),
@@ -121,25 +128,6 @@ def pick_winners(
         pl.Series("weight", chosen.weight.ravel(), nan_to_null=True),
         pl.Series(_FLAWS, dtype=pl.String).gather(chosen.flaw.ravel()).alias("flaw"),
     )
-
-
-def spellings(pools: Pools, rows: pl.Series) -> pl.Series:
-    """Return how some attempts spelled their answers.
-
-    Parameters
-    ----------
-    pools
-        Attempts.
-    rows
-        Integer rows of the pools; null gives null.
-
-    Returns
-    -------
-    pl.Series
-        String, one per row.
-    """
-    column = pools.rows["answer" if "answer" in pools.rows.columns else "key"]
-    return column.gather(rows).cast(pl.String)
 
 
 def _rows(rows: Integers) -> pl.Series:

@@ -79,6 +79,7 @@ class Pools(NamedTuple):
     - `order` (n_problems,): the problems in ascending order of what names them;
     - `position` (n_problems,): where each stands in that order;
     - `key_dtype`: what keys are in a result;
+    - `n_threads`: how many threads may work on blocks;
     - `texts`: what answers say, once they are read.
     """
 
@@ -88,6 +89,7 @@ class Pools(NamedTuple):
     order: Integers
     position: Integers
     key_dtype: pl.DataType
+    n_threads: int
     texts: Tokens | None = None
 
     def with_texts(self) -> Pools:
@@ -126,7 +128,8 @@ class Pools(NamedTuple):
         blocks = [*self._blocks(n_budgets)]
         if len(blocks) < 2:
             return [work(block) for block in blocks]
-        with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
+        # Polars is not asked for its number of threads here: inside of a query it says 1.
+        with ThreadPoolExecutor(self.n_threads) as threads:
             return [*threads.map(work, blocks)]
 
     def _blocks(self, n_budgets: int) -> Iterator[Block]:
@@ -275,11 +278,14 @@ def map_pools(
     )
     dtypes = {name: schema[name] for name in keys}
 
+    n_threads = pl.thread_pool_size()
+
     def apply(frame: pl.DataFrame) -> pl.DataFrame:
-        problems, rows, starts = _lay_out(frame, [*named])
+        problems, rows, starts = _lay_out(frame, [*named], n_threads)
         problems = problems.cast({key: dtypes[name] for key, name in named.items()})
         order = problems.select(pl.arg_sort_by(*named)).to_series().cast(pl.Int64).to_numpy()
-        pools = Pools(rows, problems, starts, order, np.argsort(order), key_dtype(schema))
+        position = np.argsort(order)
+        pools = Pools(rows, problems, starts, order, position, key_dtype(schema), n_threads)
         _check_numbered(pools, [*named.values()])
         return work(pools)
 
@@ -290,7 +296,9 @@ def map_pools(
     )
 
 
-def _lay_out(frame: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, pl.DataFrame, Integers]:
+def _lay_out(
+    frame: pl.DataFrame, keys: list[str], n_threads: int
+) -> tuple[pl.DataFrame, pl.DataFrame, Integers]:
     """Return problems, attempts, and where each problem's begin, once they stand together."""
     is_first = _is_first_of_run(frame, keys)
     first = np.flatnonzero(is_first.to_numpy())
@@ -300,15 +308,26 @@ def _lay_out(frame: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, pl.Dat
     number = _numbers(problems)
     row = stable_order(number)
     first = run_starts(number[row])
-    rows = pl.Series(row)
-    with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
-        gathered = [*threads.map(lambda column: column.gather(rows), attempts.rechunk())]
-    return problems[row[first]], pl.DataFrame(gathered), np.append(first, frame.height)
+    rows = _gather(attempts.rechunk(), row, n_threads)
+    return problems[row[first]], rows, np.append(first, frame.height)
+
+
+def _gather(frame: pl.DataFrame, rows: Integers, n_threads: int) -> pl.DataFrame:
+    """Gather rows, plain numbers in threads of their own, which must not wait for Polars'."""
+    plain = [column for column in frame if column.dtype.is_numeric() and not column.null_count()]
+    with ThreadPoolExecutor(n_threads) as threads:
+        taken = [threads.submit(column.to_numpy().take, rows) for column in plain]
+        others = frame.drop([column.name for column in plain])
+        gathered = others.select(pl.all().gather(rows))
+    return gathered.with_columns(
+        pl.Series(column.name, values.result()) for column, values in zip(plain, taken, strict=True)
+    )
 
 
 def _numbers(names: pl.DataFrame) -> Integers:
     """Give rows numbers from 0, equal rows the same."""
-    if names.width == 1 and (single := names.to_series()).dtype == pl.Categorical:
+    single = names.to_series()
+    if names.width == 1 and isinstance(single.dtype, pl.Categorical):
         return single.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
     distinct = names.unique().with_row_index("number")
     numbered = names.join(

@@ -12,7 +12,7 @@ import polars as pl
 from ttsframe._ballots import Ballots
 from ttsframe._checks import check_budgets, check_choice, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._picked import ALL_ATTEMPTS, check_one_run, spellings
+from ttsframe._picked import ALL_ATTEMPTS, check_one_run
 from ttsframe._pools import (
     UNGRADED,
     Block,
@@ -191,15 +191,16 @@ def _count(
     line, entry = line[order], entry[order]
     first = pl.Series(counted.first[entry])
     grade = pools.rows["grade"].gather(first)
-    key = pools.rows["key"].gather(first).cast(pools.key_dtype)
+    key = pools.rows["key"].gather(first)
+    spelling = pools.rows["answer"].gather(first) if "answer" in pools.rows.columns else key
     table = pools.problems.select(pl.all().gather(counted.problem[entry])).with_columns(
         pl.Series(budgets or [None], dtype=pl.UInt32).gather(counted.budget[entry]).alias("budget"),
         pl
         .Series([reading.name for reading in readings] or [None], dtype=pl.String)
         .gather(line)
         .alias("reduction"),
-        key.alias("answer_key"),
-        spellings(pools, first).set(key.is_null(), None).alias("answer"),
+        key.cast(pools.key_dtype).alias("answer_key"),
+        spelling.cast(pl.String).set(key.is_null(), None).alias("answer"),
         pl.Series("n_votes", counted.n_votes[entry]).cast(pl.UInt32),
         pl.Series("weight", counted.weight[entry, line], nan_to_null=True),
         pl.Series("top_score", counted.top_score[entry, line], nan_to_null=True),
