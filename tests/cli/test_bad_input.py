@@ -159,7 +159,7 @@ def test_scores_that_are_asked_for_and_not_there(
 
 
 @pytest.mark.parametrize("command", ["report", "convert", "score", "vote", "curve", "simulate"])
-@pytest.mark.parametrize("target", ["folder", "nowhere/out", "out.txt", "out"])
+@pytest.mark.parametrize("target", ["folder", "nowhere/out", "out.txt"])
 def test_an_output_that_cannot_be_written(
     ttsframe: Run, sample: Path, command: str, target: str
 ) -> None:
@@ -182,18 +182,23 @@ def test_a_folder_without_permission(
 
 def test_a_source_is_never_replaced(ttsframe: Run, lines: list[str]) -> None:
     Path("run.jsonl").write_text(lines[0])
-    for source in ("run.jsonl", "."):
+    tts.simulate_trajectories(2, 2, seed=1).write_parquet("table.parquet")
+    for source in ("run.jsonl", "run.*"):
         fails(ttsframe("score", source, "-o", "run.jsonl"), "is one of the sources")
+    fails(ttsframe("score", "table.parquet", "-o", "table.parquet"), "is one of the sources")
+    fails(ttsframe("score", "table.parquet", "-o", "."), "table.parquet is one of the sources")
     assert Path("run.jsonl").read_text() == lines[0]
 
 
 def test_a_failure_while_writing_leaves_the_old_file(ttsframe: Run, lines: list[str]) -> None:
     scores = json.loads(lines[1])["scores"][:-1]
     Path("run.jsonl").write_text(broken(lines, scores=scores))
-    Path("out.parquet").write_text("old")
-    fails(ttsframe("convert", "run.jsonl", "-o", "out.parquet"), "run.jsonl, line 2")
-    assert Path("out.parquet").read_text() == "old"
-    assert sorted(path.name for path in Path().iterdir()) == ["out.parquet", "run.jsonl"]
+    for name, option in ("out.arrow", "--quiet"), ("out.parquet", "--replace"):
+        Path(name).write_text("old")
+        fails(ttsframe("convert", "run.jsonl", "-o", name, option), "run.jsonl, line 2")
+        assert Path(name).read_text() == "old"
+    names = ["out.arrow", "out.parquet", "run.jsonl"]
+    assert sorted(path.name for path in Path().glob("[!.]*")) == names
 
 
 def test_lists_do_not_fit_into_csv(ttsframe: Run, sample: Path) -> None:
@@ -279,7 +284,7 @@ def test_what_libraries_raise_becomes_a_message(
         raise error
 
     monkeypatch.setattr("ttsframe.cli._options.scan_trajectories", refuse)
-    fails(ttsframe("score", sample, "-o", "out.parquet"), words)
+    fails(ttsframe("score", sample, "-o", "out.jsonl"), words)
 
 
 def test_what_a_model_wrote_cannot_steer_the_terminal(ttsframe: Run, lines: list[str]) -> None:

@@ -40,7 +40,7 @@ def test_convert_keeps_every_row_and_column(
 
 
 def test_score_leaves_texts_out_unless_asked(ttsframe: Run, sample: Path, tmp_path: Path) -> None:
-    for flags, has_texts in ([], False), (["--texts"], True):
+    for flags, has_texts in ([], False), (["--texts", "--replace"], True):
         target = tmp_path / "scored.parquet"
         assert ttsframe("score", sample, "-o", target, *flags).exit_code == 0
         columns = pl.read_parquet_schema(target).keys()

@@ -52,17 +52,17 @@ def test_a_cold_report_is_quick(sample: Path, tmp_path: Path) -> None:
     assert time.perf_counter() - started < 10
 
 
-def test_a_terminal_sees_progress_on_stderr_alone(sample: Path) -> None:
+def test_a_terminal_sees_progress_on_stderr_alone(sample: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [*PROGRAM, "curve", str(sample)]
+    command = [*PROGRAM, "report", str(sample), "-o", str(tmp_path / "report.html")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
         os.close(theirs)
         stdout, _ = process.communicate(timeout=60)
     progress = os.read(ours, 10_000).decode()
     os.close(ours)
     assert f"Reading {sample} ... " in progress
-    assert "Voting ... 960 attempts, " in progress
-    assert stdout.startswith("Accuracy")
+    assert "Voting ... 960 attempts at 60 problems, " in progress
+    assert stdout.startswith("960 attempts")
 
 
 def test_a_reader_that_stops_ends_it_without_a_word(sample: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_reader_that_stops_ends_it_without_a_word(sample: Path) -> None:
 def test_what_is_stopped_while_writing_leaves_the_old_file(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    source, target = tmp_path / "run.parquet", tmp_path / "out" / "run.parquet"
+    source, target = tmp_path / "run.parquet", tmp_path / "out" / "run.arrow"
     target.parent.mkdir()
     target.write_text("old")
     tts.simulate_trajectories(4_000, 64, seed=1, texts=True).write_parquet(source)

@@ -18,6 +18,7 @@ import polars as pl
 
 from ttsframe._wording import counted
 from ttsframe.batch import ENGINES, BatchResult, Engine, RayEngine, Score, Stage, transform
+from ttsframe.batch.failures import found_damage
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import Choosing, Command, Run, with_options
 from ttsframe.cli._output import TABLE_SUFFIXES, check_folder, check_output
@@ -230,16 +231,19 @@ class Work:
             What to pick, and the stage that makes what the run lacks for it, if it lacks something.
         """
         attempts = self._run.scan()
-        choice = choose_picks(
-            attempts,
-            by=choosing.by,
-            budgets=budgets,
-            selectors=choosing.selectors,
-            reductions=choosing.reductions,
-            weights=choosing.weights,
-            style=choosing.style,
-            confidence_level=confidence_level,
-        )
+        try:
+            choice = choose_picks(
+                attempts,
+                by=choosing.by,
+                budgets=budgets,
+                selectors=choosing.selectors,
+                reductions=choosing.reductions,
+                weights=choosing.weights,
+                style=choosing.style,
+                confidence_level=confidence_level,
+            )
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise found_damage(self._run.survey().files) or error from error
         score = Score(style=choosing.style)
         made = plan_additions(
             attempts.collect_schema(),

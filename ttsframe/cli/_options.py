@@ -13,7 +13,8 @@ import polars as pl
 
 from ttsframe._typing import AnswerStyle, SelectorName, StepReduction, Weights
 from ttsframe.cli._console import Console
-from ttsframe.readers import READERS, scan_trajectories
+from ttsframe.readers import READERS, plan_reading, scan_trajectories
+from ttsframe.readers._attempts import Survey
 from ttsframe.readers._table import OnError
 from ttsframe.selectors import SELECTORS
 from ttsframe.steps import STEP_REDUCTIONS
@@ -137,6 +138,22 @@ class Run:
     def label(self) -> str:
         """The sources, short enough for a line."""
         return self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} sources"
+
+    def survey(self) -> Survey:
+        """Look the files over.
+
+        Returns
+        -------
+        Survey
+            What they are.
+        """
+        return plan_reading(
+            list(self.sources),
+            format=cast("Any", self.format),
+            rename=self.rename,
+            gold=self.gold,
+            on_error=self.on_error,
+        ).survey
 
     def scan(self) -> pl.LazyFrame:
         """Open the files.
