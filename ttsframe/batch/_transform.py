@@ -15,6 +15,7 @@ import polars as pl
 
 from ttsframe._checks import check_choice, check_mapping, check_names, check_positive
 from ttsframe._typing import ColumnNames
+from ttsframe.batch.failures import found_damage
 from ttsframe.batch.job import Job
 from ttsframe.batch.local import Engine, LocalEngine
 from ttsframe.batch.lock import locked
@@ -215,7 +216,10 @@ def transform(
         reading = plan_reading(source, format=format, rename=rename, gold=gold, on_error=on_error)
         for warning in reading.warnings:
             warnings.warn(warning, stacklevel=2)
-        plan = make_plan(reading, listed, names, size)
+        try:
+            plan = make_plan(reading, listed, names, size)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise found_damage(reading.survey.files) or error from error
         manifest = replace(begun or wanted, layout=plan.layout)
         if begun is None:
             job.write_manifest(manifest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import polars as pl
@@ -13,7 +14,7 @@ from ttsframe.batch.tasks import PartTask, ScanTask, Task
 from ttsframe.errors import SourceError, TtsframeError
 from ttsframe.readers._attempts import SurveyedFile, first_line, scan_table
 
-__all__ = ["run_task"]
+__all__ = ["found_damage", "run_task"]
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 _OS_ERROR: Final = re.compile(r"os error (\d+)")
@@ -47,6 +48,24 @@ def _explained(task: Task, error: Exception) -> SourceError:
         files = task.slice.survey.files
     elif isinstance(task, PartTask) and not isinstance(task.rows, os.PathLike):
         files = task.rows.survey.files
+    return found_damage(files) or SourceError(
+        f"{task.reads}: {task.name} failed ({first_line(error)})."
+    )
+
+
+def found_damage(files: Iterable[SurveyedFile]) -> SourceError | None:
+    """Look for what made reading fail.
+
+    Parameters
+    ----------
+    files
+        What was read.
+
+    Returns
+    -------
+    SourceError or None
+        The error of the first file that is damaged or cannot be read; None if all can be.
+    """
     for file in files:
         damage = _damage(file)
         if damage is not None:
@@ -54,7 +73,7 @@ def _explained(task: Task, error: Exception) -> SourceError:
                 f"{damage}. Hint: mend or replace the file; what is finished is kept, and counts if the "
                 "other files stay as they are and this one gets back what it was."
             )
-    return SourceError(f"{task.reads}: {task.name} failed ({first_line(error)}).")
+    return None
 
 
 def _errno(error: Exception) -> int:
@@ -89,15 +108,16 @@ def _damage(file: SurveyedFile) -> str | None:
 
 def _row_groups(file: SurveyedFile) -> list[tuple[int, int]]:
     """Return first row and number of rows of the row groups that were to be read."""
-    if file.file.container != "parquet" or file.rows is None:
-        return [file.rows or (0, 2**32 - 1)]
+    rows = file.rows or (0, 2**32 - 1)
+    if file.file.container != "parquet":
+        return [rows]
     from pyarrow import parquet
 
     footer = parquet.read_metadata(file.file.path)
     first, groups = 0, []
     for i in range(footer.num_row_groups):
         n_rows = footer.row_group(i).num_rows
-        if first < sum(file.rows) and first + n_rows > file.rows[0]:
+        if first < sum(rows) and first + n_rows > rows[0]:
             groups.append((first, n_rows))
         first += n_rows
     return groups
