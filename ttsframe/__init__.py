@@ -6,8 +6,9 @@ from importlib.metadata import version as _version
 
 from ttsframe import _namespace as _namespace
 from ttsframe import batch as batch
-from ttsframe.adaptive import allocate_attempts, select_allocated, stopping_points
+from ttsframe.adaptive import stopping_points
 from ttsframe.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
+from ttsframe.allocation import allocate_attempts, select_allocated
 from ttsframe.answers import (
     AnswerExplanation,
     AnswerPolicy,
@@ -24,7 +25,7 @@ from ttsframe.answers import (
 )
 from ttsframe.bestofk import best_of_k
 from ttsframe.comparison import compare
-from ttsframe.cost import cost_curve, pareto_frontier, with_costs
+from ttsframe.cost import cost_curve, with_costs
 from ttsframe.curation import best_trajectories
 from ttsframe.datasets import simulate_trajectories
 from ttsframe.difficulty import difficulty_levels
@@ -37,10 +38,12 @@ from ttsframe.extrapolation import (
     check_extrapolation,
     fit_pass_at_k,
 )
+from ttsframe.frontier import pareto_frontier
 from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
+from ttsframe.halves import halve_attempts
 from ttsframe.intervals import normal_interval, student_t_interval, wilson_interval
+from ttsframe.leveled import level_curve
 from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve
-from ttsframe.leveled import halve_attempts, level_curve
 from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.power import PairedDesign
 from ttsframe.readers import (
@@ -83,7 +86,19 @@ from ttsframe.steps import (
 from ttsframe.uncertainty import bootstrap_interval, standard_error
 from ttsframe.validation import ValidationReport, validate_trajectories
 from ttsframe.variance import variance_components
-from ttsframe.verifier import step_profile
+from ttsframe.verifier import (
+    VerifierReport,
+    best_threshold,
+    first_error,
+    length_bias,
+    over_optimization,
+    processbench_f1,
+    reliability_curve,
+    score_distribution,
+    step_profile,
+    verifier_metrics,
+    verifier_report,
+)
 from ttsframe.votes import tally_votes
 
 __version__ = _version("ttsframe")
@@ -106,12 +121,14 @@ __all__ = [
     "TtsframeError",
     "UnmatchedGoldWarning",
     "ValidationReport",
+    "VerifierReport",
     "allocate_attempts",
     "answer_key",
     "answer_kind",
     "answer_statistics",
     "best_of_k",
     "best_of_n",
+    "best_threshold",
     "best_trajectories",
     "beta_binomial_passatk",
     "bootstrap_interval",
@@ -130,6 +147,7 @@ __all__ = [
     "expected_accuracy",
     "explain_answer",
     "extract_answer",
+    "first_error",
     "first_valid",
     "fit_pass_at_k",
     "g_pass_at_k",
@@ -137,6 +155,7 @@ __all__ = [
     "halve_attempts",
     "is_equivalent",
     "is_same_key",
+    "length_bias",
     "level_curve",
     "majority_of_the_bests",
     "majority_vote",
@@ -145,13 +164,17 @@ __all__ = [
     "normal_interval",
     "normalize_answer",
     "oracle",
+    "over_optimization",
     "pareto_frontier",
     "pass_at_k",
     "pass_hat_k",
+    "processbench_f1",
     "read_trajectories",
+    "reliability_curve",
     "renumber_attempts",
     "scaling_curve",
     "scan_trajectories",
+    "score_distribution",
     "score_trajectories",
     "select_allocated",
     "select_answers",
@@ -173,6 +196,8 @@ __all__ = [
     "top_fraction_vote",
     "validate_trajectories",
     "variance_components",
+    "verifier_metrics",
+    "verifier_report",
     "weighted_vote",
     "wilson_interval",
     "with_costs",
