@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -122,3 +125,26 @@ def test_no_column_is_read_that_is_not_needed(trajectories: pl.DataFrame, tmp_pa
     curve = tts.scaling_curve(many).explain()
     assert f"PROJECT 6/{trajectories.width} COLUMNS" in curve
     assert curve.count("Parquet SCAN") == 1
+
+
+SEVERAL_AT_ONCE = """
+import polars as pl
+import ttsframe as tts
+run = tts.simulate_trajectories(40, 16, seed=0, keys=True)
+run = run.with_columns(tts.step_last("step_scores").alias("score"))
+for frame in (run, run.sample(fraction=1.0, shuffle=True, seed=1)):
+    plan = tts.scaling_curve(tts.select_answers(frame.lazy(), budgets=[1, 4, 16]))
+    alone = plan.collect()
+    for engine in ("in-memory", "streaming"):
+        for found in pl.collect_all([plan] * 4, engine=engine):
+            assert found.equals(alone)
+        together = pl.concat([plan, plan.with_columns(pl.col("budget") + 0)] * 2)
+        assert together.collect(engine=engine).height == 4 * alone.height
+"""
+
+
+@pytest.mark.parametrize("n_threads", ["1", "2"])
+def test_several_plans_at_once_never_wait_for_each_other(n_threads: str) -> None:
+    environment = os.environ | {"POLARS_MAX_THREADS": n_threads}
+    command = [sys.executable, "-c", SEVERAL_AT_ONCE]
+    subprocess.run(command, env=environment, timeout=120, check=True)
