@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import polars as pl
 
 from ttsframe._exprs import raise_where
 from ttsframe._typing import ProblemSet
-from ttsframe._units import SEVERITY, judged, once, place
+from ttsframe._units import SEVERITY, judged, once
 from ttsframe.errors import DataError
 
 _TIE: Final = 1e-9
@@ -136,15 +135,17 @@ def placed_problems(
     )
     cell = line if is_common else [*line, "half", "budget"]
     unit = [*cell, "problem_id"]
-    held = [name for name in [*place_of, *parts, "value", "cost"] if name not in unit]
-    n_rows = pl.col("n_rows")
-    short = pl.when(n_rows < n_rows.max().over(cell)).then(SEVERITY["short"])
+    # A problem counts if it is there under all strategies: they are compared on the same ones.
+    short = pl.when(pl.len().over(unit) < pl.col("n_cells").first().over(unit))
     judged_alike = (
         averaged
-        .group_by(unit)
-        .agg(pl.len().alias("n_rows"), severity.max(), *held)
-        .with_columns(short.otherwise(severity).alias("severity"))
-        .explode(held, empty_as_null=False)
+        .group_by(*line, "half", "budget", *parts)
+        .agg("problem_id", "value", "cost", "severity")
+        .with_columns(n_cells=pl.len().over(cell))
+        .explode("problem_id", "value", "cost", "severity", empty_as_null=False)
+        .with_columns(
+            short.then(SEVERITY["short"]).otherwise(severity.max().over(unit)).alias("severity")
+        )
     )
     on = [*columns.shared, "problem_id"]
     half, for_half = pl.col("half"), pl.col("for_half")
@@ -199,7 +200,6 @@ def choose(placed: pl.LazyFrame, columns: Columns, names: tuple[str, str]) -> pl
             of_problem=pl.struct("problem_id", "half", "value"),
         )
         .with_columns(pl.col(sums).sum().over(*level, *parts).name.suffix("_all"))
-        .filter(_same_problems(columns, level))
         .with_columns(name=pl.lit([*names], pl.List(pl.String)))
         .explode("name", empty_as_null=False)
     )
@@ -247,25 +247,6 @@ def _hashed(name: str, seed: int) -> pl.Expr:
         return pl.Series(names.name, [int.from_bytes(each, "little") for each in bits], pl.UInt64)
 
     return pl.col(name).map_batches(digests, return_dtype=pl.UInt64, is_elementwise=True)
-
-
-def _same_problems(columns: Columns, level: Sequence[str]) -> pl.Expr:
-    """Build the filter that raises where strategies were not run on the same problems."""
-    n = pl.col("n_all")
-    differs = (n != n.max().over(level)).alias("broken")
-    named = {**columns.line, "level": "level", "budget": "budget"} | columns.parts
-    described = pl.struct(differs, *named, n.alias("n_problems"))
-    return raise_where(described, lambda rows: _unlike(rows, named))
-
-
-def _unlike(rows: pl.DataFrame, named: Mapping[str, str]) -> DataError:
-    """Describe the first strategy that has fewer problems than another."""
-    row = rows.sort([*named]).row(0, named=True)
-    return DataError(
-        f"{place(row, named)}: {row['n_problems']} problems, and more under another strategy, "
-        "although each has the same number of rows. Hint: run all strategies on the same problems "
-        "at the same budgets, or take what there is with problems='available'."
-    )
 
 
 def _not_halved(rows: pl.DataFrame) -> DataError:

@@ -116,6 +116,7 @@ def compute_optimal_curve(
     problems
         "common" takes the same problems at every budget: those with status "ok" throughout, under
         all strategies. "available" takes, at each budget, those with it there under all of them.
+        One that has no row under a strategy that others have is short.
     name
         What to call the line, to tell levels apart where tables are put together; the other one is
         called that and ``_in_sample``.
@@ -140,8 +141,7 @@ def compute_optimal_curve(
         At once, when a parameter is impossible, or a column has two uses.
     DataError
         On collection, when a problem has several rows of one strategy at one budget, or several
-        levels; when levels are of halves and `selected` is not; when strategies have different
-        problems.
+        levels, and when levels are of halves and `selected` is not.
 
     See Also
     --------
