@@ -129,6 +129,7 @@ def test_no_column_is_read_that_is_not_needed(trajectories: pl.DataFrame, tmp_pa
 
 SEVERAL_AT_ONCE = """
 import polars as pl
+from polars.testing import assert_frame_equal
 import ttsframe as tts
 run = tts.simulate_trajectories(40, 16, seed=0, keys=True)
 run = run.with_columns(tts.step_last("step_scores").alias("score"))
@@ -137,7 +138,7 @@ for frame in (run, run.sample(fraction=1.0, shuffle=True, seed=1)):
     alone = plan.collect()
     for engine in ("in-memory", "streaming"):
         for found in pl.collect_all([plan] * 4, engine=engine):
-            assert found.equals(alone)
+            assert_frame_equal(found, alone)
         together = pl.concat([plan, plan.with_columns(pl.col("budget") + 0)] * 2)
         assert together.collect(engine=engine).height == 4 * alone.height
 """
