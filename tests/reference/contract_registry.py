@@ -140,6 +140,97 @@ COMPARISON_SCHEMA: Final[dict[str, pl.DataType]] = {
     "n_unpaired": pl.UInt32(),
 }
 
+METRICS_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "reduction": pl.String(),
+    "auroc": pl.Float64(),
+    "auroc_within": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "average_precision": pl.Float64(),
+    "brier": pl.Float64(),
+    "ece_equal_width": pl.Float64(),
+    "ece_equal_mass": pl.Float64(),
+    "calibration_status": pl.String(),
+    "n_attempts": pl.UInt32(),
+    "n_right": pl.UInt32(),
+    "n_out_of_range": pl.UInt32(),
+    "n_unscored": pl.UInt32(),
+    "n_ungraded": pl.UInt32(),
+    "n_problems": pl.UInt32(),
+    "n_judged": pl.UInt32(),
+    "n_all_right": pl.UInt32(),
+    "n_all_wrong": pl.UInt32(),
+}
+
+RELIABILITY_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "reduction": pl.String(),
+    "binning": pl.String(),
+    "bin_low": pl.Float64(),
+    "bin_high": pl.Float64(),
+    "mean_score": pl.Float64(),
+    "accuracy": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "n_attempts": pl.UInt32(),
+    "n_problems": pl.UInt32(),
+}
+
+DISTRIBUTION_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "reduction": pl.String(),
+    "is_correct": pl.Boolean(),
+    "bin_low": pl.Float64(),
+    "bin_high": pl.Float64(),
+    "n_attempts": pl.UInt32(),
+    "share": pl.Float64(),
+}
+
+THRESHOLD_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "reduction": pl.String(),
+    "metric": pl.String(),
+    "threshold": pl.Float64(),
+    "value": pl.Float64(),
+    "accept_all": pl.Float64(),
+    "accept_none": pl.Float64(),
+    "fitted_value": pl.Float64(),
+    "n_attempts": pl.UInt32(),
+    "n_problems": pl.UInt32(),
+    "n_fitted_attempts": pl.UInt32(),
+    "n_fitted_problems": pl.UInt32(),
+}
+
+BIAS_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "reduction": pl.String(),
+    "unit": pl.String(),
+    "outcome": pl.String(),
+    "correlation": pl.Float64(),
+    "n_attempts": pl.UInt32(),
+    "n_unmeasured": pl.UInt32(),
+}
+
+TURNS_SCHEMA: Final[dict[str, pl.DataType]] = {
+    **CURVE_SCHEMA,
+    "peak_budget": pl.UInt32(),
+    "drop": pl.Float64(),
+    "drop_standard_error": pl.Float64(),
+    "drop_ci_low": pl.Float64(),
+    "drop_ci_high": pl.Float64(),
+    "drop_p_value": pl.Float64(),
+    "is_turned_down": pl.Boolean(),
+}
+
+ERRORS_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "threshold": pl.Float64(),
+    "first_error_accuracy": pl.Float64(),
+    "no_error_accuracy": pl.Float64(),
+    "f1": pl.Float64(),
+    "n_wrong": pl.UInt32(),
+    "n_right": pl.UInt32(),
+    "n_unscored": pl.UInt32(),
+    "n_unlabelled": pl.UInt32(),
+}
+
 COMPONENTS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "n_problems": pl.UInt32(),
     "n_left_out": pl.UInt32(),
@@ -151,6 +242,49 @@ COMPONENTS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "standard_error_double_attempts": pl.Float64(),
     "standard_error_double_problems": pl.Float64(),
     "standard_error_all_attempts": pl.Float64(),
+}
+
+
+LEVELS_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "problem_id": pl.String(),
+    "fold": pl.UInt32(),
+    "level": pl.UInt32(),
+    "difficulty": pl.Float64(),
+    "n_used": pl.UInt32(),
+    "basis": pl.String(),
+    "caveat": pl.String(),
+    "n_levels": pl.UInt32(),
+    "n_empty_levels": pl.UInt32(),
+}
+
+COSTS: Final[dict[str, pl.DataType]] = {
+    "cost": pl.Float64(),
+    "verifier_cost": pl.Float64(),
+    "cost_unit": pl.String(),
+}
+
+GAIN_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "selector": pl.String(),
+    "reduction": pl.String(),
+    "subsets": pl.String(),
+    "budget_unit": pl.String(),
+    "accuracy": pl.Float64(),
+    "baseline_budget": pl.Float64(),
+    "budget": pl.Float64(),
+    "gain": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "status": pl.String(),
+    "bound": pl.Float64(),
+    "n_problems": pl.UInt32(),
+    "n_left_out": pl.UInt32(),
+}
+
+ALLOCATION_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "problem_id": pl.String(),
+    "budget": pl.UInt32(),
+    "policy": pl.String(),
+    "n_attempts": pl.UInt32(),
 }
 
 
@@ -185,6 +319,24 @@ def levels() -> pl.DataFrame:
 
 
 @cache
+def run_levels() -> pl.DataFrame:
+    """Return levels of `run` that are for all attempts."""
+    return tts.difficulty_levels(run(), estimate="same_sample", n_levels=3)
+
+
+@cache
+def allocation() -> pl.DataFrame:
+    """Return how many attempts decide each problem of `run`."""
+    return tts.stopping_points(run(), budgets=BUDGETS)
+
+
+@cache
+def costs() -> pl.DataFrame:
+    """Return `problems` with what they cost."""
+    return tts.with_costs(problems(), trajectories=run())
+
+
+@cache
 def texts() -> pl.DataFrame:
     """Return a small run of completions, as a reader gives it."""
     return pl.DataFrame({
@@ -204,9 +356,29 @@ def texts() -> pl.DataFrame:
 
 
 @cache
+def labelled() -> pl.DataFrame:
+    """Return solutions with step scores and step labels, some of them missing."""
+    return run().with_columns(
+        first_bad=pl.when(pl.col("is_correct")).then(-1).otherwise(pl.col("attempt") % 3)
+    )
+
+
+@cache
 def values() -> pl.DataFrame:
     """Return what an aggregator reads."""
     return run().select("problem_id", value=pl.col("is_correct").cast(pl.Float64))
+
+
+def after(
+    table: Callable[[], pl.DataFrame], make_frame: Callable[[], pl.DataFrame]
+) -> Callable[[], pl.DataFrame]:
+    """Make a frame once a table is there that `call` needs, so that it need not collect it."""
+
+    def make() -> pl.DataFrame:
+        table()
+        return make_frame()
+
+    return make
 
 
 class FrameFunction(NamedTuple):
@@ -286,10 +458,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         {**PROBLEMS_SCHEMA, "monte_carlo_error": pl.Float64()},
         takes_by=True,
     ),
-    *[
-        _selects(name, partial(getattr(tts, name), budgets=BUDGETS))
-        for name in tts.SELECTORS
-    ],
+    *[_selects(name, partial(getattr(tts, name), budgets=BUDGETS)) for name in tts.SELECTORS],
     FrameFunction(
         "scaling_curve",
         partial(tts.scaling_curve, problems="available"),
@@ -328,6 +497,71 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         run,
         None,
     ),
+    FrameFunction("halve_attempts", tts.halve_attempts, run, None, {"fold": pl.UInt32()}),
+    FrameFunction(
+        "difficulty_levels",
+        tts.difficulty_levels,
+        run,
+        LEVELS_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "level_curve",
+        lambda frame, by=(): tts.level_curve(
+            frame, levels=run_levels(), problems="available", by=by
+        ),
+        after(run_levels, problems),
+        {"level": pl.UInt32(), **CURVE_SCHEMA, "basis": pl.String()},
+        takes_by=True,
+    ),
+    FrameFunction(
+        "with_costs",
+        lambda frame: tts.with_costs(frame, trajectories=run()),
+        after(run, problems),
+        None,
+        COSTS,
+    ),
+    FrameFunction(
+        "cost_curve",
+        partial(tts.cost_curve, problems="available"),
+        costs,
+        {**CURVE_SCHEMA, "budget": pl.Float64(), "nominal_budget": pl.UInt32()},
+        takes_by=True,
+    ),
+    FrameFunction(
+        "pareto_frontier",
+        tts.pareto_frontier,
+        lambda: tts.cost_curve(costs(), problems="available"),
+        None,
+        {"is_efficient": pl.Boolean()},
+    ),
+    FrameFunction(
+        "efficiency_gain",
+        partial(tts.efficiency_gain, n_resamples=50),
+        problems,
+        GAIN_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "stopping_points",
+        partial(tts.stopping_points, budgets=BUDGETS),
+        run,
+        {**ALLOCATION_SCHEMA, "is_decided": pl.Boolean()},
+        takes_by=True,
+    ),
+    FrameFunction(
+        "allocate_attempts",
+        partial(tts.allocate_attempts, budgets=2, max_attempts=4),
+        lambda: tts.difficulty_levels(run()),
+        {"problem_id": pl.String(), "fold": pl.UInt32()} | ALLOCATION_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "select_allocated",
+        lambda frame: tts.select_allocated(frame, allocation=allocation()),
+        after(allocation, run),
+        PROBLEMS_SCHEMA,
+    ),
     FrameFunction(
         "compare",
         lambda frame, by=(): tts.compare(frame, by=by),
@@ -347,6 +581,55 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         partial(tts.step_profile, n_bins=4),
         run,
         PROFILE_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "verifier_metrics",
+        partial(tts.verifier_metrics, reductions=list(tts.STEP_REDUCTIONS)),
+        run,
+        METRICS_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "reliability_curve",
+        partial(tts.reliability_curve, binning=["equal_width", "equal_mass"]),
+        run,
+        RELIABILITY_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "score_distribution",
+        tts.score_distribution,
+        run,
+        DISTRIBUTION_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "best_threshold",
+        partial(tts.best_threshold, reductions=["last", "mean"]),
+        run,
+        THRESHOLD_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "length_bias",
+        partial(tts.length_bias, reductions=["last", "prod"]),
+        run,
+        BIAS_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "over_optimization",
+        tts.over_optimization,
+        problems,
+        TURNS_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "processbench_f1",
+        partial(tts.processbench_f1, threshold=[0.4, 0.5], labels="first_bad"),
+        labelled,
+        ERRORS_SCHEMA,
         takes_by=True,
     ),
     *[
@@ -385,6 +668,7 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
         ExprFunction(function.__name__, function, _STEPS, pl.Float64())
         for function in tts.STEP_REDUCTIONS.values()
     ],
+    ExprFunction("first_error", tts.first_error, _STEPS, pl.Int64()),
     ExprFunction(
         "extract_answer",
         tts.extract_answer,
