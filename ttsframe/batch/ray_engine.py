@@ -46,9 +46,9 @@ class RayEngine:
     n_workers
         Most tasks at a time. None: as many as the cores of the cluster allow.
     n_threads
-        Cores of a task: what it asks Ray for, and the threads of Polars in it. Each task at a time
-        holds a part in memory, so fewer tasks of more threads need less of it; more tasks of one
-        thread waste less time where Polars waits for itself.
+        Cores of a task: what it asks Ray for, and the threads of Polars in it. One thread and many
+        tasks use the cores best, as tasks do not wait for each other; but each holds a part in
+        memory, so that fewer tasks of more threads need less of it.
     n_retries
         How often a task is given to another worker when its worker dies.
     log_to_driver
