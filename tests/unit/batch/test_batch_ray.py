@@ -250,7 +250,8 @@ def test_a_job_that_fails_says_so_as_the_local_engine_does(
     tmp_path: Path, engine: tts.batch.RayEngine
 ) -> None:
     run = tts.simulate_trajectories(40, 4, seed=0, keys=True)
-    pl.concat([run, run]).write_parquet(tmp_path / "run.parquet", row_group_size=50)
+    twice = run.filter(pl.col("problem_id") == run["problem_id"][30])
+    pl.concat([run, twice]).write_parquet(tmp_path / "run.parquet", row_group_size=50)
     said = []
     for name, runs in {"here": "polars", "there": engine}.items():
         with pytest.raises(DataError) as caught:
