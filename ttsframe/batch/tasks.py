@@ -284,6 +284,19 @@ class JoinTask:
         files = sorted(self.parts.glob("*.parquet"))
         frame = pl.scan_parquet(files, glob=False, hive_partitioning=False)
         if self.curve is not None:
-            frame = self.curve.make(frame, self.keys)
+            frame = self._averaged(frame, self.curve)
         with appearing(self.output) as path:
             self.writing.sink(frame, path)
+
+    def _averaged(self, problems: pl.LazyFrame, curve: Curve) -> pl.LazyFrame:
+        """Average the problems of one selector after the other, so that those of one are in memory."""
+        selectors = problems.select(pl.col("selector").unique()).collect(engine="streaming")
+        curves = [
+            curve.make(problems.filter(pl.col("selector") == name), self.keys).collect()
+            for name in sorted(selectors.to_series())
+        ]
+        if not curves:
+            return curve.make(problems, self.keys)
+        groups = [name for name in self.keys if name not in curve.replicates]
+        order = [*groups, "selector", "reduction", "budget", "subsets"]
+        return pl.concat(curves).lazy().sort(order)
