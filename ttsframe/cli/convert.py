@@ -7,13 +7,11 @@ from pathlib import Path
 import click
 
 from ttsframe.cli._console import Console
+from ttsframe.cli._job_options import Job, JobCommand, runs_job
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
-    Job,
-    JobCommand,
     check_target,
     is_job,
-    runs_job,
     tell,
     working,
 )

@@ -10,14 +10,12 @@ import polars as pl
 
 from ttsframe.batch import BatchResult, Curve, Select, Stage
 from ttsframe.cli._console import Console
+from ttsframe.cli._job_options import Job, JobCommand, runs_job
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
-    Job,
-    JobCommand,
     Work,
     check_target,
     is_job,
-    runs_job,
     tell,
     working,
 )

@@ -10,13 +10,11 @@ from ttsframe._typing import AnswerStyle, StepReduction
 from ttsframe.batch import Score
 from ttsframe.batch.stages import TEXTS
 from ttsframe.cli._console import Console
+from ttsframe.cli._job_options import Job, JobCommand, runs_job
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
-    Job,
-    JobCommand,
     check_target,
     is_job,
-    runs_job,
     tell,
     working,
 )

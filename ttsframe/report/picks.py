@@ -56,7 +56,7 @@ class AlikeRuns:
     budgets
         Numbers of attempts; None: all attempts, as one budget.
     runs
-        A row per run, of the columns that tell runs apart; without these, no columns.
+        A row per run, of the columns that tell runs apart.
     """
 
     is_graded: bool
@@ -69,7 +69,7 @@ class AlikeRuns:
         Parameters
         ----------
         table
-            Any table with the columns that tell runs apart.
+            Any table with those columns.
 
         Returns
         -------
@@ -107,7 +107,7 @@ class Choice:
         Returns
         -------
         tuple[str, ...]
-            Their names.
+            Names.
         """
         return (*self.options.groups, *self.options.repeats)
 
@@ -124,8 +124,7 @@ class Choice:
         Returns
         -------
         tuple[pl.DataFrame or None, pl.DataFrame or None]
-            `curve` of the runs that are graded, and the same with `agreement` in place of
-            `accuracy` of those that are not; None where there are none.
+            `curve` of the graded runs, and of the others one with `agreement` for `accuracy`.
         """
         parts: dict[bool, list[pl.DataFrame]] = {True: [], False: []}
         for run, table in zip(self.runs, problems, strict=True):
@@ -183,8 +182,8 @@ def choose_picks(
 ) -> Choice:
     """Decide what was not said, by a first look at a run of any size.
 
-    Of a LazyFrame that look reads the columns that tell problems apart, the grades or gold answers,
-    and scores up to the first one; it holds a number per problem.
+    That reads the columns that tell problems apart, the grades or gold answers, and scores up to the
+    first one; it holds a number per problem.
 
     Parameters
     ----------
@@ -337,21 +336,12 @@ def plan_picks(
     Parameters
     ----------
     trajectories, by, replicates, budgets, selectors, reductions, weights, style, confidence_level
-        As `choose_picks` takes them.
+        As `choose_picks` takes them, and raises where they are wrong.
 
     Returns
     -------
     Picks
         The attempts, and what is to be done with them.
-
-    Raises
-    ------
-    ColumnsError
-        When a column is missing.
-    ParameterError
-        When a parameter is impossible.
-    DataError
-        When there are no attempts.
     """
     asked = _check(
         trajectories,
