@@ -66,7 +66,7 @@ def difficulty_levels(
 
     A level that is estimated from the attempts it is then used to judge picks out unlucky problems
     along with hard ones: with four attempts each at problems that are all solved half the time, the
-    "hardest fifth" looks solved 17 % of the time. So each half of the attempts gets the levels that
+    hardest of five levels looks solved 15 % of the time. So each half of the attempts gets the levels that
     the other half says, unless another run says them.
 
     Parameters
