@@ -38,6 +38,7 @@ from ttsframe.steps import (
     step_sum,
 )
 from ttsframe.uncertainty import bootstrap_interval, standard_error
+from ttsframe.verifier import first_error
 
 
 @pl.api.register_expr_namespace("tts")
@@ -157,6 +158,10 @@ class TtsExpressions:
     def step_geometric_mean(self) -> pl.Expr:
         """See `ttsframe.step_geometric_mean`."""
         return step_geometric_mean(self._expr)
+
+    def first_error(self, threshold: float = 0.5) -> pl.Expr:
+        """See `ttsframe.first_error`."""
+        return first_error(self._expr, threshold)
 
     def pass_at_k(self, k: int | Sequence[int]) -> pl.Expr:
         """See `ttsframe.pass_at_k`."""

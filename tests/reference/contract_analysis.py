@@ -31,6 +31,11 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
         "budgets": tts.compare(reduced, column="budget", baseline=1, by=()),
         "components": tts.variance_components(run),
         "profile": tts.step_profile(run, n_bins=4),
+        "metrics": tts.verifier_metrics(run, reductions=list(tts.STEP_REDUCTIONS)),
+        "reliability": tts.reliability_curve(run, binning=["equal_width", "equal_mass"]),
+        "distribution": tts.score_distribution(run),
+        "thresholds": tts.best_threshold(run),
+        "turns": tts.over_optimization(problems),
         "pass_at_k": run
         .group_by("problem_id")
         .agg(

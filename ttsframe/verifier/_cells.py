@@ -147,7 +147,7 @@ def rank_correlation(x: Ints, y: Ints) -> float:
     if not len(x):
         return float("nan")
     u, v = _centred_ranks(x), _centred_ranks(y)
-    scale = np.sqrt(u @ u) * np.sqrt(v @ v)
+    scale = np.sqrt((u @ u) * (v @ v))
     return float(np.clip((u @ v) / scale, -1.0, 1.0)) if scale > 0 else float("nan")
 
 

@@ -23,7 +23,7 @@ Columns: TypeAlias = Mapping[str, Sequence[object] | Floats | Ints]
 
 Schema: TypeAlias = Mapping[str, type[pl.DataType]]
 
-LENGTHS: Final = ("steps", "tokens")
+LENGTHS: Final[tuple[str, ...]] = ("steps", "tokens")
 """What an attempt is long in."""
 
 
@@ -300,7 +300,9 @@ class Request(NamedTuple):
         Sheet
             The attempts of each group.
         """
-        problem = frame["problem"].rank("dense").cast(pl.Int64).fill_null(0)
+        # Ranks begin with 1, so that 0 is left for problems without a name.
+        rank = frame["problem"].rank("dense").cast(pl.Int64).fill_null(0)
+        problem = rank - int(rank.to_numpy().min(initial=1))
         numbered = frame.with_columns(problem)
         if self.groups:
             parts = numbered.partition_by([*self._keys])

@@ -73,9 +73,13 @@ def first_error(step_scores: IntoExprColumn, threshold: float = 0.5) -> pl.Expr:
     scores = source.cast(pl.List(pl.Float64))
     step = pl.element()
     # A NaN ends the search too: whether that step is the first error is not known.
-    position = scores.list.eval((step < limit) | step.is_nan()).list.eval(
-        step.fill_null(value=False).arg_true().first()
-    ).list.first().cast(pl.Int64)
+    position = (
+        scores.list
+        .eval((step < limit) | step.is_nan())
+        .list.eval(step.fill_null(value=False).arg_true().first())
+        .list.first()
+        .cast(pl.Int64)
+    )
     is_unknown = scores.list.get(position, null_on_oob=True).is_nan()
     is_scored = scores.list.eval(step.is_not_null()).list.any()
     found = pl.when(is_unknown).then(None).otherwise(position.fill_null(-1))
@@ -208,9 +212,7 @@ def processbench_f1(
 def _check_threshold(threshold: float) -> float:
     """Return a number that scores can be below of."""
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-        raise ParameterTypeError(
-            f"threshold is a {type(threshold).__name__}, must be a number."
-        )
+        raise ParameterTypeError(f"threshold is a {type(threshold).__name__}, must be a number.")
     if threshold != threshold:  # noqa: PLR0124  (NaN)
         raise ParameterError("threshold is NaN, which no score is below.")
     return float(threshold)

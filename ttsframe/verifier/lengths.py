@@ -77,12 +77,13 @@ def length_bias(
 
     Examples
     --------
+    >>> import polars as pl
     >>> import ttsframe as tts
     >>> run = tts.simulate_trajectories(100, 8, seed=1, keys=True)
-    >>> bias = tts.length_bias(run, reductions=["mean", "prod"])
+    >>> bias = tts.length_bias(run, reductions=["last", "prod"])
     >>> steps = bias.filter(unit="steps", outcome="right")
-    >>> dict(steps.select("reduction", pl.col("correlation").round(1)).rows())
-    {'mean': 0.0, 'prod': -0.8}
+    >>> dict(steps.select("reduction", pl.col("correlation").round(2)).rows())
+    {'last': -0.01, 'prod': -0.44}
     """
     asked = request(trajectories, reductions, by, BIAS)
     if not {"step_scores", "n_tokens"} & set(asked.schema):

@@ -15,10 +15,11 @@ from ttsframe.errors import ColumnsError
 from ttsframe.intervals import student_t_interval
 from ttsframe.schema import require_columns
 from ttsframe.verifier._cells import Floats, Ints
+from ttsframe.verifier._sheet import Schema
 
 __all__ = ["step_profile"]
 
-PROFILE: Final = {
+PROFILE: Final[Schema] = {
     "is_correct": pl.Boolean,
     "position": pl.Float64,
     "mean_score": pl.Float64,
@@ -133,13 +134,13 @@ def step_profile(
             pl.col("is_correct").cast(pl.Boolean),
             pl.col("step_scores").cast(pl.List(pl.Float64)).alias("steps"),
         )
-        named = {name: schema[name] for name in groups}
+        result = {name: schema[name] for name in groups} | dict(PROFILE)
 
         def apply(frame: pl.DataFrame) -> pl.DataFrame:
             table = _profiles(frame, keys, n_bins, confidence_level)
-            return table.rename(dict(zip(keys, groups, strict=True))).cast(named | PROFILE)
+            return table.rename(dict(zip(keys, groups, strict=True)))
 
-        return attempts.map_batches(apply, schema=named | PROFILE)
+        return attempts.map_batches(apply, schema=result)
 
     return run_plan(trajectories, plan)
 
@@ -185,12 +186,12 @@ def _profiles(
             continue
         rows, low, high = _one_group(part, n_bins)
         name = part.select(keys).head(1)
-        table = pl.DataFrame(rows, schema=PROFILE, strict=False)
+        table = pl.DataFrame(rows, schema=dict(PROFILE), strict=False)
         tables.append(name.join(table, how="cross") if keys else table)
         lows.append(low)
         highs.append(high)
     if not tables:
-        return pl.DataFrame(schema={key: frame.schema[key] for key in keys} | PROFILE)
+        return pl.DataFrame(schema={key: frame.schema[key] for key in keys} | dict(PROFILE))
     interval = student_t_interval(
         "mean_score",
         "standard_error",
@@ -229,19 +230,23 @@ def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]]
         begin, end = bounds[i], bounds[i + 1]
         rows = order[first[begin] : ends[end - 1]]
         return _block(
-            scores, starts[rows], n_steps[rows], outcome[rows], first[begin:end] - first[begin], n_bins
+            scores,
+            (starts[rows], n_steps[rows]),
+            outcome[rows],
+            first[begin:end] - first[begin],
+            n_bins,
         )
 
     with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
         blocks = [*threads.map(average, range(len(bounds) - 1))]
     total = np.concatenate([block.total for block in blocks])
     n_attempts = np.concatenate([block.n_attempts for block in blocks])
-    steps_of = sum(block.n_steps for block in blocks)
-    unscored = sum(block.n_unscored for block in blocks)
+    n_steps_of = np.add.reduce([block.n_steps for block in blocks])
+    n_unscored = np.add.reduce([block.n_unscored for block in blocks])
     columns: dict[str, list[object]] = {name: [] for name in PROFILE}
     for code, is_correct in enumerate(_OUTCOMES):
         of_outcome = cell[first] % 3 == code
-        for place in np.flatnonzero(steps_of[code]):
+        for place in np.flatnonzero(n_steps_of[code]):
             counted = n_attempts[of_outcome, place]
             means = total[of_outcome, place][counted > 0] / counted[counted > 0]
             n = len(means)
@@ -254,7 +259,7 @@ def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]]
                 "ci_high": None,
                 "n_attempts": int(counted.sum()),
                 "n_problems": n,
-                "n_unscored_steps": int(unscored[code, place]),
+                "n_unscored_steps": int(n_unscored[code, place]),
             }
             for name, value in row.items():
                 columns[name].append(value)
@@ -263,9 +268,10 @@ def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]]
 
 
 def _block(
-    scores: Floats, starts: Ints, n_steps: Ints, outcome: Ints, first: Ints, n_bins: int
+    scores: Floats, steps: tuple[Ints, Ints], outcome: Ints, first: Ints, n_bins: int
 ) -> _Block:
     """Average the scores of each bin per attempt, and add up the attempts of each cell."""
+    starts, n_steps = steps
     means = np.full((len(starts), n_bins), np.nan)
     step_counts = np.zeros((3, n_bins), dtype=np.int64)
     unscored = np.zeros((3, n_bins), dtype=np.int64)

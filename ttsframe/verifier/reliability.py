@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -167,7 +168,7 @@ def reliability_table(
         The rows of each group.
     """
     table = pl.concat([
-        sheet.table(lambda marks, binning=binning: _bins(marks, n_bins, binning), RELIABILITY)
+        sheet.table(partial(_bins, n_bins=n_bins, binning=binning), RELIABILITY)
         for binning in sorted(binnings)
     ])
     student = student_t_interval(

@@ -104,9 +104,7 @@ def best_threshold(
     """
     check_seed(seed)
     asked = request(trajectories, reductions, by, THRESHOLD)
-    return asked.tabulate(
-        trajectories, lambda sheet: threshold_table(sheet, seed=seed), THRESHOLD
-    )
+    return asked.tabulate(trajectories, lambda sheet: threshold_table(sheet, seed=seed), THRESHOLD)
 
 
 def threshold_table(sheet: Sheet, *, seed: int) -> pl.DataFrame:
@@ -129,8 +127,9 @@ def threshold_table(sheet: Sheet, *, seed: int) -> pl.DataFrame:
     def rows(marks: Marks) -> Columns:
         is_held_out = of_problem[marks.all_problem]
         n_of = np.bincount(marks.rank, minlength=len(marks.values))
-        right, n_held_out = marks.count_right(is_held_out), np.bincount(
-            marks.rank[is_held_out], minlength=len(marks.values)
+        right, n_held_out = (
+            marks.count_right(is_held_out),
+            np.bincount(marks.rank[is_held_out], minlength=len(marks.values)),
         )
         judged = _Half(right, n_held_out)
         fitted = _Half(marks.n_right - right, n_of - n_held_out)
@@ -182,7 +181,7 @@ class _Half:
     def best(self, metric: Metric) -> tuple[int | None, float]:
         """Return the best threshold among the scores of this half, and its metric."""
         values = self.values(metric)
-        is_candidate = np.append(self.counts > 0, True)  # noqa: FBT003  (a value, no option)
+        is_candidate = np.append(self.counts > 0, True)
         if not self.n or np.isnan(values).all():
             return None, float("nan")
         best = int(np.argmax(np.where(is_candidate, values, -1.0)))

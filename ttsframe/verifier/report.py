@@ -1,0 +1,235 @@
+"""The report card of a verifier: every table at once, from one read of the attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from statistics import median
+from typing import Final, get_args
+
+import polars as pl
+
+from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
+from ttsframe._typing import ColumnNames, StepReduction
+from ttsframe.schema import require_columns
+from ttsframe.selectors import best_of_n
+from ttsframe.verifier._sheet import request
+from ttsframe.verifier.labels import processbench_f1
+from ttsframe.verifier.lengths import BIAS, bias_table
+from ttsframe.verifier.metrics import METRICS, metrics_table
+from ttsframe.verifier.overoptimization import over_optimization
+from ttsframe.verifier.profile import PROFILE, step_profile
+from ttsframe.verifier.reliability import (
+    DISTRIBUTION,
+    RELIABILITY,
+    Binning,
+    distribution_table,
+    reliability_table,
+)
+from ttsframe.verifier.threshold import THRESHOLD, threshold_table
+
+__all__ = ["VerifierReport", "verifier_report"]
+
+_TAKEN: Final = {*METRICS, *RELIABILITY, *DISTRIBUTION, *THRESHOLD, *BIAS, *PROFILE}
+
+_READ: Final = (
+    "problem_id",
+    "attempt",
+    "answer_key",
+    "is_correct",
+    "score",
+    "step_scores",
+    "n_tokens",
+)
+
+_N_SCORE_BINS: Final = 40
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VerifierReport:
+    """What `verifier_report` found: a tidy table per question, each with the columns of `by` first.
+
+    Parameters
+    ----------
+    metrics
+        How well scores tell right from wrong, and how well they are calibrated: what
+        `verifier_metrics` makes.
+    reliability
+        Accuracy by score, in bins of equal width and of equal mass: `reliability_curve`.
+    distribution
+        How many right and wrong attempts have which score: `score_distribution`.
+    thresholds
+        The best thresholds, judged on problems held out: `best_threshold`.
+    length_bias
+        Rank correlation of scores with lengths: `length_bias`; None where attempts have no length.
+    profile
+        Mean step scores by position: `step_profile`; None without `step_scores`.
+    over_optimization
+        Best-of-N by budget, and whether it turns down: `over_optimization`; None without `attempt`
+        or `answer_key`.
+    first_errors
+        How well step scores find the first error: `processbench_f1`; None without labels.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> run = tts.simulate_trajectories(100, 8, seed=1, keys=True)
+    >>> report = tts.verifier_report(run, reductions=["last", "prod"])
+    >>> report.metrics.select("reduction", "auroc_within").height
+    2
+    >>> report.first_errors is None
+    True
+    """
+
+    metrics: pl.DataFrame
+    reliability: pl.DataFrame
+    distribution: pl.DataFrame
+    thresholds: pl.DataFrame
+    length_bias: pl.DataFrame | None
+    profile: pl.DataFrame | None
+    over_optimization: pl.DataFrame | None
+    first_errors: pl.DataFrame | None
+
+
+def verifier_report(
+    trajectories: pl.DataFrame | pl.LazyFrame,
+    /,
+    *,
+    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    by: ColumnNames = (),
+    budgets: int | Sequence[int] | None = None,
+    labels: str | None = None,
+    error_threshold: float | Sequence[float] = 0.5,
+    n_bins: int = 10,
+    seed: int = 0,
+    confidence_level: float = 0.95,
+) -> VerifierReport:
+    """Say what the scores of a run are worth, and where they mislead.
+
+    Best-of-N and weighted votes are as good as the scores they read. This is all that the tables of
+    the verifier say, from one read of the attempts.
+
+    Parameters
+    ----------
+    trajectories
+        One row per graded attempt, with `problem_id`, `is_correct` (Boolean; null: not graded) and
+        `score` or `step_scores`; collected if lazy, the columns that are read alone. `attempt` and
+        `answer_key` are needed for curves over budgets, `step_scores` or `n_tokens` for lengths.
+    reductions
+        Names in `STEP_REDUCTIONS`, each of which gets rows; None is the column `score`.
+    by
+        Columns that get rows of their own, such as the model or the difficulty level.
+    budgets
+        Numbers of attempts of the best-of-N curve; None is the powers of two up to the median
+        number of attempts at a problem.
+    labels
+        Column with the labels of steps, as `processbench_f1` reads it; None: there are none.
+    error_threshold
+        Step scores below it are taken for errors, where there are labels; one or several.
+    n_bins
+        Number of bins of reliability and of the profile along the solution.
+    seed
+        Decides which problems choose the thresholds and which judge them, 0 to 2^64 - 1.
+    confidence_level
+        Coverage of the intervals, in (0, 1).
+
+    Returns
+    -------
+    VerifierReport
+        The tables.
+
+    Raises
+    ------
+    ColumnsError
+        When a column is missing or has a dtype that cannot be used.
+    ParameterError
+        When a parameter is impossible or `by` names a column of a result.
+    ParameterTypeError
+        When a number is none.
+    DataError
+        When a run or model is not named in `by`, so that attempts of a problem have equal numbers.
+
+    Notes
+    -----
+    Each reading of the scores is sorted once, for all tables.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> run = tts.simulate_trajectories(200, 16, seed=1, keys=True, score_strength=2.0)
+    >>> report = tts.verifier_report(run, reductions=["last", "mean", "prod"])
+    >>> report.metrics.select("reduction", pl.col("auroc", "auroc_within").round(2)).rows()
+    [('last', 0.92, 0.92), ('mean', 0.84, 0.85), ('prod', 0.81, 0.82)]
+    >>> longest = report.over_optimization.filter(budget=16)
+    >>> longest.select("reduction", "is_turned_down").rows()
+    [('last', False), ('mean', False), ('prod', False)]
+    """
+    check_positive(n_bins, "n_bins")
+    check_fraction(confidence_level, "confidence_level")
+    check_seed(seed)
+    check_budgets(budgets)
+    asked = request(trajectories, reductions, by, _TAKEN)
+    known = [name for name in _READ if name in asked.schema]
+    read = dict.fromkeys([*asked.groups, *known, *([] if labels is None else [labels])])
+    require_columns(trajectories, [*read])
+    attempts = trajectories.lazy().select(*read).collect()
+    groups = asked.groups
+
+    def profile() -> pl.DataFrame:
+        return step_profile(attempts, n_bins=n_bins, by=groups, confidence_level=confidence_level)
+
+    def curves() -> pl.DataFrame:
+        picked = best_of_n(
+            attempts,
+            reductions=reductions,
+            budgets=budgets or _powers_of_two(attempts, groups),
+            by=groups,
+        )
+        return over_optimization(picked, by=groups, confidence_level=confidence_level)
+
+    def errors() -> pl.DataFrame:
+        chosen = labels or ""
+        return processbench_f1(attempts, threshold=error_threshold, labels=chosen, by=groups)
+
+    with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
+        # The slowest begin first. What several tables need is made before they ask at once.
+        profiled = threads.submit(profile) if "step_scores" in known else None
+        turned = threads.submit(curves) if {"attempt", "answer_key"} <= set(known) else None
+        found = threads.submit(errors) if labels is not None else None
+        sheet = asked.sheet(asked.narrow(attempts.lazy()).collect())
+        marks = [each for part in sheet.parts for each in part.marks]
+        list(threads.map(lambda each: (each.n_wrong, each.n_problems), marks))
+        metrics = threads.submit(
+            metrics_table, sheet, n_bins=n_bins, confidence_level=confidence_level
+        )
+        reliability = threads.submit(
+            reliability_table,
+            sheet,
+            n_bins=n_bins,
+            binnings=get_args(Binning),
+            confidence_level=confidence_level,
+        )
+        biased = (
+            threads.submit(bias_table, sheet) if {"step_scores", "n_tokens"} & set(known) else None
+        )
+        thresholds = threads.submit(threshold_table, sheet, seed=seed)
+        distribution = distribution_table(sheet, n_bins=_N_SCORE_BINS)
+    return VerifierReport(
+        metrics=asked.named(metrics.result(), METRICS),
+        reliability=asked.named(reliability.result(), RELIABILITY),
+        distribution=asked.named(distribution, DISTRIBUTION),
+        thresholds=asked.named(thresholds.result(), THRESHOLD),
+        length_bias=None if biased is None else asked.named(biased.result(), BIAS),
+        profile=None if profiled is None else profiled.result(),
+        over_optimization=None if turned is None else turned.result(),
+        first_errors=None if found is None else found.result(),
+    )
+
+
+def _powers_of_two(attempts: pl.DataFrame, groups: Sequence[str]) -> list[int]:
+    """Return the powers of two up to the median number of attempts at a problem."""
+    sizes = attempts.group_by(*groups, "problem_id").len()["len"].to_list()
+    most = int(median(sizes or [1]))
+    return [2**i for i in range(most.bit_length())]
