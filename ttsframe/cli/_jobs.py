@@ -173,8 +173,8 @@ class Work:
         self._console.log(
             "end",
             table=result.table,
-            n_rows=result.n_rows,
-            n_bytes=result.n_bytes,
+            rows=result.n_rows,
+            bytes=result.n_bytes,
             parts=result.n_parts,
             parts_resumed=result.n_parts_resumed,
             seconds=time.monotonic() - self._started,

@@ -153,8 +153,10 @@ class _Log:
         if progress is None or progress is self._last:
             return
         self._last, self._at = progress, time.monotonic()
-        names = {"n_tasks_done": "parts_done", "n_tasks": "parts"}
-        fields = {names.get(key, key): value for key, value in progress._asdict().items()}
+        fields = {
+            name.removeprefix("n_").replace("tasks", "parts"): value
+            for name, value in progress._asdict().items()
+        }
         self._console.log("progress", **fields)
 
 
