@@ -31,7 +31,7 @@ def pareto_frontier(curve: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
     Returns
     -------
     FrameT
-        The same rows in ascending order of `by`, `budget` and `accuracy`, with
+        The same rows in ascending order of `by`, `budget_unit`, `budget` and `accuracy`, with
 
         - `is_efficient` (Boolean): no row of the group has at least the accuracy for a smaller
           budget, or more for the same; equal points are both. False without accuracy or budget.
