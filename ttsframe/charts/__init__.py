@@ -8,14 +8,23 @@ Examples
 --------
 >>> from ttsframe import charts
 >>> charts.__all__
-['answer_votes', 'scaling_curve', 'selection_gap', 'step_profile']
+['answer_votes', 'compute_optimal', 'level_bars', 'scaling_curve', 'selection_gap', 'step_profile']
 """
 
 from __future__ import annotations
 
 from ttsframe.charts.answer_votes import answer_votes
+from ttsframe.charts.compute_optimal import compute_optimal
+from ttsframe.charts.level_bars import level_bars
 from ttsframe.charts.scaling_curve import scaling_curve
 from ttsframe.charts.selection_gap import selection_gap
 from ttsframe.charts.step_profile import step_profile
 
-__all__ = ["answer_votes", "scaling_curve", "selection_gap", "step_profile"]
+__all__ = [
+    "answer_votes",
+    "compute_optimal",
+    "level_bars",
+    "scaling_curve",
+    "selection_gap",
+    "step_profile",
+]

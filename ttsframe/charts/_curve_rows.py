@@ -81,11 +81,11 @@ def named_lines(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
     )
 
 
-def thinned(budgets: list[int]) -> list[int]:
-    """Keep at most 64 budgets, evenly on the log scale, the first and last among them."""
-    if len(budgets) <= _N_BUDGETS_MAX:
+def thinned(budgets: list[int], n_max: int = _N_BUDGETS_MAX) -> list[int]:
+    """Keep at most ``n_max`` budgets, evenly on the log scale, the first and last among them."""
+    if len(budgets) <= n_max:
         return budgets
-    ratio = (budgets[-1] / budgets[0]) ** (1 / (_N_BUDGETS_MAX - 1))
-    targets = list(accumulate([budgets[0]] + [ratio] * (_N_BUDGETS_MAX - 1), lambda a, b: a * b))
+    ratio = (budgets[-1] / budgets[0]) ** (1 / (n_max - 1))
+    targets = list(accumulate([budgets[0]] + [ratio] * (n_max - 1), lambda a, b: a * b))
     nearest = {min(budgets, key=lambda budget: abs(budget / target - 1)) for target in targets}
     return sorted(nearest | {budgets[0], budgets[-1]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any, Final
 
 import altair as alt
@@ -31,6 +32,8 @@ _SELECTOR_COLOURS: Final = {
     "minimum_bayes_risk": "#0f70ef",
     "first_valid": "#a0407c",
     "oracle": "#4d4d4d",
+    "compute_optimal": "#000000",
+    "compute_optimal_in_sample": "#767676",
 }
 _OTHER_COLOURS: Final = ("#7a5c00", "#3f3d99", "#8f1d2c", "#1c6b7a", "#5b5b00", "#6b3fa0")
 
@@ -53,6 +56,15 @@ def selector_colours(selectors: Sequence[str]) -> dict[str, str]:
     others = sorted(set(selectors) - _SELECTOR_COLOURS.keys())
     extra = {name: _OTHER_COLOURS[i % len(_OTHER_COLOURS)] for i, name in enumerate(others)}
     return {name: (_SELECTOR_COLOURS | extra)[name] for name in selectors}
+
+
+def strategy_colours(selectors: Sequence[str]) -> list[str]:
+    """Give strategies the colours of their selectors, and other ones where several share one."""
+    own = selector_colours(selectors)
+    kept = [None if name in selectors[:i] else own[name] for i, name in enumerate(selectors)]
+    others = (*_OTHER_COLOURS, *_SELECTOR_COLOURS.values())
+    spare = cycle([colour for colour in others if colour not in kept] or [MUTED])
+    return [colour or next(spare) for colour in kept]
 
 
 def outcome(is_correct: pl.Expr) -> pl.Expr:

@@ -1,0 +1,120 @@
+"""The chart of accuracy by level: what it draws, names, leaves out and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+from altair import TopLevelMixin
+
+import ttsframe as tts
+from ttsframe import charts
+from ttsframe.charts._style import selector_colours, strategy_colours
+from ttsframe.errors import ColumnsError, DataError, ParameterError
+
+
+@pytest.fixture
+def by_level(curve: pl.DataFrame) -> pl.DataFrame:
+    three = curve.filter(pl.col("selector") != "oracle", pl.col("budget") > 1)
+    return pl.concat([
+        three.with_columns(
+            pl.col("accuracy", "ci_low", "ci_high") - 0.1 * level,
+            level=pl.lit(level, pl.UInt32),
+            basis=pl.lit("reference"),
+        )
+        for level in (1, 2)
+    ])
+
+
+def panels(chart: TopLevelMixin) -> list[dict[str, Any]]:
+    spec = chart.to_dict()
+    return spec.get("concat", [spec])
+
+
+def bars(chart: TopLevelMixin) -> list[dict[str, Any]]:
+    return [row for table in chart.to_dict()["datasets"].values() for row in table]
+
+
+def test_every_level_budget_and_method_is_a_bar(
+    by_level: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
+) -> None:
+    chart = charts.level_bars(by_level, confidence_level=0.95)
+    assert [panel["title"]["text"] for panel in panels(chart)] == ["Level 1", "Level 2"]
+    assert {panel["title"]["subtitle"][0] for panel in panels(chart)} == {"97 problems"}
+    found = {(row["level"], row["budget"], row["line"]): row["accuracy"] for row in bars(chart)}
+    assert len(found) == 2 * 3 * 3
+    assert found[2, 8, "best of n (last)"] == pytest.approx(0.29)
+    for panel in panels(chart):
+        encoding = panel["layer"][0]["encoding"]
+        assert encoding["y"]["scale"]["domain"] == [0.0, 1.0]
+        assert encoding["x"]["scale"]["domain"] == ["2", "4", "8"]
+    drawing = draw(chart)
+    assert {"majority vote", "best of n (last)", "Accuracy", "100%"} <= set(drawing.texts)
+    colours = selector_colours(["majority_vote", "weighted_vote", "best_of_n"]).values()
+    assert set(drawing.colours["rect"]) == set(colours)
+    first, second = chart.title.subtitle
+    assert first.endswith("whiskers: 95% confidence interval over problems")
+    assert second == "Left out: 3 problems short in a level"
+
+
+def test_reductions_of_one_selector_have_colours_of_their_own() -> None:
+    names = ["best_of_n", "best_of_n", "majority_vote", "best_of_n"]
+    colours = strategy_colours(names)
+    assert len(set(colours)) == 4
+    assert colours[0] == selector_colours(names)["best_of_n"]
+    every = strategy_colours([*(f"s{i}" for i in range(20)), *["oracle"] * 30])
+    assert len(every) == 50
+
+
+def test_levels_without_problems_and_problems_without_a_level(by_level: pl.DataFrame) -> None:
+    empty = by_level.filter(level=2).with_columns(
+        level=pl.lit(3, pl.UInt32),
+        accuracy=pl.lit(None, pl.Float64),
+        n_problems=pl.lit(0, pl.UInt32),
+    )
+    unknown = by_level.filter(level=2).with_columns(
+        level=pl.lit(None, pl.UInt32), n_problems=pl.lit(4, pl.UInt32)
+    )
+    chart = charts.level_bars(pl.concat([by_level, empty, unknown]))
+    assert [panel["title"]["text"] for panel in panels(chart)] == ["Level 1", "Level 2", "Level 3"]
+    assert panels(chart)[2]["title"]["subtitle"] == ["0 problems"]
+    assert chart.title.subtitle[1].endswith("4 problems of unknown level")
+
+
+def test_runs_get_a_row_of_panels_each(by_level: pl.DataFrame) -> None:
+    runs = pl.concat([by_level.with_columns(model=pl.lit(name)) for name in ("a", "b")])
+    titles = [panel["title"] for panel in panels(charts.level_bars(runs.lazy()))]
+    assert [title["subtitle"][0] for title in titles] == ["a", "a", "b", "b"]
+    assert charts.level_bars(runs).columns == 2
+
+
+def test_one_level_at_all_attempts(by_level: pl.DataFrame) -> None:
+    one = by_level.filter(level=1, budget=8).with_columns(budget=pl.lit(None, pl.UInt32))
+    chart = charts.level_bars(one, title="Mine", width=200)
+    assert chart.title.text == "Mine"
+    assert {row["of_budget"] for row in bars(chart)} == {"all"}
+
+
+def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any]) -> None:
+    run = tts.simulate_trajectories(60, 16, seed=0, keys=True)
+    levels = tts.difficulty_levels(run, n_levels=3)
+    problems = tts.select_answers(tts.halve_attempts(run), budgets=[1, 8], by="fold")
+    curve = tts.level_curve(problems, levels=levels)
+    assert len(draw(charts.level_bars(curve)).colours["rect"]) == 3 * 2 * 3
+
+
+def test_what_is_no_curve_by_level_is_refused(by_level: pl.DataFrame) -> None:
+    with pytest.raises(ColumnsError, match=r"'level'.*tts.level_curve"):
+        charts.level_bars(by_level.drop("level"))
+    with pytest.raises(DataError, match="curve has no accuracy at a level"):
+        charts.level_bars(by_level.with_columns(accuracy=pl.lit(None, pl.Float64)))
+    with pytest.raises(DataError, match=r"curve has several rows for .*tts.level_curve"):
+        charts.level_bars(pl.concat([by_level, by_level]))
+    many = pl.concat([by_level.with_columns(level=pl.lit(i, pl.UInt32)) for i in range(1, 15)])
+    many = many.unique(["level", "selector", "budget"])
+    with pytest.raises(DataError, match="14 levels, 3 budgets and 3 methods, 126 bars"):
+        charts.level_bars(many)
+    with pytest.raises(ParameterError, match="confidence_level"):
+        charts.level_bars(by_level, confidence_level=95)

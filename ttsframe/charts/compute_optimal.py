@@ -1,0 +1,296 @@
+"""The chart of a compute-optimal curve: the line over its strategies, and what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+from typing import Final, NamedTuple
+
+import altair as alt
+import polars as pl
+
+from ttsframe._checks import check_names
+from ttsframe._typing import ColumnNames
+from ttsframe._wording import percent
+from ttsframe.charts._curve_rows import thinned
+from ttsframe.charts._style import (
+    FONT,
+    INK,
+    MUTED,
+    arrange,
+    axis,
+    inline,
+    panel_column,
+    panel_heading,
+    panel_of,
+    panel_width,
+    strategy_colours,
+    tidy,
+)
+from ttsframe.charts.scaling_curve import scaling_curve
+from ttsframe.errors import DataError
+
+__all__ = ["compute_optimal"]
+
+_CHOICE_COLUMNS: Final = frozenset({
+    "level",
+    "budget",
+    "budget_unit",
+    "problem_fold",
+    "accuracy_seen",
+    "accuracy",
+    "n_seen",
+    "n_problems",
+    "n_strategies",
+    "n_tied",
+    "cost",
+})
+
+_ADDED: Final = ("strategy", "leader", "chosen_elsewhere", "is_agreed")
+
+_N_MARKS_MAX: Final = 16
+_RESOLVE: Final = alt.Resolve(scale=alt.ScaleResolveMap(color="independent"))
+_ROW_HEIGHT: Final = 30
+_SIDE: Final = 22
+
+
+class _Marks(NamedTuple):
+    """What the marks of all strips stand for."""
+
+    budgets: list[int]
+    unit: str
+    keys: list[str]
+    colours: list[str]
+    width: int
+
+
+def compute_optimal(
+    curve: pl.DataFrame | pl.LazyFrame,
+    choices: pl.DataFrame | pl.LazyFrame,
+    /,
+    *,
+    strategy: ColumnNames = ("selector", "reduction"),
+    references: Mapping[str, float] | None = None,
+    title: str | None = None,
+    confidence_level: float | None = None,
+    width: int | None = None,
+    height: int = 320,
+) -> alt.VConcatChart:
+    """Draw compute-optimal accuracy over that of its strategies, and what was chosen where.
+
+    Above, what `scaling_curve` draws of the curve. Below, a letter for each level and budget: the
+    strategy that is best on all problems. Its square is filled where every fold of problems chose
+    it too, and hollow where folds differ, that is, where another strategy is about as good.
+
+    Parameters
+    ----------
+    curve
+        `curve` with the rows of `compute_optimal_curve` and, to be compared with, those of
+        `scaling_curve`; collected if lazy.
+    choices
+        Table that `compute_optimal_choices` makes; collected if lazy. Columns that are neither part
+        of its contract nor in `strategy` tell runs apart and get a strip each.
+    strategy
+        Columns of `choices` that tell strategies apart, as they were given to make it.
+    references
+        Accuracies to compare with, as fractions in [0, 1] by name, drawn as dashed lines.
+    title
+        Heading; by default it says what is drawn.
+    confidence_level
+        Coverage that the intervals of the curve were made with, for the subtitle only.
+    width, height
+        Size of a panel of the curve in pixels, without its labels; None is a width at which the
+        panels fit a page.
+
+    Returns
+    -------
+    alt.VConcatChart
+        The chart, its data inside. More than 16 budgets are thinned to 16 in the strip, evenly on
+        the log scale.
+
+    Raises
+    ------
+    ColumnsError
+        When a table is not the one it should be.
+    DataError
+        When a table has no rows, the curve cannot be drawn, there are no choices on all problems, or
+        there are more than 26 strategies or too many groups.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> from ttsframe import charts
+    >>> run = tts.simulate_trajectories(200, 32, seed=0, keys=True)
+    >>> levels = tts.difficulty_levels(run)
+    >>> problems = tts.select_answers(
+    ...     tts.halve_attempts(run), selectors=["majority_vote", "best_of_n"], budgets=[4, 16], by="fold"
+    ... )
+    >>> chart = charts.compute_optimal(
+    ...     tts.compute_optimal_curve(problems, levels=levels),
+    ...     tts.compute_optimal_choices(problems, levels=levels),
+    ... )
+    >>> len(chart.vconcat)
+    2
+    """
+    above = scaling_curve(
+        curve,
+        references=references,
+        title=title or "Compute-optimal accuracy",
+        confidence_level=confidence_level,
+        width=width,
+        height=height,
+    )
+    rows = _cells(choices, check_names(strategy, "strategy"))
+    apart = [name for name in rows.columns if name not in {*_CHOICE_COLUMNS, *_ADDED}]
+    rows = panel_column(rows, apart, where="choices")
+    found = rows.group_by("strategy").len().sort("len", "strategy", descending=[True, False])
+    names = found["strategy"].to_list()
+    if len(names) > len(ascii_uppercase):
+        raise DataError(
+            f"choices has {len(names)} different strategies, a strip tells {len(ascii_uppercase)} "
+            "apart. Hint: filter it to some levels or budgets."
+        )
+    selectors = dict(rows.select("strategy", "leader").unique().rows())
+    marks = _Marks(
+        budgets=thinned(rows["budget"].unique().sort().to_list(), _N_MARKS_MAX),
+        unit=rows["budget_unit"][0],
+        keys=[f"{letter}  {name}" for letter, name in zip(ascii_uppercase, names, strict=False)],
+        colours=strategy_colours([selectors[name] for name in names]),
+        width=panel_width(width, 1),
+    )
+    keys = dict(zip(names, marks.keys, strict=True))
+    drawn = rows.filter(pl.col("budget").is_in(marks.budgets)).with_columns(
+        key=pl.col("strategy").replace_strict(keys),
+        letter=pl.col("strategy").replace_strict({name: key[0] for name, key in keys.items()}),
+    )
+    strips = [
+        _strip(panel, name, marks)
+        for (name,), panel in drawn.partition_by("panel", as_dict=True, maintain_order=True).items()
+    ]
+    heading_of = alt.TitleParams(
+        "What is chosen, by level of difficulty",
+        subtitle=[
+            "letter: the best strategy on all problems of the level",
+            "filled: chosen on every fold of problems too · hollow: folds choose differently",
+        ],
+        anchor="start",
+        font=FONT,
+        fontSize=13,
+        color=INK,
+        subtitleFont=FONT,
+        subtitleFontSize=12,
+        subtitleColor=MUTED,
+        subtitlePadding=4,
+        offset=10,
+    )
+    below = arrange(strips, title=heading_of, columns=1)
+    return alt.VConcatChart(vconcat=[above, below], spacing=36, resolve=_RESOLVE)
+
+
+def _cells(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.DataFrame:
+    """Return the choice on all problems of each level and budget, and what its folds chose."""
+    hint = "tts.compute_optimal_choices(problems, levels=levels) makes this table."
+    rows = tidy(
+        choices,
+        where="choices",
+        texts=["level", "problem_fold", *parts],
+        numbers=["budget", "accuracy", "n_problems"],
+        hint=hint,
+    )
+    if "budget_unit" not in rows.columns:
+        rows = rows.with_columns(budget_unit=pl.lit("attempts"))
+    first, *others = parts
+    leader = pl.col(first).cast(pl.String).fill_null("none")
+    details = [
+        pl.concat_str(pl.lit(" ("), pl.col(name).cast(pl.String), pl.lit(")")).fill_null("")
+        for name in others
+    ]
+    rows = rows.with_columns(
+        strategy=pl.concat_str(leader.str.replace_all("_", " ", literal=True), *details),
+        leader=leader,
+    ).drop(parts)
+    is_on_all = pl.col("problem_fold").is_null()
+    cell = [name for name in rows.columns if name not in _CHOICE_COLUMNS - {"level", "budget"}]
+    cell = [name for name in cell if name not in {"strategy", "leader"}]
+    if rows.filter(is_on_all).is_empty():
+        raise DataError(
+            f"choices has no row with a null problem_fold, the choice on all problems. Hint: {hint}"
+        )
+    chosen = pl.col("strategy").filter(~is_on_all)
+    folds = pl.concat_str(pl.lit("fold "), "problem_fold", pl.lit(": "), "strategy")
+    return (
+        rows
+        .sort("problem_fold", nulls_last=True)
+        .with_columns(
+            chosen_elsewhere=folds.filter(~is_on_all).implode().list.join(", ").over(cell),
+            is_agreed=(chosen == pl.col("strategy").last()).all().over(cell),
+        )
+        .filter(is_on_all)
+        .sort("level", "budget")
+    )
+
+
+def _strip(drawn: pl.DataFrame, name: object, marks: _Marks) -> alt.LayerChart:
+    """Draw one strip: a square with a letter for each level and budget."""
+    budgets = marks.budgets
+    first, last = budgets[0], budgets[-1]
+    ends = [first, last] if last > first else [first / 2, first * 2]
+    per_problem = "attempts per problem" if marks.unit == "attempts" else f"budget in {marks.unit}"
+    levels = drawn["level"].unique().sort().to_list()
+    colour = alt.Color(
+        "key:N",
+        scale=alt.Scale(domain=marks.keys, range=marks.colours),
+        legend=alt.Legend(
+            title=None,
+            orient="bottom",
+            columns=2,
+            symbolType="square",
+            symbolSize=140,
+            labelFont=FONT,
+            labelFontSize=12,
+            labelColor=INK,
+            labelLimit=0,
+            columnPadding=24,
+        ),
+    )
+    base = alt.Chart(inline(drawn.with_columns(share=percent(pl.col("accuracy"))))).encode(
+        x=alt.X(
+            "budget:Q",
+            axis=axis(
+                f"{per_problem.capitalize()} (log scale)",
+                values=budgets,
+                format=",d",
+                grid=False,
+                offset=14,
+                labelOverlap="greedy",
+            ),
+            scale=alt.Scale(type="log", base=2, domain=ends, nice=False),
+        ),
+        y=alt.Y("level:O", sort=levels, axis=axis("Level", grid=False, offset=14)),
+        tooltip=[
+            alt.Tooltip("level:N", title="Level"),
+            alt.Tooltip("budget:Q", title=f"Budget ({marks.unit})"),
+            alt.Tooltip("strategy:N", title="Best on all problems"),
+            alt.Tooltip("share:N", title="Accuracy there (in sample)"),
+            alt.Tooltip("chosen_elsewhere:N", title="Chosen on the others of"),
+            alt.Tooltip("n_problems:Q", title="Problems"),
+        ],
+    )
+    layers: list[alt.Chart] = []
+    for is_agreed in (True, False):
+        some = base.transform_filter(alt.datum.is_agreed == is_agreed)
+        square = some.mark_point(
+            shape="square",
+            size=_SIDE**2,
+            filled=is_agreed,
+            strokeWidth=1.8,
+            opacity=1,
+            clip=False,
+        )
+        letter = some.mark_text(font=FONT, fontSize=12, fontWeight="bold", clip=False)
+        layers += [
+            square.encode(color=colour),
+            letter.encode(text="letter:N", color=alt.value("white") if is_agreed else colour),
+        ]
+    chart = panel_of(layers, width=marks.width, height=_ROW_HEIGHT * len(levels))
+    return chart.properties(title=panel_heading(str(name))) if name else chart
