@@ -72,7 +72,7 @@ def halve_attempts(trajectories: FrameT, /) -> FrameT:
 def _tree(rows: pl.DataFrame) -> DataError:
     """Describe attempts that depend on each other."""
     return DataError(
-        f"attempt {rows['attempt'].min()}: is_exchangeable is false, expected true: attempts of a "
+        f"attempt {rows['attempt'].min()!r}: is_exchangeable is false, expected true: attempts of a "
         "tree search depend on each other, so half of them is no run with half the budget. Hint: "
         "tts.difficulty_levels(run, reference=...) takes levels from independent samples, and needs "
         "no halves."
