@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ttsframe._checks import check_choices
-from ttsframe._runs import run_starts, stable_order
+from ttsframe._runs import run_lengths, run_starts, stable_order
 from ttsframe._tokens import Tokens, tokenize
 from ttsframe._typing import StepReduction
 from ttsframe.errors import DataError
@@ -300,16 +300,19 @@ def _lay_out(
     frame: pl.DataFrame, keys: list[str], n_threads: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, Integers]:
     """Return problems, attempts, and where each problem's begin, once they stand together."""
-    is_first = _is_first_of_run(frame, keys)
-    first = np.flatnonzero(is_first.to_numpy())
-    problems, attempts = frame.select(keys), frame.drop(keys)
-    if problems[first].n_unique() == len(first):
-        return problems[first], attempts.rechunk(), np.append(first, frame.height)
-    number = _numbers(problems)
-    row = stable_order(number)
-    first = run_starts(number[row])
+    first = np.flatnonzero(_is_first_of_run(frame, keys).to_numpy())
+    heads, attempts = frame.select(keys)[first], frame.drop(keys)
+    number = _numbers(heads)
+    if np.bincount(number, minlength=1).max() <= 1:
+        return heads, attempts.rechunk(), np.append(first, frame.height)
+    attempt = attempts["attempt"].fill_null(0).to_numpy()
+    bits = int(attempt.max()).bit_length()
+    of_row = np.repeat(number, run_lengths(first, frame.height))
+    row = stable_order(of_row << bits | attempt)
+    starts = run_starts(of_row[row])
+    problems = heads[np.searchsorted(first, row[starts], side="right") - 1]
     rows = _gather(attempts.rechunk(), row, n_threads)
-    return problems[row[first]], rows, np.append(first, frame.height)
+    return problems, rows, np.append(starts, frame.height)
 
 
 def _gather(frame: pl.DataFrame, rows: Integers, n_threads: int) -> pl.DataFrame:

@@ -270,7 +270,8 @@ def _average_problems(
     student = student_t_interval(
         "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
     )
-    few = pl.min_horizontal("total", pl.col("n_problems") - pl.col("total")) < _FEW
+    # A total of thirds that is exactly as many must not fall on either side by its rounding.
+    few = pl.min_horizontal("total", pl.col("n_problems") - pl.col("total")) < _FEW - 1e-9
     interval = pl.when(pl.col("is_fractional") & ~few).then(student).otherwise(wilson)
     return averaged.with_columns(
         pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high"),
