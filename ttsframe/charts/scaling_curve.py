@@ -17,6 +17,7 @@ from ttsframe._wording import (
     percent,
     quantity_of,
 )
+from ttsframe.charts._budgets import budget_axis, per_problem, short_number, unit_name
 from ttsframe.charts._curve_rows import curve_rows, named_lines, thinned
 from ttsframe.charts._style import (
     MUTED,
@@ -52,7 +53,7 @@ class _Frame(NamedTuple):
 
     quantity: str
     unit: str
-    budgets: list[int]
+    budgets: list[float]
     domain: tuple[float, float]
     colours: dict[str, str]
     dashes: dict[str, list[int]]
@@ -166,7 +167,7 @@ def scaling_curve(
     frame = _Frame(
         quantity=quantity,
         unit=unit,
-        budgets=kept,
+        budgets=[*kept],
         domain=_domain(drawn, quantity, list(lines.values())),
         colours=selector_colours(drawn["selector"].unique().sort().to_list()),
         dashes=dict(zip(reductions, _DASHES, strict=False)) if are_dashed else {},
@@ -177,7 +178,7 @@ def scaling_curve(
     return arrange(
         [_panel(panel, str(name), frame) for (name,), panel in panels.items()],
         title=heading(
-            title or f"{quantity.capitalize()} by {_per_problem(unit)}",
+            title or f"{quantity.capitalize()} by {per_problem(unit)}",
             _subtitle(rows, frame, n_budgets=len(budgets), confidence_level=confidence_level),
         ),
     )
@@ -195,11 +196,6 @@ def _domain(drawn: pl.DataFrame, quantity: str, references: list[float]) -> tupl
     return low / 20, high / 20
 
 
-def _per_problem(unit: str) -> str:
-    """Name the budget in words."""
-    return "attempts per problem" if unit == "attempts" else f"budget in {unit}"
-
-
 def _subtitle(
     rows: pl.DataFrame, frame: _Frame, *, n_budgets: int, confidence_level: float | None
 ) -> list[str]:
@@ -210,7 +206,7 @@ def _subtitle(
     if rows["of_budget"][0] == "all":
         facts.append("all attempts of each")
     else:
-        most = f"{frame.budgets[-1]:,} {frame.unit} each"
+        most = f"{short_number(frame.budgets[-1])} {unit_name(frame.unit)} each"
         facts.append(most if len(frame.budgets) == 1 else f"up to {most}")
     if rows["ci_low"].null_count() < rows.height:
         level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
@@ -252,20 +248,13 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
     """Draw one panel: bands, lines, points, references, and the names at the lines' ends."""
     placed = _placed(drawn)
     is_sparse = len(frame.budgets) <= _N_TICKS_MAX
-    powers = [2**i for i in range(frame.budgets[-1].bit_length())]
-    budget_axis = axis(
-        f"{_per_problem(frame.unit).capitalize()} (log scale)",
-        values=frame.budgets if is_sparse else [b for b in powers if b >= frame.budgets[0]],
-        format=",d",
-        grid=False,
-        labelOverlap="greedy",
-    )
+    x_axis = budget_axis(frame.unit, frame.budgets, is_sparse=is_sparse)
     if drawn["of_budget"][0] == "all":
-        budget_axis = axis("All attempts", values=[], grid=False)
+        x_axis = axis("All attempts", values=[], grid=False)
     first, last = frame.budgets[0], frame.budgets[-1]
     x = alt.X(
         "x:Q",
-        axis=budget_axis,
+        axis=x_axis,
         scale=alt.Scale(
             type="log",
             base=2,
@@ -286,7 +275,7 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
     tooltip = [
         alt.Tooltip("line:N", title="Selector"),
         alt.Tooltip("reads:N", title="Step scores"),
-        alt.Tooltip("of_budget:N", title=f"Budget ({frame.unit})"),
+        alt.Tooltip("of_budget:N", title=f"Budget ({unit_name(frame.unit)})"),
         alt.Tooltip(f"{frame.quantity}:Q", title=frame.quantity.capitalize(), format=".1%"),
         alt.Tooltip("interval:N", title="Interval"),
         alt.Tooltip("n_problems:Q", title="Problems"),
