@@ -124,3 +124,74 @@ def votes() -> pl.DataFrame:
         "first_attempt": pl.Series([0, 1, 2, 9, 4], dtype=pl.UInt32),
         "is_correct": [False, True, False, False, False],
     })
+
+
+@pytest.fixture
+def reliability_curve() -> pl.DataFrame:
+    accuracy = [0.02, 0.2, 0.4, 0.55, 0.9]
+    return pl.DataFrame({
+        "reduction": ["last"] * 5,
+        "binning": ["equal_width"] * 5,
+        "bin_low": [0.0, 0.2, 0.4, 0.6, 0.8],
+        "bin_high": [0.2, 0.4, 0.6, 0.8, 1.0],
+        "mean_score": [0.1, 0.3, 0.52, 0.7, 0.93],
+        "accuracy": accuracy,
+        "standard_error": [0.02] * 5,
+        "ci_low": [max(each - 0.04, 0.0) for each in accuracy],
+        "ci_high": [each + 0.04 for each in accuracy],
+        "n_attempts": pl.Series([40, 90, 120, 300, 650], dtype=pl.UInt32),
+        "n_problems": pl.Series([12, 30, 40, 44, 50], dtype=pl.UInt32),
+    })
+
+
+@pytest.fixture
+def distribution() -> pl.DataFrame:
+    counts = {False: [10, 20, 40, 30], True: [0, 10, 60, 130]}
+    return pl.concat([
+        pl.DataFrame({
+            "reduction": ["last"] * 4,
+            "is_correct": [is_correct] * 4,
+            "bin_low": [0.0, 0.25, 0.5, 0.75],
+            "bin_high": [0.25, 0.5, 0.75, 1.0],
+            "n_attempts": pl.Series(of, dtype=pl.UInt32),
+            "share": [each / sum(of) for each in of],
+        })
+        for is_correct, of in counts.items()
+    ])
+
+
+@pytest.fixture
+def metrics() -> pl.DataFrame:
+    within = [0.71, 0.62, 0.55]
+    return pl.DataFrame({
+        "reduction": ["last", "min", "prod"],
+        "auroc": [0.8, 0.66, 0.6],
+        "auroc_within": within,
+        "standard_error": [0.01] * 3,
+        "ci_low": [each - 0.02 for each in within],
+        "ci_high": [each + 0.02 for each in within],
+        "average_precision": [0.7, 0.6, 0.5],
+        "brier": [0.2, 0.22, 0.3],
+        "calibration_status": ["ok"] * 3,
+        "n_attempts": pl.Series([1200] * 3, dtype=pl.UInt32),
+        "n_judged": pl.Series([80] * 3, dtype=pl.UInt32),
+    })
+
+
+@pytest.fixture
+def turns() -> pl.DataFrame:
+    lines = {"last": [0.4, 0.5, 0.62, 0.3], "min": [0.4, 0.45, 0.5, 0.55]}
+    return pl.concat([
+        _line("best_of_n", reduction, accuracies).with_columns(
+            peak_budget=pl.Series(
+                [1, 2, 4, 4] if reduction == "last" else [1, 2, 4, 8], dtype=pl.UInt32
+            ),
+            drop=pl.Series([0.0, 0.0, 0.0, 0.32 if reduction == "last" else 0.0]),
+            drop_standard_error=pl.lit(0.05),
+            drop_ci_low=pl.lit(0.2),
+            drop_ci_high=pl.lit(0.4),
+            drop_p_value=pl.lit(0.001),
+            is_turned_down=pl.Series([False, False, False, reduction == "last"]),
+        )
+        for reduction, accuracies in lines.items()
+    ])

@@ -18,6 +18,10 @@ CHARTS = {
     "selection_gap": "gap",
     "step_profile": "profile",
     "answer_votes": "votes",
+    "over_optimization": "turns",
+    "reduction_comparison": "metrics",
+    "reliability": "reliability_curve",
+    "score_distribution": "distribution",
 }
 
 

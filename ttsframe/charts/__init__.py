@@ -8,7 +8,9 @@ Examples
 --------
 >>> from ttsframe import charts
 >>> charts.__all__
-['answer_votes', 'compute_optimal', 'level_bars', 'scaling_curve', 'selection_gap', 'step_profile']
+['answer_votes', 'compute_optimal', 'level_bars', 'over_optimization',
+'reduction_comparison', 'reliability', 'scaling_curve', 'score_distribution',
+'selection_gap', 'step_profile']
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ from __future__ import annotations
 from ttsframe.charts.answer_votes import answer_votes
 from ttsframe.charts.compute_optimal import compute_optimal
 from ttsframe.charts.level_bars import level_bars
+from ttsframe.charts.over_optimization import over_optimization
+from ttsframe.charts.reduction_comparison import reduction_comparison
+from ttsframe.charts.reliability import reliability
 from ttsframe.charts.scaling_curve import scaling_curve
+from ttsframe.charts.score_distribution import score_distribution
 from ttsframe.charts.selection_gap import selection_gap
 from ttsframe.charts.step_profile import step_profile
 
@@ -24,7 +30,11 @@ __all__ = [
     "answer_votes",
     "compute_optimal",
     "level_bars",
+    "over_optimization",
+    "reduction_comparison",
+    "reliability",
     "scaling_curve",
+    "score_distribution",
     "selection_gap",
     "step_profile",
 ]
