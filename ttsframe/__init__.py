@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as _version
+from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ttsframe import _namespace as _namespace
-from ttsframe import batch as batch
 from ttsframe.adaptive import stopping_points
 from ttsframe.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
 from ttsframe.allocation import allocate_attempts, select_allocated
@@ -101,7 +101,10 @@ from ttsframe.verifier import (
 )
 from ttsframe.votes import tally_votes
 
-__version__ = _version("ttsframe")
+if _TYPE_CHECKING:
+    from ttsframe import batch as batch
+
+    __version__: str
 
 __all__ = [
     "READERS",
@@ -202,3 +205,16 @@ __all__ = [
     "wilson_interval",
     "with_costs",
 ]
+
+
+def __getattr__(name: str) -> str | _ModuleType:
+    """Load on first use what takes long to load."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("ttsframe")
+    if name == "batch":
+        from importlib import import_module
+
+        return import_module("ttsframe.batch")
+    raise AttributeError(f"module 'ttsframe' has no attribute {name!r}")

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -149,6 +148,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 def _version(name: str) -> str:
     """Return the version of a package, which may change what the workers answer."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return f"{name}={version(name)}"
     except PackageNotFoundError:

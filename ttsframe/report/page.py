@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from html import escape
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -56,6 +55,8 @@ class _Figure(NamedTuple):
 
 def write_page(report: Report) -> str:
     """Draw the charts of a report and put everything into one document."""
+    from importlib.metadata import version
+
     figures: list[_Figure] = []
     body = [
         f"<h1>{escape(report.title)}</h1>",
