@@ -45,17 +45,19 @@ def test_every_level_budget_and_method_is_a_bar(
     assert {panel["title"]["subtitle"][0] for panel in panels(chart)} == {"97 problems"}
     found = {(row["level"], row["budget"], row["line"]): row["accuracy"] for row in bars(chart)}
     assert len(found) == 2 * 3 * 3
-    assert found[2, 8, "best of n (last)"] == pytest.approx(0.29)
+    assert found[2, 8, "best of n"] == pytest.approx(0.29)
     for panel in panels(chart):
         encoding = panel["layer"][0]["encoding"]
         assert encoding["y"]["scale"]["domain"] == [0.0, 1.0]
         assert encoding["x"]["scale"]["domain"] == ["2", "4", "8"]
     drawing = draw(chart)
-    assert {"majority vote", "best of n (last)", "Accuracy", "100%"} <= set(drawing.texts)
+    assert {"majority vote", "best of n", "Accuracy", "100%"} <= set(drawing.texts)
     colours = selector_colours(["majority_vote", "weighted_vote", "best_of_n"]).values()
     assert set(drawing.colours["rect"]) == set(colours)
     first, second = chart.title.subtitle
-    assert first.endswith("whiskers: 95% confidence interval over problems")
+    assert first.endswith(
+        "whiskers: 95% confidence interval over problems · scores: last of step scores"
+    )
     assert second == "Left out: 3 problems short in a level"
 
 
@@ -66,6 +68,18 @@ def test_reductions_of_one_selector_have_colours_of_their_own() -> None:
     assert colours[0] == selector_colours(names)["best_of_n"]
     every = strategy_colours([*(f"s{i}" for i in range(20)), *["oracle"] * 30])
     assert len(every) == 50
+
+
+def test_reductions_are_named_where_there_are_several(by_level: pl.DataFrame) -> None:
+    scored = by_level.filter(selector="best_of_n")
+    both = pl.concat([by_level, scored.with_columns(reduction=pl.lit("min"))])
+    lines = {row["line"] for row in bars(charts.level_bars(both))}
+    assert lines == {
+        "majority vote",
+        "best of n (last)",
+        "best of n (min)",
+        "weighted vote (last)",
+    }
 
 
 def test_levels_without_problems_and_problems_without_a_level(by_level: pl.DataFrame) -> None:

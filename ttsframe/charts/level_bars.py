@@ -19,6 +19,7 @@ from ttsframe.charts._style import (
     inline,
     panel_column,
     panel_of,
+    scores_from,
     strategy_colours,
     tidy,
 )
@@ -112,7 +113,7 @@ def level_bars(
         )
     apart = [name for name in rows.columns if name not in {*CURVE_COLUMNS, "level"}]
     rows = panel_column(rows, apart, where="curve").drop(apart)
-    rows = named_lines(rows, show_reduction=True)
+    rows = named_lines(rows, show_reduction=rows["reduction"].drop_nulls().n_unique() > 1)
     names = rows.select("line", "selector").unique(maintain_order=True)
     budgets = rows.sort("budget")["of_budget"].unique(maintain_order=True).to_list()
     levels = rows["level"].unique().sort().to_list()
@@ -155,6 +156,9 @@ def _subtitle(
     if rows["ci_low"].null_count() < rows.height:
         level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
         facts.append(f"whiskers: {level}confidence interval over problems")
+    reductions = rows["reduction"].drop_nulls().unique().to_list()
+    if len(reductions) == 1:
+        facts.append(scores_from(reductions[0]))
     subtitle = [" · ".join(facts)]
     omitted = [
         f"{counted(counts, 'problem')} {status} in a level"
@@ -182,7 +186,7 @@ def _panel(
             title=None,
             orient="top",
             direction="horizontal",
-            columns=4,
+            columns=6,
             symbolType="square",
             labelFont=FONT,
             labelFontSize=12,
