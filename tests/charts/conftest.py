@@ -195,3 +195,49 @@ def turns() -> pl.DataFrame:
         )
         for reduction, accuracies in lines.items()
     ])
+
+
+@pytest.fixture
+def leveled() -> pl.DataFrame:
+    shares = {1: 0.9, 2: 0.6, 3: None}
+    return pl.concat([
+        _line(selector, reduction, [0.0, 0.1, 0.2], level=level, basis="cross_fitted").with_columns(
+            pl.col("accuracy", "ci_low", "ci_high").add(share or 0.0)
+            if share
+            else pl.lit(None, pl.Float64).alias("accuracy"),
+            n_problems=pl.lit(40 if share else 0, pl.UInt32),
+        )
+        for level, share in shares.items()
+        for selector, reduction in (("majority_vote", None), ("best_of_n", "last"))
+    ])
+
+
+@pytest.fixture
+def levels() -> pl.DataFrame:
+    n = 40
+    return pl.DataFrame({
+        "problem_id": [f"p{i}" for i in range(n)] * 2,
+        "fold": pl.Series([0] * n + [1] * n, dtype=pl.UInt32),
+        "level": pl.Series([i // 10 + 1 for i in range(n)] * 2, dtype=pl.UInt32),
+        "difficulty": [i / n for i in range(n)] * 2,
+        "n_used": pl.Series([8] * (2 * n), dtype=pl.UInt32),
+        "basis": ["cross_fitted"] * (2 * n),
+        "caveat": ["few_attempts"] * (2 * n),
+        "n_levels": pl.Series([5] * (2 * n), dtype=pl.UInt32),
+        "n_empty_levels": pl.Series([1] * (2 * n), dtype=pl.UInt32),
+    })
+
+
+@pytest.fixture
+def frontier() -> pl.DataFrame:
+    points = pl.concat([
+        _line("majority_vote", None, [0.40, 0.42, 0.48, 0.50]),
+        _line("best_of_n", "last", [0.40, 0.45, 0.46, 0.60]),
+    ])
+    return points.with_columns(
+        nominal_budget=pl.col("budget"),
+        budget=pl.col("budget")
+        * pl.when(pl.col("selector") == "best_of_n").then(2e12).otherwise(1e12),
+        budget_unit=pl.lit("flops"),
+        is_efficient=pl.Series([True, True, True, True, False, False, False, True]),
+    )

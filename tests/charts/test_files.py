@@ -15,6 +15,9 @@ from ttsframe import charts
 
 CHARTS = {
     "scaling_curve": "curve",
+    "pareto_frontier": "frontier",
+    "level_curves": "leveled",
+    "difficulty_histogram": "levels",
     "selection_gap": "gap",
     "step_profile": "profile",
     "answer_votes": "votes",

@@ -7,18 +7,21 @@ and ``chart.save("curve.svg")`` work without a network.
 Examples
 --------
 >>> from ttsframe import charts
->>> charts.__all__
-['answer_votes', 'compute_optimal', 'level_bars', 'over_optimization',
-'reduction_comparison', 'reliability', 'scaling_curve', 'score_distribution',
-'selection_gap', 'step_profile']
+>>> charts.__all__  # doctest: +NORMALIZE_WHITESPACE
+['answer_votes', 'compute_optimal', 'difficulty_histogram', 'level_bars', 'level_curves',
+'over_optimization', 'pareto_frontier', 'reduction_comparison', 'reliability', 'scaling_curve',
+'score_distribution', 'selection_gap', 'step_profile']
 """
 
 from __future__ import annotations
 
 from ttsframe.charts.answer_votes import answer_votes
 from ttsframe.charts.compute_optimal import compute_optimal
+from ttsframe.charts.difficulty_histogram import difficulty_histogram
 from ttsframe.charts.level_bars import level_bars
+from ttsframe.charts.level_curves import level_curves
 from ttsframe.charts.over_optimization import over_optimization
+from ttsframe.charts.pareto_frontier import pareto_frontier
 from ttsframe.charts.reduction_comparison import reduction_comparison
 from ttsframe.charts.reliability import reliability
 from ttsframe.charts.scaling_curve import scaling_curve
@@ -29,8 +32,11 @@ from ttsframe.charts.step_profile import step_profile
 __all__ = [
     "answer_votes",
     "compute_optimal",
+    "difficulty_histogram",
     "level_bars",
+    "level_curves",
     "over_optimization",
+    "pareto_frontier",
     "reduction_comparison",
     "reliability",
     "scaling_curve",
