@@ -1,11 +1,28 @@
 """Attempts as flat arrays, a stretch of rows to each problem, and work on them in blocks.
 
 Grouping, ranking and cumulating attempts inside many small problems is what a streaming group_by is
-worst at: it hashes and moves every attempt once per stage. Here the few columns that matter, about
-20 bytes an attempt, are laid out problem by problem; numpy works on blocks of problems that fit the
-processor's cache, a thread to each core.
+worst at: it hashes and moves every attempt once per stage. Here the few columns that matter are laid
+out problem by problem; numpy works on blocks of problems, a thread to each core. Texts stay in Arrow:
+keys are numbers here, and those that win are looked up at the end.
 
-Texts stay in Arrow: keys are numbers here, and those that win are looked up at the end.
+What a curve costs, in bytes and passes over the attempts, whatever the number of budgets, selectors
+and reductions:
+
+1. One scan decodes the columns that are named in the plan, and no other. Of lists of step scores, 8
+   bytes a step, this is most of the time. What stays of an attempt is 13 bytes (4 each for problem,
+   key and number, 1 for the grade), 4 for its spelling if there is a column `answer`, and 8 for each
+   reading of a score.
+2. One pass over the problems' numbers tells whether each problem's attempts stand together. Where
+   they do not, one sort of 8 bytes an attempt and one gather of the rest bring them together.
+3. Blocks: one sort of 8 bytes an attempt brings the attempts with equal answers together; then each
+   selector takes a few passes over columns of 8 bytes, in the cache. Sums over buckets of attempts
+   leave tables of answers by budgets, which are several times smaller.
+4. What is picked is one row per problem, budget and selector: a fifth of the attempts at 5 selectors
+   and 9 budgets of 256.
+
+A bare ``group_by(problem_id, answer_key).len()`` decodes two columns of dictionary numbers, a
+twentieth of the bytes of step 1, and hashes them once: the scan of step 1 alone takes as long as two
+or three of it.
 """
 
 from __future__ import annotations
