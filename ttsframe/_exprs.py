@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 import polars as pl
 
@@ -107,3 +107,23 @@ def raise_where(condition: pl.Expr, make_error: Callable[[pl.DataFrame], Ttsfram
         return pl.Series(rows.name, [True], dtype=pl.Boolean).new_from_index(0, len(rows))
 
     return condition.map_batches(check, return_dtype=pl.Boolean, is_elementwise=True)
+
+
+def unused_name(name: str, names: Container[str]) -> str:
+    """Return a column name that is not taken yet.
+
+    Parameters
+    ----------
+    name
+        What it should be like.
+    names
+        Names that are taken.
+
+    Returns
+    -------
+    str
+        The name, with as many underscores behind it as it takes.
+    """
+    while name in names:
+        name += "_"
+    return name

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_budgets, check_frame, check_names, check_positive
-from ttsframe._exprs import raise_where, run_plan
+from ttsframe._exprs import raise_where, run_plan, unused_name
 from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
 from ttsframe._units import place
 from ttsframe.errors import ColumnsError, DataError, ParameterError
@@ -237,7 +237,7 @@ def select_allocated(
             "tts.select_allocated(tts.halve_attempts(run), by='fold', ...), or drop it where it is "
             "null."
         )
-    inner: list[str] = [_unused(name, schema) for name in ("given", "policy", "allowed")]
+    inner: list[str] = [unused_name(name, schema) for name in ("given", "policy", "allowed")]
     given, policy, allowed = inner
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -320,10 +320,3 @@ def _one_allocation(parts: Mapping[str, str]) -> pl.Expr:
     is_repeated = pl.col("n_rows") > 1
     described = pl.struct(is_repeated.alias("broken"), *parts, "budget", "n_rows")
     return raise_where(described, describe)
-
-
-def _unused(name: str, names: Sequence[str] | pl.Schema) -> str:
-    """Return a name that is none of some names."""
-    while name in names:
-        name += "_"
-    return name

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import polars as pl
 
 from ttsframe._checks import check_choice, check_frame, check_names
-from ttsframe._exprs import raise_where, run_plan
+from ttsframe._exprs import raise_where, run_plan, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe._units import place
 from ttsframe.errors import ColumnsError, DataError, ParameterError
@@ -150,7 +150,7 @@ def with_costs(
             spent = pl.when(is_expected).then(budget).otherwise(n_attempts.cast(pl.Float64))
             priced = lazy.with_columns(cost=spent, verifier_cost=pl.lit(0.0))
         else:
-            used = _unused("spent", schema)
+            used = unused_name("spent", schema)
             all_of_it = pl.col(used) / n_attempts.cast(pl.Float64) * budget
             count = pl.when(is_expected).then(all_of_it).otherwise(used)
             of_generator, of_verifier = flops
@@ -270,7 +270,7 @@ def cost_curve(
         levelled: list[str] = [] if levels is None else ["level"]
         point = [*groups, *levelled, "selector", "reduction", "budget", "budget_unit", "subsets"]
         columns = curve.collect_schema().names()
-        spent = _unused("spent", columns)
+        spent = unused_name("spent", columns)
         mean = paid.select(*point, pl.col("accuracy").alias(spent))
         return (
             curve
@@ -375,10 +375,3 @@ def _uneven(rows: pl.DataFrame, names: dict[str, str]) -> DataError:
         "tree's in each. Hint: name the column that tells trees apart in tree='...', or leave "
         "tree_tokens out where the count is the attempt's own."
     )
-
-
-def _unused(name: str, names: Sequence[str] | pl.Schema) -> str:
-    """Return a name that is none of some names."""
-    while name in names:
-        name += "_"
-    return name

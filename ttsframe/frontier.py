@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import run_plan
+from ttsframe._exprs import run_plan, unused_name
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.schema import require_columns
 
@@ -68,7 +68,7 @@ def pareto_frontier(curve: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
     unit: list[str] = [name for name in ("budget_unit",) if name in schema and name not in groups]
     group: list[str] = [*groups, *unit]
     columns = [name for name in schema if name != "is_efficient"]
-    highest, before = (_unused(name, schema) for name in ("highest", "before"))
+    highest, before = (unused_name(name, schema) for name in ("highest", "before"))
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         # Means of the same values differ in their last bits by the order of adding them up.
@@ -100,10 +100,3 @@ def _over(expr: pl.Expr, group: Sequence[str]) -> pl.Expr:
     """Evaluate within groups in the order of budgets, or over all rows where there is no group."""
     ordered: list[str | pl.Expr] = [*group] if group else [pl.lit(0)]
     return expr.over(*ordered, order_by="budget", nulls_last=True)
-
-
-def _unused(name: str, names: Sequence[str] | pl.Schema) -> str:
-    """Return a name that is none of some names."""
-    while name in names:
-        name += "_"
-    return name

@@ -33,6 +33,11 @@ INNER_NAMES = [
     "score0",
     "top0",
     "key0",
+    "part0",
+    "spent",
+    "given",
+    "allowed",
+    "before",
     "key1",
     "seed0",
     "index",
@@ -62,6 +67,34 @@ def two_models(name: str) -> pl.DataFrame:
     ).rename({"model": name})
 
 
+def of_levels_and_costs(
+    frame: pl.LazyFrame, problems: pl.LazyFrame, name: str
+) -> dict[str, pl.LazyFrame]:
+    """Return the tables of difficulty, costs and adaptive budgets by a column."""
+    found = tts.difficulty_levels(frame, by=name)
+    costs = tts.with_costs(problems, trajectories=frame, by=name)
+    points = tts.stopping_points(frame, budgets=BUDGETS, by=name)
+    same = tts.difficulty_levels(frame, by=name, estimate="same_sample")
+    return {
+        "levels": found,
+        "levels elsewhere": tts.difficulty_levels(frame, reference=frame, by=name),
+        "by level": tts.level_curve(problems, levels=same, by=name, problems="available"),
+        "by level, averaged": tts.level_curve(
+            problems, levels=same, replicates=name, problems="available"
+        ),
+        "costs": costs,
+        "spent": tts.cost_curve(costs, by=name, problems="available"),
+        "frontier": tts.pareto_frontier(
+            tts.cost_curve(costs, by=name, problems="available"), by=name
+        ),
+        "gain": tts.efficiency_gain(problems, by=name, n_resamples=9),
+        "gain of one": tts.efficiency_gain(problems, column=name, baseline="x", n_resamples=9),
+        "points": points,
+        "allocation": tts.allocate_attempts(found, budgets=2, max_attempts=4, by=name),
+        "allocated": tts.select_allocated(frame, allocation=points, by=name),
+    }
+
+
 def curves(frame: pl.LazyFrame, name: str) -> dict[str, pl.LazyFrame]:
     """Return every table of an analysis by a column."""
     problems = tts.select_answers(frame, selectors=ALL, budgets=BUDGETS, by=name)
@@ -86,8 +119,10 @@ def curves(frame: pl.LazyFrame, name: str) -> dict[str, pl.LazyFrame]:
         "optimal": tts.compute_optimal_curve(
             problems, levels=levels(), by=name, problems="available"
         ),
+        "optimal problems": tts.select_compute_optimal(problems, levels=levels(), by=name),
         "choices": tts.compute_optimal_choices(problems, levels=levels(), replicates=name),
         "best": tts.best_trajectories(frame, by=name, n_per_problem=2),
+        **of_levels_and_costs(frame, problems, name),
     }
 
 
