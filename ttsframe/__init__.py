@@ -24,6 +24,7 @@ from ttsframe.answers import (
     normalize_answer,
 )
 from ttsframe.bestofk import best_of_k
+from ttsframe.chosen import compute_optimal_choices
 from ttsframe.comparison import compare
 from ttsframe.cost import cost_curve, with_costs
 from ttsframe.curation import best_trajectories
@@ -43,7 +44,7 @@ from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
 from ttsframe.halves import halve_attempts
 from ttsframe.intervals import normal_interval, student_t_interval, wilson_interval
 from ttsframe.leveled import level_curve
-from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve
+from ttsframe.optimal import compute_optimal_curve, select_compute_optimal
 from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.power import PairedDesign
 from ttsframe.readers import (
@@ -181,6 +182,7 @@ __all__ = [
     "score_trajectories",
     "select_allocated",
     "select_answers",
+    "select_compute_optimal",
     "selection_gap",
     "simulate_trajectories",
     "standard_error",

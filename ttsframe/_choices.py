@@ -180,7 +180,7 @@ def choose(placed: pl.LazyFrame, columns: Columns, names: tuple[str, str]) -> pl
         One row per (line, `level`, `budget`, `problem_fold`, `name`): the strategy; `total` and
         `cost` of its `n` values and `n_problems` in the fold, the same over all folds and over
         those that it was chosen on (`_all`, `_seen`); `n_strategies` there were, `n_tied` at the
-        best; and `of_problem`, the fold's values with their problems and halves.
+        best; and `of_problem`, the fold's values and costs with their problems and halves.
     """
     line, parts = [*columns.line], [*columns.parts]
     level = [*line, "level", "budget"]
@@ -197,7 +197,7 @@ def choose(placed: pl.LazyFrame, columns: Columns, names: tuple[str, str]) -> pl
             total=value.sum(),
             # Of unknown cost is dearest.
             cost=pl.when(cost.count() == pl.len()).then(cost.sum()).otherwise(float("inf")),
-            of_problem=pl.struct("problem_id", "half", "value"),
+            of_problem=pl.struct("problem_id", "half", "value", "cost"),
         )
         .with_columns(pl.col(sums).sum().over(*level, *parts).name.suffix("_all"))
         .with_columns(name=pl.lit([*names], pl.List(pl.String)))

@@ -31,7 +31,7 @@ LAYERS: list[set[str]] = [
     {"_selection"},
     {"_picked"},
     {"votes", "_choices", "_pairing", "_subset_votes"},
-    {"_expected"},
+    {"_expected", "_strategies"},
     {"selectors", "aggregators", "expectation", "curation"},
     {"scaling", "leveled", "halves", "comparison", "extrapolation", "variance", "power"},
     {
@@ -42,6 +42,7 @@ LAYERS: list[set[str]] = [
         "allocation",
         "frontier",
         "optimal",
+        "chosen",
         "verifier",
         "process",
         "selection_gap",

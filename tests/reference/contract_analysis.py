@@ -25,6 +25,7 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
         "available": tts.scaling_curve(reduced, problems="available"),
         "gap": tts.selection_gap(problems),
         "optimal": tts.compute_optimal_curve(problems, levels=_parity(run)),
+        "optimal problems": tts.select_compute_optimal(reduced, levels=_parity(run)),
         "choices": tts.compute_optimal_choices(reduced, levels=_parity(run), problems="available"),
         "best": tts.best_trajectories(run, n_per_problem=3, distinct="answer_key"),
         "comparison": tts.compare(problems),
@@ -36,6 +37,7 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
         "distribution": tts.score_distribution(run),
         "thresholds": tts.best_threshold(run),
         "turns": tts.over_optimization(problems),
+        **_levels_and_costs(run, problems),
         "pass_at_k": run
         .group_by("problem_id")
         .agg(
@@ -51,6 +53,27 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
         "mean": tts.IdentifierMean()(
             run.select("problem_id", value="is_correct"), ["problem_id"]
         ).sort("problem_id"),
+    }
+
+
+def _levels_and_costs(run: pl.LazyFrame, problems: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
+    """Return the tables of difficulty, costs and adaptive budgets."""
+    levels = tts.difficulty_levels(run, n_levels=3)
+    halves = tts.halve_attempts(run)
+    halved = tts.select_answers(halves, budgets=[1, 3], by="fold")
+    points = tts.stopping_points(run, budgets=[3, 8])
+    used = tts.select_allocated(run, allocation=points, selectors=["majority_vote", "best_of_n"])
+    spent = tts.cost_curve(tts.with_costs(used, budget_unit="attempts"), problems="available")
+    return {
+        "levels": levels,
+        "predicted levels": tts.difficulty_levels(run, by_metric="mean_score", n_levels=3),
+        "by level": tts.level_curve(halved, levels=levels, problems="available"),
+        "allocation": tts.allocate_attempts(levels, budgets=[1, 2], max_attempts=4),
+        "points": points,
+        "used": used,
+        "spent": spent,
+        "frontier": tts.pareto_frontier(spent),
+        "gains": tts.efficiency_gain(problems, n_resamples=20),
     }
 
 

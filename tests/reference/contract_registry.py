@@ -483,6 +483,24 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         takes_by=True,
     ),
     FrameFunction(
+        "select_compute_optimal",
+        lambda frame, by=(): tts.select_compute_optimal(
+            frame, levels=levels(), by=by, problems="available"
+        ),
+        problems,
+        {
+            "problem_id": pl.String(),
+            "budget": pl.UInt32(),
+            "subsets": pl.String(),
+            "selector": pl.String(),
+            "reduction": pl.String(),
+            "level": pl.UInt32(),
+            "value": pl.Float64(),
+            "status": pl.String(),
+        },
+        takes_by=True,
+    ),
+    FrameFunction(
         "compute_optimal_choices",
         lambda frame, by=(): tts.compute_optimal_choices(
             frame, levels=levels(), by=by, problems="available"

@@ -321,6 +321,29 @@ def test_levels_of_each_run_are_matched() -> None:
         tts.compute_optimal_curve(both, levels=levels, strategy=("selector", "model"))
 
 
+def test_the_cost_of_what_was_chosen_goes_along() -> None:
+    draws = random.Random(4)
+    rows = frame_of(problem_rows(draws, statuses=STATUSES)).with_columns(cost_unit=pl.lit("tokens"))
+    levels = levels_frame(problem_levels(draws)).drop("fold")
+    found = tts.select_compute_optimal(rows, levels=levels, cost="tokens")
+    assert found.select("problem_id", "budget", "selector").is_unique().all()
+    assert set(found["cost_unit"]) == {"tokens"}
+    is_ok = pl.col("status") == "ok"
+    assert found.filter(is_ok).select(pl.col("value", "cost").null_count()).row(0) == (0, 0)
+    assert found.filter(~is_ok).select(pl.col("value", "cost").count()).row(0) == (0, 0)
+    choices = tts.compute_optimal_choices(rows, levels=levels, cost="tokens")
+    weighted = (pl.col("cost") * pl.col("n_problems")).sum() / pl.col("n_problems").sum()
+    spent = choices.drop_nulls("problem_fold").group_by("budget").agg(cost=weighted).sort("budget")
+    curve = tts.cost_curve(found.filter(selector="compute_optimal"))
+    assert_frame_equal(
+        curve.sort("nominal_budget").select(budget="nominal_budget", cost="budget"), spent
+    )
+    assert set(curve["budget_unit"]) == {"tokens"}
+    assert_frame_equal(
+        tts.scaling_curve(found), tts.compute_optimal_curve(rows, levels=levels, cost="tokens")
+    )
+
+
 def test_a_curve_of_each_level() -> None:
     frame = table({"a": [1.0, 1.0, 0.0, 0.0], "b": [0.0, 0.0, 1.0, 0.0]})
     levels = one_level(4).with_columns(level=pl.Series(["easy", "easy", "hard", "hard"]))
@@ -365,7 +388,11 @@ def test_subsets_may_be_a_part_of_the_strategy() -> None:
 
 def test_what_does_not_fit_is_refused_at_once() -> None:
     frame, levels = table({"a": [1.0] * 4}, tokens="many").lazy(), one_level(4)
-    for function in (tts.compute_optimal_curve, tts.compute_optimal_choices):
+    for function in (
+        tts.compute_optimal_curve,
+        tts.compute_optimal_choices,
+        tts.select_compute_optimal,
+    ):
         with pytest.raises(
             ColumnsError, match=r"1 missing column for problems: 'search'.*strategy="
         ):
