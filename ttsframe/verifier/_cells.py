@@ -19,12 +19,11 @@ class Cells(NamedTuple):
     """
 
     group: Ints
-    place: Ints
     n_right: Ints
     n_wrong: Ints
 
 
-def count_cells(group: Ints, place: Ints, n_places: int, is_correct: Flags) -> Cells:
+def count_cells(group: Ints, place: Ints, is_correct: Flags) -> Cells:
     """Count right and wrong attempts per group and place.
 
     Parameters
@@ -32,9 +31,7 @@ def count_cells(group: Ints, place: Ints, n_places: int, is_correct: Flags) -> C
     group
         Group of each attempt, (n_attempts,), from 0.
     place
-        Place of each attempt within its group, in [0, n_places).
-    n_places
-        Number of places.
+        Place of each attempt within its group, from 0.
     is_correct
         Grade of each attempt.
 
@@ -44,18 +41,18 @@ def count_cells(group: Ints, place: Ints, n_places: int, is_correct: Flags) -> C
         Those that hold an attempt.
     """
     # Integers sort several times faster than an order of them could be found.
-    packed = np.sort((group * n_places + place) * 2 + is_correct)
-    cell, is_right = packed >> 1, packed & 1
-    first = np.flatnonzero(np.diff(cell, prepend=-1))
-    if not len(first):
-        return Cells(first, first, first, first)
-    n_right = np.add.reduceat(is_right, first)
-    return Cells(
-        cell[first] // n_places,
-        cell[first] % n_places,
-        n_right,
-        np.diff(first, append=len(packed)) - n_right,
-    )
+    n_bits = int(place.max(initial=0)).bit_length()
+    packed = group << n_bits
+    packed |= place
+    packed <<= 1
+    packed |= is_correct
+    packed.sort()
+    n_right_before = np.cumsum(packed & 1)
+    packed >>= 1
+    last = np.flatnonzero(packed[1:] != packed[:-1])
+    last = np.append(last, len(packed) - 1) if len(packed) else last
+    n_right = np.diff(n_right_before[last], prepend=0)
+    return Cells(packed[last] >> n_bits, n_right, np.diff(last, prepend=-1) - n_right)
 
 
 def area_under_roc(n_right: Ints, n_wrong: Ints) -> float:
@@ -129,34 +126,43 @@ def average_precision(n_right: Ints, n_wrong: Ints) -> float:
     return float((falling * (found / kept)).sum() / found[-1])
 
 
-def rank_correlation(x: Ints, y: Ints) -> float:
-    """Give Spearman's rank correlation; ties have the mean of their ranks.
+def rank_correlations(x: Ints, y: Ints, x_counts: Ints, y_counts: Ints) -> Floats:
+    """Give Spearman's rank correlation within some groups; ties have the mean of their ranks.
 
     Parameters
     ----------
     x
-        Whole numbers at least 0 in the order of the values, (n,).
+        Place of each one's value and group in `x_counts`, flattened, (n,).
     y
-        Others.
+        The same in `y_counts`.
+    x_counts
+        How often each value occurs in each group, (n_values, n_groups), values ascending; few
+        values at best.
+    y_counts
+        The same of y.
 
     Returns
     -------
-    float
-        In [-1, 1]; NaN where either does not vary.
+    Floats
+        (n_groups,), each in [-1, 1]; NaN where either does not vary.
     """
-    if not len(x):
-        return float("nan")
-    u, v = _centred_ranks(x), _centred_ranks(y)
-    scale = np.sqrt((u @ u) * (v @ v))
-    return float(np.clip((u @ v) / scale, -1.0, 1.0)) if scale > 0 else float("nan")
+    x_ranks, y_ranks = _centred_ranks(x_counts), _centred_ranks(y_counts)
+    # What shares a value of x is summed before it is multiplied.
+    sums = np.bincount(x, y_ranks.ravel()[y], minlength=x_ranks.size).reshape(x_ranks.shape)
+    squares = [
+        (counts * ranks**2).sum(axis=0)
+        for counts, ranks in ((x_counts, x_ranks), (y_counts, y_ranks))
+    ]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = (sums * x_ranks).sum(axis=0) / np.sqrt(squares[0] * squares[1])
+    correlations: Floats = np.clip(shares, -1.0, 1.0)
+    return correlations
 
 
-def _centred_ranks(codes: Ints) -> Floats:
-    """Return twice the mean rank of each value, less its mean: whole numbers."""
-    counts = np.bincount(codes)
-    ranks = 2 * np.cumsum(counts) - counts - len(codes)
-    centred: Floats = ranks.astype(np.float64)[codes]
-    return centred
+def _centred_ranks(counts: Ints) -> Floats:
+    """Return twice the mean rank of each value in each group, less its mean over the group."""
+    ranks: Floats = 2.0 * np.cumsum(counts, axis=0) - counts - counts.sum(axis=0)
+    return ranks
 
 
 def ordinal_codes(values: Ints) -> Ints:
@@ -181,27 +187,52 @@ def ordinal_codes(values: Ints) -> Ints:
     return codes
 
 
-def equal_width_bins(values: Floats, n_bins: int, low: float, high: float) -> Ints:
-    """Put values into bins of equal width; each holds its upper end.
+def equal_width_starts(values: Floats, n_bins: int, low: float, high: float) -> Ints:
+    """Find where bins of equal width begin; each holds its upper end, the first its lower one too.
 
     Parameters
     ----------
     values
-        Sorted; those beyond an end go into the bin at that end.
+        Ascending; those beyond an end go into the bin at that end.
     n_bins
         Number of bins.
     low
-        Lower end of the first bin, which that bin holds too.
+        Lower end of the first bin.
     high
         Upper end of the last bin.
 
     Returns
     -------
     Ints
-        Bin of each, from 0.
+        (n_bins + 1,): the place of the first value of each bin, and their number.
     """
-    edges = bin_edges(n_bins, low, high)
-    return np.searchsorted(edges[1:-1], values, side="left").astype(np.int64)
+    inner = np.searchsorted(values, bin_edges(n_bins, low, high)[1:-1], side="right")
+    return np.concatenate([[0], inner, [len(values)]])
+
+
+def equal_mass_starts(counts: Ints, n_bins: int) -> Ints:
+    """Find where bins begin that hold as equally many as ties let them.
+
+    Parameters
+    ----------
+    counts
+        How often each distinct value occurs, in ascending order of values.
+    n_bins
+        Number of bins.
+
+    Returns
+    -------
+    Ints
+        (n_bins + 1,): the place of the first value of each bin, and their number. A value is in the
+        bin of the middle one of its equals; a bin may stay empty.
+    """
+    twice_middle = 2 * np.cumsum(counts) - counts
+    # Value v is in bin b where b N <= n_bins middle < (b + 1) N, which is whole numbers throughout.
+    total = int(counts.sum())
+    edges = -(-2 * total * np.arange(n_bins + 1) // n_bins)
+    edges[-1] = 2 * total + 1
+    starts: Ints = np.searchsorted(twice_middle, edges, side="left")
+    return starts
 
 
 def bin_edges(n_bins: int, low: float, high: float) -> Floats:
@@ -223,23 +254,3 @@ def bin_edges(n_bins: int, low: float, high: float) -> Floats:
     """
     edges: Floats = low + (high - low) * np.arange(n_bins + 1) / n_bins
     return edges
-
-
-def equal_mass_bins(counts: Ints, n_bins: int) -> Ints:
-    """Put distinct values into bins that hold as equally many as ties let them.
-
-    Parameters
-    ----------
-    counts
-        How often each distinct value occurs, in ascending order of values.
-    n_bins
-        Number of bins.
-
-    Returns
-    -------
-    Ints
-        Bin of each value, from 0: that of the middle one of its equals; a bin may stay empty.
-    """
-    total = int(counts.sum())
-    middle = 2 * np.cumsum(counts) - counts
-    return middle * n_bins // (2 * max(total, 1))

@@ -103,34 +103,22 @@ class Marks:
     @cached_property
     def n_right(self) -> Ints:
         """Right attempts of each distinct score."""
-        return self.count_right()
+        return np.bincount(self.rank[self.is_correct], minlength=len(self.values))
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Attempts of each distinct score."""
+        return np.bincount(self.rank, minlength=len(self.values))
 
     @cached_property
     def n_wrong(self) -> Ints:
         """Wrong attempts of each distinct score."""
-        return np.bincount(self.rank, minlength=len(self.values)) - self.n_right
+        return self.counts - self.n_right
 
     @property
     def n_out_of_range(self) -> int:
         """Number of scores that are no probabilities."""
-        counts = self.n_right + self.n_wrong
-        return int(counts[(self.values < 0.0) | (self.values > 1.0)].sum())
-
-    def count_right(self, where: Flags | None = None) -> Ints:
-        """Count right attempts of each distinct score.
-
-        Parameters
-        ----------
-        where
-            Which attempts to look at; None is all.
-
-        Returns
-        -------
-        Ints
-            (n_values,).
-        """
-        chosen = self.is_correct if where is None else self.is_correct & where
-        return np.bincount(self.rank[chosen], minlength=len(self.values))
+        return int(self.counts[(self.values < 0.0) | (self.values > 1.0)].sum())
 
 
 class Part(NamedTuple):
@@ -197,6 +185,27 @@ class Sheet(NamedTuple):
         if not tables:
             return pl.DataFrame(schema=dict(schema))
         return pl.concat(tables).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def problem_numbers(problem: pl.Series) -> pl.Series:
+    """Give problems numbers from 0 in the order of their names, one without a name first.
+
+    Parameters
+    ----------
+    problem
+        Name of each attempt's problem.
+
+    Returns
+    -------
+    pl.Series
+        Int64, under the same name.
+    """
+    # Attempts at a problem mostly stand together, so that few names have to be compared.
+    run = problem.rle_id()
+    names = problem.filter(run != run.shift(fill_value=2**32 - 1))
+    rank = names.rank("dense").cast(pl.Int64).fill_null(0)
+    numbers = rank - int(rank.to_numpy().min(initial=1))
+    return numbers.gather(run).alias(problem.name)
 
 
 def held_out(n_problems: int, seed: int) -> Flags:
@@ -300,9 +309,7 @@ class Request(NamedTuple):
         Sheet
             The attempts of each group.
         """
-        # Ranks begin with 1, so that 0 is left for problems without a name.
-        rank = frame["problem"].rank("dense").cast(pl.Int64).fill_null(0)
-        problem = rank - int(rank.to_numpy().min(initial=1))
+        problem = problem_numbers(frame["problem"])
         numbered = frame.with_columns(problem)
         if self.groups:
             parts = numbered.partition_by([*self._keys])

@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.errors import ColumnsError
-from ttsframe.verifier._cells import ordinal_codes, rank_correlation
+from ttsframe.verifier._cells import ordinal_codes, rank_correlations
 from ttsframe.verifier._sheet import LENGTHS, Columns, Marks, Schema, Sheet, request
 
 __all__ = ["length_bias"]
@@ -117,20 +117,30 @@ def _rows(marks: Marks) -> Columns:
         if unit not in marks.lengths:
             continue
         length, is_known = marks.lengths[unit]
+        rank, is_correct = marks.rank, marks.is_correct
+        counts, n_scores = np.bincount(is_correct, minlength=2), len(marks.values)
+        if not is_known.all():
+            length, rank, is_correct = length[is_known], rank[is_known], is_correct[is_known]
         codes = ordinal_codes(length)
-        outcomes = {
-            "all": np.ones(len(codes), dtype=np.bool_),
-            "right": marks.is_correct,
-            "wrong": ~marks.is_correct,
-        }
-        for outcome, chosen in outcomes.items():
-            used = chosen & is_known
+        place, score = codes * 2 + is_correct, rank * 2 + is_correct
+        n_codes = int(codes.max(initial=0)) + 1
+        lengths = np.bincount(place, minlength=2 * n_codes).reshape(-1, 2)
+        scores = np.bincount(score, minlength=2 * n_scores).reshape(-1, 2)
+        wrong, right = rank_correlations(place, score, lengths, scores)
+        all_lengths, all_scores = (of.sum(axis=1, keepdims=True) for of in (lengths, scores))
+        (both,) = rank_correlations(codes, rank, all_lengths, all_scores)
+        known = np.bincount(is_correct, minlength=2)
+        for name, correlation, n_attempts, n_known in (
+            ("all", both, counts.sum(), known.sum()),
+            ("right", right, counts[1], known[1]),
+            ("wrong", wrong, counts[0], known[0]),
+        ):
             listed.append({
                 "reduction": marks.reduction,
                 "unit": unit,
-                "outcome": outcome,
-                "correlation": rank_correlation(marks.rank[used], codes[used]),
-                "n_attempts": int(used.sum()),
-                "n_unmeasured": int((chosen & ~is_known).sum()),
+                "outcome": name,
+                "correlation": float(correlation),
+                "n_attempts": int(n_known),
+                "n_unmeasured": int(n_attempts - n_known),
             })
     return {name: [row[name] for row in listed] for name in BIAS}

@@ -18,8 +18,8 @@ from ttsframe.verifier._cells import (
     areas_within,
     average_precision,
     count_cells,
-    equal_mass_bins,
-    equal_width_bins,
+    equal_mass_starts,
+    equal_width_starts,
 )
 from ttsframe.verifier._sheet import Columns, Marks, Schema, Sheet, request
 
@@ -206,18 +206,18 @@ def calibration_status(marks: Marks) -> str:
 def _row(marks: Marks, n_bins: int) -> Columns:
     """Return the row of one reading in one group, its interval still to be filled in."""
     n_right, n_wrong = marks.n_right, marks.n_wrong
-    cells = count_cells(marks.problem, marks.rank, len(marks.values), marks.is_correct)
+    cells = count_cells(marks.problem, marks.rank, marks.is_correct)
     areas, right, wrong = areas_within(cells, marks.n_problems)
     is_judged = (right > 0) & (wrong > 0)
     judged = np.sort(areas[is_judged])
     status = calibration_status(marks)
     brier = width = mass = float("nan")
     if status == "ok":
-        values, counts = marks.values, n_right + n_wrong
+        values, counts = marks.values, marks.counts
         losses = n_right * (1.0 - values) ** 2 + n_wrong * values**2
         brier = float(losses.sum() / counts.sum())
-        width = _calibration_error(marks, equal_width_bins(values, n_bins, 0.0, 1.0), n_bins)
-        mass = _calibration_error(marks, equal_mass_bins(counts, n_bins), n_bins)
+        width = _calibration_error(marks, equal_width_starts(values, n_bins, 0.0, 1.0))
+        mass = _calibration_error(marks, equal_mass_starts(counts, n_bins))
     row = {
         "reduction": marks.reduction,
         "auroc": area_under_roc(n_right, n_wrong),
@@ -243,12 +243,11 @@ def _row(marks: Marks, n_bins: int) -> Columns:
     return {name: [value] for name, value in row.items()}
 
 
-def _calibration_error(marks: Marks, bins: Ints, n_bins: int) -> float:
+def _calibration_error(marks: Marks, starts: Ints) -> float:
     """Return the mean distance of accuracy from score over bins, by their share of attempts."""
-    counts = marks.n_right + marks.n_wrong
-    right = np.bincount(bins, marks.n_right, minlength=n_bins)
-    scored = np.bincount(bins, counts * marks.values, minlength=n_bins)
-    return float(np.abs(right - scored).sum() / counts.sum())
+    first = starts[:-1][np.diff(starts) > 0]
+    gaps = np.add.reduceat(marks.n_right - marks.counts * marks.values, first)
+    return float(np.abs(gaps).sum() / len(marks.score))
 
 
 def _mean(values: Floats) -> float:

@@ -15,7 +15,7 @@ from ttsframe.errors import ColumnsError
 from ttsframe.intervals import student_t_interval
 from ttsframe.schema import require_columns
 from ttsframe.verifier._cells import Floats, Ints
-from ttsframe.verifier._sheet import Schema
+from ttsframe.verifier._sheet import Schema, problem_numbers
 
 __all__ = ["step_profile"]
 
@@ -177,8 +177,10 @@ def _profiles(
     frame: pl.DataFrame, keys: list[str], n_bins: int, confidence_level: float
 ) -> pl.DataFrame:
     """Make the table, the columns of its groups under the names used on the way."""
-    problem = frame["problem"].rank("dense").cast(pl.Int64).fill_null(0)
-    walked = frame.with_columns(problem).filter(pl.col("steps").list.len() > 0)
+    walked = frame.with_columns(problem_numbers(frame["problem"]))
+    n_steps = walked["steps"].list.len()
+    if n_steps.null_count() or n_steps.min() == 0:
+        walked = walked.filter(n_steps > 0)
     parts = walked.partition_by(keys) if keys else [walked]
     tables, lows, highs = [], [], []
     for part in parts:
@@ -222,6 +224,7 @@ def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]]
     cell = cell[order]
     first = np.flatnonzero(np.diff(cell, prepend=-1))
     ends = np.append(first[1:], len(cell))
+    number = np.repeat(np.arange(len(first)), ends - first)
     # Blocks end with a cell, so that each cell is summed in one place.
     cuts = np.searchsorted(ends, np.arange(_BLOCK_ROWS, len(cell), _BLOCK_ROWS))
     bounds = np.unique(np.concatenate([[0], cuts + 1, [len(first)]]))
@@ -233,7 +236,7 @@ def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]]
             scores,
             (starts[rows], n_steps[rows]),
             outcome[rows],
-            first[begin:end] - first[begin],
+            number[first[begin] : ends[end - 1]] - begin,
             n_bins,
         )
 
@@ -268,11 +271,12 @@ def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]]
 
 
 def _block(
-    scores: Floats, steps: tuple[Ints, Ints], outcome: Ints, first: Ints, n_bins: int
+    scores: Floats, steps: tuple[Ints, Ints], outcome: Ints, cell: Ints, n_bins: int
 ) -> _Block:
-    """Average the scores of each bin per attempt, and add up the attempts of each cell."""
+    """Average each attempt's bins and add up its cell's, for attempts sorted by cell from 0."""
     starts, n_steps = steps
-    means = np.full((len(starts), n_bins), np.nan)
+    n_cells = int(cell[-1]) + 1
+    total, n_attempts = np.zeros((n_cells, n_bins)), np.zeros((n_cells, n_bins), dtype=np.int64)
     step_counts = np.zeros((3, n_bins), dtype=np.int64)
     unscored = np.zeros((3, n_bins), dtype=np.int64)
     low, high = np.inf, -np.inf
@@ -284,26 +288,26 @@ def _block(
         bins, sizes = place[begins], np.diff(begins, append=n)
         of_outcome = np.bincount(outcome[rows], minlength=3)
         step_counts[:, bins] += of_outcome[:, None] * sizes
-        is_missing = np.isnan(values)
-        if is_missing.any():
+        first = np.flatnonzero(np.diff(cell[rows], prepend=-1))
+        where = np.ix_(cell[rows[first]], bins)
+        smallest = float(values.min())
+        if smallest != smallest:  # noqa: PLR0124  (NaN)
+            is_missing = np.isnan(values)
             gaps = np.add.reduceat(is_missing, begins, axis=1, dtype=np.int64)
             for code in range(3):
                 unscored[code, bins] += gaps[outcome[rows] == code].sum(axis=0)
-            totals = np.add.reduceat(np.where(is_missing, 0.0, values), begins, axis=1)
-            with np.errstate(invalid="ignore"):
-                found = totals / (sizes - gaps)
-            seen = values[~is_missing]
+            sums = np.add.reduceat(np.where(is_missing, 0.0, values), begins, axis=1)
+            counts = sizes - gaps
+            is_there = counts > 0
+            means = sums / np.where(is_there, counts, 1)
+            n_attempts[where] += np.add.reduceat(is_there, first, axis=0, dtype=np.int64)
+            low, high = (
+                np.fmin(low, np.nanmin(values, initial=np.inf)),
+                np.fmax(high, np.nanmax(values, initial=-np.inf)),
+            )
         else:
-            found = np.add.reduceat(values, begins, axis=1) / sizes if len(bins) < n else values
-            seen = values
-        low, high = min(low, seen.min(initial=np.inf)), max(high, seen.max(initial=-np.inf))
-        means[rows[:, None], bins] = found
-    is_there = ~np.isnan(means)
-    return _Block(
-        np.add.reduceat(np.where(is_there, means, 0.0), first, axis=0),
-        np.add.reduceat(is_there, first, axis=0, dtype=np.int64),
-        step_counts,
-        unscored,
-        float(low),
-        float(high),
-    )
+            means = np.add.reduceat(values, begins, axis=1) / sizes if len(bins) < n else values
+            n_attempts[where] += np.diff(first, append=len(rows))[:, None]
+            low, high = min(low, smallest), max(high, values.max())
+        total[where] += np.add.reduceat(means, first, axis=0)
+    return _Block(total, n_attempts, step_counts, unscored, float(low), float(high))

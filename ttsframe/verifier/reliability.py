@@ -15,8 +15,8 @@ from ttsframe.intervals import student_t_interval, wilson_interval
 from ttsframe.verifier._cells import (
     bin_edges,
     count_cells,
-    equal_mass_bins,
-    equal_width_bins,
+    equal_mass_starts,
+    equal_width_starts,
 )
 from ttsframe.verifier._sheet import Columns, Marks, Schema, Sheet, request
 from ttsframe.verifier.metrics import calibration_status
@@ -262,9 +262,11 @@ def distribution_table(sheet: Sheet, *, n_bins: int) -> pl.DataFrame:
 
     def rows(marks: Marks) -> Columns:
         low, high = sheet.range_of(marks.reduction)
-        bins = equal_width_bins(marks.values, n_bins, low, high)
+        starts = equal_width_starts(marks.values, n_bins, low, high)
         edges = bin_edges(n_bins, low, high)
-        counts = [np.bincount(bins, of, minlength=n_bins) for of in (marks.n_wrong, marks.n_right)]
+        counts = [
+            np.diff(np.append(0, np.cumsum(of))[starts]) for of in (marks.n_wrong, marks.n_right)
+        ]
         with np.errstate(invalid="ignore"):
             shares = [of / of.sum() for of in counts]
         return {
@@ -272,7 +274,7 @@ def distribution_table(sheet: Sheet, *, n_bins: int) -> pl.DataFrame:
             "is_correct": np.repeat([False, True], n_bins),
             "bin_low": np.tile(edges[:-1], 2),
             "bin_high": np.tile(edges[1:], 2),
-            "n_attempts": np.concatenate(counts).astype(np.int64),
+            "n_attempts": np.concatenate(counts),
             "share": np.concatenate(shares),
         }
 
@@ -283,13 +285,14 @@ def _bins(marks: Marks, n_bins: int, binning: Binning) -> Columns:
     """Return the bins of one reading in one group, their intervals still to be filled in."""
     if calibration_status(marks) != "ok":
         return {name: [] for name in RELIABILITY}
-    values, counts = marks.values, marks.n_right + marks.n_wrong
+    values, counts = marks.values, marks.counts
     if binning == "equal_width":
-        bins = equal_width_bins(values, n_bins, 0.0, 1.0)
+        starts = equal_width_starts(values, n_bins, 0.0, 1.0)
     else:
-        bins = equal_mass_bins(counts, n_bins)
-    first = np.flatnonzero(np.diff(bins, prepend=-1))
-    there = bins[first]
+        starts = equal_mass_starts(counts, n_bins)
+    there = np.flatnonzero(np.diff(starts))
+    first = starts[there]
+    bins = np.repeat(np.arange(n_bins), np.diff(starts))
     edges = bin_edges(n_bins, 0.0, 1.0)
     ends = {
         "equal_width": (edges[there], edges[there + 1]),
@@ -297,7 +300,7 @@ def _bins(marks: Marks, n_bins: int, binning: Binning) -> Columns:
     }
     n_attempts = np.add.reduceat(counts, first)
     accuracy = np.add.reduceat(marks.n_right, first) / n_attempts
-    cells = count_cells(bins[marks.rank], marks.problem, marks.n_problems, marks.is_correct)
+    cells = count_cells(bins[marks.rank], marks.problem, marks.is_correct)
     place = np.searchsorted(there, cells.group)
     residual = cells.n_right - accuracy[place] * (cells.n_right + cells.n_wrong)
     squares = np.bincount(place, residual**2, minlength=len(there))

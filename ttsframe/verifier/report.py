@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
 from typing import Final, get_args
@@ -177,54 +176,35 @@ def verifier_report(
     attempts = trajectories.lazy().select(*read).collect()
     groups = asked.groups
 
-    def profile() -> pl.DataFrame:
-        return step_profile(attempts, n_bins=n_bins, by=groups, confidence_level=confidence_level)
-
-    def curves() -> pl.DataFrame:
-        picked = best_of_n(
-            attempts,
-            reductions=reductions,
-            budgets=budgets or _powers_of_two(attempts, groups),
-            by=groups,
+    sheet = asked.sheet(asked.narrow(attempts.lazy()).collect())
+    metrics = metrics_table(sheet, n_bins=n_bins, confidence_level=confidence_level)
+    reliability = reliability_table(
+        sheet, n_bins=n_bins, binnings=get_args(Binning), confidence_level=confidence_level
+    )
+    distribution = distribution_table(sheet, n_bins=_N_SCORE_BINS)
+    thresholds = threshold_table(sheet, seed=seed)
+    bias = profile = turned = errors = None
+    if {"step_scores", "n_tokens"} & set(known):
+        bias = asked.named(bias_table(sheet), BIAS)
+    if "step_scores" in known:
+        profile = step_profile(
+            attempts, n_bins=n_bins, by=groups, confidence_level=confidence_level
         )
-        return over_optimization(picked, by=groups, confidence_level=confidence_level)
-
-    def errors() -> pl.DataFrame:
-        chosen = labels or ""
-        return processbench_f1(attempts, threshold=error_threshold, labels=chosen, by=groups)
-
-    with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
-        # The slowest begin first. What several tables need is made before they ask at once.
-        profiled = threads.submit(profile) if "step_scores" in known else None
-        turned = threads.submit(curves) if {"attempt", "answer_key"} <= set(known) else None
-        found = threads.submit(errors) if labels is not None else None
-        sheet = asked.sheet(asked.narrow(attempts.lazy()).collect())
-        marks = [each for part in sheet.parts for each in part.marks]
-        list(threads.map(lambda each: (each.n_wrong, each.n_problems), marks))
-        metrics = threads.submit(
-            metrics_table, sheet, n_bins=n_bins, confidence_level=confidence_level
-        )
-        reliability = threads.submit(
-            reliability_table,
-            sheet,
-            n_bins=n_bins,
-            binnings=get_args(Binning),
-            confidence_level=confidence_level,
-        )
-        biased = (
-            threads.submit(bias_table, sheet) if {"step_scores", "n_tokens"} & set(known) else None
-        )
-        thresholds = threads.submit(threshold_table, sheet, seed=seed)
-        distribution = distribution_table(sheet, n_bins=_N_SCORE_BINS)
+    if {"attempt", "answer_key"} <= set(known):
+        budgets = budgets or _powers_of_two(attempts, groups)
+        picked = best_of_n(attempts, reductions=reductions, budgets=budgets, by=groups)
+        turned = over_optimization(picked, by=groups, confidence_level=confidence_level)
+    if labels is not None:
+        errors = processbench_f1(attempts, threshold=error_threshold, labels=labels, by=groups)
     return VerifierReport(
-        metrics=asked.named(metrics.result(), METRICS),
-        reliability=asked.named(reliability.result(), RELIABILITY),
+        metrics=asked.named(metrics, METRICS),
+        reliability=asked.named(reliability, RELIABILITY),
         distribution=asked.named(distribution, DISTRIBUTION),
-        thresholds=asked.named(thresholds.result(), THRESHOLD),
-        length_bias=None if biased is None else asked.named(biased.result(), BIAS),
-        profile=None if profiled is None else profiled.result(),
-        over_optimization=None if turned is None else turned.result(),
-        first_errors=None if found is None else found.result(),
+        thresholds=asked.named(thresholds, THRESHOLD),
+        length_bias=bias,
+        profile=profile,
+        over_optimization=turned,
+        first_errors=errors,
     )
 
 

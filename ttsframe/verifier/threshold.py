@@ -125,20 +125,17 @@ def threshold_table(sheet: Sheet, *, seed: int) -> pl.DataFrame:
     of_problem = held_out(sheet.n_problems, seed)
 
     def rows(marks: Marks) -> Columns:
-        is_held_out = of_problem[marks.all_problem]
-        n_of = np.bincount(marks.rank, minlength=len(marks.values))
-        right, n_held_out = (
-            marks.count_right(is_held_out),
-            np.bincount(marks.rank[is_held_out], minlength=len(marks.values)),
-        )
-        judged = _Half(right, n_held_out)
-        fitted = _Half(marks.n_right - right, n_of - n_held_out)
-        n_problems = _n_distinct(marks.problem[is_held_out], marks.n_problems)
+        n_values, is_held_out = len(marks.values), of_problem[marks.all_problem]
+        right = np.bincount(marks.rank, is_held_out & marks.is_correct, minlength=n_values)
+        n_held_out = np.bincount(marks.rank, is_held_out, minlength=n_values).astype(np.int64)
+        judged = _Half(right.astype(np.int64), n_held_out)
+        fitted = _Half(marks.n_right - judged.of_score, marks.counts - n_held_out)
+        n_problems = int((np.bincount(marks.problem, is_held_out) > 0).sum())
         counts = {
-            "n_attempts": int(n_held_out.sum()),
+            "n_attempts": judged.n,
             "n_problems": n_problems,
-            "n_fitted_attempts": int((n_of - n_held_out).sum()),
-            "n_fitted_problems": _n_distinct(marks.problem[~is_held_out], marks.n_problems),
+            "n_fitted_attempts": fitted.n,
+            "n_fitted_problems": marks.n_problems - n_problems,
         }
         listed = []
         for metric in _METRICS:
@@ -163,20 +160,19 @@ class _Half:
     """One half of the problems: what each threshold accepts of it."""
 
     def __init__(self, n_right: Ints, counts: Ints) -> None:
-        self.counts = counts
+        self.counts, self.of_score = counts, n_right
         self.n = int(counts.sum())
         self.n_right = int(n_right.sum())
         self.accepted = np.append(_from_the_end(counts), 0)
         self.found = np.append(_from_the_end(n_right), 0)
 
-    def values(self, metric: Metric) -> Floats:
-        """Return the metric at each threshold, the one that accepts none last."""
-        with np.errstate(invalid="ignore"):
-            return _METRICS[metric](self.found, self.accepted, self.n_right, self.n)
+    def values(self, metric: Metric, which: slice = slice(None)) -> Floats:
+        """Return the metric at some thresholds, of which the last accepts none."""
+        return _METRICS[metric](self.found[which], self.accepted[which], self.n_right, self.n)
 
     def value(self, metric: Metric, threshold: int) -> float:
         """Return the metric at one threshold."""
-        return float(self.values(metric)[threshold])
+        return float(self.values(metric, slice(threshold, threshold + 1))[0])
 
     def best(self, metric: Metric) -> tuple[int | None, float]:
         """Return the best threshold among the scores of this half, and its metric."""
@@ -212,8 +208,3 @@ def _from_the_end(counts: Ints) -> Ints:
     """Return how many are at each place or above."""
     total: Ints = np.cumsum(counts[::-1])[::-1]
     return total
-
-
-def _n_distinct(codes: Ints, n_codes: int) -> int:
-    """Return how many codes occur."""
-    return int((np.bincount(codes, minlength=n_codes) > 0).sum())
