@@ -241,3 +241,23 @@ def frontier() -> pl.DataFrame:
         budget_unit=pl.lit("flops"),
         is_efficient=pl.Series([True, True, True, True, False, False, False, True]),
     )
+
+
+@pytest.fixture
+def choices() -> pl.DataFrame:
+    cells = [
+        (level, budget, fold) for level in (1, 2) for budget in (1, 8) for fold in (0, 1, None)
+    ]
+    n_problems = [19 if fold is None else 9 + fold for *_, fold in cells]
+    return pl.DataFrame(cells, ["level", "budget", "problem_fold"], orient="row").with_columns(
+        budget_unit=pl.lit("attempts"),
+        subsets=pl.lit("prefix"),
+        selector=pl.Series(["majority_vote"] * 6 + ["best_of_n"] * 5 + ["majority_vote"]),
+        reduction=pl.lit(None, pl.String),
+        accuracy_seen=0.75,
+        accuracy=0.5,
+        n_seen=pl.Series(n_problems),
+        n_problems=pl.Series(n_problems),
+        n_strategies=2,
+        n_tied=1,
+    )

@@ -15,6 +15,8 @@ from ttsframe import charts
 
 CHARTS = {
     "scaling_curve": "curve",
+    "compute_optimal": "curve choices",
+    "level_bars": "leveled",
     "pareto_frontier": "frontier",
     "level_curves": "leveled",
     "difficulty_histogram": "levels",
@@ -36,7 +38,7 @@ def test_every_chart_is_tested_here() -> None:
 def test_charts_become_files(
     name: str, table: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    chart = getattr(charts, name)(request.getfixturevalue(table))
+    chart = getattr(charts, name)(*map(request.getfixturevalue, table.split()))
     chart.save(tmp_path / "chart.png")
     chart.save(tmp_path / "chart.svg")
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
@@ -46,7 +48,8 @@ def test_charts_become_files(
 
 @pytest.mark.parametrize(("name", "table"), CHARTS.items())
 def test_charts_carry_their_data(name: str, table: str, request: pytest.FixtureRequest) -> None:
-    spec = getattr(charts, name)(request.getfixturevalue(table)).to_dict(validate=True)
+    chart = getattr(charts, name)(*map(request.getfixturevalue, table.split()))
+    spec = chart.to_dict(validate=True)
     assert '"url"' not in json.dumps(spec)
     assert sum(len(rows) for rows in spec["datasets"].values()) > 0
 
