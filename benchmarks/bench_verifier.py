@@ -1,0 +1,173 @@
+"""The whole report on a verifier, beside reading its columns and plain Python.
+
+Attempts with 8 step scores, 256 a problem. ``TTSFRAME_BENCH_ATTEMPTS`` sets their number (default
+20,480). ``TTSFRAME_BENCH_ATTEMPTS=1000000 python benchmarks/bench_verifier.py`` prints the ratio of
+the report to a warm streaming read of the columns `problem_id, attempt, answer_key, is_correct,
+step_scores`, written by `sink_parquet` with its defaults, measured in turn in one process, for one
+reduction of the step scores and for all; the exit status is 1 where the limit is passed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+import ttsframe as tts
+
+N_ATTEMPTS = int(os.environ.get("TTSFRAME_BENCH_ATTEMPTS", "20480"))
+N_PER_PROBLEM = 256
+COLUMNS = ["problem_id", "attempt", "answer_key", "is_correct", "step_scores"]
+N_IN_PYTHON = 20_000
+N_ROUNDS = 9
+LIMIT = 10.0
+"""What a report on one reading of the scores may cost, in reads."""
+
+REDUCTIONS = {"one reduction": ["last"], "all reductions": list(tts.STEP_REDUCTIONS)}
+
+
+def write_run(folder: Path) -> Path:
+    """Write a simulated run with 8 uniform scores an attempt."""
+    run = tts.simulate_trajectories(
+        max(N_ATTEMPTS // N_PER_PROBLEM, 2), N_PER_PROBLEM, seed=0, keys=True
+    )
+    scores = np.random.default_rng(0).random((run.height, 8))
+    lists = pl.Series(scores, dtype=pl.Array(pl.Float64, 8)).cast(pl.List(pl.Float64))
+    path = folder / "run.parquet"
+    run.with_columns(step_scores=lists).select(COLUMNS).lazy().sink_parquet(path)
+    return path
+
+
+def metrics_in_python(rows: list[tuple[str, bool, float]]) -> dict[str, float]:
+    """Measure attempt by attempt, as scripts do: sort, walk, average over problems."""
+    problems: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+    for problem, is_correct, score in rows:
+        problems[problem].append((score, is_correct))
+    areas = [area for part in problems.values() if (area := area_in_python(part)) is not None]
+    bins: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+    for _, is_correct, score in rows:
+        bins[max(math.ceil(score * 10), 1)].append((score, is_correct))
+    return {
+        "auroc": area_in_python([(score, is_correct) for _, is_correct, score in rows]) or 0.0,
+        "auroc_within": sum(areas) / len(areas),
+        "brier": sum((score - is_correct) ** 2 for _, is_correct, score in rows) / len(rows),
+        "ece_equal_width": sum(
+            abs(sum(score - is_correct for score, is_correct in part)) for part in bins.values()
+        )
+        / len(rows),
+    }
+
+
+def area_in_python(marks: list[tuple[float, bool]]) -> float | None:
+    """Count pairs in ascending order; ties count one half."""
+    n_right = sum(is_correct for _, is_correct in marks)
+    n_pairs = n_right * (len(marks) - n_right)
+    tied: dict[float, list[int]] = defaultdict(lambda: [0, 0])
+    for score, is_correct in marks:
+        tied[score][is_correct] += 1
+    below, total = 0, 0.0
+    for score in sorted(tied):
+        wrong, right = tied[score]
+        total += right * (below + wrong / 2)
+        below += wrong
+    return total / n_pairs if n_pairs else None
+
+
+def check(path: Path) -> list[tuple[str, bool, float]]:
+    """Compare with plain Python on a slice of whole problems; return that slice's rows."""
+    run = pl.scan_parquet(path)
+    n_problems = max(min(N_ATTEMPTS, N_IN_PYTHON) // N_PER_PROBLEM, 2)
+    chosen = run.select("problem_id").unique().sort("problem_id").head(n_problems)
+    part = run.join(chosen, on="problem_id", how="semi").collect()
+    rows = part.select("problem_id", "is_correct", tts.step_last("step_scores")).rows()
+    report = tts.verifier_report(part, reductions="last")
+    found = report.metrics.row(0, named=True)
+    for name, expected in metrics_in_python(rows).items():
+        assert abs(found[name] - expected) < 1e-12, name
+    assert report.reliability["n_attempts"].sum() == 2 * part.height
+    assert report.distribution["n_attempts"].sum() == part.height
+    assert report.over_optimization is not None
+    last = report.over_optimization.filter(budget=1)["accuracy"].item()
+    assert abs(last - part.filter(attempt=0)["is_correct"].mean()) < 1e-12
+    return rows
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = write_run(tmp_path_factory.mktemp("verifier"))
+    check(path)
+    return path
+
+
+def read(path: Path) -> pl.DataFrame:
+    return pl.scan_parquet(path).collect(engine="streaming")
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_report(benchmark: BenchmarkFixture, run: Path, name: str) -> None:
+    benchmark.group = f"verifier of {N_ATTEMPTS:,} attempts"
+    benchmark(lambda: tts.verifier_report(pl.scan_parquet(run), reductions=REDUCTIONS[name]))
+
+
+def test_read(benchmark: BenchmarkFixture, run: Path) -> None:
+    benchmark.group = f"verifier of {N_ATTEMPTS:,} attempts"
+    benchmark(lambda: read(run))
+
+
+def test_python_loop(benchmark: BenchmarkFixture, run: Path) -> None:
+    benchmark.group = f"verifier of {N_ATTEMPTS:,} attempts"
+    rows = check(run)
+    benchmark.pedantic(lambda: metrics_in_python(rows), rounds=1)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def main() -> int:
+    """Print medians and ratios to the read; the exit status is 1 where the limit is passed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_run(Path(folder))
+        rows = check(path)
+        scan = pl.scan_parquet(path)
+        timed: dict[str, Callable[[], object]] = {"read": lambda: read(path)} | {
+            name: lambda names=names: tts.verifier_report(scan, reductions=names)
+            for name, names in REDUCTIONS.items()
+        }
+        for work in timed.values():
+            work()
+        timings: dict[str, list[float]] = {name: [] for name in timed}
+        for _ in range(N_ROUNDS):
+            for name, work in timed.items():
+                timings[name].append(seconds(work))
+        loop = seconds(lambda: metrics_in_python(rows)) * N_ATTEMPTS / len(rows)
+    medians = {name: statistics.median(found) for name, found in timings.items()}
+    # Both in the same round share what else the machine does.
+    ratios = {
+        name: statistics.median(a / b for a, b in zip(found, timings["read"], strict=True))
+        for name, found in timings.items()
+    }
+    print(f"{N_ATTEMPTS:,} attempts, {pl.thread_pool_size()} threads, {N_ROUNDS} rounds\n")
+    print(f"{'':<18}{'ms':>8}{'range':>16}{'/ read':>8}")
+    for name, found in timings.items():
+        span = f"{1e3 * min(found):.0f}-{1e3 * max(found):.0f}"
+        print(f"{name:<18}{1e3 * medians[name]:>8.0f}{span:>16}{ratios[name]:>8.2f}")
+    print(f"{'metrics in Python':<18}{1e3 * loop:>8.0f}{'from a slice':>16}")
+    return int(ratios["one reduction"] > LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
