@@ -15,6 +15,7 @@ CURVE_COLUMNS: Final = frozenset({
     "reduction",
     "budget",
     "budget_unit",
+    "nominal_budget",
     "accuracy",
     "agreement",
     "standard_error",
