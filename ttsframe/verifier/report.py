@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
 from typing import Final, get_args
@@ -176,24 +177,35 @@ def verifier_report(
     attempts = trajectories.lazy().select(*read).collect()
     groups = asked.groups
 
-    sheet = asked.sheet(asked.narrow(attempts.lazy()).collect())
-    metrics = metrics_table(sheet, n_bins=n_bins, confidence_level=confidence_level)
-    reliability = reliability_table(
-        sheet, n_bins=n_bins, binnings=get_args(Binning), confidence_level=confidence_level
-    )
-    distribution = distribution_table(sheet, n_bins=_N_SCORE_BINS)
-    thresholds = threshold_table(sheet, seed=seed)
-    bias = profile = turned = errors = None
-    if {"step_scores", "n_tokens"} & set(known):
-        bias = asked.named(bias_table(sheet), BIAS)
-    if "step_scores" in known:
-        profile = step_profile(
-            attempts, n_bins=n_bins, by=groups, confidence_level=confidence_level
+    def over_budgets() -> pl.DataFrame | None:
+        if not {"attempt", "answer_key"} <= set(known):
+            return None
+        picked = best_of_n(
+            attempts,
+            reductions=reductions,
+            budgets=budgets or _powers_of_two(attempts, groups),
+            by=groups,
         )
-    if {"attempt", "answer_key"} <= set(known):
-        budgets = budgets or _powers_of_two(attempts, groups)
-        picked = best_of_n(attempts, reductions=reductions, budgets=budgets, by=groups)
-        turned = over_optimization(picked, by=groups, confidence_level=confidence_level)
+        return over_optimization(picked, by=groups, confidence_level=confidence_level)
+
+    def over_steps() -> pl.DataFrame | None:
+        if "step_scores" not in known:
+            return None
+        return step_profile(attempts, n_bins=n_bins, by=groups, confidence_level=confidence_level)
+
+    with ThreadPoolExecutor(1) as aside:
+        turning, profiling = aside.submit(over_budgets), aside.submit(over_steps)
+        sheet = asked.sheet(asked.narrow(attempts.lazy()).collect())
+        metrics = metrics_table(sheet, n_bins=n_bins, confidence_level=confidence_level)
+        reliability = reliability_table(
+            sheet, n_bins=n_bins, binnings=get_args(Binning), confidence_level=confidence_level
+        )
+        distribution = distribution_table(sheet, n_bins=_N_SCORE_BINS)
+        thresholds = threshold_table(sheet, seed=seed)
+        has_length = bool({"step_scores", "n_tokens"} & set(known))
+        bias = asked.named(bias_table(sheet), BIAS) if has_length else None
+        turned, profile = turning.result(), profiling.result()
+    errors = None
     if labels is not None:
         errors = processbench_f1(attempts, threshold=error_threshold, labels=labels, by=groups)
     return VerifierReport(
