@@ -6,9 +6,8 @@ from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ttsframe import _namespace as _namespace
-from ttsframe.adaptive import stopping_points
+from ttsframe.adaptive import allocate_attempts, select_allocated, stopping_points
 from ttsframe.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
-from ttsframe.allocation import allocate_attempts, select_allocated
 from ttsframe.answers import (
     AnswerExplanation,
     AnswerPolicy,
@@ -24,13 +23,11 @@ from ttsframe.answers import (
     normalize_answer,
 )
 from ttsframe.bestofk import best_of_k
-from ttsframe.chosen import compute_optimal_choices
 from ttsframe.comparison import compare
-from ttsframe.cost import cost_curve, with_costs
+from ttsframe.cost import cost_curve, efficiency_gain, pareto_frontier, with_costs
 from ttsframe.curation import best_trajectories
 from ttsframe.datasets import simulate_trajectories
-from ttsframe.difficulty import difficulty_levels
-from ttsframe.efficiency import efficiency_gain
+from ttsframe.difficulty import difficulty_levels, halve_attempts, level_curve
 from ttsframe.errors import TtsframeError
 from ttsframe.expectation import expected_accuracy
 from ttsframe.extrapolation import (
@@ -39,12 +36,9 @@ from ttsframe.extrapolation import (
     check_extrapolation,
     fit_pass_at_k,
 )
-from ttsframe.frontier import pareto_frontier
 from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
-from ttsframe.halves import halve_attempts
 from ttsframe.intervals import normal_interval, student_t_interval, wilson_interval
-from ttsframe.leveled import level_curve
-from ttsframe.optimal import compute_optimal_curve, select_compute_optimal
+from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve, select_compute_optimal
 from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.power import PairedDesign
 from ttsframe.readers import (

@@ -9,11 +9,9 @@ from typing import Final, NamedTuple, get_args
 import numpy as np
 import polars as pl
 
-from ttsframe._ballots import Ballots
-from ttsframe._checks import check_budgets, check_choice, check_frame, check_names
-from ttsframe._exprs import run_plan
-from ttsframe._picked import ALL_ATTEMPTS, check_one_run
-from ttsframe._pools import (
+from ttsframe._ballots.ballots import Ballots
+from ttsframe._ballots.picked import ALL_ATTEMPTS, check_one_run
+from ttsframe._ballots.pools import (
     UNGRADED,
     Block,
     Flags,
@@ -25,7 +23,9 @@ from ttsframe._pools import (
     make_readings,
     map_pools,
 )
-from ttsframe._runs import stable_order
+from ttsframe._ballots.runs import stable_order
+from ttsframe._checks import check_budgets, check_choice, check_frame, check_names
+from ttsframe._exprs import run_plan
 from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
 from ttsframe.schema import require_columns
 

@@ -28,11 +28,11 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
-from ttsframe import _subset_votes
-from ttsframe._majority import Pool, majority_accuracy
-from ttsframe._pools import Block
-from ttsframe._selection import SELECTORS, Pick
+from ttsframe._ballots.pools import Block
+from ttsframe._ballots.registry import SELECTORS, Pick
 from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
+from ttsframe.expectation import subset_votes as _subset_votes
+from ttsframe.expectation.majority import Pool, majority_accuracy
 
 
 def frame_of(attempts: Sequence[Attempt], problem_id: str = "p") -> pl.DataFrame:

@@ -15,9 +15,9 @@ from polars.testing import assert_frame_equal
 from selection_oracle import pick
 
 import ttsframe as tts
-from ttsframe import _pools
-from ttsframe._ballots import Ballots
-from ttsframe._pools import Block
+from ttsframe._ballots import pools as _pools
+from ttsframe._ballots.ballots import Ballots
+from ttsframe._ballots.pools import Block
 from ttsframe.errors import DataError
 
 ALL = list(tts.SELECTORS)

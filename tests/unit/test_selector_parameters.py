@@ -16,7 +16,7 @@ from contract_frames import one_problem, only
 from selection_oracle import pick
 
 import ttsframe as tts
-from ttsframe import _risk_picks
+from ttsframe._ballots import risk as _risk_picks
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("borda_vote", {"power": 0.0}),

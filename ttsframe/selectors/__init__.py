@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ttsframe._selection import SELECTORS
+from ttsframe._ballots.registry import SELECTORS
 from ttsframe.selectors.plain import best_of_n, first_valid, majority_vote, oracle
 from ttsframe.selectors.ranked import borda_vote, majority_of_the_bests, top_fraction_vote
 from ttsframe.selectors.select import select_answers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from ttsframe._ballots.ranked import pick_borda, pick_majority_of_bests, pick_top_fraction
 from ttsframe._checks import check_between, check_positive
-from ttsframe._ranked_picks import pick_borda, pick_majority_of_bests, pick_top_fraction
 from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
 from ttsframe.errors import ParameterError
 from ttsframe.selectors.select import pick_answers

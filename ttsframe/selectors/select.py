@@ -7,11 +7,11 @@ from typing import get_args
 
 import polars as pl
 
+from ttsframe._ballots.picked import PICKED_COLUMNS, judge, pick_winners
+from ttsframe._ballots.pools import key_dtype, make_readings, map_pools
+from ttsframe._ballots.registry import PROBLEM_COLUMNS, SELECTORS, Pick, Picker
 from ttsframe._checks import check_budgets, check_choice, check_choices, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._picked import PICKED_COLUMNS, judge, pick_winners
-from ttsframe._pools import key_dtype, make_readings, map_pools
-from ttsframe._selection import PROBLEM_COLUMNS, SELECTORS, Pick, Picker
 from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
 from ttsframe.schema import require_columns
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import get_args
 
+from ttsframe._ballots.plain import pick_confident
+from ttsframe._ballots.risk import pick_least_risk
 from ttsframe._checks import check_between, check_choice
-from ttsframe._plain_picks import pick_confident
-from ttsframe._risk_picks import pick_least_risk
 from ttsframe._typing import ColumnNames, FrameT, StepReduction, Utility, Weights
 from ttsframe.errors import ParameterError
 from ttsframe.selectors.select import pick_answers, select_answers

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
+from ttsframe._ballots.pools import Reading, make_readings
 from ttsframe._checks import check_frame, check_names
 from ttsframe._draws import Purpose, problem_bits
 from ttsframe._exprs import run_plan
-from ttsframe._pools import Reading, make_readings
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.errors import ColumnsError
 from ttsframe.schema import require_columns

@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from ttsframe._checks import check_names
-from ttsframe._choices import Folding, choose
 from ttsframe._exprs import run_plan
-from ttsframe._strategies import (
+from ttsframe._typing import ColumnNames, FrameT, ProblemSet
+from ttsframe.optimal.choosing import Folding, choose
+from ttsframe.optimal.strategies import (
     CHOICE_COLUMNS,
     STRATEGY,
     Question,
@@ -15,7 +16,6 @@ from ttsframe._strategies import (
     placed_at_levels,
     renamed_back,
 )
-from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 
 __all__ = ["compute_optimal_choices"]
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttsframe._ballots import NEVER, Ballots
-from ttsframe._pools import Flags, Floats, Integers
-from ttsframe._runs import run_lengths, run_starts
-from ttsframe._winners import Winners, lead
+from ttsframe._ballots.ballots import NEVER, Ballots
+from ttsframe._ballots.pools import Flags, Floats, Integers
+from ttsframe._ballots.runs import run_lengths, run_starts
+from ttsframe._ballots.winners import Winners, lead
 
 
 class _Ranked(NamedTuple):

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from ttsframe._pools import UNGRADED, Block, Flags, Floats, Integers
-from ttsframe._runs import cumulate_scaled, run_lengths, run_starts, stable_order
+from ttsframe._ballots.pools import UNGRADED, Block, Flags, Floats, Integers
+from ttsframe._ballots.runs import cumulate_scaled, run_lengths, run_starts, stable_order
 from ttsframe._typing import Weights
 
 NONE: Final = -1

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple, get_args
 import polars as pl
 
 from ttsframe._checks import check_choice, check_frame, check_names, check_positive, check_seed
-from ttsframe._choices import Columns, Folding, levels_of, placed_problems
 from ttsframe._typing import ColumnNames, ProblemSet
 from ttsframe.errors import ColumnsError, ParameterError
+from ttsframe.optimal.choosing import Columns, Folding, levels_of, placed_problems
 from ttsframe.schema import require_columns
 
 _BOUND: Final = "oracle"

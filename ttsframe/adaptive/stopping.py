@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ttsframe._ballots import Ballots
+from ttsframe._ballots.ballots import Ballots
+from ttsframe._ballots.pools import Block, Integers, Pools, map_pools
 from ttsframe._checks import (
     check_budgets,
     check_fraction,
@@ -18,7 +19,6 @@ from ttsframe._checks import (
     check_names,
 )
 from ttsframe._exprs import run_plan
-from ttsframe._pools import Block, Integers, Pools, map_pools
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns

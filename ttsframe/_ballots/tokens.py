@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ttsframe._runs import run_lengths, run_starts
+from ttsframe._ballots.runs import run_lengths, run_starts
 
 N_TOKENS_MAX: Final = 256
 """Tokens of an answer that are compared; what follows them is not."""

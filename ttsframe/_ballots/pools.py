@@ -35,9 +35,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ttsframe._ballots.runs import run_lengths, run_starts, stable_order
+from ttsframe._ballots.tokens import Tokens, tokenize
 from ttsframe._checks import check_choices
-from ttsframe._runs import run_lengths, run_starts, stable_order
-from ttsframe._tokens import Tokens, tokenize
 from ttsframe._typing import StepReduction
 from ttsframe.errors import DataError
 from ttsframe.schema import require_columns

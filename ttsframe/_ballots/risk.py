@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from ttsframe._ballots import Ballots
-from ttsframe._pools import Floats, Integers
-from ttsframe._runs import run_lengths, run_starts
-from ttsframe._tokens import Tokens
+from ttsframe._ballots.ballots import Ballots
+from ttsframe._ballots.pools import Floats, Integers
+from ttsframe._ballots.runs import run_lengths, run_starts
+from ttsframe._ballots.tokens import Tokens
+from ttsframe._ballots.winners import Winners, lead
 from ttsframe._typing import Utility
-from ttsframe._winners import Winners, lead
 
 _MAX_CELLS: Final = 1 << 21
 """How many numbers a matrix of tokens, or of pairs of them, may have."""

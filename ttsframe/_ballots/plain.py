@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ttsframe._ballots import NONE, Ballots
-from ttsframe._pools import Flags, Integers
-from ttsframe._winners import Winners, lead
+from ttsframe._ballots.ballots import NONE, Ballots
+from ttsframe._ballots.pools import Flags, Integers
+from ttsframe._ballots.winners import Winners, lead
 
 
 def pick_majority(ballots: Ballots, _: int) -> Winners:

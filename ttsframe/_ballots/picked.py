@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ttsframe._ballots import NONE, Ballots
-from ttsframe._pools import UNGRADED, Block, Flags, Floats, Integers, Pools, name_problem
-from ttsframe._selection import PROBLEM_COLUMNS, SELECTORS, Pick
+from ttsframe._ballots.ballots import NONE, Ballots
+from ttsframe._ballots.pools import UNGRADED, Block, Flags, Floats, Integers, Pools, name_problem
+from ttsframe._ballots.registry import PROBLEM_COLUMNS, SELECTORS, Pick
 from ttsframe._typing import Weights
 from ttsframe.errors import DataError
 

@@ -11,8 +11,8 @@ from ttsframe._checks import check_choice, check_frame, check_names
 from ttsframe._exprs import raise_where, run_plan, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe._units import place
+from ttsframe.difficulty.leveled import level_curve
 from ttsframe.errors import ColumnsError, DataError, ParameterError
-from ttsframe.leveled import level_curve
 from ttsframe.scaling import scaling_curve
 from ttsframe.schema import require_columns
 

@@ -7,12 +7,12 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_fraction, check_names
-from ttsframe._choices import Folding, choose
 from ttsframe._exprs import run_plan
-from ttsframe._strategies import STRATEGY, Question, asked, placed_at_levels, renamed_back
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe._units import SEVERITY
 from ttsframe.errors import ParameterError
+from ttsframe.optimal.choosing import Folding, choose
+from ttsframe.optimal.strategies import STRATEGY, Question, asked, placed_at_levels, renamed_back
 from ttsframe.scaling import scaling_curve
 
 __all__ = ["compute_optimal_curve", "select_compute_optimal"]

@@ -14,13 +14,13 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from ttsframe._ballots import NONE, Ballots
+from ttsframe._ballots.ballots import NONE, Ballots
+from ttsframe._ballots.pools import Block, Floats, Integers
+from ttsframe._ballots.registry import Pick
+from ttsframe._ballots.winners import TIE_TOLERANCE
 from ttsframe._draws import bits_at
-from ttsframe._majority import Pool, majority_accuracy
-from ttsframe._pools import Block, Floats, Integers
-from ttsframe._selection import Pick
 from ttsframe._typing import Weights
-from ttsframe._winners import TIE_TOLERANCE
+from ttsframe.expectation.majority import Pool, majority_accuracy
 
 _BLOCK: Final = 1 << 19
 """Attempts that are shuffled at once."""

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ttsframe._ballots import NONE, Ballots
-from ttsframe._pools import Floats, Integers
+from ttsframe._ballots.ballots import NONE, Ballots
+from ttsframe._ballots.pools import Floats, Integers
 
 TIE_TOLERANCE: Final = 1e-9
 """Totals nearer than this share of the sum of weights are a tie."""

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ttsframe._pools import UNGRADED, Block, Flags, Floats, Integers
-from ttsframe._selection import SELECTORS, Pick
+from ttsframe._ballots.pools import UNGRADED, Block, Flags, Floats, Integers
+from ttsframe._ballots.registry import SELECTORS, Pick
 from ttsframe._subset_counts import best_of_draws
-from ttsframe._subset_votes import Sampling, vote_accuracies
 from ttsframe._typing import SelectorName, Weights
+from ttsframe.expectation.subset_votes import Sampling, vote_accuracies
 
 _CLOSED_FORMS: Final[Mapping[SelectorName, Callable[[Block, int], Floats]]] = MappingProxyType({
     "best_of_n": lambda drawn, reading: drawn.scores[reading],

@@ -9,6 +9,21 @@ from typing import Final, get_args
 import numpy as np
 import polars as pl
 
+from ttsframe._ballots.picked import ALL_ATTEMPTS, check_one_run
+from ttsframe._ballots.pools import (
+    Flags,
+    Floats,
+    Integers,
+    Pools,
+    key_dtype,
+    make_readings,
+    map_pools,
+)
+from ttsframe._ballots.registry import (
+    PROBLEM_COLUMNS,
+    SELECTORS,
+    Pick,
+)
 from ttsframe._checks import (
     check_budgets,
     check_choice,
@@ -18,7 +33,10 @@ from ttsframe._checks import (
     check_positive,
     check_seed,
 )
-from ttsframe._expected import (
+from ttsframe._exprs import raise_where, run_plan
+from ttsframe._typing import ColumnNames, FrameT, SelectorName, Status, StepReduction, Weights
+from ttsframe.errors import DataError, ParameterError
+from ttsframe.expectation.expected import (
     NEVER_GRADED,
     OK,
     SHORT,
@@ -27,25 +45,7 @@ from ttsframe._expected import (
     expect,
     nothing,
 )
-from ttsframe._exprs import raise_where, run_plan
-from ttsframe._picked import ALL_ATTEMPTS, check_one_run
-from ttsframe._pools import (
-    Flags,
-    Floats,
-    Integers,
-    Pools,
-    key_dtype,
-    make_readings,
-    map_pools,
-)
-from ttsframe._selection import (
-    PROBLEM_COLUMNS,
-    SELECTORS,
-    Pick,
-)
-from ttsframe._subset_votes import Sampling
-from ttsframe._typing import ColumnNames, FrameT, SelectorName, Status, StepReduction, Weights
-from ttsframe.errors import DataError, ParameterError
+from ttsframe.expectation.subset_votes import Sampling
 from ttsframe.schema import require_columns
 
 __all__ = ["expected_accuracy"]

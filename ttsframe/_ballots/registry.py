@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
 
-from ttsframe._ballots import Ballots
-from ttsframe._plain_picks import (
+from ttsframe._ballots.ballots import Ballots
+from ttsframe._ballots.plain import (
     is_finite,
     pick_best,
     pick_confident,
@@ -18,11 +18,11 @@ from ttsframe._plain_picks import (
     pick_oracle,
     pick_weighted,
 )
-from ttsframe._pools import Flags, Reading
-from ttsframe._ranked_picks import pick_borda, pick_majority_of_bests, pick_top_fraction
-from ttsframe._risk_picks import pick_least_risk
+from ttsframe._ballots.pools import Flags, Reading
+from ttsframe._ballots.ranked import pick_borda, pick_majority_of_bests, pick_top_fraction
+from ttsframe._ballots.risk import pick_least_risk
+from ttsframe._ballots.winners import Winners
 from ttsframe._typing import SelectorName
-from ttsframe._winners import Winners
 
 PROBLEM_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
     "budget": pl.UInt32,
