@@ -23,6 +23,7 @@ FRAME = pl.DataFrame({
     "score": [0.5, 0.25, 0.5],
 })
 COLUMNS = {
+    "first_error": "step_scores",
     "standard_error": "is_correct",
     "bootstrap_interval": "is_correct",
     "extract_answer": "completion",

@@ -341,7 +341,9 @@ def test_a_damaged_row_group_is_named_and_earlier_work_is_kept(
     sink = tmp_path / "out"
     with pytest.raises(SourceError, match=r"run\.parquet, rows 201 to 250: column 'completion'"):
         tts.batch.transform(source, sink, **SMALL)
-    assert len(list((Job(sink).folder / "slices").iterdir())) == 2
+    # Two slices are read at a time, so what stood beside the damage may be there, too.
+    kept = {slice.name for slice in (Job(sink).folder / "slices").iterdir()}
+    assert {"00000", "00001"} <= kept <= {"00000", "00001", "00003"}
     assert not sink.exists()
     source.write_bytes(content)
     with pytest.raises(ParameterError, match="changed"):
@@ -364,7 +366,7 @@ def test_a_file_that_goes_away_is_named_and_may_come_back(
     away.rename(source)
     seen: list[tts.batch.Progress] = []
     tts.batch.transform(source, sink, progress=seen.append, **SMALL)
-    assert seen[0].n_tasks_done == 2
+    assert 2 <= seen[0].n_tasks_done < seen[0].n_tasks
     assert contents(sink) == whole
 
 
