@@ -177,7 +177,7 @@ import ray
 ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=80 << 20)
 print(ray.get_runtime_context().gcs_address, flush=True)
 sys.stdin.readline()
-ray.get(ray.remote(print).remote())
+ray.get(ray.remote(lambda: None).remote())
 print("still there", flush=True)
 ray.shutdown()
 """
