@@ -103,14 +103,32 @@ BENCHES = (
     ),
     Bench(
         "bench_curve.py",
-        "2 million attempts",
-        {"TTSFRAME_BENCH_ATTEMPTS": "2000000"},
+        "5 million attempts",
+        {"TTSFRAME_BENCH_ATTEMPTS": "5000000"},
         (
             Row(
-                "Parquet to curve, 3 selectors, 9 budgets",
+                "Parquet to curve, 5 selectors, 9 budgets",
                 "test_plan[curve]",
                 "test_python_loop",
-                10,
+                25,
+            ),
+            Row(
+                "Parquet to curve, beside DuckDB",
+                "test_plan[curve]",
+                "test_duckdb",
+            ),
+        ),
+    ),
+    Bench(
+        "bench_batch.py",
+        "1 GB of texts",
+        {"TTSFRAME_BENCH_MB": "1000"},
+        (
+            Row(
+                "score texts, Parquet to Parquet",
+                "test_texts[score]",
+                "test_score_in_python",
+                340,
             ),
         ),
     ),
@@ -160,7 +178,7 @@ def times(ratio: float) -> str:
 def main() -> None:
     """Print the table, and under it what it was measured on."""
     small = "--small" in sys.argv[1:]
-    print("| work | size | ttsframe, median (quartiles) | plain Python | times |")
+    print("| work | size | ttsframe, median (quartiles) | plain Python, or what is named | times |")
     print("|---|---|---|---|---|")
     for bench in BENCHES:
         report = run(bench, small=small)

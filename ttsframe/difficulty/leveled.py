@@ -273,12 +273,14 @@ def _averages(units: pl.LazyFrame, line: Sequence[str], confidence_level: float)
         )
     )
     is_in = pl.col("n_values") > 0
+    # Shares of one may add up to a rounding more.
+    accuracy = pl.col("part").sum().clip(0.0, 1.0)
     n_problems = pl.col("n_problems").cast(pl.Float64)
     averaged = (
         per_problem
         .group_by(point)
         .agg(
-            pl.when(is_in.any()).then(pl.col("part").sum()).alias("accuracy"),
+            pl.when(is_in.any()).then(accuracy).alias("accuracy"),
             pl.col("pull").pow(2).sum(),
             is_in.sum().cast(pl.UInt32).alias("n_problems"),
             (pl.col("n_values").sum() / pl.col("n_halves").max()).alias("n_each"),
@@ -299,7 +301,7 @@ def _averages(units: pl.LazyFrame, line: Sequence[str], confidence_level: float)
     student = student_t_interval(
         "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
     )
-    few = pl.min_horizontal("total", pl.col("n_each") - pl.col("total")) < _FEW
+    few = pl.min_horizontal("total", pl.col("n_each") - pl.col("total")) < _FEW - 1e-9
     interval = pl.when(pl.col("is_fractional") & ~few).then(student).otherwise(wilson)
     return averaged.with_columns(
         pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high")
