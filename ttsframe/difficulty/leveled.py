@@ -273,8 +273,9 @@ def _averages(units: pl.LazyFrame, line: Sequence[str], confidence_level: float)
         )
     )
     is_in = pl.col("n_values") > 0
-    # Shares of one may add up to a rounding more.
-    accuracy = pl.col("part").sum().clip(0.0, 1.0)
+    # Shares of one may add up to a rounding more; costs, which are averaged so too, to any number.
+    total = pl.col("part").sum()
+    accuracy = pl.when((total - 1.0).abs() < 1e-12).then(1.0).otherwise(total)
     n_problems = pl.col("n_problems").cast(pl.Float64)
     averaged = (
         per_problem
