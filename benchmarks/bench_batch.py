@@ -43,13 +43,14 @@ SLICE = 2_000
 
 SETUP = """
 import sys; sys.path.insert(0, {folder!r})
-import json, resource, time
+import json, time
 import polars as pl, ttsframe as tts
 from bench_batch import jobs
+from bench_curve import peak
 started = time.perf_counter()
 jobs[{job!r}]({source!r}, {sink!r})
 seconds = time.perf_counter() - started
-print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6]))
+print(json.dumps([seconds, peak()]))
 """
 
 

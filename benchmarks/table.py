@@ -107,7 +107,7 @@ BENCHES = (
         {"TTSFRAME_BENCH_ATTEMPTS": "5000000"},
         (
             Row(
-                "Parquet to curve, 5 selectors, 9 budgets",
+                "Parquet to curve, 4 selectors, 9 budgets",
                 "test_plan[curve]",
                 "test_python_loop",
                 25,
