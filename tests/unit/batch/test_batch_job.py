@@ -342,7 +342,7 @@ def test_a_damaged_row_group_is_named_and_earlier_work_is_kept(
     with pytest.raises(SourceError, match=r"run\.parquet, rows 201 to 250: column 'completion'"):
         tts.batch.transform(source, sink, **SMALL)
     # Two slices are read at a time, so what stood beside the damage may be there, too.
-    kept = {slice.name for slice in (Job(sink).folder / "slices").iterdir()}
+    kept = {each.name for each in (Job(sink).folder / "slices").iterdir()}
     assert {"00000", "00001"} <= kept <= {"00000", "00001", "00003"}
     assert not sink.exists()
     source.write_bytes(content)
