@@ -155,8 +155,6 @@ def check_texts(path: Path, folder: Path) -> None:
     )
     found = pl.read_parquet(sink)
     assert_frame_equal(found, expected.sort("problem_id", "attempt"), check_column_order=False)
-    truth = tts.simulate_trajectories(10, 256, seed=0, texts=True)
-    assert found.height == len(truth)
     for each in (part, sink):
         each.unlink()
 
