@@ -1,0 +1,3 @@
+"""Labels of steps: how often completions from a step reach the right answer, and what they agree with."""
+
+from __future__ import annotations
