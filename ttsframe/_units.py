@@ -10,6 +10,7 @@ import polars as pl
 from ttsframe._exprs import raise_where
 from ttsframe._typing import Status
 from ttsframe.errors import DataError
+from ttsframe.intervals import student_t_interval, wilson_interval
 
 SEVERITY: Final[dict[Status, int]] = {
     "ok": 0,
@@ -37,6 +38,38 @@ def judged() -> dict[str, pl.Expr]:
         "value": pl.when(status == "ok").then(value),
         "severity": severity.replace_strict(SEVERITY, return_dtype=pl.Int8),
     }
+
+
+_FEW: Final = 5.0
+"""Below this sum of values, or of what they lack to 1, their spread says too little."""
+
+
+def mean_interval(n_values: str, confidence_level: float) -> pl.Expr:
+    """Build the interval of a mean over problems.
+
+    Values of 0 and 1 get Wilson's. Fractional ones get Student's, unless so few problems' worth are
+    right, or wrong, that it would not cover.
+
+    Parameters
+    ----------
+    n_values
+        Column with the number of values behind `total`.
+    confidence_level
+        Coverage, in (0, 1).
+
+    Returns
+    -------
+    pl.Expr
+        Struct of `ci_low` and `ci_high`, over `accuracy`, `total`, `standard_error`, `n_problems`
+        and `is_fractional`.
+    """
+    wilson = wilson_interval("total", n_values, confidence_level=confidence_level)
+    student = student_t_interval(
+        "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
+    )
+    # A total of thirds that is exactly as many must not fall on either side by its rounding.
+    few = pl.min_horizontal("total", pl.col(n_values) - pl.col("total")) < _FEW - 1e-9
+    return pl.when(pl.col("is_fractional") & ~few).then(student).otherwise(wilson)
 
 
 _TOLD_APART: Final = (

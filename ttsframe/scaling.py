@@ -10,9 +10,8 @@ import polars as pl
 from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
 from ttsframe._exprs import raise_where, run_plan
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
-from ttsframe._units import SEVERITY, judged, once, place
+from ttsframe._units import SEVERITY, judged, mean_interval, once, place
 from ttsframe.errors import DataError, ParameterError
-from ttsframe.intervals import student_t_interval, wilson_interval
 from ttsframe.schema import require_columns
 
 __all__ = ["scaling_curve"]
@@ -266,13 +265,7 @@ def _average_problems(
             is_fractional=pl.col("is_fractional").any().over(line),
         )
     )
-    wilson = wilson_interval("total", "n_problems", confidence_level=confidence_level)
-    student = student_t_interval(
-        "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
-    )
-    # A total of thirds that is exactly as many must not fall on either side by its rounding.
-    few = pl.min_horizontal("total", pl.col("n_problems") - pl.col("total")) < _FEW - 1e-9
-    interval = pl.when(pl.col("is_fractional") & ~few).then(student).otherwise(wilson)
+    interval = mean_interval("n_problems", confidence_level)
     return averaged.with_columns(
         pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high"),
         pl.col("n_problems").cast(pl.UInt32),

@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import raise_where, run_plan
+from ttsframe._exprs import raise_where, run_plan, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.errors import DataError
 from ttsframe.scaling import scaling_curve
@@ -145,7 +145,7 @@ def selection_gap(
     )
     optional: list[str] = [name for name in ("subsets", "budget_unit") if name in schema]
     unit: list[str] = [*groups, *repeats, "problem_id", "budget", *optional]
-    part = _unused("part", [*unit, *taken])
+    part = unused_name("part", [*unit, *taken])
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         rows = lazy.select(*unit, "selector", "reduction", "value", "status")
@@ -210,10 +210,3 @@ def _unbounded(rows: pl.DataFrame) -> DataError:
         f"{row['selector']!r}, which the gap is measured from. Hint: "
         "tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...])."
     )
-
-
-def _unused(name: str, names: list[str]) -> str:
-    """Return a name that is none of some names."""
-    while name in names:
-        name += "_"
-    return name

@@ -127,5 +127,5 @@ def test_imports_are_absolute_and_never_starred(module: str) -> None:
 
 def test_the_test_sees_what_it_looks_for() -> None:
     assert "polars" in imports(modules()["steps.py"])
-    assert own_imports("scaling.py") >= {"_checks", "intervals", "schema"}
+    assert own_imports("scaling.py") >= {"_checks", "_units", "schema"}
     assert "answers" not in own_imports("votes.py")

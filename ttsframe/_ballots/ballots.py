@@ -15,7 +15,13 @@ from typing import Final
 import numpy as np
 
 from ttsframe._ballots.pools import UNGRADED, Block, Flags, Floats, Integers
-from ttsframe._ballots.runs import cumulate_scaled, run_lengths, run_starts, stable_order
+from ttsframe._ballots.runs import (
+    attempt_order,
+    cumulate_scaled,
+    run_lengths,
+    run_starts,
+    stable_order,
+)
 from ttsframe._typing import Weights
 
 NONE: Final = -1
@@ -48,8 +54,7 @@ class Ballots:
         is_earlier = block.attempt[1:] <= block.attempt[:-1]
         rows: Integers | slice = slice(None)
         if (is_earlier & (problem[1:] == problem[:-1])).any():
-            bits = int(block.attempt.max()).bit_length()
-            rows = stable_order(problem << bits | block.attempt)
+            rows = attempt_order(problem, block.attempt)
         within = block.attempt[rows] < budgets[-1]
         if not within.all():
             rows = np.flatnonzero(within) if isinstance(rows, slice) else rows[within]

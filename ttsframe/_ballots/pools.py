@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ttsframe._ballots.runs import run_lengths, run_starts, stable_order
+from ttsframe._ballots.runs import attempt_order, run_lengths, run_starts
 from ttsframe._ballots.tokens import Tokens, tokenize
 from ttsframe._checks import check_choices
 from ttsframe._typing import StepReduction
@@ -323,9 +323,8 @@ def _lay_out(
     if np.bincount(number, minlength=1).max() <= 1:
         return heads, attempts.rechunk(), np.append(first, frame.height)
     attempt = attempts["attempt"].fill_null(0).to_numpy()
-    bits = int(attempt.max()).bit_length()
     of_row = np.repeat(number, run_lengths(first, frame.height))
-    row = stable_order(of_row << bits | attempt)
+    row = attempt_order(of_row, attempt)
     starts = run_starts(of_row[row])
     problems = heads[np.searchsorted(first, row[starts], side="right") - 1]
     rows = _gather(attempts.rechunk(), row, n_threads)

@@ -79,6 +79,24 @@ def _scaled(value: Floats, exponent: Floats) -> Floats:
     return np.where(value == 0, 0.0, value * np.exp(exponent))
 
 
+def attempt_order(problem: Integers, attempt: npt.NDArray[np.integer]) -> Integers:
+    """Return the order of attempts by problem and, within it, by number.
+
+    Parameters
+    ----------
+    problem
+        Number of the problem of each row, from 0.
+    attempt
+        Number of the attempt, from 0; equal ones keep their order.
+
+    Returns
+    -------
+    Integers
+        Positions.
+    """
+    return stable_order(problem << int(attempt.max(initial=0)).bit_length() | attempt)
+
+
 def stable_order(labels: Integers) -> Integers:
     """Return the order that brings equal labels together, earlier ones first.
 

@@ -10,9 +10,8 @@ import polars as pl
 from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
 from ttsframe._exprs import raise_where, run_plan
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
-from ttsframe._units import SEVERITY, judged, once
+from ttsframe._units import SEVERITY, judged, mean_interval, once
 from ttsframe.errors import DataError, ParameterError
-from ttsframe.intervals import student_t_interval, wilson_interval
 from ttsframe.schema import require_columns
 
 __all__ = ["level_curve"]
@@ -39,9 +38,6 @@ _CURVE_COLUMNS: Final = (
 _READ_COLUMNS: Final = ("problem_id", "budget", "selector", "reduction", "value", "status")
 
 _COUNTS: Final = ("n_problems", *[f"n_{status}" for status in SEVERITY if SEVERITY[status]])
-
-_FEW: Final = 5.0
-"""Below this sum of values, or of what they lack to 1, their spread says too little."""
 
 
 def level_curve(
@@ -298,12 +294,7 @@ def _averages(units: pl.LazyFrame, line: Sequence[str], confidence_level: float)
             ),
         )
     )
-    wilson = wilson_interval("total", "n_each", confidence_level=confidence_level)
-    student = student_t_interval(
-        "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
-    )
-    few = pl.min_horizontal("total", pl.col("n_each") - pl.col("total")) < _FEW - 1e-9
-    interval = pl.when(pl.col("is_fractional") & ~few).then(student).otherwise(wilson)
+    interval = mean_interval("n_each", confidence_level)
     return averaged.with_columns(
         pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high")
     )

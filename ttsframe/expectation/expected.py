@@ -10,6 +10,7 @@ import numpy as np
 
 from ttsframe._ballots.pools import UNGRADED, Block, Flags, Floats, Integers
 from ttsframe._ballots.registry import SELECTORS, Pick
+from ttsframe._ballots.runs import attempt_order
 from ttsframe._subset_counts import best_of_draws
 from ttsframe._typing import SelectorName, Weights
 from ttsframe.expectation.subset_votes import Sampling, vote_accuracies
@@ -142,7 +143,7 @@ def _drawn_from(block: Block) -> tuple[Block, Flags, Flags]:
     """Return what is drawn from; and of each problem, has it a grade, and a number twice."""
     n_problems = len(block.starts) - 1
     problem = np.repeat(np.arange(n_problems), np.diff(block.starts))
-    rows = np.lexsort((block.attempt, problem))
+    rows = attempt_order(problem, block.attempt)
     attempt, key, grade = block.attempt[rows], block.key[rows], block.grade[rows]
     is_twin = (attempt[1:] == attempt[:-1]) & (problem[1:] == problem[:-1])
     is_repeated = np.bincount(problem[1:], is_twin, n_problems) > 0
