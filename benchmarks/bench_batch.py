@@ -30,12 +30,12 @@ import ttsframe as tts
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bench_curve import BUDGETS, COLUMNS, SELECTORS, SIZES, write_run
+from bench_curve import BUDGETS, COLUMNS, N_PER_PROBLEM, SELECTORS, SIZES, write_run
 
 MEGABYTES = [int(n) for n in os.environ.get("TTSFRAME_BENCH_MB", "8").split(",")]
 N_ROUNDS = int(os.environ.get("TTSFRAME_BENCH_ROUNDS", "5"))
 MOST_WITH_TEXTS = 2_000
-"""Megabytes up to which the job that keeps the texts is timed, too."""
+"""Megabytes up to which the jobs that keep the texts are timed, too."""
 N_PROBLEMS_AT_ONCE = 500
 BYTES_PER_ATTEMPT = 1_470
 SLICE = 2_000
@@ -69,6 +69,16 @@ def copy(source: str, sink: str) -> None:
     pl.scan_parquet(source).sink_parquet(sink)
 
 
+def convert(source: str, sink: str) -> None:
+    """Write attempts in order, and do nothing with them."""
+    tts.batch.transform(source, sink, stages=[])
+
+
+def votes(source: str, sink: str) -> None:
+    """Count the votes of every answer at all budgets."""
+    tts.batch.transform(source, sink, stages=counting())
+
+
 def select(source: str, sink: str) -> None:
     """Pick answers at all budgets."""
     tts.batch.transform(source, sink, stages=selection())
@@ -89,8 +99,17 @@ def score_with_texts(source: str, sink: str) -> None:
     tts.batch.transform(source, sink, stages=tts.batch.Score(texts=True))
 
 
-jobs = {each.__name__: each for each in (read, group, copy, select, curve, score, score_with_texts)}
-KEYED, TEXTS = ("read", "group", "copy", "select", "curve"), ("copy", "score", "score_with_texts")
+KEYED = ("read", "group", "copy", "convert", "votes", "select", "curve")
+TEXTS = ("copy", "score", "score_with_texts", "convert")
+jobs = {
+    each.__name__: each
+    for each in (read, group, copy, convert, votes, select, curve, score, score_with_texts)
+}
+
+
+def counting() -> tts.batch.Votes:
+    """Return the stage that counts."""
+    return tts.batch.Votes(reductions=["last"], budgets=BUDGETS)
 
 
 def selection() -> tts.batch.Select:
@@ -136,6 +155,16 @@ def write_texts(folder: Path, megabytes: int) -> Path:
 def check_keyed(path: Path, folder: Path) -> None:
     """Compare a job with the functions in memory."""
     sink = folder / "check.parquet"
+    votes(str(path), str(sink))
+    counted = pl.scan_parquet(sink).select(pl.col("n_votes").sum()).collect().item()
+    n_attempts = pl.scan_parquet(path).select(pl.len()).collect().item()
+    assert counted == n_attempts // N_PER_PROBLEM * sum(BUDGETS)
+    sink.unlink()
+    convert(str(path), str(sink))
+    sums = pl.struct(COLUMNS).hash().sum(), pl.len()
+    copied, read_in = (pl.scan_parquet(each).select(*sums).collect() for each in (sink, path))
+    assert_frame_equal(copied, read_in)
+    sink.unlink()
     curve(str(path), str(sink))
     problems = tts.select_answers(
         pl.scan_parquet(path), selectors=SELECTORS, reductions=["last"], budgets=BUDGETS
@@ -272,7 +301,7 @@ def main() -> None:
         for megabytes in MEGABYTES:
             path = write_texts(folder, megabytes)
             check_texts(path, folder)
-            names = TEXTS if megabytes <= MOST_WITH_TEXTS else TEXTS[:-1]
+            names = TEXTS if megabytes <= MOST_WITH_TEXTS else TEXTS[:2]
             report(path, names, "copy", f"{megabytes:,} MB of texts")
             path.unlink()
 
