@@ -1,0 +1,7 @@
+"""Accuracy by complexity and number of trajectories: tasks, aggregation, evaluation."""
+
+from __future__ import annotations
+
+from ttsframe.evaluator.tasks import Task, TaskInstance, TaskResult
+
+__all__ = ["Task", "TaskInstance", "TaskResult"]

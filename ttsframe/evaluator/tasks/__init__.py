@@ -1,0 +1,7 @@
+"""Tasks of graded complexity whose answers are verified exactly."""
+
+from __future__ import annotations
+
+from ttsframe.evaluator.tasks.task import SeededTask, Task, TaskInstance, TaskResult
+
+__all__ = ["SeededTask", "Task", "TaskInstance", "TaskResult"]

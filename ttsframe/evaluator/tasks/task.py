@@ -1,0 +1,341 @@
+"""What a task is: instances of graded complexity, and answers that are verified."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ttsframe._checks import check_positive, check_seed
+from ttsframe.errors import ParameterError, ParameterTypeError
+from ttsframe.evaluator._stream import Stream
+
+__all__ = ["SeededTask", "Task", "TaskInstance", "TaskResult", "check_levels"]
+
+
+@dataclass
+class TaskInstance:
+    """One problem of a task.
+
+    Parameters
+    ----------
+    prompt
+        What the model reads.
+    complexity
+        Level of difficulty; what it counts is the task's to say.
+    ground_truth
+        A right answer in the form that `Task.parse` gives, or None where none is known. There may
+        be other right answers.
+    metadata
+        What the verifier needs besides, by name; strings, numbers and lists of them, so that an
+        instance can be written as JSON.
+
+    Examples
+    --------
+    >>> from ttsframe.evaluator import TaskInstance
+    >>> TaskInstance("What is 2 + 3?", 1, "5")
+    TaskInstance(prompt='What is 2 + 3?', complexity=1, ground_truth='5', metadata={})
+    """
+
+    prompt: str
+    complexity: int
+    ground_truth: str | None = None
+    metadata: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass
+class TaskResult:
+    """What a verifier says of one response.
+
+    Parameters
+    ----------
+    response
+        The response, as it came.
+    is_correct
+        Whether its answer is right.
+    complexity
+        Complexity of the instance.
+    error_message
+        What is wrong and where; None for a right answer.
+    metadata
+        What else the verifier found, by name.
+
+    Examples
+    --------
+    >>> from ttsframe.evaluator import TaskResult
+    >>> TaskResult("It is 6.", False, 1, "the answer is 6, must be 5.").is_correct
+    False
+    """
+
+    response: str
+    is_correct: bool
+    complexity: int
+    error_message: str | None = None
+    metadata: dict[str, object] = field(default_factory=dict)
+
+
+class Task(ABC):
+    """A family of problems of graded complexity that can be made and whose answers can be checked.
+
+    A subclass has a `name` and writes the three abstract methods.
+
+    See Also
+    --------
+    SeededTask : Base of the tasks whose instances are functions of a seed.
+
+    Examples
+    --------
+    >>> from ttsframe.evaluator import Task, TaskInstance, TaskResult
+    >>> class Doubling(Task):
+    ...     name = "doubling"
+    ...
+    ...     def generate_instance(self, complexity):
+    ...         return TaskInstance(f"What is 2**{complexity}?", complexity, str(2**complexity))
+    ...
+    ...     def parse(self, response):
+    ...         answer = response.strip()
+    ...         return answer if answer.isdecimal() else None
+    ...
+    ...     def verify_solution(self, instance, response):
+    ...         is_correct = self.parse(response) == instance.ground_truth
+    ...         message = None if is_correct else f"must be {instance.ground_truth}."
+    ...         return TaskResult(response, is_correct, instance.complexity, message)
+    >>> task = Doubling()
+    >>> [instance.ground_truth for instance in task.generate_batch((3, 5))]
+    ['8', '16', '32']
+    """
+
+    name: str
+
+    @abstractmethod
+    def generate_instance(self, complexity: int) -> TaskInstance:
+        """Make the next instance of a level.
+
+        Parameters
+        ----------
+        complexity
+            Level of difficulty.
+
+        Returns
+        -------
+        TaskInstance
+            The instance.
+        """
+
+    @abstractmethod
+    def verify_solution(self, instance: TaskInstance, response: str) -> TaskResult:
+        """Check a response; whatever it holds, this does not raise.
+
+        Parameters
+        ----------
+        instance
+            The instance that was to be solved.
+        response
+            What the model wrote, of any length and content.
+
+        Returns
+        -------
+        TaskResult
+            Whether it is right, and if not, why.
+        """
+
+    @abstractmethod
+    def parse(self, response: str) -> str | None:
+        """Read the answer out of a response; equal answers are equal strings, so they can vote.
+
+        Parameters
+        ----------
+        response
+            What the model wrote, of any length and content.
+
+        Returns
+        -------
+        str or None
+            The answer in canonical form; None where there is none, or none that is valid.
+        """
+
+    def generate_batch(
+        self, complexity_range: tuple[int, int], instances_per_level: int = 1
+    ) -> list[TaskInstance]:
+        """Make instances of each level of a range.
+
+        Parameters
+        ----------
+        complexity_range
+            First and last level, both included.
+        instances_per_level
+            Instances of each level.
+
+        Returns
+        -------
+        list[TaskInstance]
+            The instances, by ascending level.
+
+        Raises
+        ------
+        ParameterTypeError
+            When a level or the number of instances is not an int.
+        ParameterError
+            When the range is no pair of ascending levels, or the number is below 1.
+        """
+        levels = check_levels(complexity_range)
+        count = check_positive(instances_per_level, "instances_per_level")
+        return [self.generate_instance(level) for level in levels for _ in range(count)]
+
+
+class SeededTask(Task):
+    """A task whose instances are functions of a seed, a level and an index alone.
+
+    Parameters
+    ----------
+    seed
+        Seed of the instances, 0 to 2^64 - 1.
+
+    See Also
+    --------
+    Task : What every task offers.
+
+    Notes
+    -----
+    `instance_at` is the function. `generate_instance` gives index 0, 1, 2, ... of each level, one
+    more each time; `generate_batch` always begins at index 0, whatever was made before.
+    """
+
+    complexities: ClassVar[tuple[int, int]]
+    """Least and greatest complexity of which there are instances."""
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = check_seed(seed)
+        self._n_made: Counter[int] = Counter()
+
+    def instance_at(self, complexity: int, index: int) -> TaskInstance:
+        """Return one instance, the same whatever was made before.
+
+        Parameters
+        ----------
+        complexity
+            Level of difficulty.
+        index
+            Number of the instance within its level, from 0.
+
+        Returns
+        -------
+        TaskInstance
+            The instance; `metadata` holds the `index` among other things.
+
+        Raises
+        ------
+        ParameterTypeError
+            When one of them is not an int.
+        ParameterError
+            When the task has no such level, or the index is negative.
+        """
+        self._check_level(complexity)
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise ParameterTypeError(f"index is a {type(index).__name__}, must be an int.")
+        if index < 0:
+            raise ParameterError(f"index == {index}, must be at least 0.")
+        stream = Stream("instance", self.name, self.seed, complexity, index)
+        instance = self._make(complexity, index, stream)
+        instance.metadata["index"] = index
+        return instance
+
+    def generate_instance(self, complexity: int) -> TaskInstance:
+        """Make the next instance of a level.
+
+        Parameters
+        ----------
+        complexity
+            Level of difficulty.
+
+        Returns
+        -------
+        TaskInstance
+            The instance whose index is the number of instances made of this level before, by this
+            method.
+
+        Raises
+        ------
+        ParameterTypeError
+            When the complexity is not an int.
+        ParameterError
+            When the task has no such level.
+        """
+        self._check_level(complexity)
+        instance = self.instance_at(complexity, self._n_made[complexity])
+        self._n_made[complexity] += 1
+        return instance
+
+    def generate_batch(
+        self, complexity_range: tuple[int, int], instances_per_level: int = 1
+    ) -> list[TaskInstance]:
+        """Make the first instances of each level of a range, the same at every call.
+
+        Parameters
+        ----------
+        complexity_range
+            First and last level, both included.
+        instances_per_level
+            Instances of each level: those with index 0, 1, 2, ...
+
+        Returns
+        -------
+        list[TaskInstance]
+            The instances, by ascending level, then index.
+
+        Raises
+        ------
+        ParameterTypeError
+            When a level or the number of instances is not an int.
+        ParameterError
+            When the range is no pair of ascending levels, the task has no such level, or the number
+            is below 1.
+        """
+        levels = check_levels(complexity_range)
+        count = check_positive(instances_per_level, "instances_per_level")
+        return [self.instance_at(level, index) for level in levels for index in range(count)]
+
+    def _check_level(self, complexity: int) -> None:
+        """Raise unless the task has instances of a level."""
+        least, most = self.complexities
+        check_positive(complexity, "complexity")
+        if not least <= complexity <= most:
+            raise ParameterError(
+                f"complexity == {complexity}, must be from {least} to {most} for {self.name}."
+            )
+
+    @abstractmethod
+    def _make(self, complexity: int, index: int, stream: Stream) -> TaskInstance:
+        """Make an instance out of a stream of its own."""
+
+
+def check_levels(complexity_range: object) -> range:
+    """Return the levels of an inclusive range.
+
+    Parameters
+    ----------
+    complexity_range
+        First and last level.
+
+    Returns
+    -------
+    range
+        The levels.
+
+    Raises
+    ------
+    ParameterTypeError
+        When it is no pair of ints.
+    ParameterError
+        When the first is below 1 or above the last.
+    """
+    if not isinstance(complexity_range, tuple | list) or len(complexity_range) != 2:
+        raise ParameterTypeError(
+            f"complexity_range is {complexity_range!r}, must be a pair: the first and the last "
+            "level, both included."
+        )
+    first, last = (check_positive(level, "complexity_range") for level in complexity_range)
+    if first > last:
+        raise ParameterError(f"complexity_range == {(first, last)}, must not begin above its end.")
+    return range(first, last + 1)
