@@ -41,6 +41,7 @@ from ttsframe.intervals import normal_interval, student_t_interval, wilson_inter
 from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve, select_compute_optimal
 from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.power import PairedDesign
+from ttsframe.process import estimate_steps
 from ttsframe.readers import (
     READERS,
     SkippedRowsWarning,
@@ -142,6 +143,7 @@ __all__ = [
     "difficulty_levels",
     "drop_duplicate_completions",
     "efficiency_gain",
+    "estimate_steps",
     "expected_accuracy",
     "explain_answer",
     "extract_answer",

@@ -95,13 +95,15 @@ def check_positive(value: int, parameter: str) -> int:
     return value
 
 
-def check_draws(k: int | Sequence[int]) -> tuple[int, ...]:
+def check_draws(k: int | Sequence[int], parameter: str = "k") -> tuple[int, ...]:
     """Return the numbers of attempts drawn, each once, in the order given.
 
     Parameters
     ----------
     k
         Number of attempts drawn, or several.
+    parameter
+        Its parameter's name.
 
     Returns
     -------
@@ -117,8 +119,8 @@ def check_draws(k: int | Sequence[int]) -> tuple[int, ...]:
     """
     listed = tuple(k) if isinstance(k, Sequence) else (k,)
     if not listed:
-        raise ParameterError("k is empty, must hold at least one number of attempts.")
-    return tuple(dict.fromkeys(check_positive(draw, "k") for draw in listed))
+        raise ParameterError(f"{parameter} is empty, must hold at least one number.")
+    return tuple(dict.fromkeys(check_positive(draw, parameter) for draw in listed))
 
 
 def check_budgets(budgets: int | Sequence[int] | None) -> tuple[int, ...] | None:

@@ -231,6 +231,24 @@ ERRORS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "n_unlabelled": pl.UInt32(),
 }
 
+STEPS_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "problem_id": pl.String(),
+    "solution_id": pl.UInt32(),
+    "step": pl.Int64(),
+    "n_rollouts": pl.UInt32(),
+    "n_correct": pl.UInt32(),
+    "n_ungraded": pl.UInt32(),
+    "hard": pl.Boolean(),
+    "soft": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "hard@1": pl.Float64(),
+    "hard@2": pl.Float64(),
+    "advantage": pl.Float64(),
+    "is_correct": pl.Boolean(),
+    "is_first_error": pl.Boolean(),
+}
+
 COMPONENTS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "n_problems": pl.UInt32(),
     "n_left_out": pl.UInt32(),
@@ -379,6 +397,19 @@ def after(
         return make_frame()
 
     return make
+
+
+@cache
+def rollouts() -> pl.DataFrame:
+    """Return completions of the steps of two solutions of a problem, some of them not graded."""
+    every = pl.int_range(pl.len())
+    return run().select(
+        "problem_id",
+        solution_id=pl.col("attempt") // 4,
+        step=pl.col("attempt").cast(pl.Int64) % 4 // 2 - 1,
+        rollout=pl.col("attempt") % 2,
+        is_correct=pl.when(every % 5 != 0).then("is_correct"),
+    )
 
 
 class FrameFunction(NamedTuple):
@@ -648,6 +679,13 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         partial(tts.processbench_f1, threshold=[0.4, 0.5], labels="first_bad"),
         labelled,
         ERRORS_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "estimate_steps",
+        partial(tts.estimate_steps, n_rollouts=[1, 2]),
+        rollouts,
+        STEPS_SCHEMA,
         takes_by=True,
     ),
     *[

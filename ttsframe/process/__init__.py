@@ -1,3 +1,7 @@
 """Labels of steps: how often completions from a step reach the right answer, and what they agree with."""
 
 from __future__ import annotations
+
+from ttsframe.process.estimate import estimate_steps
+
+__all__ = ["estimate_steps"]
