@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ttsframe.evaluator.tasks import Task, TaskInstance, TaskResult
+from ttsframe.evaluator.tasks import Task, TaskInstance, TaskResult, TowerOfHanoi
 
-__all__ = ["Task", "TaskInstance", "TaskResult"]
+__all__ = ["Task", "TaskInstance", "TaskResult", "TowerOfHanoi"]

@@ -200,6 +200,14 @@ class SeededTask(Task):
     -----
     `instance_at` is the function. `generate_instance` gives index 0, 1, 2, ... of each level, one
     more each time; `generate_batch` always begins at index 0, whatever was made before.
+
+    Examples
+    --------
+    >>> from ttsframe.evaluator import TowerOfHanoi
+    >>> task = TowerOfHanoi(seed=7)
+    >>> first, second = task.generate_instance(3), task.generate_instance(3)
+    >>> task.generate_batch((3, 3), 2) == [first, second]
+    True
     """
 
     complexities: ClassVar[tuple[int, int]]
@@ -236,8 +244,7 @@ class SeededTask(Task):
             raise ParameterTypeError(f"index is a {type(index).__name__}, must be an int.")
         if index < 0:
             raise ParameterError(f"index == {index}, must be at least 0.")
-        stream = Stream("instance", self.name, self.seed, complexity, index)
-        instance = self._make(complexity, index, stream)
+        instance = self._make(complexity, index)
         instance.metadata["index"] = index
         return instance
 
@@ -305,9 +312,13 @@ class SeededTask(Task):
                 f"complexity == {complexity}, must be from {least} to {most} for {self.name}."
             )
 
+    def _stream(self, *parts: int) -> Stream:
+        """Return the random numbers of this task for a level, or for an instance of it."""
+        return Stream(self.name, self.seed, *parts)
+
     @abstractmethod
-    def _make(self, complexity: int, index: int, stream: Stream) -> TaskInstance:
-        """Make an instance out of a stream of its own."""
+    def _make(self, complexity: int, index: int) -> TaskInstance:
+        """Make an instance that depends on nothing but the seed, the level and the index."""
 
 
 def check_levels(complexity_range: object) -> range:

@@ -1,0 +1,232 @@
+"""Moves of discs between pegs, read out of whatever a model wrote.
+
+One pass over the text, with a pattern in which every repetition is bounded, so that time is linear
+in the length of the text and memory does not grow beyond the longest list that is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+__all__ = ["MOST_MOVES", "PEGS", "Move", "find_moves", "with_discs"]
+
+PEGS: Final = "ABC"
+MOST_MOVES: Final = 4 * (2**16 - 1)
+"""Longest list that is read: what the tallest tower is allowed, at four times the optimum."""
+
+_REACH: Final = 400
+"""Most characters between two moves of one list."""
+
+_BLANKED: Final = dict.fromkeys(map(ord, "*`\"'\u2018\u2019\u201c\u201d«»$_{}~"), " ")
+"""Marks of Markdown, LaTeX, JSON and quotation, which say nothing about a move."""
+
+_MARKER: Final = (
+    r"(?<![a-z])(?:final\s{1,4}(?:answer|solution)|"
+    r"(?:answer|solution|moves|(?:final|move)\s{1,4}(?:moves|list|sequence)|sequence\s{1,4}of\s{1,4}moves)"
+    r"(?:\s{0,4}\([^()\n]{0,30}\))?\s{0,4}[:=])|\\boxed|\#{4}|</think>"
+)
+_SETTING: Final = r"(?:\\(?:text|math)[a-z]{0,6}\s{0,4})?+"
+_WORD: Final = r"(?:(?:the\s{1,4})?(?:peg|rod|tower|pole|post|stack|needle)\s{0,4})?+"
+
+
+def _peg(name: str, names: str = "a-c0-3") -> str:
+    """Return a pattern for a peg: one of three letters, or a number."""
+    return rf"{_SETTING}{_WORD}{_SETTING}(?<![a-z0-9])(?P<{name}>[{names}])(?![a-z0-9])"
+
+
+_ARROW: Final = (
+    r"(?:-{1,3}>|={1,2}>|>|[→⟶⇒➔➜⟹↦]|\\(?:long|x)?(?:rightarrow|to)(?![a-z])|(?P<to>to(?![a-z])))"
+)
+_MOVE: Final = re.compile(
+    rf"(?P<marker>{_MARKER})"
+    # "Move disk 1 (the smallest) from peg A to peg C", {"disk": 1, "from": "A", "to": "C"}
+    r"|(?<![a-z])(?:(?:dis[ck]|ring|d)[\s:=\#.]{0,6}+(?P<disc1>[0-9]{1,4})(?![0-9])(?:\s{0,4}\([^()\n]{0,30}\))?"
+    r"|move\s{1,4}(?P<disc2>[0-9]{1,4})|move\s{1,4}(?:(?:the|top|smallest|next|dis[ck])\s{1,4}){0,4})"
+    rf"[\s:=,]{{0,9}}+from[\s:=]{{0,9}}+{_peg('from1')}[\s:=,]{{0,9}}+(?:over\s)?(?:on)?to(?![a-z])[\s:=]{{0,9}}+{_peg('to1')}"
+    # "(1, A, C)", "| 1 | A | C |", "(A, C)"
+    rf"|[\[(|]\s{{0,9}}+(?:(?:dis[ck]\s{{0,4}})?(?P<disc3>[0-9]{{1,4}})\s{{0,9}}+[,|]\s{{0,9}}+)?"
+    rf"{_peg('from3', 'a-c')}\s{{0,9}}+[,|]\s{{0,9}}+{_peg('to3', 'a-c')}\s{{0,9}}+(?=[\])|])"
+    # "[1, 0, 2]"
+    r"|[\[(]\s{0,9}+(?P<disc4>[0-9]{1,4})\s{0,9}+,"
+    r"\s{0,9}+(?P<from4>[0-3])\s{0,9}+,\s{0,9}+(?P<to4>[0-3])\s{0,9}+(?=[\])])"
+    # "1: A -> C", "disk 1: A → C", "A \to C", "3. B => C"
+    r"|(?:(?<![a-z])(?:dis[ck]|ring|d)[\s:=\#.]{0,6}+(?P<disc5>[0-9]{1,4})(?![0-9])(?:\s{0,4}\([^()\n]{0,30}\))?[\s:,.)-]{1,9}+"
+    r"|(?<![a-z0-9.])(?P<number>[0-9]{1,6})[\s:.)-]{1,9}+)?"
+    rf"(?<!disk )(?<!disc ){_peg('from5')}\s{{0,9}}+{_ARROW}\s{{0,9}}+{_peg('to5')}",
+    re.IGNORECASE | re.ASCII,
+)
+_BETWEEN_NUMBERS: Final = re.compile(r"(?:[^a-z#]|\#[^\n]*|move|step)*", re.IGNORECASE)
+
+
+class Move(NamedTuple):
+    """One move as it is written.
+
+    Parameters
+    ----------
+    disc
+        Number of the disc, None where only pegs are named.
+    source
+        Index of the peg that it leaves.
+    target
+        Index of the peg that it goes to.
+    """
+
+    disc: int | None
+    source: int
+    target: int
+
+
+class _Written(NamedTuple):
+    """A move before it is known whether numbers count from 0 and whether they number the lines."""
+
+    number: int | None
+    source: str
+    target: str
+
+
+@dataclass
+class _List:
+    """The moves of one notation that stand near each other."""
+
+    end: int = 0
+    is_closed: bool = False
+    n_moves: int = 0
+    moves: list[_Written] = field(default_factory=list)
+
+    def add(self, move: _Written, end: int) -> None:
+        """Add a move; past the longest list they are only counted."""
+        self.n_moves += 1
+        self.end = end
+        if self.n_moves <= MOST_MOVES:
+            self.moves.append(move)
+
+
+def find_moves(text: str) -> list[Move] | int:
+    """Find the list of moves that answers.
+
+    Parameters
+    ----------
+    text
+        The response.
+
+    Returns
+    -------
+    list[Move] or int
+        The moves, an empty list where there are none; their number alone where there are more than
+        `MOST_MOVES`.
+
+    Notes
+    -----
+    What counts is the first list after the last marker ("Final answer:", "moves =", a box, the end
+    of thinking ...) that has moves after it; without a marker, the last list. A list is of one
+    notation and ends where no further move follows within 400 characters; where several notations
+    compete, the longest list counts, the first of equal ones.
+    """
+    lists: dict[str, _List] = {}
+    is_pending = is_marked = False
+    text = text.translate(_BLANKED)
+    for found in _MOVE.finditer(text):
+        if found["marker"]:
+            is_pending = True
+            continue
+        read = _read(found)
+        if read is None:
+            continue
+        notation, move = read
+        if is_pending:
+            lists, is_pending, is_marked = {}, False, True
+        current = lists.setdefault(notation, _List(end=found.start()))
+        if current.n_moves and _is_apart(text, current.end, found.start(), notation):
+            if is_marked:
+                current.is_closed = True
+            else:
+                current = lists[notation] = _List()
+        if not current.is_closed:
+            current.add(move, found.end())
+    if not lists:
+        return []
+    longest = max(lists.values(), key=lambda each: each.n_moves)
+    return longest.n_moves if longest.n_moves > MOST_MOVES else _numbered(longest.moves)
+
+
+def _read(found: re.Match[str]) -> tuple[str, _Written] | None:
+    """Tell the notation of a match and what it says."""
+    for notation, disc, source, target in (
+        ("words", found["disc1"] or found["disc2"], found["from1"], found["to1"]),
+        ("tuple", found["disc3"], found["from3"], found["to3"]),
+        ("numbers", found["disc4"], found["from4"], found["to4"]),
+        ("arrow", found["disc5"] or found["number"], found["from5"], found["to5"]),
+    ):
+        if source is None:
+            continue
+        if source.isdigit() != target.isdigit() or (found["to"] and disc is None):
+            return None
+        number = None if disc is None else int(disc)
+        kind = "pair" if notation == "tuple" and disc is None else notation
+        return kind, _Written(number, source.upper(), target.upper())
+    return None
+
+
+def _is_apart(text: str, end: int, start: int, notation: str) -> bool:
+    """Tell whether what stands between two moves separates lists."""
+    if start - end > _REACH:
+        return True
+    # A list of lists of numbers may also be a state of the pegs: words end it.
+    return notation == "numbers" and not _BETWEEN_NUMBERS.fullmatch(text, end, start)
+
+
+def _numbered(written: list[_Written]) -> list[Move]:
+    """Settle what numbers mean; an empty list where pegs are numbered in two ways at once."""
+    numbers = [move.number for move in written]
+    # Discs that move in the order 1, 2, 3 are never legal, so such numbers count the moves.
+    if numbers in (list(range(1, len(written) + 1)), list(range(len(written)))):
+        numbers = [None] * len(written)
+    names = {move.source for move in written} | {move.target for move in written}
+    if {"0", "3"} <= names:
+        return []
+    pegs = "123" if "3" in names else "012"
+    places = {name: "ABC".find(name) if name in PEGS else pegs.find(name) for name in names}
+    return [
+        Move(number, places[move.source], places[move.target])
+        for number, move in zip(numbers, written, strict=True)
+    ]
+
+
+def with_discs(moves: list[Move]) -> list[Move]:
+    """Name the disc of every move as far as the moves are legal.
+
+    Parameters
+    ----------
+    moves
+        Moves, of which the first leaves the peg on which the tower stands.
+
+    Returns
+    -------
+    list[Move]
+        The moves. The disc is the one on top, whatever the height of the tower: which discs are on
+        top of it at any time does not depend on it. After an illegal move what is not named stays
+        unnamed.
+    """
+    named: list[Move] = []
+    if not moves:
+        return named
+    tower = moves[0].source
+    pegs: list[list[int]] = [[], [], []]
+    n_lifted = 0
+    for i, move in enumerate(moves):
+        source, target = pegs[move.source], pegs[move.target]
+        if not source and move.source == tower:
+            n_lifted += 1
+            source.append(n_lifted)
+        if (
+            not source
+            or move.disc not in {None, source[-1]}
+            or move.source == move.target
+            or (target and target[-1] < source[-1])
+        ):
+            return [*named, *moves[i:]]
+        named.append(move._replace(disc=source[-1]))
+        target.append(source.pop())
+    return named
