@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "ColumnsError",
+    "CompletionError",
     "DataError",
     "EngineError",
     "MissingExtraError",
@@ -95,6 +96,10 @@ class SourceError(TtsframeError, ValueError):
 
 class EngineError(TtsframeError, RuntimeError):
     """What runs the tasks of a job cannot be reached, was lost, or is not the same everywhere."""
+
+
+class CompletionError(TtsframeError, RuntimeError):
+    """A completer, or the server behind it, did not return the completions that were asked for."""
 
 
 class MissingExtraError(TtsframeError, ImportError):

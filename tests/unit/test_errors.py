@@ -19,6 +19,7 @@ BUILT_IN = {
     errors.DataError: ValueError,
     errors.SourceError: ValueError,
     errors.EngineError: RuntimeError,
+    errors.CompletionError: RuntimeError,
     errors.MissingExtraError: ImportError,
 }
 

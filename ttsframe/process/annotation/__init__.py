@@ -1,0 +1,9 @@
+"""Rollouts of steps by a model: any callable, or a server that speaks OpenAI's protocol."""
+
+from __future__ import annotations
+
+from ttsframe.process.annotation.completers import Completer, Prefix
+from ttsframe.process.annotation.rollouts import annotate
+from ttsframe.process.annotation.server import openai_completer
+
+__all__ = ["Completer", "Prefix", "annotate", "openai_completer"]
