@@ -41,7 +41,7 @@ from ttsframe.intervals import normal_interval, student_t_interval, wilson_inter
 from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve, select_compute_optimal
 from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.power import PairedDesign
-from ttsframe.process import estimate_steps
+from ttsframe.process import Completer, Prefix, annotate, estimate_steps, openai_completer
 from ttsframe.readers import (
     READERS,
     SkippedRowsWarning,
@@ -110,11 +110,13 @@ __all__ = [
     "AnswerExplanation",
     "AnswerPolicy",
     "AnswerStatistics",
+    "Completer",
     "IdentifierMean",
     "Identity",
     "PairedDesign",
     "PassAtK",
     "PassAtKFit",
+    "Prefix",
     "Report",
     "SkippedRowsWarning",
     "TtsframeError",
@@ -122,6 +124,7 @@ __all__ = [
     "ValidationReport",
     "VerifierReport",
     "allocate_attempts",
+    "annotate",
     "answer_key",
     "answer_kind",
     "answer_statistics",
@@ -163,6 +166,7 @@ __all__ = [
     "minimum_bayes_risk",
     "normal_interval",
     "normalize_answer",
+    "openai_completer",
     "oracle",
     "over_optimization",
     "pareto_frontier",

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from ttsframe.process.annotation import Completer, Prefix, annotate, openai_completer
 from ttsframe.process.estimate import estimate_steps
 
-__all__ = ["estimate_steps"]
+__all__ = [
+    "Completer",
+    "Prefix",
+    "annotate",
+    "estimate_steps",
+    "openai_completer",
+]

@@ -76,8 +76,9 @@ class Completer(Protocol):
     Examples
     --------
     >>> import ttsframe as tts
-    >>> def completer(prefixes, n):
+    >>> def of_length(prefixes, n):
     ...     return [[f"So it is {len(prefix)}."] * n for prefix in prefixes]
+    >>> completer: tts.Completer = of_length
     >>> completer(["What is 7 x 6 + 5?"], 2)
     [['So it is 18.', 'So it is 18.']]
     """
