@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from ttsframe.evaluator.tasks import Task, TaskInstance, TaskResult, TowerOfHanoi
+from ttsframe.evaluator.tasks import (
+    ArithmeticSequence,
+    Task,
+    TaskInstance,
+    TaskResult,
+    TowerOfHanoi,
+)
 
-__all__ = ["Task", "TaskInstance", "TaskResult", "TowerOfHanoi"]
+__all__ = ["ArithmeticSequence", "Task", "TaskInstance", "TaskResult", "TowerOfHanoi"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ttsframe.evaluator.tasks.hanoi import TowerOfHanoi
+from ttsframe.evaluator.tasks.sequences import ArithmeticSequence
 from ttsframe.evaluator.tasks.task import SeededTask, Task, TaskInstance, TaskResult
 
-__all__ = ["SeededTask", "Task", "TaskInstance", "TaskResult", "TowerOfHanoi"]
+__all__ = ["ArithmeticSequence", "SeededTask", "Task", "TaskInstance", "TaskResult", "TowerOfHanoi"]

@@ -1,0 +1,205 @@
+"""Arithmetic sequences of higher order: the answer is one integer."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Final
+
+import polars as pl
+
+from ttsframe._checks import check_between, check_positive
+from ttsframe.answers import AnswerPolicy, extract_answer
+from ttsframe.answers.normalize import normalize_text
+from ttsframe.answers.rational import read_rational
+from ttsframe.errors import DataError
+from ttsframe.evaluator.tasks.task import SeededTask, TaskInstance, TaskResult
+
+__all__ = ["ArithmeticSequence"]
+
+_MOST_DIGITS: Final = 40
+"""Enough for every term that can be asked for."""
+
+_FARTHEST: Final = 100
+_LONGEST_QUOTE: Final = 60
+_POLICY: Final = AnswerPolicy(percent="kept", decimal_comma="refused")
+_EXTRACT: Final = extract_answer(pl.col("response"))
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_TAIL: Final = 400
+_LAST_LINE: Final = re.compile(
+    r"final\s{1,4}answer[*_`]{0,4}\s{0,4}:\s{0,4}([^\n]{1,200})\Z", re.IGNORECASE | re.ASCII
+)
+_AROUND: Final = " \t\r*_`."
+_NO_WORDS: Final = re.compile(r"[-+\s0-9.,;:'/*=()^]*")
+
+
+class ArithmeticSequence(SeededTask):
+    r"""Continue an arithmetic sequence of order `complexity`.
+
+    The differences of such a sequence, taken as many times as its order says, are constant: order 1
+    is the ordinary arithmetic sequence. The answer is one short integer, while the number of
+    additions behind it grows with the square of the order.
+
+    Parameters
+    ----------
+    n_ahead
+        Which term is asked for, 1 to 100: 1 is the one after the last that is shown.
+    seed
+        Seed of the instances, 0 to 2^64 - 1.
+
+    See Also
+    --------
+    TowerOfHanoi : Answers that are long.
+    LogicalDeduction : Answers that are an order.
+
+    Notes
+    -----
+    Complexity is the order :math:`c`, 1 to 30. The prompt says it and shows :math:`c + 3` terms, two
+    more than determine the sequence, so that there is exactly one answer:
+
+    .. math:: a_n = \sum_{j=0}^{c} d_j \binom{n}{j}, \qquad n = 0, 1, ...
+
+    with :math:`d_0` from -20 to 20, :math:`d_1, ..., d_c` from -9 to 9, and :math:`d_c \neq 0`. The
+    table of differences takes :math:`c (c + 5)/2` subtractions, and each further term :math:`c`
+    additions.
+
+    The answer is the last line where that begins with "Final answer:", else what `extract_answer`
+    finds. It must be a single integer of at most 40 digits: thousands may be separated, and
+    ``a_9 = 31`` is 31, but a sum that is left to the reader or a list of terms is no answer.
+
+    References
+    ----------
+    R. L. Graham, D. E. Knuth, O. Patashnik. Concrete Mathematics. 2nd edition, 1994, section 5.3,
+    equation 5.45 (Newton series).
+
+    Examples
+    --------
+    >>> from ttsframe.evaluator import ArithmeticSequence
+    >>> task = ArithmeticSequence(seed=1)
+    >>> instance = task.generate_instance(2)
+    >>> instance.metadata["terms"], instance.ground_truth
+    ([14, 15, 9, -4, -24], '-51')
+    >>> task.verify_solution(instance, "Final answer: -44").error_message
+    'the answer is -44, must be -51.'
+    >>> task.parse("so the next term is **1,204**.")
+    '1204'
+    """
+
+    name = "arithmetic_sequence"
+    complexities: ClassVar[tuple[int, int]] = (1, 30)
+
+    def __init__(self, *, n_ahead: int = 1, seed: int = 0) -> None:
+        super().__init__(seed=seed)
+        self.n_ahead = check_positive(n_ahead, "n_ahead")
+        check_between(n_ahead, "n_ahead", 1, _FARTHEST)
+
+    def _make(self, complexity: int, index: int) -> TaskInstance:
+        """Draw the leading differences and sum them up."""
+        stream = self._stream(complexity, index)
+        differences = [stream.between(-20, 20)]
+        differences += [stream.between(-9, 9) for _ in range(complexity - 1)]
+        differences.append(stream.between(1, 9) * (1 - 2 * stream.below(2)))
+        n_shown = complexity + 3
+        terms = _terms(differences, n_shown + self.n_ahead)
+        shown = terms[:n_shown]
+        which = (
+            "next term" if self.n_ahead == 1 else f"term {self.n_ahead} places after the last one"
+        )
+        constant = (
+            "The difference between neighbouring terms is constant"
+            if complexity == 1
+            else f"Taking the differences of neighbouring terms {complexity} times over gives a constant sequence"
+        )
+        prompt = (
+            f"A sequence of integers begins {', '.join(map(str, shown))}. {constant}. What is the {which}? "
+            'End with a line of the form "Final answer: <integer>".'
+        )
+        return TaskInstance(prompt, complexity, str(terms[-1]), {"terms": shown})
+
+    def parse(self, response: str) -> str | None:
+        """Read the integer.
+
+        Parameters
+        ----------
+        response
+            What the model wrote.
+
+        Returns
+        -------
+        str or None
+            Its digits, with a minus sign where it is negative. None where no answer is found, or
+            it is no single integer of at most 40 digits.
+        """
+        answer = _announced(response)
+        return None if answer is None else _integer(answer)
+
+    def verify_solution(self, instance: TaskInstance, response: str) -> TaskResult:
+        """Compare the integer with the term.
+
+        Parameters
+        ----------
+        instance
+            An instance of this task.
+        response
+            What the model wrote.
+
+        Returns
+        -------
+        TaskResult
+            Whether they are equal.
+
+        Raises
+        ------
+        DataError
+            When the instance is of another task.
+        """
+        truth = instance.ground_truth
+        if truth is None or not _INTEGER.fullmatch(truth):
+            raise DataError(
+                f"ground_truth of the instance is {truth!r}, must be an integer. "
+                "Hint: is it an instance of ArithmeticSequence?"
+            )
+        answer = _announced(response)
+        value = None if answer is None else _integer(answer)
+        if answer is None:
+            message: str | None = "no answer found."
+        elif value is None:
+            quoted = answer if len(answer) <= _LONGEST_QUOTE else f"{answer[:_LONGEST_QUOTE]}..."
+            message = (
+                f"the answer {quoted!r} is no single integer of at most {_MOST_DIGITS} digits."
+            )
+        else:
+            message = None if value == truth else f"the answer is {value}, must be {truth}."
+        return TaskResult(response, message is None, instance.complexity, message)
+
+
+def _terms(differences: list[int], count: int) -> list[int]:
+    """Return the first terms of the sequence with these leading differences."""
+    row = list(differences)
+    terms = []
+    for _ in range(count):
+        terms.append(row[0])
+        row = [each + above for each, above in zip(row, [*row[1:], 0], strict=True)]
+    return terms
+
+
+def _announced(response: str) -> str | None:
+    """Find the answer: the last line as the prompt asks for it, else what is announced anywhere."""
+    asked = _LAST_LINE.search(response[-_TAIL:].rstrip())
+    if asked:
+        answer = asked[1].strip(_AROUND)
+        # A number that cannot be read is not one whose beginning can.
+        if _integer(answer) is not None or _NO_WORDS.fullmatch(answer):
+            return answer or None
+    # A lone surrogate cannot be a Polars string, nor part of a number.
+    text = response.encode("utf-8", "replace").decode("utf-8")
+    found = pl.DataFrame({"response": [text]}).select(_EXTRACT).item()
+    return found if isinstance(found, str) else None
+
+
+def _integer(answer: str) -> str | None:
+    """Read an answer as a single integer, the right side of an equation where it is one."""
+    value = read_rational(normalize_text(answer).rpartition("=")[2].strip(), _POLICY)
+    if value is None or value[1] or value[0].denominator != 1:
+        return None
+    number = value[0].numerator
+    return str(number) if abs(number) < 10**_MOST_DIGITS else None
