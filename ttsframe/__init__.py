@@ -41,7 +41,14 @@ from ttsframe.intervals import normal_interval, student_t_interval, wilson_inter
 from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve, select_compute_optimal
 from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.power import PairedDesign
-from ttsframe.process import Completer, Prefix, annotate, estimate_steps, openai_completer
+from ttsframe.process import (
+    Completer,
+    Prefix,
+    annotate,
+    estimate_steps,
+    openai_completer,
+    rank_answers,
+)
 from ttsframe.readers import (
     READERS,
     SkippedRowsWarning,
@@ -173,6 +180,7 @@ __all__ = [
     "pass_at_k",
     "pass_hat_k",
     "processbench_f1",
+    "rank_answers",
     "read_trajectories",
     "reliability_curve",
     "renumber_attempts",

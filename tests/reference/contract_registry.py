@@ -231,6 +231,22 @@ ERRORS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "n_unlabelled": pl.UInt32(),
 }
 
+RANKED_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "problem_id": pl.String(),
+    "budget": pl.UInt32(),
+    "reduction": pl.String(),
+    "answer_key": pl.String(),
+    "answer": pl.String(),
+    "is_correct": pl.Boolean(),
+    "n_votes": pl.UInt32(),
+    "weight": pl.Float64(),
+    "top_score": pl.Float64(),
+    "first_attempt": pl.UInt32(),
+    "rank_majority_vote": pl.UInt32(),
+    "rank_weighted_vote": pl.UInt32(),
+    "rank_best_of_n": pl.UInt32(),
+}
+
 STEPS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "problem_id": pl.String(),
     "solution_id": pl.UInt32(),
@@ -679,6 +695,13 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         partial(tts.processbench_f1, threshold=[0.4, 0.5], labels="first_bad"),
         labelled,
         ERRORS_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "rank_answers",
+        partial(tts.rank_answers, budgets=BUDGETS),
+        run,
+        RANKED_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(

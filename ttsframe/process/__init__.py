@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ttsframe.process.annotation import Completer, Prefix, annotate, openai_completer
 from ttsframe.process.estimate import estimate_steps
+from ttsframe.process.ranking import rank_answers
 
 __all__ = [
     "Completer",
@@ -11,4 +12,5 @@ __all__ = [
     "annotate",
     "estimate_steps",
     "openai_completer",
+    "rank_answers",
 ]

@@ -1,0 +1,199 @@
+"""Answers of a problem in the order in which each method of verification ranks them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import polars as pl
+
+from ttsframe._ballots.winners import TIE_TOLERANCE
+from ttsframe._checks import check_frame, check_names
+from ttsframe._exprs import run_plan
+from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
+from ttsframe.selectors import SELECTORS, select_answers
+from ttsframe.votes import tally_votes
+
+__all__ = ["rank_answers"]
+
+_TOTALS: Final[Mapping[SelectorName, str]] = MappingProxyType({
+    "majority_vote": "n_votes",
+    "weighted_vote": "weight",
+    "best_of_n": "top_score",
+})
+"""What each method ranks answers by."""
+
+_VOTES: Final = (
+    "problem_id",
+    "budget",
+    "reduction",
+    "answer_key",
+    "answer",
+    "is_correct",
+    "n_votes",
+    "weight",
+    "top_score",
+    "first_attempt",
+)
+
+
+def rank_answers(
+    trajectories: FrameT,
+    /,
+    *,
+    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    budgets: int | Sequence[int] | None = None,
+    weights: Weights = "score",
+    by: ColumnNames = (),
+) -> FrameT:
+    r"""Rank the answers of each problem by votes, by summed rewards and by the best reward.
+
+    Where a verifier loses to a plain vote, or saves it, can be read off one table: Math-Shepherd
+    ranks solutions by their worst step (``reductions="min"``), and self-consistency plus reward
+    groups solutions by answer and adds their rewards.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, with `problem_id`, `attempt` (0..n-1 within `by` and problem),
+        `answer_key` (null: no answer found) and `score` (number, higher is better) or
+        `step_scores`. `answer` and `is_correct` are read where they are there.
+    reductions
+        Names in `STEP_REDUCTIONS`, each applied to `step_scores`; "min" is Math-Shepherd's. None
+        reads the column `score`.
+    budgets
+        Numbers of attempts: the first `budget` attempts are ranked. None: all, as one budget, which
+        the column `budget` shows as null.
+    weights
+        What an attempt adds to its answer's `weight`: "score" as it is (must be >= 0), "sigmoid" of
+        it, or "softmax" of it over the problem's scored attempts within the budget.
+    by
+        Columns that tell runs, models or seeds apart; attempts never join across them.
+
+    Returns
+    -------
+    FrameT
+        `votes` as `tally_votes` makes it, one row per (by, `problem_id`, `budget`, `reduction`,
+        `answer_key`), sorted by the first four and then by `first_attempt`, with
+
+        - `rank_majority_vote` (UInt32): by `n_votes`;
+        - `rank_weighted_vote` (UInt32): by `weight`, the sum of rewards;
+        - `rank_best_of_n` (UInt32): by `top_score`, the reward of the answer's best attempt.
+
+        The answer of rank 1 is what `select_answers` picks. After it, equal totals go to the answer
+        that came first. Null where the method does not rank the answer: a row without an answer in
+        the two votes, one without a score in the two that read one, and all rows where the method
+        picks nothing (too few attempts, or weights that are none).
+
+    Raises
+    ------
+    ColumnsError
+        At once, when a column is missing.
+    ParameterError
+        At once, when a budget, reduction or kind of weight is impossible, or `by` names a column of
+        the result.
+    DataError
+        On collection, when a problem has more attempts below a budget than the budget: rows of
+        several runs were not told apart with `by`.
+
+    See Also
+    --------
+    select_answers : The picks alone, of these and other methods; `scaling_curve` of them gives the
+        accuracies.
+
+    References
+    ----------
+    Wang et al. (2024), Math-Shepherd: Verify and Reinforce LLMs Step-by-step without Human
+    Annotations, arXiv:2312.08935, section 3.4: ranking for verification. Li et al. (2023), Making
+    Language Models Better Reasoners with Step-Aware Verifier, arXiv:2206.02336, section 3.2, on
+    summing rewards by answer.
+
+    Examples
+    --------
+    Three solutions of worst step .9, .8 and .7 say 42, two of .4 and .5 say 47. The summed reward
+    of 42 is 2.4 against 0.9:
+
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["p"] * 5,
+    ...     "attempt": [0, 1, 2, 3, 4],
+    ...     "answer_key": ["47", "42", "42", "47", "42"],
+    ...     "step_scores": [[0.9, 0.4], [0.9, 0.95], [0.8], [0.5, 0.6], [1.0, 0.7]],
+    ... })
+    >>> ranked = tts.rank_answers(trajectories, reductions="min")
+    >>> ranked.select("answer_key", "n_votes", pl.col("weight").round(6), "top_score")
+    shape: (2, 4)
+    ┌────────────┬─────────┬────────┬───────────┐
+    │ answer_key ┆ n_votes ┆ weight ┆ top_score │
+    │ ---        ┆ ---     ┆ ---    ┆ ---       │
+    │ str        ┆ u32     ┆ f64    ┆ f64       │
+    ╞════════════╪═════════╪════════╪═══════════╡
+    │ 47         ┆ 2       ┆ 0.9    ┆ 0.5       │
+    │ 42         ┆ 3       ┆ 2.4    ┆ 0.9       │
+    └────────────┴─────────┴────────┴───────────┘
+    >>> ranked.select(pl.col("^rank_.*$").last()).row(0)
+    (1, 1, 1)
+    """
+    check_frame(trajectories, "trajectories")
+    ranks: dict[SelectorName, str] = {selector: f"rank_{selector}" for selector in _TOTALS}
+    names: tuple[str, ...] = check_names(by, "by", taken={*_VOTES, *ranks.values()})
+    # The caller's names come back at the end, so that none collides with a name used on the way.
+    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)}
+    slot = [*keys, "problem_id", "budget", "reduction"]
+
+    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        picks = select_answers(
+            lazy,
+            selectors=[*_TOTALS],
+            reductions=reductions,
+            budgets=budgets,
+            weights=weights,
+            by=names,
+        ).rename(dict(zip(names, keys, strict=True)))
+        ranked = tally_votes(
+            lazy, reductions=reductions, budgets=budgets, weights=weights, by=names
+        ).rename(dict(zip(names, keys, strict=True)))
+        for selector, total in _TOTALS.items():
+            # A method that reads no score picks once for all reductions.
+            on = [name for name in slot if name != "reduction" or SELECTORS[selector].reads_score]
+            picked = picks.filter(pl.col("selector") == selector).select(
+                *on,
+                pl.col("answer_key").alias("picked_key"),
+                pl.col("attempt").is_not_null().alias("is_decided"),
+            )
+            ranked = (
+                ranked
+                .join(picked, on=on, how="left", nulls_equal=True, maintain_order="left")
+                .with_columns(_rank(selector, total, slot).alias(ranks[selector]))
+                .drop("picked_key", "is_decided")
+            )
+        return ranked.select(
+            *[pl.col(key).alias(name) for key, name in keys.items()], *_VOTES, *ranks.values()
+        )
+
+    return run_plan(trajectories, plan)
+
+
+def _rank(selector: SelectorName, total: str, slot: Sequence[str]) -> pl.Expr:
+    """Return the rank of each answer, the method's own pick first."""
+    has_answer = pl.col("answer_key").is_not_null()
+    is_ranked = pl.col("is_decided") & pl.col(total).is_not_null()
+    if selector != "best_of_n":
+        is_ranked &= has_answer
+    is_pick = pl.col("answer_key").eq_missing(pl.col("picked_key"))
+    # Unsigned counts cannot be negated.
+    value = pl.when(is_ranked).then(pl.col(total).cast(pl.Float64))
+    fall = -value
+    if selector == "weighted_vote":
+        # Sums that differ by rounding alone are a tie.
+        gap = value.shift(1) - value > TIE_TOLERANCE * value.sum()
+        fall = gap.fill_null(value=False).cum_sum().over(slot, order_by=-value)
+    order = [~is_ranked, ~is_pick, fall, pl.col("first_attempt")]
+    return (
+        pl
+        .when(is_ranked)
+        .then(1 + pl.int_range(pl.len()).over(slot, order_by=order))
+        .cast(pl.UInt32)
+    )
