@@ -44,10 +44,12 @@ from ttsframe.power import PairedDesign
 from ttsframe.process import (
     Completer,
     Prefix,
+    StepAgreement,
     annotate,
     estimate_steps,
     openai_completer,
     rank_answers,
+    step_agreement,
 )
 from ttsframe.readers import (
     READERS,
@@ -126,6 +128,7 @@ __all__ = [
     "Prefix",
     "Report",
     "SkippedRowsWarning",
+    "StepAgreement",
     "TtsframeError",
     "UnmatchedGoldWarning",
     "ValidationReport",
@@ -194,6 +197,7 @@ __all__ = [
     "selection_gap",
     "simulate_trajectories",
     "standard_error",
+    "step_agreement",
     "step_first",
     "step_geometric_mean",
     "step_last",

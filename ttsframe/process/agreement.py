@@ -1,0 +1,301 @@
+"""How far labels of steps agree: with a verifier's scores, and with labels from fewer rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+import polars as pl
+
+from ttsframe._checks import check_draws, check_fraction, check_frame, check_names
+from ttsframe._typing import ColumnNames
+from ttsframe._units import place
+from ttsframe.errors import ColumnsError, DataError
+from ttsframe.process.annotations import SIZES, sizes_table
+from ttsframe.process.verdicts import (
+    FIRST_ERRORS,
+    SEPARATION,
+    THRESHOLDS,
+    first_errors_table,
+    separation_table,
+    thresholds_table,
+)
+from ttsframe.schema import require_columns
+
+__all__ = ["StepAgreement", "step_agreement"]
+
+_STEP_KEYS: Final = ("problem_id", "solution_id", "step")
+_COUNTS: Final = ("n_rollouts", "n_correct")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepAgreement:
+    """What `step_agreement` found: a tidy table per question, each with the columns of `by` first.
+
+    Every `standard_error`, `ci_low` and `ci_high` takes problems as the units, for steps of one
+    problem are not independent; null below two problems.
+
+    Parameters
+    ----------
+    thresholds
+        Labels against scores, one row per `threshold`: `n_right_accepted`, `n_right_rejected`,
+        `n_wrong_accepted`, `n_wrong_rejected` (UInt32), steps labelled right or wrong whose score
+        is at least the threshold or below it; `agreement` (Float64), the share of steps on which
+        both agree, with its interval; `kappa` (Float64), Cohen's: that beyond chance, null where
+        both call all steps the same; `n_problems`. None without scores or labels.
+    separation
+        Whether scores tell right steps from wrong ones, one row: `auroc` (Float64), over all steps;
+        `auroc_within`, the mean over solutions that have right and wrong steps, with its interval;
+        `n_steps`, `n_right` (UInt32), steps with both a score and a label, and those labelled
+        right; `n_unscored`, `n_unlabelled`, those left out; `n_solutions`, `n_judged`, solutions
+        with a step that counts, and those of them that `auroc_within` averages; `n_problems`. None
+        without scores or labels.
+    first_errors
+        Whether scores find the first error, one row per `threshold`: `agreement` (Float64), the
+        share of solutions in which the first step that scores below the threshold is the first
+        that is labelled wrong, or neither has one, with its interval; and the columns of
+        `processbench_f1`. None without scores or labels.
+    rollouts
+        Hard labels from m rollouts a step instead of all, one row per `n_rollouts` m. `hard`
+        (Float64): share of steps labelled right, which rises with m. `agreement`: with the labels
+        from all rollouts, with interval (null where m is all) and `kappa`. `repeat_agreement`: with those from another m
+        rollouts, as a second annotation would sample them, with interval (`repeat_ci_low`, ...) and
+        `repeat_kappa`; null where a step has fewer than 2 m. `first_error_agreement`: share of
+        solutions whose first error stays where all rollouts put it, with interval. `soft_error`:
+        root mean square distance of `soft` from the chance that it estimates; null where no step
+        has two rollouts. `n_steps`, `n_short` (UInt32): steps with as many rollouts as the largest
+        m, over which all rows are, and those with fewer; `n_solutions`, those without such a step;
+        `n_problems`. None without counts of rollouts.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> steps = pl.DataFrame({
+    ...     "problem_id": ["a", "a"],
+    ...     "solution_id": [0, 0],
+    ...     "step": [0, 1],
+    ...     "is_correct": [True, False],
+    ...     "score": [0.9, 0.2],
+    ... })
+    >>> report = tts.step_agreement(steps)
+    >>> report.thresholds["agreement"].item()
+    1.0
+    >>> report.rollouts is None
+    True
+    """
+
+    thresholds: pl.DataFrame | None
+    separation: pl.DataFrame | None
+    first_errors: pl.DataFrame | None
+    rollouts: pl.DataFrame | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the report in a form that `json.dumps` takes.
+
+        Returns
+        -------
+        dict[str, object]
+            The rows of each table, None for a table that there is not.
+        """
+        tables = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: None if of is None else of.to_dicts() for name, of in tables.items()}
+
+
+def step_agreement(
+    steps: pl.DataFrame | pl.LazyFrame,
+    /,
+    *,
+    labels: str = "is_correct",
+    scores: str = "score",
+    threshold: float | Sequence[float] = 0.5,
+    n_rollouts: int | Sequence[int] | None = None,
+    by: ColumnNames = (),
+    confidence_level: float = 0.95,
+) -> StepAgreement:
+    r"""Say how far labels of steps agree with a verifier's scores, and with fewer rollouts.
+
+    Labels by completion are noisy, and the more rollouts there are the more steps they call right;
+    before a process reward model is blamed for disagreeing with them, see how far they agree with
+    themselves.
+
+    Parameters
+    ----------
+    steps
+        One row per step, with `problem_id`, `solution_id`, `step` (integer; those below 0 are left
+        out), and labels and scores, or `n_rollouts` and `n_correct` as `estimate_steps` counts
+        them, or all of these; collected if lazy, the columns that are read alone.
+    labels
+        Boolean column, whether a step is right; null: not labelled.
+    scores
+        Numeric column, the verifier's score of a step, higher is better; null or NaN: none.
+    threshold
+        A step is taken for wrong whose score is below; one or several.
+    n_rollouts
+        Numbers of rollouts m to compare. None: powers of two up to the median number that steps
+        have.
+    by
+        Columns that get rows of their own, such as the verifier or the benchmark.
+    confidence_level
+        Coverage of the intervals, in (0, 1).
+
+    Returns
+    -------
+    StepAgreement
+        The tables; those are None for which `steps` has no columns.
+
+    Raises
+    ------
+    ColumnsError
+        When a column is missing or has a dtype that cannot be used, or there is neither a label
+        with a score nor a count of rollouts.
+    ParameterError
+        When a parameter is impossible or `by` names a column of a result.
+    ParameterTypeError
+        When a number is none.
+    DataError
+        When a step comes twice, since verifiers or runs are not told apart with `by`, or more of
+        its rollouts are right than there are.
+
+    See Also
+    --------
+    estimate_steps : Makes the labels, and counts the rollouts.
+
+    Notes
+    -----
+    Nothing is drawn: what m of a step's N rollouts would say is the expectation over all subsets of
+    m, which with c right ones needs nothing but
+
+    .. math:: p_m = 1 - \binom{N-c}{m} \Big/ \binom{N}{m}
+
+    The label from m agrees with that from all N with probability :math:`p_m` where c > 0, else 1;
+    labels from two disjoint subsets agree with probability :math:`1 + 2 p_m - 2 p_{2m}`; the first
+    error stays in place with probability :math:`\prod p_m` over the steps before it. `repeat_` is
+    unbiased for what two annotations of m rollouts would show; `agreement` is higher, as the m are
+    among the N. `soft` has the mean squared error :math:`c (N - c) / (N (N - 1)) / m`. Kappas are
+    of the expected counts.
+
+    References
+    ----------
+    Wang et al. (2024), Math-Shepherd: Verify and Reinforce LLMs Step-by-step without Human
+    Annotations, arXiv:2312.08935, section 5, on the quality of annotations by number of
+    completions. Cohen (1960), A coefficient of agreement for nominal scales, Educational and
+    Psychological Measurement 20, 37-46.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> steps = pl.DataFrame({
+    ...     "problem_id": ["a", "a", "b", "b"],
+    ...     "solution_id": [0, 0, 0, 0],
+    ...     "step": [0, 1, 0, 1],
+    ...     "n_rollouts": [4, 4, 4, 4],
+    ...     "n_correct": [4, 1, 2, 0],
+    ... })
+    >>> report = tts.step_agreement(steps)
+    >>> columns = ["n_rollouts", "hard", "agreement", "repeat_agreement", "first_error_agreement"]
+    >>> report.rollouts.select(pl.col(columns).round(3))
+    shape: (3, 5)
+    ┌────────────┬───────┬───────────┬──────────────────┬───────────────────────┐
+    │ n_rollouts ┆ hard  ┆ agreement ┆ repeat_agreement ┆ first_error_agreement │
+    │ ---        ┆ ---   ┆ ---       ┆ ---              ┆ ---                   │
+    │ u32        ┆ f64   ┆ f64       ┆ f64              ┆ f64                   │
+    ╞════════════╪═══════╪═══════════╪══════════════════╪═══════════════════════╡
+    │ 1          ┆ 0.438 ┆ 0.688     ┆ 0.708            ┆ 0.375                 │
+    │ 2          ┆ 0.583 ┆ 0.833     ┆ 0.667            ┆ 0.667                 │
+    │ 4          ┆ 0.75  ┆ 1.0       ┆ null             ┆ 1.0                   │
+    └────────────┴───────┴───────────┴──────────────────┴───────────────────────┘
+    """
+    check_frame(steps, "steps")
+    check_fraction(confidence_level, "confidence_level")
+    sizes = None if n_rollouts is None else check_draws(n_rollouts, "n_rollouts")
+    taken = {*_STEP_KEYS, *THRESHOLDS, *SEPARATION, *FIRST_ERRORS, *SIZES}
+    names: tuple[str, ...] = check_names(by, "by", taken=taken)
+    schema = require_columns(steps, [*names, *_STEP_KEYS], where="steps")
+    read = _columns(schema, labels, scores)
+    # A constant among the keys spares a case of its own without `by`.
+    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)} | {"part": "part"}
+    table = (
+        steps
+        .lazy()
+        .select(
+            *[pl.col(name).alias(key) for key, name in keys.items() if key != "part"],
+            "problem_id",
+            "solution_id",
+            pl.col("step").cast(pl.Int64),
+            **read,
+        )
+        .filter(pl.col("step") >= 0)
+        .with_columns(part=pl.lit(0, pl.Int8))
+        .sort(*keys, *_STEP_KEYS)
+        .collect()
+    )
+    _check_rows(table, keys)
+    thresholds = separation = first_errors = rollouts = None
+    if "score" in read:
+        first_errors = first_errors_table(table, [*keys], threshold, confidence_level)
+        limits = first_errors["threshold"].unique().to_list()
+        thresholds = thresholds_table(table, [*keys], limits, confidence_level)
+        separation = separation_table(table, [*keys], confidence_level)
+    if "n_correct" in read:
+        rollouts = sizes_table(table, [*keys], sizes, confidence_level)
+
+    def named(made: pl.DataFrame | None) -> pl.DataFrame | None:
+        return None if made is None else made.drop("part").rename(dict(list(keys.items())[:-1]))
+
+    return StepAgreement(
+        thresholds=named(thresholds),
+        separation=named(separation),
+        first_errors=named(first_errors),
+        rollouts=named(rollouts),
+    )
+
+
+def _columns(schema: pl.Schema, labels: str, scores: str) -> dict[str, pl.Expr]:
+    """Return what is read of each step, checked."""
+    read: dict[str, pl.Expr] = {}
+    if {labels, scores} <= set(schema):
+        if schema[labels] not in {pl.Boolean, pl.Null}:
+            raise ColumnsError(
+                f"steps: {labels!r} is {schema[labels]}, must be Boolean. Hint: labels='...' names "
+                "the column with the labels."
+            )
+        if not (schema[scores].is_numeric() or schema[scores] == pl.Null):
+            raise ColumnsError(f"steps: {scores!r} is {schema[scores]}, must be numbers.")
+        read["label"] = pl.col(labels).cast(pl.Boolean)
+        read["score"] = pl.col(scores).cast(pl.Float64).fill_nan(None)
+    if set(_COUNTS) <= set(schema):
+        for name in _COUNTS:
+            if not (schema[name].is_integer() or schema[name] == pl.Null):
+                raise ColumnsError(f"steps: {name!r} is {schema[name]}, must be integers.")
+            read[name] = pl.col(name).cast(pl.Int64)
+    if not read:
+        raise ColumnsError(
+            f"steps has neither labels and scores ({labels!r}, {scores!r}) nor counts of rollouts "
+            f"('n_rollouts', 'n_correct'); found: {schema.names()}. Hint: tts.estimate_steps "
+            "counts rollouts; join a verifier's scores as a column, and name it in scores='...'."
+        )
+    return read
+
+
+def _check_rows(table: pl.DataFrame, keys: dict[str, str]) -> None:
+    """Raise where a step comes twice or its counts cannot be."""
+    unit = {key: name for key, name in keys.items() if key != "part"} | {n: n for n in _STEP_KEYS}
+    repeated = table.filter(table.select([*unit]).is_duplicated())
+    if repeated.height:
+        row = repeated.row(0, named=True)
+        raise DataError(
+            f"{place(row, unit)}: several rows, expected one per step. Hint: name the column that "
+            "tells verifiers or runs apart in by=(...)."
+        )
+    if "n_correct" in table.columns:
+        n, c = pl.col("n_rollouts"), pl.col("n_correct")
+        broken = table.filter((c > n) | (c < 0) | (n < 0) | (n.is_null() != c.is_null()))
+        if broken.height:
+            row = broken.row(0, named=True)
+            raise DataError(
+                f"{place(row, unit)}: n_correct {row['n_correct']} of n_rollouts "
+                f"{row['n_rollouts']}, must be from 0 to as many."
+            )
