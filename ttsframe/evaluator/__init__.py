@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from ttsframe.evaluator.tasks import (
     ArithmeticSequence,
+    LogicalDeduction,
     Task,
     TaskInstance,
     TaskResult,
     TowerOfHanoi,
 )
 
-__all__ = ["ArithmeticSequence", "Task", "TaskInstance", "TaskResult", "TowerOfHanoi"]
+__all__ = [
+    "ArithmeticSequence",
+    "LogicalDeduction",
+    "Task",
+    "TaskInstance",
+    "TaskResult",
+    "TowerOfHanoi",
+]
