@@ -17,6 +17,7 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
     softmax = tts.select_answers(run, **options, weights="softmax")
     return {
         "votes": tts.tally_votes(run, budgets=[1, 3, 8], reductions=list(tts.STEP_REDUCTIONS)),
+        "ranked": tts.rank_answers(run, budgets=[1, 3, 8], reductions=list(tts.STEP_REDUCTIONS)),
         "all": tts.select_answers(run, selectors=list(tts.SELECTORS)),
         "problems": problems,
         "reduced": reduced,

@@ -12,7 +12,7 @@ from ttsframe._checks import check_draws, check_fraction, check_frame, check_nam
 from ttsframe._typing import ColumnNames
 from ttsframe._units import place
 from ttsframe.errors import ColumnsError, DataError
-from ttsframe.process.annotations import SIZES, sizes_table
+from ttsframe.process.fewer_rollouts import SIZES, sizes_table
 from ttsframe.process.verdicts import (
     FIRST_ERRORS,
     SEPARATION,
@@ -26,6 +26,7 @@ from ttsframe.schema import require_columns
 __all__ = ["StepAgreement", "step_agreement"]
 
 _STEP_KEYS: Final = ("problem_id", "solution_id", "step")
+_HINT: Final = "labels='...' and scores='...' name the columns with them; join a verifier's scores."
 _COUNTS: Final = ("n_rollouts", "n_correct")
 
 
@@ -107,8 +108,8 @@ def step_agreement(
     steps: pl.DataFrame | pl.LazyFrame,
     /,
     *,
-    labels: str = "is_correct",
-    scores: str = "score",
+    labels: str | None = None,
+    scores: str | None = None,
     threshold: float | Sequence[float] = 0.5,
     n_rollouts: int | Sequence[int] | None = None,
     by: ColumnNames = (),
@@ -127,9 +128,11 @@ def step_agreement(
         out), and labels and scores, or `n_rollouts` and `n_correct` as `estimate_steps` counts
         them, or all of these; collected if lazy, the columns that are read alone.
     labels
-        Boolean column, whether a step is right; null: not labelled.
+        Boolean column, whether a step is right; null: not labelled. None: `is_correct`, where that
+        and scores are there.
     scores
-        Numeric column, the verifier's score of a step, higher is better; null or NaN: none.
+        Numeric column, the verifier's score of a step, higher is better; null or NaN: none. None:
+        `score`, where that and labels are there.
     threshold
         A step is taken for wrong whose score is below; one or several.
     n_rollouts
@@ -155,8 +158,8 @@ def step_agreement(
     ParameterTypeError
         When a number is none.
     DataError
-        When a step comes twice, since verifiers or runs are not told apart with `by`, or more of
-        its rollouts are right than there are.
+        When a step comes twice, since verifiers or runs are not told apart with `by`, or is null, or
+        more of its rollouts are right than there are.
 
     See Also
     --------
@@ -214,7 +217,12 @@ def step_agreement(
     taken = {*_STEP_KEYS, *THRESHOLDS, *SEPARATION, *FIRST_ERRORS, *SIZES}
     names: tuple[str, ...] = check_names(by, "by", taken=taken)
     schema = require_columns(steps, [*names, *_STEP_KEYS], where="steps")
-    read = _columns(schema, labels, scores)
+    if not (schema["step"].is_integer() or schema["step"] == pl.Null):
+        raise ColumnsError(f"steps: 'step' is {schema['step']}, must be an integer.")
+    label, score = labels or "is_correct", scores or "score"
+    if labels or scores:
+        require_columns(steps, [label, score], where="steps", hint=_HINT)
+    read = _columns(schema, label, score)
     # A constant among the keys spares a case of its own without `by`.
     keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)} | {"part": "part"}
     table = (
@@ -224,10 +232,10 @@ def step_agreement(
             *[pl.col(name).alias(key) for key, name in keys.items() if key != "part"],
             "problem_id",
             "solution_id",
-            pl.col("step").cast(pl.Int64),
+            pl.col("step").cast(pl.Int64, strict=False),
             **read,
         )
-        .filter(pl.col("step") >= 0)
+        .filter((pl.col("step") >= 0).fill_null(value=True))
         .with_columns(part=pl.lit(0, pl.Int8))
         .sort(*keys, *_STEP_KEYS)
         .collect()
@@ -290,6 +298,9 @@ def _check_rows(table: pl.DataFrame, keys: dict[str, str]) -> None:
             f"{place(row, unit)}: several rows, expected one per step. Hint: name the column that "
             "tells verifiers or runs apart in by=(...)."
         )
+    if table["step"].has_nulls():
+        row = table.filter(pl.col("step").is_null()).row(0, named=True)
+        raise DataError(f"{place(row, unit)}: step is null, must be a number from 0.")
     if "n_correct" in table.columns:
         n, c = pl.col("n_rollouts"), pl.col("n_correct")
         broken = table.filter((c > n) | (c < 0) | (n < 0) | (n.is_null() != c.is_null()))
