@@ -108,6 +108,7 @@ from ttsframe.votes import tally_votes
 
 if _TYPE_CHECKING:
     from ttsframe import batch as batch
+    from ttsframe import evaluator as evaluator
 
     __version__: str
 
@@ -227,8 +228,8 @@ def __getattr__(name: str) -> str | _ModuleType:
         from importlib.metadata import version
 
         return version("ttsframe")
-    if name == "batch":
+    if name in {"batch", "evaluator"}:
         from importlib import import_module
 
-        return import_module("ttsframe.batch")
+        return import_module(f"ttsframe.{name}")
     raise AttributeError(f"module 'ttsframe' has no attribute {name!r}")

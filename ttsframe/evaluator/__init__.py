@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from ttsframe.evaluator.aggregator import TrajectoryAggregator
+from ttsframe.evaluator.evaluator import Evaluator
+from ttsframe.evaluator.k_report import AccuracyDifference, KComparison, KRow, KScaling, Rise
+from ttsframe.evaluator.results import AggregatedResult, EvaluationResult
 from ttsframe.evaluator.tasks import (
     ArithmeticSequence,
     LogicalDeduction,
@@ -12,10 +16,19 @@ from ttsframe.evaluator.tasks import (
 )
 
 __all__ = [
+    "AccuracyDifference",
+    "AggregatedResult",
     "ArithmeticSequence",
+    "EvaluationResult",
+    "Evaluator",
+    "KComparison",
+    "KRow",
+    "KScaling",
     "LogicalDeduction",
+    "Rise",
     "Task",
     "TaskInstance",
     "TaskResult",
     "TowerOfHanoi",
+    "TrajectoryAggregator",
 ]

@@ -1,0 +1,397 @@
+"""Whether K raises the largest solvable complexity: numbers, resamples, budgets and words."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from evaluator_oracle import Echo, echoing, score
+
+import ttsframe as tts
+from ttsframe.errors import DataError, ParameterError, ParameterTypeError
+from ttsframe.evaluator import EvaluationResult, Evaluator, TaskInstance, TrajectoryAggregator
+from ttsframe.evaluator._resamples import (
+    ends_of,
+    largest_solvable,
+    p_value_of,
+    resampled_means,
+)
+
+Results = dict[int, EvaluationResult]
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def evaluate(
+    model: Callable[[str, int], list[str]],
+    levels: tuple[int, int] = (1, 6),
+    *,
+    task: Echo | None = None,
+    method: Any = "majority_vote",
+    **options: Any,
+) -> tuple[Evaluator, Results]:
+    evaluator = Evaluator(task or Echo(), TrajectoryAggregator(method, score))
+    given = {"k_values": [1, 5], "trials_per_complexity": 10, "verbose": False} | options
+    return evaluator, evaluator.evaluate(model, levels, **given)
+
+
+def solving(up_to: dict[int, int]) -> Callable[[str, int], list[str]]:
+    """Return a model that solves all instances up to a level that depends on K alone."""
+
+    def generate(prompt: str, k: int) -> list[str]:
+        answer = prompt.removeprefix("say ")
+        return [(answer if int(answer) // 100 <= up_to[k] else "0") + " | so it is"] * k
+
+    return generate
+
+
+def test_the_report_is_json_and_its_keys_are_documented() -> None:
+    evaluator, results = evaluate(echoing(1), count_tokens=words)
+    report = evaluator.compare_k_scaling(results, token_budgets=[8, 40])
+    assert json.loads(json.dumps(report)) == report
+    assert (report["task_name"], report["selection_method"]) == ("echo", "majority_vote")
+    assert (report["threshold"], report["confidence_level"]) == (0.5, 0.95)
+    assert (report["complexities"], report["k_values"]) == ([1, 2, 3, 4, 5, 6], [1, 5])
+    assert report["is_paired"] is True
+    assert [one["token_budget"] for one in report["equal_tokens"]] == [8, 40]
+    assert report["token_budget"] is None
+    assert set(report["by_k"][0]) == {
+        "k",
+        "n_instances",
+        "accuracy",
+        "max_solved_complexity",
+        "largest_solvable",
+        "ci_low",
+        "ci_high",
+        "is_at_top",
+        "share_cut",
+    }
+    assert set(report["rise"]) == {"from_k", "to_k", "rise", "ci_low", "ci_high", "p_value"}
+
+
+def test_levels_above_a_gap_are_solved_and_not_solvable() -> None:
+    def model(prompt: str, k: int) -> list[str]:
+        level = int(prompt[4:]) // 100
+        return [prompt[4:] if level in {1, 2, 4} or k == 5 else "0"] * k
+
+    evaluator, results = evaluate(model)
+    one, five = evaluator.compare_k_scaling(results)["by_k"]
+    assert (one["max_solved_complexity"], one["largest_solvable"]) == (4, 2)
+    assert (five["max_solved_complexity"], five["largest_solvable"]) == (6, 6)
+    assert (one["is_at_top"], five["is_at_top"]) == (False, True)
+    assert (one["accuracy"], five["accuracy"]) == (0.5, 1.0)
+    assert one["max_solved_complexity"] == results[1].max_solved_complexity
+
+
+def test_below_the_range_is_one_less_than_its_first_level() -> None:
+    evaluator, results = evaluate(solving({1: 2, 5: 4}), (3, 6))
+    report = evaluator.compare_k_scaling(results)
+    assert [row["largest_solvable"] for row in report["by_k"]] == [2, 4]
+    assert [row["max_solved_complexity"] for row in report["by_k"]] == [0, 4]
+    assert report["rise"]["rise"] == 2
+
+
+def test_a_rise_that_all_instances_agree_on_is_found_and_equality_is_not() -> None:
+    evaluator, results = evaluate(solving({1: 2, 5: 4}))
+    rise = evaluator.compare_k_scaling(results)["rise"]
+    assert (rise["from_k"], rise["to_k"], rise["rise"]) == (1, 5, 2)
+    assert (rise["ci_low"], rise["ci_high"]) == (2, 2)
+    assert rise["p_value"] < 0.01
+    evaluator, results = evaluate(solving({1: 3, 5: 3}))
+    rise = evaluator.compare_k_scaling(results)["rise"]
+    assert (rise["rise"], rise["p_value"]) == (0, 1.0)
+    assert rise["ci_low"] <= 0 <= rise["ci_high"]
+
+
+def test_two_instances_of_a_level_prove_nothing() -> None:
+    evaluator, results = evaluate(solving({1: 2, 5: 4}), trials_per_complexity=2)
+    rise = evaluator.compare_k_scaling(results)["rise"]
+    assert rise["rise"] == 2
+    assert rise["ci_low"] < 0
+    assert rise["p_value"] > 0.05
+
+
+def test_the_threshold_is_a_parameter() -> None:
+    evaluator, results = evaluate(echoing(3), trials_per_complexity=30)
+    found = [
+        evaluator.compare_k_scaling(results, threshold=threshold)["by_k"][1]["largest_solvable"]
+        for threshold in (0.2, 0.5, 0.95)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[2]
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_differences_of_accuracy_are_those_of_compare(*, reuse: bool) -> None:
+    evaluator, results = evaluate(echoing(2), k_values=[5, 1, 3], reuse=reuse)
+    found = evaluator.compare_k_scaling(results)
+    means = {row["k"]: row["accuracy"] for row in found["by_k"]}
+    assert [*means] == found["k_values"] == [1, 3, 5]
+    for row in found["accuracy_differences"]:
+        assert row["difference"] == pytest.approx(means[row["k"]] - means[1])
+        assert row["from_k"] == 1
+    if not reuse:
+        right = {
+            k: np.array([one.is_correct for one in result.all_results])
+            for k, result in results.items()
+        }
+        wins, losses = (int((right[5] & ~right[1]).sum()), int((right[1] & ~right[5]).sum()))
+        tail = sum(math.comb(wins + losses, i) for i in range(min(wins, losses) + 1))
+        p_value = min(1.0, 2.0 * tail / 2 ** (wins + losses))
+        assert found["accuracy_differences"][1]["p_value"] == pytest.approx(p_value)
+
+
+def test_other_instances_are_not_paired() -> None:
+    class Later(Echo):
+        def generate_instance(self, complexity: int) -> TaskInstance:
+            one = super().generate_instance(complexity)
+            answer = str(int(str(one.ground_truth)) + 50)
+            return TaskInstance(f"say {answer}", complexity, answer)
+
+    evaluator, once = evaluate(echoing(1), k_values=[1])
+    _, again = evaluate(echoing(2), k_values=[5], task=Later())
+    report = evaluator.compare_k_scaling(once | again)
+    assert report["is_paired"] is False
+    assert report["accuracy_differences"] == []
+    assert report["rise"]["ci_low"] <= report["rise"]["rise"] <= report["rise"]["ci_high"]
+
+
+def test_pairing_narrows_the_interval_where_instances_differ() -> None:
+    # Half of the instances of a level are solved, the same ones at every K.
+    known = [np.tile([0.0, 1.0], 20)] * 3
+    spread = {}
+    for is_paired in (True, False):
+        means = resampled_means([known, known], is_paired=is_paired, n_resamples=4000, seed=0)
+        spread[is_paired] = (means[1] - means[0]).std(axis=0)
+    assert (spread[True] < 0.4 * spread[False]).all()
+
+
+# --- token budgets
+
+
+def replayed(results: Results, budget: int, levels: range) -> dict[int, dict[int, float]]:
+    """Return accuracies under a token budget, by loops: each trajectory may have B / K tokens."""
+    accuracy: dict[int, dict[int, float]] = {}
+    for k, result in results.items():
+        accuracy[k] = {}
+        for level in levels:
+            of_level = [
+                one for one in result.all_results if one.individual_results[0].complexity == level
+            ]
+            n_right = 0
+            for one in of_level:
+                kept = [
+                    each for each in one.individual_results if words(each.response) * k <= budget
+                ]
+                answers = [(each.response.split("|")[0].strip(), each) for each in kept]
+                votes = Counter(answer for answer, _ in answers if answer)
+                if votes:
+                    most = max(votes.values())
+                    winner = next(each for answer, each in answers if votes[answer] == most)
+                    n_right += winner.is_correct
+            accuracy[k][level] = n_right / len(of_level)
+    return accuracy
+
+
+def test_a_token_budget_is_shared_and_what_is_longer_is_cut() -> None:
+    evaluator, results = evaluate(echoing(4, 9.0), k_values=[1, 2, 5], count_tokens=words)
+    report = evaluator.compare_k_scaling(results, token_budgets=[1, 12, 30, 1000])
+    for comparison in report["equal_tokens"]:
+        budget = comparison["token_budget"]
+        assert budget is not None
+        plain = replayed(results, budget, range(1, 7))
+        for row in comparison["by_k"]:
+            k = row["k"]
+            assert row["accuracy"] == pytest.approx(sum(plain[k].values()) / 6)
+            texts = results[k].trajectories["completion"].to_list()
+            assert row["share_cut"] == pytest.approx(
+                sum(words(text) * k > budget for text in texts) / len(texts)
+            )
+    assert [row["accuracy"] for row in report["equal_tokens"][0]["by_k"]] == [0.0, 0.0, 0.0]
+    free = {**report["equal_tokens"][3], "token_budget": None, "conclusion": ""}
+    assert free == {key: report[key] for key in free} | {"conclusion": ""}  # type: ignore[literal-required]
+
+
+def test_by_default_the_budget_does_not_cut_the_smallest_k() -> None:
+    evaluator, results = evaluate(echoing(4), count_tokens=words)
+    (comparison,) = evaluator.compare_k_scaling(results)["equal_tokens"]
+    longest = max(words(text) for text in results[1].trajectories["completion"])
+    assert comparison["token_budget"] == longest
+    one, five = comparison["by_k"]
+    assert one["share_cut"] == 0.0
+    assert five["share_cut"] > 0.5
+    assert one["accuracy"] == evaluator.compare_k_scaling(results)["by_k"][0]["accuracy"]
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_a_text_that_was_cut_is_not_scored(*, reuse: bool) -> None:
+    # The longest response is the right one and has the best score.
+    def model(prompt: str, k: int) -> list[str]:
+        return [f"{prompt[4:]} | {'long ' * 20}", *["5 | short"] * (k - 1)]
+
+    evaluator, results = evaluate(model, method="verifier", reuse=reuse, count_tokens=words)
+    report = evaluator.compare_k_scaling(results, token_budgets=60)
+    assert report["by_k"][1]["accuracy"] == 1.0
+    assert report["equal_tokens"][0]["by_k"][1]["accuracy"] == 0.0
+
+
+def test_budgets_need_counted_tokens() -> None:
+    evaluator, results = evaluate(echoing(1))
+    assert evaluator.compare_k_scaling(results)["equal_tokens"] == []
+    with pytest.raises(ParameterError, match=r"token_budgets == \[9\], but trajectories have no"):
+        evaluator.compare_k_scaling(results, token_budgets=9)
+
+
+# --- words
+
+
+def concluded(up_to: dict[int, int], **options: Any) -> str:
+    evaluator, results = evaluate(solving(up_to), (2, 6), **options)
+    report = evaluator.compare_k_scaling(results)
+    if "count_tokens" in options:
+        return report["equal_tokens"][0]["conclusion"]
+    return report["conclusion"]
+
+
+def test_a_rise_is_called_one_and_what_it_cost_is_said() -> None:
+    said = concluded({1: 2, 5: 4})
+    assert "largest solvable complexity rises from 2 at K = 1 to 4 at K = 5" in said
+    assert "95% interval of the rise: 2 to 2" in said
+    assert "K = 5 spends more than K = 1" in said
+    assert "supports" not in said
+    assert "may be larger" in concluded({1: 2, 5: 6})
+    assert "The oracle knows" in concluded({1: 2, 5: 4}, method="oracle")
+
+
+def test_only_equal_tokens_support_the_hypothesis() -> None:
+    # A trajectory is as long as K leaves it.
+    said = concluded({1: 2, 5: 4}, count_tokens=lambda _: 1)
+    assert "supports" not in said
+    evaluator, results = evaluate(solving({1: 2, 5: 4}), count_tokens=words)
+    report = evaluator.compare_k_scaling(results, token_budgets=100)
+    said = report["equal_tokens"][0]["conclusion"]
+    assert said.startswith("With 100 tokens an instance at every K, the largest solvable")
+    assert "This supports that collapse is a matter of the trajectory." in said
+    assert "cuts off 0% of the trajectories at K = 5" in said
+
+
+def test_no_change_a_fall_and_a_range_that_shows_nothing_are_called_what_they_are() -> None:
+    assert "No rise is shown" in concluded({1: 3, 5: 3})
+    assert "falls from 5 at K = 1 to 3 at K = 5" in concluded({1: 5, 5: 3})
+    top = concluded({1: 6, 5: 6})
+    assert "every level passes at K = 1 and at K = 5" in top
+    assert "cannot show" in top
+    bottom = concluded({1: 1, 5: 1})
+    assert "complexity 2, the lowest, passes neither at K = 1 nor at K = 5" in bottom
+    assert "cannot show" in bottom
+    few = concluded({1: 2, 5: 4}, trials_per_complexity=2)
+    assert "No rise is shown; one of up to" in few
+
+
+# --- resamples
+
+
+def test_the_weights_are_those_of_a_bayesian_bootstrap() -> None:
+    values = np.array([0.0, 0.25, 1.0, 1.0, 0.5])
+    n = values.size + 1
+    n_resamples = 200_000
+    means = resampled_means([[values], [values]], is_paired=True, n_resamples=n_resamples, seed=3)
+    assert means.shape == (2, n_resamples, 1)
+    # Of one more value, 0 or 1 with equal chance, and flat Dirichlet weights.
+    known = [np.append(values, unseen) for unseen in (0.0, 1.0)]
+    within = np.mean([each.var() / (n + 1) for each in known])
+    variance = within + np.var([each.mean() for each in known])
+    assert means[0].mean() == pytest.approx((values.sum() + 0.5) / n, abs=5 * 0.2 / 447)
+    assert means[0].var() == pytest.approx(variance, rel=0.02)
+    # What K have in common are the weights, not the instance that was not seen.
+    shared = np.corrcoef(means[0, :, 0], means[1, :, 0])[0, 1]
+    assert 0.5 < shared < 0.95
+    free = resampled_means([[values], [values]], is_paired=False, n_resamples=50_000, seed=3)
+    assert abs(np.corrcoef(free[0, :, 0], free[1, :, 0])[0, 1]) < 0.02
+
+
+def test_blocks_of_weights_are_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [[np.array([0.0, 1.0, 1.0])], [np.array([1.0, 1.0, 1.0])]]
+    options = {"is_paired": True, "n_resamples": 1000, "seed": 1}
+    whole = resampled_means(values, **options)
+    monkeypatch.setattr("ttsframe.evaluator._resamples._BATCH", 100)
+    parts = resampled_means(values, **options)
+    assert parts.shape == whole.shape
+    assert abs(parts.mean() - whole.mean()) < 0.02
+
+
+def test_the_largest_solvable_level_ends_before_the_first_that_fails() -> None:
+    means = np.array([[0.9, 0.5, 0.7], [0.4, 0.9, 0.9], [0.9, 0.49, 0.9], [1.0, 0.5 - 1e-12, 0.2]])
+    assert largest_solvable(means, [2, 3, 5], 0.5).tolist() == [5, 1, 2, 3]
+
+
+def test_the_middle_of_the_resamples_and_their_tails() -> None:
+    draws = np.repeat([-1, 0, 1, 2], [2, 3, 90, 5])
+    assert ends_of(draws, 0.9) == (0, 1)
+    assert ends_of(draws, 0.98) == (-1, 2)
+    assert p_value_of(draws) == pytest.approx(2 * 6 / 101)
+    assert p_value_of(-draws) == p_value_of(draws)
+    assert p_value_of(np.zeros(50, dtype=np.int64)) == 1.0
+
+
+def test_the_report_depends_on_the_seed_and_not_on_the_order_of_rows() -> None:
+    evaluator, results = evaluate(echoing(5), reuse=True, count_tokens=words)
+    report = evaluator.compare_k_scaling(results, seed=3)
+    shuffled = {
+        k: replace(
+            results[k],
+            trajectories=results[k].trajectories.sample(fraction=1.0, shuffle=True, seed=k),
+        )
+        for k in (5, 1)
+    }
+    again = evaluator.compare_k_scaling(shuffled, seed=3)
+    assert json.loads(json.dumps(again), parse_float=lambda x: round(float(x), 9)) == json.loads(
+        json.dumps(report), parse_float=lambda x: round(float(x), 9)
+    )
+    assert evaluator.compare_k_scaling(results, seed=4) != report
+
+
+# --- refusals
+
+
+def test_results_that_cannot_be_compared_are_refused() -> None:
+    evaluator, results = evaluate(echoing(1), (1, 2))
+    _, longer = evaluate(echoing(1), (1, 3), k_values=[9])
+    compare = evaluator.compare_k_scaling
+    with pytest.raises(ParameterTypeError, match="results must be a dict"):
+        compare([*results.values()])  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="results has 1 K, must have at least two"):
+        compare({1: results[1]})
+    with pytest.raises(DataError, match=r"results\[7\] has k_trajectories == 5"):
+        compare({1: results[1], 7: results[5]})
+    with pytest.raises(DataError, match=r"levels \[1, 2\] at K = 1 and \[1, 2, 3\] at K = 9"):
+        compare(results | longer)
+    with pytest.raises(DataError, match="several values of task_name: "):
+        compare({1: results[1], 5: replace(results[5], task_name="other")})
+    with pytest.raises(DataError, match="K = 5 has no trajectories"):
+        compare({1: results[1], 5: replace(results[5], trajectories=pl.DataFrame())})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": -0.1}, "threshold"),
+        ({"confidence_level": 1.0}, "confidence_level"),
+        ({"n_resamples": 0}, "n_resamples"),
+        ({"seed": -1}, "seed"),
+        ({"token_budgets": 0}, "budgets == 0"),
+    ],
+)
+def test_impossible_parameters_are_refused(options: dict[str, Any], message: str) -> None:
+    evaluator, results = evaluate(echoing(1), (1, 2), trials_per_complexity=2)
+    with pytest.raises(tts.TtsframeError, match=message):
+        evaluator.compare_k_scaling(results, **options)

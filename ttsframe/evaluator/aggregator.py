@@ -1,0 +1,154 @@
+"""How the trajectories of one instance become one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from ttsframe._checks import check_choice
+from ttsframe._typing import SelectorName
+from ttsframe.errors import ParameterError
+from ttsframe.evaluator._judging import Drawn, Judge, Verifier, check_responses, trajectories_of
+from ttsframe.evaluator.results import SELECTOR_OF_METHOD, AggregatedResult, AggregationMethod
+from ttsframe.evaluator.tasks import Task, TaskInstance
+from ttsframe.selectors import select_answers
+
+__all__ = ["TrajectoryAggregator", "aggregate_drawn"]
+
+
+class TrajectoryAggregator:
+    """Select one of several responses to an instance.
+
+    Parameters
+    ----------
+    method
+        How to select:
+
+        - ``"majority_vote"``: the most common answer; a tie goes to the one that came first;
+        - ``"first_valid"``: the first response that has an answer;
+        - ``"verifier"``: the response with the highest score of the verifier, the first of several;
+          without an answer it is wrong;
+        - ``"oracle"``: a right one if any, else as ``"first_valid"``. It looks at the verdicts, so
+          it is the upper bound of every method, and none that could be used.
+    verifier
+        Called with a response and its instance; returns its score, higher is better. Needed by the
+        method "verifier"; under any other its scores are only recorded.
+
+    Raises
+    ------
+    ParameterError
+        When the method is none of these, or "verifier" without a verifier.
+
+    See Also
+    --------
+    select_answers : The same for the instances of a whole run.
+
+    Examples
+    --------
+    >>> from ttsframe.evaluator import TowerOfHanoi, TrajectoryAggregator
+    >>> task = TowerOfHanoi(seed=3)
+    >>> instance = task.generate_instance(2)  # two discs, from A to C
+    >>> solution = "A -> B, A -> C, B -> C"
+    >>> aggregator = TrajectoryAggregator(method="majority_vote")
+    >>> result = aggregator.aggregate([solution, "no idea", solution], task, instance)
+    >>> result.selected_response, result.is_correct, f"{result.agreement_rate:.1%}"
+    ('A -> B, A -> C, B -> C', True, '66.7%')
+    """
+
+    def __init__(
+        self, method: AggregationMethod = "majority_vote", verifier: Verifier | None = None
+    ) -> None:
+        check_choice(method, "method", SELECTOR_OF_METHOD)
+        if method == "verifier" and verifier is None:
+            raise ParameterError(
+                "method == 'verifier', must come with a verifier. Hint: verifier=lambda response, "
+                "instance: ... returns a score."
+            )
+        self.method: AggregationMethod = method
+        self.verifier = verifier
+
+    def aggregate(
+        self, responses: list[str], task: Task, instance: TaskInstance
+    ) -> AggregatedResult:
+        """Verify the responses to one instance and select one of them.
+
+        Parameters
+        ----------
+        responses
+            What the model wrote, at least one response; K is how many there are.
+        task
+            The task, which parses and verifies each distinct response once.
+        instance
+            The instance.
+
+        Returns
+        -------
+        AggregatedResult
+            The selected response, and what is known of the others.
+
+        Raises
+        ------
+        DataError
+            When there is no response, or one is no string.
+        ParameterTypeError
+            When the task or the verifier returns something else than it must.
+        """
+        checked = check_responses(responses, None, "responses")
+        judge = Judge(task, self.verifier)
+        drawn = [Drawn("instance", instance).with_responses(checked, judge)]
+        return aggregate_drawn(drawn, trajectories_of(drawn, judge), len(checked), self.method)[0]
+
+
+def aggregate_drawn(
+    drawn: Sequence[Drawn], trajectories: pl.DataFrame, k: int, method: AggregationMethod
+) -> list[AggregatedResult]:
+    """Aggregate the first K responses to each of several instances.
+
+    Parameters
+    ----------
+    drawn
+        The instances with their responses.
+    trajectories
+        The same as a table.
+    k
+        How many responses count.
+    method
+        How to select.
+
+    Returns
+    -------
+    list[AggregatedResult]
+        One result per instance, in their order.
+    """
+    selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method], "majority_vote"]
+    problems = select_answers(trajectories, selectors=selectors, budgets=k)
+    agreement = dict(
+        problems.filter(selector="majority_vote").select("problem_id", "agreement").rows()
+    )
+    selected = {
+        problem: (attempt, answer)
+        for problem, attempt, answer in problems
+        .filter(selector=selectors[0])
+        .select("problem_id", "attempt", "answer")
+        .rows()
+    }
+    results = []
+    for one in drawn:
+        attempt, answer = selected[one.problem_id]
+        individual = [verdict.result for verdict in one.verdicts[:k]]
+        n_correct = sum(result.is_correct for result in individual)
+        results.append(
+            AggregatedResult(
+                selected_response="" if attempt is None else one.responses[attempt],
+                is_correct=attempt is not None and individual[attempt].is_correct,
+                k_trajectories=k,
+                selection_method=method,
+                individual_results=individual,
+                agreement_rate=agreement[one.problem_id],
+                any_correct=n_correct > 0,
+                num_correct=n_correct,
+                metadata={"attempt": attempt, "answer": answer},
+            )
+        )
+    return results

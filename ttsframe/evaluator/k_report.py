@@ -1,0 +1,184 @@
+"""What a comparison of numbers of trajectories returns, and what it says in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+__all__ = ["AccuracyDifference", "KComparison", "KRow", "KScaling", "Rise", "conclude"]
+
+
+class KRow(TypedDict):
+    """What is found at one K."""
+
+    k: int
+    """Number of trajectories."""
+    n_instances: int
+    """Instances, over all levels."""
+    accuracy: float
+    """Mean over levels of their accuracy."""
+    max_solved_complexity: int
+    """Highest level at or above the threshold, whatever the levels below do; 0 if none."""
+    largest_solvable: int
+    """Highest level such that every level up to it is at or above the threshold; one less than the
+    first level where that one is not."""
+    ci_low: int
+    """Lower end of the interval of `largest_solvable`."""
+    ci_high: int
+    """Upper end of it."""
+    is_at_top: bool
+    """Whether every level passes: a larger range might show a larger `largest_solvable`."""
+    share_cut: float
+    """Share of the trajectories that are longer than the token budget allows, in [0, 1]."""
+
+
+class Rise(TypedDict):
+    """What the largest solvable complexity rises by between the smallest and the largest K."""
+
+    from_k: int
+    """Smallest K."""
+    to_k: int
+    """Largest K."""
+    rise: int
+    """`largest_solvable` at the largest K less that at the smallest."""
+    ci_low: int
+    """Lower end of the interval of the rise."""
+    ci_high: int
+    """Upper end of it."""
+    p_value: float
+    """Of no rise or fall, two-sided."""
+
+
+class AccuracyDifference(TypedDict):
+    """What `compare` finds between a K and the smallest one, over all instances."""
+
+    k: int
+    """Number of trajectories."""
+    from_k: int
+    """Smallest K."""
+    difference: float
+    """Mean over instances of the accuracy at this K less that at the smallest."""
+    ci_low: float | None
+    """Lower end of its interval; None below two instances."""
+    ci_high: float | None
+    """Upper end of it."""
+    p_value: float | None
+    """Two-sided: McNemar's exact test of values 0 and 1, else the paired t."""
+    p_adjusted: float | None
+    """The same, corrected for the number of K after Holm."""
+
+
+class KComparison(TypedDict):
+    """The comparison of all K, free or at one token budget."""
+
+    token_budget: int | None
+    """Tokens of an instance, shared by its trajectories; None: each as long as it is."""
+    by_k: list[KRow]
+    """A row for each K, ascending."""
+    rise: Rise
+    """The answer, in numbers."""
+    accuracy_differences: list[AccuracyDifference]
+    """A row for each K but the smallest; empty where the K do not have the same instances."""
+    conclusion: str
+    """The answer, in words."""
+
+
+class KScaling(KComparison):
+    """What `Evaluator.compare_k_scaling` returns: the free comparison, and those at token budgets."""
+
+    task_name: str
+    """Name of the task."""
+    selection_method: str
+    """Method of the aggregator."""
+    threshold: float
+    """Accuracy from which on a level passes."""
+    confidence_level: float
+    """Coverage of each interval."""
+    complexities: list[int]
+    """The levels, ascending."""
+    k_values: list[int]
+    """The numbers of trajectories, ascending."""
+    is_paired: bool
+    """Whether all K have the same instances."""
+    equal_tokens: list[KComparison]
+    """The comparison at each token budget, ascending; empty where tokens were not counted."""
+
+
+def conclude(
+    rise: Rise,
+    by_k: Sequence[KRow],
+    *,
+    budget: int | None,
+    lowest: int,
+    confidence_level: float,
+    is_oracle: bool,
+) -> str:
+    """Put the rise of the largest solvable complexity into words, and what it leaves open.
+
+    Parameters
+    ----------
+    rise
+        What it rises by.
+    by_k
+        What is found at each K.
+    budget
+        Tokens that the trajectories of an instance share; None: as many as they have.
+    lowest
+        The lowest level.
+    confidence_level
+        Coverage of the interval.
+    is_oracle
+        Whether the right answers were known when one was selected.
+
+    Returns
+    -------
+    str
+        A few sentences.
+    """
+    first, last = by_k[0], by_k[-1]
+    low, high = f"K = {rise['from_k']}", f"K = {rise['to_k']}"
+    at = "Free of a budget" if budget is None else f"With {budget:,} tokens an instance at every K"
+    if first["is_at_top"] and last["is_at_top"]:
+        return (
+            f"{at}, every level passes at {low} and at {high}. The range ends before the collapse, so "
+            "it cannot show whether K moves it."
+        )
+    if max(first["largest_solvable"], last["largest_solvable"]) < lowest:
+        return (
+            f"{at}, complexity {lowest}, the lowest, passes neither at {low} nor at {high}. The range "
+            "begins after the collapse, so it cannot show whether K moves it."
+        )
+    found = (
+        f"{at}, the largest solvable complexity {{}} {first['largest_solvable']} at {low} {{}} "
+        f"{last['largest_solvable']} at {high} ({100 * confidence_level:g}% interval of the rise: "
+        f"{rise['ci_low']} to {rise['ci_high']}, p = {rise['p_value']:.2g})."
+    )
+    if rise["ci_high"] < 0:
+        return found.format("falls from", "to") + _cut_share(last, budget)
+    if rise["ci_low"] <= 0:
+        most = rise["ci_high"]
+        open_end = f"; one of up to {most} is not ruled out." if most > 0 else "."
+        return found.format("is", "and") + f" No rise is shown{open_end}" + _cut_share(last, budget)
+    parts = [found.format("rises from", "to")]
+    if last["is_at_top"]:
+        parts.append(f"Every level passes at {high}, so that the rise may be larger.")
+    if is_oracle:
+        parts.append(
+            "The oracle knows the right answers: this bounds what a selection could reach, and shows "
+            "none that does."
+        )
+    elif budget is None:
+        parts.append(
+            f"{high} spends more than {low}, so this alone does not say that collapse is a matter of "
+            "the trajectory; only equal token budgets do."
+        )
+    else:
+        parts.append("This supports that collapse is a matter of the trajectory.")
+    return " ".join(parts) + _cut_share(last, budget)
+
+
+def _cut_share(row: KRow, budget: int | None) -> str:
+    """Say how many trajectories a token budget cuts off."""
+    if budget is None:
+        return ""
+    return f" Its share of the tokens cuts off {row['share_cut']:.0%} of the trajectories at K = {row['k']}."

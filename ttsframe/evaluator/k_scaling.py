@@ -1,0 +1,293 @@
+"""Whether the largest solvable complexity rises with the number of trajectories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ttsframe._checks import (
+    check_between,
+    check_budgets,
+    check_fraction,
+    check_positive,
+    check_seed,
+)
+from ttsframe.comparison import compare
+from ttsframe.errors import DataError, ParameterError, ParameterTypeError
+from ttsframe.evaluator._resamples import (
+    Floats,
+    ends_of,
+    largest_solvable,
+    p_value_of,
+    resampled_means,
+)
+from ttsframe.evaluator.k_report import (
+    AccuracyDifference,
+    KComparison,
+    KRow,
+    KScaling,
+    Rise,
+    conclude,
+)
+from ttsframe.evaluator.results import (
+    SELECTOR_OF_METHOD,
+    EvaluationResult,
+    check_trajectories,
+    max_solved,
+    method_of,
+    problems_of,
+)
+
+__all__ = ["scale_with_k"]
+
+
+class _Question(NamedTuple):
+    """What is asked of the results at every token budget."""
+
+    results: Mapping[int, EvaluationResult]
+    levels: list[int]
+    is_paired: bool
+    threshold: float
+    confidence_level: float
+    n_resamples: int
+    seed: int
+
+
+def scale_with_k(
+    results: Mapping[int, EvaluationResult],
+    *,
+    threshold: float,
+    token_budgets: int | Sequence[int] | None,
+    confidence_level: float,
+    n_resamples: int,
+    seed: int,
+) -> KScaling:
+    """Compare all K, as `Evaluator.compare_k_scaling` documents it.
+
+    Parameters
+    ----------
+    results, threshold, token_budgets, confidence_level, n_resamples, seed
+        As there.
+
+    Returns
+    -------
+    KScaling
+        What is found.
+    """
+    checked = _check_results(results)
+    budgets = _token_budgets(checked, check_budgets(token_budgets))
+    levels, is_paired = _instances(checked)
+    question = _Question(
+        checked,
+        levels,
+        is_paired,
+        check_between(threshold, "threshold", 0.0, 1.0),
+        check_fraction(confidence_level, "confidence_level"),
+        check_positive(n_resamples, "n_resamples"),
+        check_seed(seed),
+    )
+    first = next(iter(checked.values()))
+    return KScaling(
+        **_compared(question, None),
+        task_name=first.task_name,
+        selection_method=first.selection_method,
+        threshold=question.threshold,
+        confidence_level=question.confidence_level,
+        complexities=levels,
+        k_values=[*checked],
+        is_paired=is_paired,
+        equal_tokens=[_compared(question, budget) for budget in budgets],
+    )
+
+
+def _check_results(results: object) -> dict[int, EvaluationResult]:
+    """Return results that can be compared, by ascending K."""
+    if not isinstance(results, Mapping) or not all(
+        isinstance(result, EvaluationResult) for result in results.values()
+    ):
+        raise ParameterTypeError(
+            "results must be a dict of EvaluationResult, as evaluate returns it."
+        )
+    if len(results) < 2:
+        raise ParameterError(
+            f"results has {len(results)} K, must have at least two to be compared. Hint: "
+            "evaluate(..., k_values=[1, 5, 10])."
+        )
+    for k, result in results.items():
+        if k != result.k_trajectories:
+            raise DataError(f"results[{k!r}] has k_trajectories == {result.k_trajectories}.")
+        check_trajectories(result)
+    for name in ("task_name", "selection_method"):
+        found = sorted({getattr(result, name) for result in results.values()})
+        if len(found) > 1:
+            raise DataError(f"results have several values of {name}: {found}, expected one.")
+    return {k: results[k] for k in sorted(results)}
+
+
+def _token_budgets(
+    results: Mapping[int, EvaluationResult], asked: tuple[int, ...] | None
+) -> tuple[int, ...]:
+    """Return the token budgets to compare at, none where tokens were not counted."""
+    tables = [result.trajectories for result in results.values()]
+    if any("n_tokens" not in table.columns for table in tables):
+        if asked is not None:
+            raise ParameterError(
+                f"token_budgets == {[*asked]}, but trajectories have no n_tokens. Hint: "
+                "evaluate(..., count_tokens=lambda response: ...) counts them."
+            )
+        return ()
+    return asked or (max(1, *tables[0]["n_tokens"].to_list()),)
+
+
+def _instances(results: Mapping[int, EvaluationResult]) -> tuple[list[int], bool]:
+    """Return the levels, and whether all K have the same instances."""
+    of_k = {
+        k: result.trajectories.select("complexity", "problem_id").unique().sort(pl.all())
+        for k, result in results.items()
+    }
+    levels = {k: table["complexity"].unique().sort().to_list() for k, table in of_k.items()}
+    k, *others = results
+    for other in others:
+        if levels[other] != levels[k]:
+            raise DataError(
+                f"results have levels {levels[k]} at K = {k} and {levels[other]} at K = {other}, "
+                "expected the same. Hint: evaluate all K on one complexity_range."
+            )
+    return levels[k], all(of_k[other].equals(of_k[k]) for other in others)
+
+
+def _compared(question: _Question, budget: int | None) -> KComparison:
+    """Compare all K, each trajectory cut to its share of a token budget."""
+    problems = pl.concat(_problems(result, budget) for result in question.results.values())
+    values = [
+        [of_level["value"].to_numpy() for of_level in of_k.partition_by("complexity")]
+        for of_k in problems.partition_by("k")
+    ]
+    draws = largest_solvable(
+        resampled_means(
+            values,
+            is_paired=question.is_paired,
+            n_resamples=question.n_resamples,
+            seed=question.seed,
+        ),
+        question.levels,
+        question.threshold,
+    )
+    by_k = [
+        _row(result, of_k, question, budget, ends_of(of_draws, question.confidence_level))
+        for result, of_k, of_draws in zip(question.results.values(), values, draws, strict=True)
+    ]
+    low, high = ends_of(draws[-1] - draws[0], question.confidence_level)
+    rise = Rise(
+        from_k=by_k[0]["k"],
+        to_k=by_k[-1]["k"],
+        rise=by_k[-1]["largest_solvable"] - by_k[0]["largest_solvable"],
+        ci_low=low,
+        ci_high=high,
+        p_value=p_value_of(draws[-1] - draws[0]),
+    )
+    return KComparison(
+        token_budget=budget,
+        by_k=by_k,
+        rise=rise,
+        accuracy_differences=_differences(problems, question),
+        conclusion=conclude(
+            rise,
+            by_k,
+            budget=budget,
+            lowest=question.levels[0],
+            confidence_level=question.confidence_level,
+            is_oracle=method_of(next(iter(question.results.values()))) == "oracle",
+        ),
+    )
+
+
+def _problems(result: EvaluationResult, budget: int | None) -> pl.DataFrame:
+    """Return the instances of one K, in an order that is the same for every K."""
+    selector = SELECTOR_OF_METHOD[method_of(result)]
+    return (
+        problems_of(result, _cut(result, budget))
+        .filter(selector=selector)
+        .sort("complexity", "problem_id")
+        .select("complexity", "problem_id", "selector", "value", "status", k=result.k_trajectories)
+    )
+
+
+def _is_cut(k: int, budget: int | None) -> pl.Expr:
+    """Build the mark of a trajectory that is longer than its share of a token budget."""
+    return pl.lit(value=False) if budget is None else pl.col("n_tokens") * k > budget
+
+
+def _cut(result: EvaluationResult, budget: int | None) -> pl.DataFrame:
+    """Return trajectories, without the answers that were not reached within a token budget."""
+    rows = result.trajectories
+    if budget is None:
+        return rows
+    is_cut = _is_cut(result.k_trajectories, budget)
+    # Nobody scores a text that was never finished; it stays an attempt, and the worst of them.
+    scores = {"score": pl.when(is_cut).then(-math.inf).otherwise("score")}
+    return rows.with_columns(
+        pl.when(~is_cut).then(pl.col("answer", "answer_key")),
+        pl.col("is_correct") & ~is_cut,
+        **(scores if "score" in rows.columns else {}),
+    )
+
+
+def _row(
+    result: EvaluationResult,
+    values: Sequence[Floats],
+    question: _Question,
+    budget: int | None,
+    interval: tuple[int, int],
+) -> KRow:
+    """Say what is found at one K."""
+    means = [float(of_level.mean()) for of_level in values]
+    solvable = int(largest_solvable(np.array(means), question.levels, question.threshold))
+    is_cut = _is_cut(result.k_trajectories, budget)
+    return KRow(
+        k=result.k_trajectories,
+        n_instances=sum(of_level.size for of_level in values),
+        accuracy=math.fsum(means) / len(means),
+        max_solved_complexity=max_solved(
+            dict(zip(question.levels, means, strict=True)), question.threshold
+        ),
+        largest_solvable=solvable,
+        ci_low=interval[0],
+        ci_high=interval[1],
+        is_at_top=solvable == question.levels[-1],
+        share_cut=float(result.trajectories.select(is_cut.mean()).item()),
+    )
+
+
+def _differences(problems: pl.DataFrame, question: _Question) -> list[AccuracyDifference]:
+    """Compare accuracies with that of the smallest K, instance by instance."""
+    if not question.is_paired:
+        return []
+    smallest = min(question.results)
+    table = compare(
+        problems,
+        column="k",
+        baseline=smallest,
+        by=(),
+        confidence_level=question.confidence_level,
+    )
+    columns = ("k", "difference", "ci_low", "ci_high", "p_value", "p_adjusted")
+    return [
+        AccuracyDifference(
+            k=k,
+            from_k=smallest,
+            difference=difference,
+            ci_low=ci_low,
+            ci_high=ci_high,
+            p_value=p_value,
+            p_adjusted=p_adjusted,
+        )
+        for k, difference, ci_low, ci_high, p_value, p_adjusted in table
+        .sort("k")
+        .select(columns)
+        .rows()
+    ]

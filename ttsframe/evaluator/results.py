@@ -1,0 +1,312 @@
+"""What an evaluation finds: one aggregated instance, and accuracy by complexity at one K."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+import polars as pl
+
+from ttsframe._typing import SelectorName
+from ttsframe.errors import DataError
+from ttsframe.evaluator.tasks import TaskResult
+from ttsframe.expectation import expected_accuracy
+from ttsframe.scaling import scaling_curve
+from ttsframe.selectors import select_answers
+
+__all__ = [
+    "SELECTOR_OF_METHOD",
+    "AggregatedResult",
+    "AggregationMethod",
+    "EvaluationResult",
+    "check_trajectories",
+    "max_solved",
+    "method_of",
+    "problems_of",
+]
+
+AggregationMethod: TypeAlias = Literal["majority_vote", "first_valid", "verifier", "oracle"]
+Subsets: TypeAlias = Literal["prefix", "all"]
+
+SELECTOR_OF_METHOD: Final[MappingProxyType[AggregationMethod, SelectorName]] = MappingProxyType({
+    "majority_vote": "majority_vote",
+    "first_valid": "first_valid",
+    "verifier": "best_of_n",
+    "oracle": "oracle",
+})
+"""The selector that does the work of a method."""
+
+ROUNDING: Final = 1e-9
+"""A mean that is this near to a threshold is at it."""
+
+
+@dataclass
+class AggregatedResult:
+    """What K trajectories of one instance come to.
+
+    Parameters
+    ----------
+    selected_response
+        The response that stands for the selected answer: the earliest that gave it, with the
+        method "verifier" the one with the highest score. Empty where no response was selected,
+        since none has an answer.
+    is_correct
+        Whether the selected response verifies; false where none was selected.
+    k_trajectories
+        Number of responses, K.
+    selection_method
+        Method of the aggregator.
+    individual_results
+        Verdict on each response, in their order. A response without an answer is never right.
+    agreement_rate
+        Votes of the most frequent answer divided by K, whatever the method selects; responses that
+        do not parse count in K and vote for nothing.
+    any_correct
+        Whether at least one of the K responses verifies: one draw of K, pass@K with n = K.
+    num_correct
+        Number of responses that verify.
+    metadata
+        ``"attempt"``, the number of the selected response from 0, and ``"answer"``, the selected
+        answer as the task parses it; None where there is none.
+
+    See Also
+    --------
+    TrajectoryAggregator : Makes these.
+
+    Examples
+    --------
+    >>> from ttsframe.evaluator import AggregatedResult
+    >>> AggregatedResult("It is 5.", True, 3, "majority_vote", agreement_rate=2 / 3).is_correct
+    True
+    """
+
+    selected_response: str
+    is_correct: bool
+    k_trajectories: int
+    selection_method: str
+    individual_results: list[TaskResult] = field(default_factory=list)
+    agreement_rate: float = 0.0
+    any_correct: bool = False
+    num_correct: int = 0
+    metadata: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass
+class EvaluationResult:
+    """Accuracy of K trajectories by complexity, and the trajectories it comes from.
+
+    Parameters
+    ----------
+    task_name
+        Name of the task.
+    k_trajectories
+        Number of trajectories of an instance that are aggregated, K.
+    selection_method
+        Method of the aggregator.
+    accuracy_by_complexity
+        Share of the instances of each level that are solved; where trajectories are reused, its
+        mean over all subsets of K of them.
+    max_solved_complexity
+        Highest level with an accuracy at or above the threshold of the evaluation, whatever the
+        levels below do; 0 if none.
+    all_results
+        The aggregated instances, by level; where trajectories are reused, of their first K.
+    oracle_accuracy_by_complexity
+        Mean of `any_correct` over the instances of each level: the upper bound of every method at
+        this K; where trajectories are reused, pass@K of all of them.
+    trajectories
+        One row per response, with `problem_id` (of the instance), `complexity`, `attempt`,
+        `completion`, `answer` and `answer_key` (what the task parses; null: no answer),
+        `is_correct`, and `score` and `n_tokens` where a verifier or a count of tokens was given:
+        what the selectors and estimators of the package read.
+    subsets
+        "prefix": the trajectories were drawn for this K; "all": more were drawn, and every subset
+        of K of them counts.
+
+    See Also
+    --------
+    Evaluator : Makes these.
+
+    Examples
+    --------
+    >>> from ttsframe.evaluator import EvaluationResult
+    >>> EvaluationResult("tower_of_hanoi", 5, "majority_vote", {1: 1.0, 2: 0.5}, 2).k_trajectories
+    5
+    """
+
+    task_name: str
+    k_trajectories: int
+    selection_method: str
+    accuracy_by_complexity: dict[int, float] = field(default_factory=dict)
+    max_solved_complexity: int = 0
+    all_results: list[AggregatedResult] = field(default_factory=list)
+    oracle_accuracy_by_complexity: dict[int, float] = field(default_factory=dict)
+    trajectories: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False, compare=False)
+    subsets: Subsets = "prefix"
+
+    def to_frame(self, *, confidence_level: float = 0.95) -> pl.DataFrame:
+        """Make the curve of accuracy by complexity, with an interval at each level.
+
+        Parameters
+        ----------
+        confidence_level
+            Coverage of each interval, in (0, 1).
+
+        Returns
+        -------
+        pl.DataFrame
+            One row per level, ascending; the frames of several K stack with ``pl.concat``:
+
+            - `task` (String), `k` (UInt32), `selector` (String): a name in `SELECTORS`; the method
+              "verifier" is `best_of_n`;
+            - `complexity` (Int64);
+            - `accuracy` (Float64 in [0, 1]), and `ci_low`, `ci_high`: its interval over instances,
+              as `scaling_curve` gives it, null below two instances;
+            - `oracle_accuracy` (Float64 in [0, 1]): as in `oracle_accuracy_by_complexity`;
+            - `n_instances` (UInt32).
+
+        Raises
+        ------
+        ParameterError
+            When the confidence level is impossible.
+        DataError
+            When there are no trajectories, such as in a result that was made by hand.
+        """
+        selector = SELECTOR_OF_METHOD[method_of(self)]
+        curve = scaling_curve(problems_of(self), by="complexity", confidence_level=confidence_level)
+        oracle = curve.filter(selector="oracle").select("complexity", oracle_accuracy="accuracy")
+        return (
+            curve
+            .filter(selector=selector)
+            .join(oracle, on="complexity")
+            .sort("complexity")
+            .select(
+                pl.lit(self.task_name).alias("task"),
+                pl.lit(self.k_trajectories, pl.UInt32).alias("k"),
+                "selector",
+                "complexity",
+                "accuracy",
+                "ci_low",
+                "ci_high",
+                "oracle_accuracy",
+                pl.col("n_problems").alias("n_instances"),
+            )
+        )
+
+
+def problems_of(result: EvaluationResult, trajectories: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Aggregate trajectories, under the method of a result and as the oracle.
+
+    Parameters
+    ----------
+    result
+        Says what K, method and subsets are, and has the trajectories.
+    trajectories
+        Others in their place.
+
+    Returns
+    -------
+    pl.DataFrame
+        `problems` with a column `complexity`: one row per instance and selector.
+    """
+    rows = check_trajectories(result) if trajectories is None else trajectories
+    selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method_of(result)], "oracle"]
+    if result.subsets == "all":
+        return _expected(rows, selectors, result.k_trajectories)
+    return select_answers(rows, selectors=selectors, budgets=result.k_trajectories, by="complexity")
+
+
+def _expected(
+    trajectories: pl.DataFrame, selectors: Sequence[SelectorName], k: int
+) -> pl.DataFrame:
+    """Average over all subsets of K, once for instances whose votes are alike."""
+    votes = trajectories.group_by("complexity", "problem_id", "answer_key").agg(
+        n=pl.len(), right=pl.col("is_correct").sum()
+    )
+    vote = pl.concat_str(pl.col("answer_key").is_null(), "n", "right", separator=" ")
+    ballots = votes.group_by("complexity", "problem_id").agg(ballot=vote.sort().str.join(", "))
+    if "best_of_n" in selectors:
+        # Scores tell attempts apart that vote alike.
+        ballots = ballots.with_columns(ballot="problem_id")
+    alike = ballots.with_columns(first=pl.col("problem_id").min().over("ballot"))
+    firsts = trajectories.filter(pl.col("problem_id").is_in(alike["first"].unique().implode()))
+    expected = expected_accuracy(firsts, selectors=selectors, budgets=k)
+    return (
+        alike
+        .sort("complexity", "problem_id")
+        .join(expected, left_on="first", right_on="problem_id", maintain_order="left_right")
+        .drop("ballot", "first")
+    )
+
+
+def check_trajectories(result: EvaluationResult) -> pl.DataFrame:
+    """Return the trajectories of a result.
+
+    Parameters
+    ----------
+    result
+        A result.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row per response.
+
+    Raises
+    ------
+    DataError
+        When there are none.
+    """
+    if result.trajectories.is_empty():
+        raise DataError(
+            f"the result of K = {result.k_trajectories} has no trajectories, expected one row per "
+            "response. Hint: Evaluator.evaluate(...) makes results that have them."
+        )
+    return result.trajectories
+
+
+def method_of(result: EvaluationResult) -> AggregationMethod:
+    """Return the method of a result.
+
+    Parameters
+    ----------
+    result
+        A result.
+
+    Returns
+    -------
+    AggregationMethod
+        Its method.
+
+    Raises
+    ------
+    DataError
+        When there is no such method.
+    """
+    for method in SELECTOR_OF_METHOD:
+        if result.selection_method == method:
+            return method
+    raise DataError(
+        f"selection_method == {result.selection_method!r}, must be one of {[*SELECTOR_OF_METHOD]}."
+    )
+
+
+def max_solved(accuracy: Mapping[int, float], threshold: float) -> int:
+    """Return the highest level at or above a threshold, whatever the levels below do.
+
+    Parameters
+    ----------
+    accuracy
+        Accuracy by level.
+    threshold
+        Accuracy from which on a level counts as solved.
+
+    Returns
+    -------
+    int
+        The level; 0 if none.
+    """
+    passed = (level for level, value in accuracy.items() if value >= threshold - ROUNDING)
+    return max(passed, default=0)
