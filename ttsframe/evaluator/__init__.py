@@ -5,6 +5,7 @@ from __future__ import annotations
 from ttsframe.evaluator.aggregator import TrajectoryAggregator
 from ttsframe.evaluator.evaluator import Evaluator
 from ttsframe.evaluator.k_report import AccuracyDifference, KComparison, KRow, KScaling, Rise
+from ttsframe.evaluator.reasoner import SimulatedReasoner
 from ttsframe.evaluator.results import AggregatedResult, EvaluationResult
 from ttsframe.evaluator.tasks import (
     ArithmeticSequence,
@@ -26,6 +27,7 @@ __all__ = [
     "KScaling",
     "LogicalDeduction",
     "Rise",
+    "SimulatedReasoner",
     "Task",
     "TaskInstance",
     "TaskResult",

@@ -6,7 +6,7 @@ every version of Python and numpy.
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence
+from collections.abc import MutableSequence, Sequence
 from hashlib import blake2b
 from typing import Final, TypeVar
 
@@ -79,6 +79,27 @@ class Stream:
             The integer.
         """
         return least + self.below(most - least + 1)
+
+    def chosen(self, shares: Sequence[float]) -> int:
+        """Draw the position of one of some shares.
+
+        Parameters
+        ----------
+        shares
+            Chances that add up to 1.
+
+        Returns
+        -------
+        int
+            The position; one whose share is 0 is never drawn.
+        """
+        number, total, last = self.uniform(), 0.0, 0
+        for position, share in enumerate(shares):
+            total += share
+            last = position if share else last
+            if number < total:
+                return position
+        return last  # the shares add up to a little less than 1
 
     def shuffle(self, items: MutableSequence[ItemT]) -> None:
         """Put items into random order, in place.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import factorial
 from typing import ClassVar
 
 from ttsframe.errors import DataError
@@ -143,6 +144,33 @@ class LogicalDeduction(SeededTask):
                 clue = sentence(clues[violated[0] - 1])
                 message = f"clue {violated[0]} of {len(clues)} does not hold: {clue}"
         return TaskResult(response, message is None, instance.complexity, message, metadata)
+
+    def wrong_answer(self, instance: TaskInstance, number: int) -> str:
+        """Return one of the wrong answers that a simulation gives.
+
+        Parameters
+        ----------
+        instance
+            An instance of this task.
+        number
+            Which one, from 0.
+
+        Returns
+        -------
+        str
+            The order with its last birds rearranged; past the number of orders, the right one with
+            a bird that is not in the row.
+        """
+        order = (instance.ground_truth or "").split(", ")
+        n_wrong = factorial(len(order)) - 1
+        if number >= n_wrong:
+            strange = [name for name in NAMES if name not in order]
+            return ", ".join([*order, strange[number - n_wrong]])
+        rest = number + 1
+        for place in range(len(order)):
+            which, rest = divmod(rest, factorial(len(order) - 1 - place))
+            order.insert(place, order.pop(place + which))
+        return ", ".join(order)
 
 
 def _chosen_clues(order: list[str], stream: Stream) -> list[Clue]:

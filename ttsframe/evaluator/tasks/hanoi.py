@@ -167,6 +167,28 @@ class TowerOfHanoi(SeededTask):
         metadata: dict[str, object] = {"n_moves": n_moves, "n_legal": n_legal}
         return TaskResult(response, not message, n_discs, message or None, metadata)
 
+    def wrong_answer(self, instance: TaskInstance, number: int) -> str:
+        """Return one of the wrong answers that a simulation gives.
+
+        Parameters
+        ----------
+        instance
+            An instance of this task.
+        number
+            Which one, from 0.
+
+        Returns
+        -------
+        str
+            The shortest solution with one move that goes to the other peg, which cannot be a
+            solution too; past its length, with moves that stay where they are at the end.
+        """
+        moves = _shortest(instance.complexity, *_ends(instance))
+        times, place = divmod(number, len(moves))
+        disc, source, target = moves[place]
+        moves[place] = Move(disc, source, 3 - source - target)
+        return _written([*moves, *[Move(instance.complexity, source, source)] * times])
+
 
 def _ends(instance: TaskInstance) -> tuple[int, int]:
     """Return the pegs at which the tower starts and ends."""

@@ -23,7 +23,7 @@ _FARTHEST: Final = 100
 _LONGEST_QUOTE: Final = 60
 _POLICY: Final = AnswerPolicy(percent="kept", decimal_comma="refused")
 _EXTRACT: Final = extract_answer(pl.col("response"))
-_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_INTEGER: Final = re.compile(rf"-?(?:0|[1-9][0-9]{{0,{_MOST_DIGITS - 1}}})")
 _TAIL: Final = 400
 _LAST_LINE: Final = re.compile(
     r"final\s{1,4}answer[*_`]{0,4}\s{0,4}:\s{0,4}([^\n]{1,200})\Z", re.IGNORECASE | re.ASCII
@@ -152,12 +152,7 @@ class ArithmeticSequence(SeededTask):
         DataError
             When the instance is of another task.
         """
-        truth = instance.ground_truth
-        if truth is None or not _INTEGER.fullmatch(truth):
-            raise DataError(
-                f"ground_truth of the instance is {truth!r}, must be an integer. "
-                "Hint: is it an instance of ArithmeticSequence?"
-            )
+        truth = _truth(instance)
         answer = _announced(response)
         value = None if answer is None else _integer(answer)
         if answer is None:
@@ -170,6 +165,35 @@ class ArithmeticSequence(SeededTask):
         else:
             message = None if value == truth else f"the answer is {value}, must be {truth}."
         return TaskResult(response, message is None, instance.complexity, message)
+
+    def wrong_answer(self, instance: TaskInstance, number: int) -> str:
+        """Return one of the wrong answers that a simulation gives.
+
+        Parameters
+        ----------
+        instance
+            An instance of this task.
+        number
+            Which one, from 0.
+
+        Returns
+        -------
+        str
+            An integer near the right one: 1 above it, 1 below, 2 above, and so on.
+        """
+        distance = number // 2 + 1
+        return str(int(_truth(instance)) + (distance if number % 2 == 0 else -distance))
+
+
+def _truth(instance: TaskInstance) -> str:
+    """Return the right answer."""
+    truth = instance.ground_truth
+    if truth is None or not _INTEGER.fullmatch(truth):
+        raise DataError(
+            f"ground_truth of the instance is {truth!r}, must be an integer of at most "
+            f"{_MOST_DIGITS} digits. Hint: is it an instance of ArithmeticSequence?"
+        )
+    return truth
 
 
 def _terms(differences: list[int], count: int) -> list[int]:

@@ -80,10 +80,6 @@ class Task(ABC):
 
     A subclass has a `name` and writes the three abstract methods.
 
-    See Also
-    --------
-    SeededTask : Base of the tasks whose instances are functions of a seed.
-
     Examples
     --------
     >>> from ttsframe.evaluator import Task, TaskInstance, TaskResult
@@ -216,6 +212,7 @@ class SeededTask(Task):
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = check_seed(seed)
         self._n_made: Counter[int] = Counter()
+        self._places: dict[int, tuple[int, int]] = {}
 
     def instance_at(self, complexity: int, index: int) -> TaskInstance:
         """Return one instance, the same whatever was made before.
@@ -246,7 +243,42 @@ class SeededTask(Task):
             raise ParameterError(f"index == {index}, must be at least 0.")
         instance = self._make(complexity, index)
         instance.metadata["index"] = index
+        self._places[Stream(instance.prompt).bits()] = complexity, index
         return instance
+
+    def find_instance(self, prompt: str) -> TaskInstance | None:
+        """Return the instance that has a prompt, so that a simulation can know what it is asked.
+
+        Parameters
+        ----------
+        prompt
+            The prompt.
+
+        Returns
+        -------
+        TaskInstance or None
+            The instance, the latest of those with the same prompt; None where this object has made
+            none.
+        """
+        place = self._places.get(Stream(prompt).bits())
+        return None if place is None else self.instance_at(*place)
+
+    @abstractmethod
+    def wrong_answer(self, instance: TaskInstance, number: int) -> str:
+        """Return one of the wrong answers that a simulation gives.
+
+        Parameters
+        ----------
+        instance
+            An instance of this task.
+        number
+            Which one, from 0 to 9.
+
+        Returns
+        -------
+        str
+            An answer as `parse` gives it; different numbers give different answers.
+        """
 
     def generate_instance(self, complexity: int) -> TaskInstance:
         """Make the next instance of a level.
