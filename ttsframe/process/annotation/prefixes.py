@@ -77,13 +77,12 @@ def find_prefixes(
     steps = _read(solutions)
     whole = _solutions(steps)
     texts = pl.col("texts")
-    stated = extract_answer(texts.list.join(separator), style=style)
     prefixes = (
         whole
         .lazy()
         .with_columns(
             step=pl.int_ranges(-1 if include_problem else 0, texts.list.len().cast(pl.Int64)),
-            stated=pl.when(texts.list.len() > 0).then(stated),
+            stated=_stated(texts.list.join(separator), style),
             context=pl.concat_str(pl.lit(before), "problem", pl.lit(between)),
         )
         .explode("step", empty_as_null=False)
@@ -106,6 +105,32 @@ def find_prefixes(
         ).drop(parts),
         texts=distinct,
     )
+
+
+def _stated(text: pl.Expr, style: AnswerStyle) -> pl.Expr:
+    """Return the answer that a solution ends in, null where it may go on.
+
+    What a last line concludes is an answer of a whole attempt, but a solution that was cut off, or
+    that people judged up to its first error, has such a line too.
+
+    Parameters
+    ----------
+    text
+        The whole solution.
+    style
+        Where an answer stands.
+
+    Returns
+    -------
+    pl.Expr
+        String.
+    """
+    answer = extract_answer(text, style=style)
+    if style != "auto":
+        return answer
+    marks: tuple[AnswerStyle, ...] = ("boxed", "hash", "final_answer")
+    is_marked = pl.any_horizontal(extract_answer(text, style=mark).is_not_null() for mark in marks)
+    return pl.when(is_marked).then(answer)
 
 
 def _parts(template: str) -> tuple[str, str]:

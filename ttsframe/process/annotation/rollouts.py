@@ -37,6 +37,8 @@ _COLUMNS: Final = (
     "is_correct",
 )
 
+_N_READ: Final = 1 << 16
+
 
 def annotate(
     solutions: pl.DataFrame | pl.LazyFrame,
@@ -89,7 +91,9 @@ def annotate(
           the solution.
         - ``"skip"``: it has no rows.
 
-        A last step of a solution that states no answer is a step like the others.
+        A last step of a solution that states no answer is a step like the others; with the style
+        `"auto"` an answer is stated in a box, after `####` or after "the answer is", while a line
+        that merely concludes something ("so x = 5") may be one of a solution that was cut off.
     style
         Where the answer stands in a completion; see `extract_answer`. Except as said above it is
         looked for in the completion alone, never in the prefix.
@@ -249,7 +253,11 @@ def _graded(
     policy: AnswerPolicy | None,
 ) -> pl.DataFrame:
     """Give each step its rollouts; each completion is read once, however many steps share it."""
-    answered = completions.lazy().pipe(score_trajectories, style=style, policy=policy)
+    # the search for answers makes copies of the texts, so it sees some of them at a time
+    answered = pl.concat(
+        completions.slice(start, _N_READ).pipe(score_trajectories, style=style, policy=policy)
+        for start in range(0, max(completions.height, 1), _N_READ)
+    )
     own = steps.lazy().select(answer="stated").drop_nulls().unique()
     own = own.pipe(score_trajectories, policy=policy).select(
         stated="answer", stated_key="answer_key"
@@ -260,7 +268,7 @@ def _graded(
         .lazy()
         .join(own, on="stated", how="left")
         .join(rollouts, how="cross")
-        .join(answered, on=["prefix_id", "rollout"], how="left")
+        .join(answered.lazy(), on=["prefix_id", "rollout"], how="left")
         .with_columns(
             completion=pl.when("is_sampled").then("completion").otherwise(pl.lit("")),
             answer=pl.when(is_own).then("stated").otherwise("answer"),
