@@ -14,6 +14,7 @@ import http.client
 import json
 import random
 import socket
+import ssl
 import threading
 import time
 import urllib.error
@@ -34,7 +35,6 @@ _LONGEST_WAIT: Final = 600.0
 _LARGEST: Final = 1 << 29
 """Bytes of an answer; a server that sends more is broken."""
 _CHUNK: Final = 1 << 16
-_N_SHOWN: Final = 300
 _HINTS: Final = {
     400: "the server's own words are above; a model may have no chat template, or a smaller context.",
     401: "api_key='...' is sent as a bearer token.",
@@ -67,16 +67,26 @@ class Poster:
         How often a request is tried again.
     backoff
         Seconds before the first of these; they double.
+    shown
+        Makes what the server said fit for a message.
     """
 
     def __init__(
-        self, url: str, *, api_key: str | None, timeout: float, retries: int, backoff: float
+        self,
+        url: str,
+        *,
+        api_key: str | None,
+        timeout: float,
+        retries: int,
+        backoff: float,
+        shown: Callable[[str], str],
     ) -> None:
         self._url = url
         self._api_key = api_key
         self._timeout = timeout
         self._retries = retries
         self._backoff = backoff
+        self._shown = shown
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._sockets: WeakSet[socket.socket] = WeakSet()
@@ -172,16 +182,13 @@ class Poster:
         words = ""
         with contextlib.suppress(OSError, http.client.HTTPException):
             words = error.read(_CHUNK).decode("utf-8", "replace")
-        if self._api_key:
-            words = words.replace(self._api_key, "***")
-        words = " ".join(words.split())
-        shown = f": {words[:_N_SHOWN]}" if words else ""
+        words = self._shown(words)
         hint = _HINTS.get(error.code, "")
         if 300 <= error.code < 400:
             hint = "a redirect is not followed, because the key would go with it: name its target."
         wait = _asked_to_wait(error.headers.get("Retry-After"))
         return _Failure(
-            f"answered {error.code} {error.reason}{shown}",
+            f"answered {error.code} {self._shown(str(error.reason))}{': ' if words else ''}{words}",
             is_tried_again=error.code in _TRIED_AGAIN and (wait or 0.0) <= _LONGEST_WAIT,
             wait=wait,
             hint=f" Hint: {hint}" if hint else "",
@@ -192,7 +199,7 @@ class Poster:
         try:
             return json.loads(answer)
         except (ValueError, RecursionError) as error:
-            start = " ".join(answer[:_N_SHOWN].decode("utf-8", "replace").split())
+            start = self._shown(answer[:_CHUNK].decode("utf-8", "replace"))
             raise CompletionError(
                 f"{self._url}: answered what is no JSON ({error}), but begins {start!r}. Hint: is this "
                 "the address of an OpenAI-compatible server?"
@@ -310,11 +317,15 @@ def _unreached(error: OSError | http.client.HTTPException, timeout: float) -> _F
             hint=" Hint: timeout must suffice for all the completions of one request; max_tokens, "
             "n_per_request and n_workers make them shorter.",
         )
-    hint = "start the server, or look at base_url." if isinstance(reason, ConnectionError) else ""
+    hint = ""
+    if isinstance(reason, ConnectionError):
+        hint = " Hint: start the server, or look at base_url."
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        hint = " Hint: SSL_CERT_FILE names the certificates to trust."
     return _Failure(
         f"could not be reached ({str(reason) or type(reason).__name__})",
-        is_tried_again=True,
-        hint=f" Hint: {hint}" if hint else "",
+        is_tried_again=not isinstance(reason, ssl.SSLCertVerificationError),
+        hint=hint,
     )
 
 

@@ -15,6 +15,7 @@ from ttsframe.process.annotation.completers import Completer, Prefix
 
 __all__ = ["openai_completer"]
 
+_N_SHOWN: Final = 300
 _HOTTEST: Final = 100.0
 _SHORTEST: Final = 0.001
 _LONGEST: Final = 86_400.0
@@ -305,6 +306,7 @@ class _Server:
                 timeout=self.timeout,
                 retries=self.retries,
                 backoff=self.backoff,
+                shown=self._shown,
             ) as poster,
             ThreadPoolExecutor(self.n_workers, thread_name_prefix="completer") as threads,
         ):
@@ -349,7 +351,7 @@ class _Server:
         """Read the completions of an answer."""
         choices = answer.get("choices") if isinstance(answer, dict) else None
         if not isinstance(choices, list):
-            shown = json.dumps(answer)[:300]
+            shown = self._shown(json.dumps(answer))
             raise CompletionError(f"{self.url}: answered without a list 'choices': {shown}.")
         if len(choices) != n:
             raise CompletionError(
@@ -373,6 +375,13 @@ class _Server:
         if not isinstance(text, str):
             where = f"message.{name}" if self.is_chat else name
             raise CompletionError(
-                f"{self.url}: returned a choice without a text {where!r}: {json.dumps(choice)[:300]}."
+                f"{self.url}: returned a choice without a text {where!r}: "
+                f"{self._shown(json.dumps(choice))}."
             )
         return text
+
+    def _shown(self, text: str) -> str:
+        """Make what the server said fit for a message: short, on one line, without the key."""
+        if self.api_key is not None:
+            text = text.replace(self.api_key, "***")
+        return " ".join(text.split())[:_N_SHOWN]

@@ -1,0 +1,545 @@
+"""The client of OpenAI-compatible servers, against servers on this machine that behave in every way."""
+
+from __future__ import annotations
+
+import email.utils
+import gc
+import json
+import pickle
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import ttsframe as tts
+from ttsframe.errors import CompletionError, ParameterError, ParameterTypeError
+
+KEY = "sk-very-secret"
+
+Answer = Callable[["Server", BaseHTTPRequestHandler, dict[str, Any]], None]
+
+
+class Server:
+    """A server on localhost that answers as it is told, and remembers what it was asked."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
+        self.n_now = 0
+        self.n_most = 0
+        self.is_over = threading.Event()
+        self.lock = threading.Lock()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                with server.lock:
+                    server.requests.append(body)
+                    server.headers.append(dict(self.headers))
+                    server.paths.append(self.path)
+                    server.n_now += 1
+                    server.n_most = max(server.n_most, server.n_now)
+                try:
+                    answer(server, self, body)
+                except OSError:
+                    self.close_connection = True  # the client is gone
+                finally:
+                    with server.lock:
+                        server.n_now -= 1
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        class Quick(ThreadingHTTPServer):
+            request_queue_size = 128
+
+        self.http = Quick(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.01,))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_port}/v1"
+
+
+@contextmanager
+def serving(answer: Answer) -> Iterator[Server]:
+    server = Server(answer)
+    server.thread.start()
+    try:
+        yield server
+    finally:
+        server.is_over.set()
+        server.http.shutdown()
+        server.thread.join()
+        server.http.server_close()
+        gc.collect()  # a socket left open would be a warning here, which is an error
+
+
+def send(handler: BaseHTTPRequestHandler, body: bytes, status: int = 200, **headers: str) -> None:
+    handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def choices(body: dict[str, Any], texts: list[object]) -> bytes:
+    """Return an answer of the protocol, with the last choice first."""
+    is_chat = "messages" in body
+    made = [
+        {
+            "index": i,
+            **({"message": {"role": "assistant", "content": text}} if is_chat else {"text": text}),
+        }
+        for i, text in enumerate(texts)
+    ]
+    return json.dumps({"object": "text_completion", "choices": made[::-1]}).encode()
+
+
+def echo(_: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    said = body["prompt"] if "prompt" in body else body["messages"][-1]["content"]
+    send(handler, choices(body, [f"{said}#{i}" for i in range(body["n"])]))
+
+
+def failing(n_times: int, status: int, **headers: str) -> Answer:
+    """Answer with an error some times, then well."""
+
+    def answer(server: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        if len(server.requests) <= n_times:
+            said = json.dumps({"error": {"message": f"no:\n {handler.headers['Authorization']}"}})
+            send(handler, said.encode(), status, **headers)
+        else:
+            echo(server, handler, body)
+
+    return answer
+
+
+def client(server: Server, **options: Any) -> tts.Completer:
+    options = {"api_key": KEY, "backoff": 0.01, "timeout": 10.0} | options
+    return tts.openai_completer(server.url, "tiny", **options)
+
+
+def workers() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith("completer")]
+
+
+def test_a_prefix_is_continued_as_it_is() -> None:
+    with serving(echo) as server:
+        completer = client(server, temperature=0.5, max_tokens=7, stop="\n\n", extra={"top_p": 0.9})
+        found = completer(["one\n", "two π {x}\n"], 3)
+    assert found == [[f"{text}#{i}" for i in range(3)] for text in ("one\n", "two π {x}\n")]
+    asked = {request.pop("prompt"): request for request in server.requests}
+    same = {"model": "tiny", "temperature": 0.5, "max_tokens": 7, "stop": ["\n\n"], "top_p": 0.9}
+    assert asked == {"one\n": same | {"n": 3}, "two π {x}\n": same | {"n": 3}}
+    assert set(server.paths) == {"/v1/completions"}
+    assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
+
+
+def test_a_chat_continues_the_assistants_message() -> None:
+    with serving(echo) as server:
+        completer = client(server, chat=True, api_key=None, max_tokens=None)
+        found = completer([tts.Prefix("What?\n\n", "one\n"), tts.Prefix("What?\n\n", "")], 1)
+    assert found == [["one\n#0"], ["What?#0"]]
+    user = {"role": "user", "content": "What?"}
+    continued = {
+        "messages": [user, {"role": "assistant", "content": "one\n"}],
+        "add_generation_prompt": False,
+        "continue_final_message": True,
+    }
+    same = {"model": "tiny", "temperature": 0.7, "n": 1}
+    asked = sorted(server.requests, key=lambda request: -len(request["messages"]))
+    assert asked == [same | continued, same | {"messages": [user]}]
+    assert set(server.paths) == {"/v1/chat/completions"}
+    assert not any("Authorization" in headers for headers in server.headers)
+
+
+def test_a_chat_needs_to_know_where_the_problem_ends() -> None:
+    with serving(echo) as server, pytest.raises(ParameterError, match=r"tts\.Prefix"):
+        client(server, chat=True)(["plain"], 1)
+    assert not server.requests
+
+
+def test_a_chat_without_content_is_an_empty_completion() -> None:
+    with serving(lambda _, handler, body: send(handler, choices(body, [None, "x"]))) as server:
+        assert client(server, chat=True)([tts.Prefix("a", "b")], 2) == [["", "x"]]
+
+
+def test_many_completions_are_asked_for_in_shares() -> None:
+    with serving(echo) as server:
+        found = client(server, n_per_request=3)(["a", "b"], 7)
+    assert [len(texts) for texts in found] == [7, 7]
+    assert sorted(request["n"] for request in server.requests) == [1, 1, 3, 3, 3, 3]
+
+
+def test_no_more_requests_than_workers_are_under_way() -> None:
+    def slow(server: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        time.sleep(0.02)
+        echo(server, handler, body)
+
+    with serving(slow) as server:
+        found = client(server, n_workers=3)([str(i) for i in range(20)], 1)
+        assert [texts[0] for texts in found] == [f"{i}#0" for i in range(20)]
+        assert server.n_most == 3
+        assert len(server.requests) == 20
+    assert not workers()
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
+def test_what_may_pass_is_tried_again(status: int) -> None:
+    with serving(failing(2, status)) as server:
+        assert client(server)(["a"], 1) == [["a#0"]]
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_the_server_says_how_long_to_wait(form: str) -> None:
+    at = email.utils.formatdate(time.time() + 2, usegmt=True)
+    with serving(failing(1, 429, Retry_After="0.3" if form == "seconds" else at)) as server:
+        start = time.monotonic()
+        assert client(server, backoff=0.0)(["a"], 1) == [["a#0"]]
+        assert time.monotonic() - start >= 0.3
+
+
+@pytest.mark.parametrize("wait", ["86400", "Fri, 01 Jan 2100 00:00:00 GMT"])
+def test_a_wait_without_end_is_not_waited_for(wait: str) -> None:
+    with (
+        serving(failing(9, 429, Retry_After=wait)) as server,
+        pytest.raises(CompletionError, match="answered 429"),
+    ):
+        client(server)(["a"], 1)
+    assert len(server.requests) == 1
+
+
+def test_a_wait_that_cannot_be_read_is_the_usual_one() -> None:
+    with serving(failing(1, 503, Retry_After="soon")) as server:
+        assert client(server)(["a"], 1) == [["a#0"]]
+
+
+def test_a_server_that_fails_for_ever_is_given_up() -> None:
+    with (
+        serving(failing(99, 500)) as server,
+        pytest.raises(CompletionError, match=r"/v1/completions: answered 500 .* \(4 tries\)"),
+    ):
+        client(server, retries=3)(["a"], 1)
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [(400, "chat template"), (401, "api_key"), (404, "base_url"), (422, "words")],
+)
+def test_what_cannot_pass_is_not_tried_again_and_the_key_is_not_shown(
+    status: int, hint: str
+) -> None:
+    with serving(failing(99, status)) as server, pytest.raises(CompletionError) as error:
+        client(server)(["a"], 1)
+    assert len(server.requests) == 1
+    said = str(error.value)
+    assert f"answered {status}" in said
+    assert "no:\\n Bearer ***" in said
+    assert hint in said.partition("Hint: ")[2]
+    assert KEY not in said
+
+
+@pytest.mark.parametrize("form", ["{0}", '"{0}"', '{{"choices": ["{0}"]}}'])
+def test_a_server_that_repeats_the_key_does_not_get_it_shown(form: str) -> None:
+    def answer(_: Server, handler: BaseHTTPRequestHandler, __: dict[str, Any]) -> None:
+        send(handler, form.format(handler.headers["Authorization"]).encode())
+
+    with serving(answer) as server, pytest.raises(CompletionError) as error:
+        client(server)(["a"], 1)
+    assert "Bearer ***" in str(error.value)
+    assert KEY not in str(error.value)
+
+
+def test_an_error_ends_the_waits_of_other_requests() -> None:
+    def answer(server: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        if body["prompt"] == "bad":
+            while len(server.requests) < 2 or server.n_now > 1:
+                time.sleep(0.001)
+            time.sleep(0.1)
+            send(handler, b"", 400)
+        else:
+            send(handler, b"", 503, Retry_After="30")
+
+    with serving(answer) as server:
+        start = time.monotonic()
+        with pytest.raises(CompletionError, match="answered 400"):
+            client(server)(["a", "bad"], 1)
+        assert time.monotonic() - start < 5
+    assert not workers()
+
+
+def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(server: Server, handler: BaseHTTPRequestHandler, _: dict[str, Any]) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        while not server.is_over.is_set():
+            handler.wfile.write(b" " * 100_000)
+
+    monkeypatch.setattr("ttsframe.process.annotation._http._LARGEST", 1_000_000)
+    with serving(endless) as server:
+        with pytest.raises(CompletionError, match="with more than 1,000,000 bytes"):
+            client(server)(["a"], 1)
+        assert len(server.requests) == 1
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with serving(echo) as other:
+
+        def away(_: Server, handler: BaseHTTPRequestHandler, __: dict[str, Any]) -> None:
+            send(handler, b"", 302, Location=f"{other.url}/completions")
+
+        with serving(away) as server, pytest.raises(CompletionError, match=r"302.*redirect is not"):
+            client(server)(["a"], 1)
+    assert not other.requests
+
+
+WRONG: dict[str, tuple[bytes, str]] = {
+    "no JSON": (b"<html>hello</html>", "no JSON .* begins '<html>hello</html>'.*Hint"),
+    "half of it": (b'{"choices": [', "no JSON"),
+    "deep": (b"[" * 100_000, "no JSON"),
+    "no UTF-8": (b"\xff\xfe{}\x00", "no JSON"),
+    "a list": (b"[1, 2]", r"without a list 'choices': \[1, 2\]"),
+    "an error": (b'{"error": "busy"}', "without a list 'choices': .*busy"),
+    "too few": (b'{"choices": [{"text": "x"}]}', "returned 1 choices, 2 were .*n_per_request=1"),
+    "no text": (b'{"choices": [{"text": "x"}, {}]}', "a choice without a text 'text': {}"),
+    "null": (b'{"choices": [{"text": "x"}, {"text": null}]}', "without a text 'text'"),
+    "numbers": (b'{"choices": [1, 2]}', "without a text 'text': 1"),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), WRONG.values(), ids=WRONG)
+def test_an_answer_that_is_none_is_an_error(body: bytes, message: str) -> None:
+    with (
+        serving(lambda _, handler, __: send(handler, body)) as server,
+        pytest.raises(CompletionError, match=rf"{server.url}/completions: .*{message}"),
+    ):
+        client(server)(["a"], 2)
+    assert len(server.requests) == 1
+
+
+def test_choices_without_an_index_keep_their_order() -> None:
+    body = b'{"choices": [{"text": "x"}, {"text": "y", "index": 0}]}'
+    with serving(lambda _, handler, __: send(handler, body)) as server:
+        assert client(server)(["a"], 2) == [["x", "y"]]
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
+    def broken(server: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        if len(server.requests) > 2:
+            echo(server, handler, body)
+        elif len(server.requests) == 1:
+            handler.send_response(200)
+            handler.send_header("Content-Length", "1000")
+            handler.end_headers()
+            handler.wfile.write(b'{"choices": []}')
+        else:
+            handler.connection.shutdown(socket.SHUT_RDWR)
+
+    with serving(broken) as server:
+        assert client(server)(["a"], 1) == [["a#0"]]
+    assert len(server.requests) == 3
+
+
+def test_an_answer_in_chunks_is_read() -> None:
+    def chunked(_: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        said = choices(body, ["x" * 200_000])
+        handler.protocol_version = "HTTP/1.1"
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for start in range(0, len(said), 70_000):
+            piece = said[start : start + 70_000]
+            handler.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+        handler.wfile.write(b"0\r\n\r\n")
+        handler.close_connection = True
+
+    with serving(chunked) as server:
+        assert client(server)(["a"], 1) == [["x" * 200_000]]
+
+
+@pytest.mark.parametrize("how", ["silent", "dripping"])
+def test_a_slow_server_is_not_waited_for(how: str) -> None:
+    def slow(server: Server, handler: BaseHTTPRequestHandler, _: dict[str, Any]) -> None:
+        if how == "dripping":
+            handler.send_response(200)
+            handler.send_header("Content-Length", "1000")
+            handler.end_headers()
+        while not server.is_over.wait(0.02):
+            if how == "dripping":
+                handler.wfile.write(b" ")
+
+    with serving(slow) as server:
+        start = time.monotonic()
+        with pytest.raises(CompletionError, match=r"did not answer within 0.2 seconds \(2 tries\)"):
+            client(server, timeout=0.2, retries=1)(["a"], 1)
+        assert time.monotonic() - start < 5
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    completer = tts.openai_completer(url, "tiny", retries=1, backoff=0.0)
+    with pytest.raises(
+        CompletionError, match=rf"{url}/completions: could not be reached .*refused"
+    ):
+        completer(["a"], 1)
+    gc.collect()
+
+
+def test_a_server_without_encryption_is_not_spoken_to_with_it() -> None:
+    with serving(echo) as server:
+        url = server.url.replace("http://", "https://")
+        completer = tts.openai_completer(url, "tiny", retries=0, timeout=10.0)
+        with pytest.raises(CompletionError, match=r"could not be reached .*SSL"):
+            completer(["a"], 1)
+    assert not server.requests
+
+
+def test_an_error_ends_the_other_requests_at_once() -> None:
+    def answer(server: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        if body["prompt"] == "bad":
+            while server.n_now < 3:  # the others are under way
+                time.sleep(0.001)
+            send(handler, b"", 400)
+        else:
+            server.is_over.wait(30)
+
+    with serving(answer) as server:
+        start = time.monotonic()
+        with pytest.raises(CompletionError, match="answered 400"):
+            client(server, n_workers=3, timeout=60.0)(["a", "b", "bad", *"cdefghij"], 1)
+        assert time.monotonic() - start < 5
+        assert len(server.requests) <= 5  # of 11; a worker may begin one more
+
+
+def test_an_interrupt_does_not_wait_for_completions(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        while server.n_now < 2:
+            time.sleep(0.001)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ttsframe.process.annotation.server.wait", interrupted)
+    with serving(lambda server, *_: bool(server.is_over.wait(30)) and None) as server:
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            client(server, n_workers=2, timeout=60.0)(["a", "b", "c"], 1)
+        assert time.monotonic() - start < 5
+    assert not workers()
+
+
+def test_steps_are_annotated_by_a_server_and_go_on_after_it_failed(tmp_path: Path) -> None:
+    solutions = pl.DataFrame({
+        "problem_id": ["p"] * 3,
+        "solution_id": [0, 0, 0],
+        "step": [0, 1, 2],
+        "problem": ["What is 7 x 6 + 5?"] * 3,
+        "text": ["7 x 6 = 42", "42 + 5 = 47", "The answer is 47."],
+        "gold": ["47"] * 3,
+    })
+
+    def answer(server: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        if len(server.requests) == 2:
+            send(handler, b"", 400)
+        else:
+            texts: list[object] = [f"The answer is {47 - i}." for i in range(body["n"])]
+            send(handler, choices(body, texts))
+
+    with serving(answer) as server:
+        for chat in (False, True):
+            server.requests.clear()
+            completer = client(server, chat=chat)
+            with pytest.raises(CompletionError):
+                tts.annotate(solutions, completer, 4, cache=tmp_path, batch_size=1)
+            rollouts = tts.annotate(solutions, completer, 4, cache=tmp_path, batch_size=1)
+            assert len(server.requests) == 3
+            steps = tts.estimate_steps(rollouts)
+            assert steps["soft"].to_list() == [0.25, 0.25, 1.0]
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"tiny" in written
+    assert KEY.encode() not in written
+
+
+def test_the_key_tells_models_apart_and_is_no_secret() -> None:
+    def make(**options: Any) -> Any:
+        return tts.openai_completer(**{"base_url": "http://a/v1", "model": "m"} | options)
+
+    base = make(api_key=KEY)
+    assert base.key == make(base_url="https://b:8000").key == make(timeout=1.0, n_workers=1).key
+    others: list[dict[str, object]] = [
+        {"model": "n"},
+        {"temperature": 0.8},
+        {"max_tokens": 5},
+        {"stop": ["x"]},
+        {"chat": True},
+        {"extra": {"top_p": 0.5}},
+    ]
+    assert len({base.key, *(make(**options).key for options in others)}) == 7
+    assert KEY not in base.key + repr(base) + str(base)
+    assert repr(base) == "OpenAI-compatible completer of 'm' at http://a/v1"
+    assert pickle.loads(pickle.dumps(base)).key == base.key  # noqa: S301 - made on this line
+
+
+def test_copies_are_refused() -> None:
+    with serving(echo) as server:
+        assert client(server, temperature=0)(["a"], 1) == [["a#0"]]
+        with pytest.raises(ParameterError, match="all be the same"):
+            client(server, temperature=0.0)(["a"], 2)
+
+
+PARAMETERS: list[tuple[dict[str, object], type[Exception], str]] = [
+    ({"base_url": "file:///tmp/x"}, ParameterError, "http:// or https://"),
+    ({"base_url": "ftp://host/v1"}, ParameterError, "http:// or https://"),
+    ({"base_url": "localhost:8000/v1"}, ParameterError, "http:// or https://"),
+    ({"base_url": "http:///v1"}, ParameterError, "http:// or https://"),
+    ({"base_url": "http://host:port/v1"}, ParameterError, "http:// or https://"),
+    ({"base_url": "http://host/v1\r\nX: y"}, ParameterError, "http:// or https://"),
+    ({"base_url": f"http://me:{KEY}@host/v1"}, ParameterError, "a user's name"),
+    ({"base_url": f"http://host/v1?key={KEY}"}, ParameterError, "a query"),
+    ({"base_url": None}, ParameterTypeError, "base_url is a NoneType"),
+    ({"model": ""}, ParameterError, "model is empty"),
+    ({"model": 3}, ParameterTypeError, "model is a int"),
+    ({"api_key": f"{KEY}\n"}, ParameterError, "api_key must be printable"),
+    ({"api_key": f"{KEY} x"}, ParameterError, "without blanks"),
+    ({"api_key": f"{KEY}é"}, ParameterError, "ASCII"),
+    ({"api_key": ""}, ParameterError, "api_key must be"),
+    ({"api_key": 3}, ParameterTypeError, "api_key is a int"),
+    ({"temperature": -0.1}, ParameterError, "temperature == -0.1"),
+    ({"temperature": float("nan")}, ParameterError, "temperature == nan"),
+    ({"max_tokens": 0}, ParameterError, "max_tokens == 0"),
+    ({"n_workers": 0}, ParameterError, "n_workers == 0"),
+    ({"n_per_request": 0}, ParameterError, "n_per_request == 0"),
+    ({"retries": -1}, ParameterError, "retries == -1"),
+    ({"retries": 1.5}, ParameterTypeError, "retries is a float"),
+    ({"backoff": -1.0}, ParameterError, "backoff == -1.0"),
+    ({"timeout": 0.0}, ParameterError, "timeout == 0.0"),
+    ({"timeout": float("inf")}, ParameterError, "timeout == inf"),
+    ({"stop": ["x", ""]}, ParameterError, "stop == "),
+    ({"stop": [3]}, ParameterError, "stop == "),
+    ({"extra": {"seed": 1}}, ParameterError, "repeat the ones"),
+    ({"extra": {"stream": True}}, ParameterError, "'stream'"),
+    ({"extra": {"n": 2}}, ParameterError, "'n', which comes from n_rollouts"),
+    ({"extra": {"logit_bias": {1, 2}}}, ParameterError, "cannot be written as JSON"),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "message"), PARAMETERS)
+def test_parameters_are_checked_at_once(
+    options: dict[str, object], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind) as error:
+        tts.openai_completer(**{"base_url": "http://localhost/v1", "model": "m"} | options)  # type: ignore[arg-type]
+    assert message in str(error.value)
+    assert KEY not in str(error.value)
