@@ -51,6 +51,13 @@ from ttsframe.process import (
     rank_answers,
     step_agreement,
 )
+from ttsframe.process.formats import (
+    STEP_FORMATS,
+    read_steps,
+    scan_steps,
+    step_paths,
+    write_steps,
+)
 from ttsframe.readers import (
     READERS,
     SkippedRowsWarning,
@@ -115,6 +122,7 @@ if _TYPE_CHECKING:
 __all__ = [
     "READERS",
     "SELECTORS",
+    "STEP_FORMATS",
     "STEP_REDUCTIONS",
     "Aggregator",
     "AnswerExplanation",
@@ -185,10 +193,12 @@ __all__ = [
     "pass_hat_k",
     "processbench_f1",
     "rank_answers",
+    "read_steps",
     "read_trajectories",
     "reliability_curve",
     "renumber_attempts",
     "scaling_curve",
+    "scan_steps",
     "scan_trajectories",
     "score_distribution",
     "score_trajectories",
@@ -205,6 +215,7 @@ __all__ = [
     "step_max",
     "step_mean",
     "step_min",
+    "step_paths",
     "step_prod",
     "step_profile",
     "step_sum",
@@ -219,6 +230,7 @@ __all__ = [
     "weighted_vote",
     "wilson_interval",
     "with_costs",
+    "write_steps",
 ]
 
 

@@ -30,7 +30,7 @@ IGNORED = {
     "ES01": "a summary may say it all",
 }
 
-REGISTRIES = {"READERS", "SELECTORS", "STEP_REDUCTIONS"}
+REGISTRIES = {"READERS", "SELECTORS", "STEP_FORMATS", "STEP_REDUCTIONS"}
 
 CALLABLES = [name for name in tts.__all__ if name not in REGISTRIES]
 CLASSES = [name for name in CALLABLES if inspect.isclass(getattr(tts, name))]

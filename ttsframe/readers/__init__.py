@@ -84,25 +84,9 @@ def plan_reading(
     on_error: OnError,
 ) -> Reading:
     """Look a source over, as `scan_trajectories` does, which states parameters and errors."""
-    check_choice(format, "format", ["auto", *READERS])
-    check_choice(on_error, "on_error", ["raise", "skip"])
-    renamed = check_mapping(rename, "rename")
-    if len(set(renamed.values())) != len(renamed):
-        raise ParameterError(f"rename == {renamed} gives two columns one name.")
-    survey, faulty = look_over(
-        expand(source), READERS, format=format, rename=renamed, on_error=on_error
+    frame, survey, said = plan_table(
+        source, READERS, format=format, rename=rename, on_error=on_error, row="attempt"
     )
-    frame, broken = scan_attempts(survey)
-    skipped = [*faulty, *broken]
-    said: list[UserWarning] = []
-    if skipped:
-        more = f" and {len(skipped) - _SHOWN:,} more" if len(skipped) > _SHOWN else ""
-        said.append(
-            SkippedRowsWarning(
-                f"{len(skipped):,} row{'s' if len(skipped) > 1 else ''} skipped: {'; '.join(skipped[:_SHOWN])}{more}.",
-                len(skipped),
-            )
-        )
     if gold is None:
         return Reading(frame, survey, None, tuple(said))
     found = find_gold(frame, gold)
@@ -116,6 +100,34 @@ def plan_reading(
             )
         )
     return Reading(found.attach(frame), survey, found, tuple(said))
+
+
+def plan_table(
+    source: Source,
+    readers: Mapping[str, Reader],
+    *,
+    format: str,  # noqa: A002
+    rename: Mapping[str, str] | None,
+    on_error: OnError,
+    row: str,
+) -> tuple[pl.LazyFrame, Survey, list[UserWarning]]:
+    """Look a source over that one of some readers reads; ``row`` is what a row of it stands for."""
+    check_choice(format, "format", ["auto", *readers])
+    check_choice(on_error, "on_error", ["raise", "skip"])
+    renamed = check_mapping(rename, "rename")
+    if len(set(renamed.values())) != len(renamed):
+        raise ParameterError(f"rename == {renamed} gives two columns one name.")
+    survey, faulty = look_over(
+        expand(source), readers, format=format, rename=renamed, on_error=on_error, row=row
+    )
+    frame, broken = scan_attempts(survey)
+    skipped = [*faulty, *broken]
+    if not skipped:
+        return frame, survey, []
+    more = f" and {len(skipped) - _SHOWN:,} more" if len(skipped) > _SHOWN else ""
+    rows = f"{len(skipped):,} row{'s' if len(skipped) > 1 else ''}"
+    message = f"{rows} skipped: {'; '.join(skipped[:_SHOWN])}{more}."
+    return frame, survey, [SkippedRowsWarning(message, len(skipped))]
 
 
 def scan_trajectories(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import polars as pl
@@ -96,6 +96,11 @@ def renamed(schema: Mapping[str, pl.DataType], rename: Mapping[str, str]) -> dic
     return {rename.get(name, name): dtype for name, dtype in schema.items()}
 
 
+def text_columns(names: Iterable[str], reader: Reader, rename: Mapping[str, str]) -> frozenset[str]:
+    """Return the file's own names of the columns that are handed on as JSON text."""
+    return frozenset(name for name in names if rename.get(name, name) in reader.as_text)
+
+
 def first_line(error: Exception) -> str:
     """Return the line of an error of Polars that says what is wrong."""
     return str(error).partition("\n")[0]
@@ -129,6 +134,7 @@ def _with_source(table: Table, runs: Mapping[str, str]) -> Table:
 def _json_table(files: Sequence[SurveyedFile], survey: Survey, skipped: list[str]) -> Table:
     words = {str(one.file.path): _ROW_WORDS[one.file.container] for one in files}
     items = [JsonFile(one.file, one.has_lone_surrogates, one.skipped, one.spans) for one in files]
-    frame = scan(items, survey.json_schema).rename(survey.rename)
+    as_text = text_columns(survey.json_schema, survey.reader, survey.rename)
+    frame = scan(items, survey.json_schema, as_text).rename(survey.rename)
     schema = renamed(survey.json_schema, survey.rename)
     return Table(frame, schema, words, survey.on_error, skipped)

@@ -161,14 +161,20 @@ def _combined(found: Sequence[Inspected]) -> Inspected:
     )
 
 
-def scan(files: Sequence[JsonFile], schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+def scan(
+    files: Sequence[JsonFile],
+    schema: Mapping[str, pl.DataType],
+    as_text: frozenset[str] = frozenset(),
+) -> pl.LazyFrame:
     """Scan files as one lazy frame with the row's number and file as further columns."""
+    # Rows of a column that is handed on as JSON text are parsed by Python: Polars would not escape
+    # what must be escaped in a text.
     full = {**schema, ROW: pl.UInt32(), FILE: pl.String()}
 
     def source(with_columns: list[str] | None, *_: pl.Expr | int | None) -> Iterator[pl.DataFrame]:
         wanted = list(full) if with_columns is None else with_columns
         columns = {name: schema[name] for name in wanted if name in schema}
-        frames = _frames(files, columns or dict(islice(schema.items(), 1)))
+        frames = _frames(files, columns or dict(islice(schema.items(), 1)), as_text)
         while some := list(islice(frames, _FRAMES_AT_ONCE)):
             yield pl.concat(some).select(wanted)
 
@@ -183,9 +189,9 @@ def _unchanged(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _frames(
-    files: Sequence[JsonFile], columns: Mapping[str, pl.DataType]
+    files: Sequence[JsonFile], columns: Mapping[str, pl.DataType], as_text: frozenset[str]
 ) -> Iterator[pl.DataFrame]:
-    for item, frame, faults in _parsed(files, columns):
+    for item, frame, faults in _parsed(files, columns, as_text):
         for fault in faults:
             if fault.row not in item.skipped:
                 raise fault_error(item.file, fault)
@@ -194,18 +200,23 @@ def _frames(
         yield kept.with_columns(pl.lit(str(item.file.path)).alias(FILE))
 
 
-def find_misfits(item: JsonFile, columns: Mapping[str, pl.DataType]) -> list[Fault]:
+def find_misfits(
+    item: JsonFile, columns: Mapping[str, pl.DataType], as_text: frozenset[str]
+) -> list[Fault]:
     """Read a file whole and list the rows that do not fit the schema."""
-    return [fault for _, _, faults in _parsed([item], columns) for fault in faults]
+    return [fault for _, _, faults in _parsed([item], columns, as_text) for fault in faults]
 
 
 def _parsed(
-    files: Sequence[JsonFile], columns: Mapping[str, pl.DataType]
+    files: Sequence[JsonFile], columns: Mapping[str, pl.DataType], as_text: frozenset[str]
 ) -> Iterator[tuple[JsonFile, pl.DataFrame, list[Fault]]]:
+    in_python = not as_text.isdisjoint(columns)
+
     def parse(job: tuple[JsonFile, Chunk | Span]) -> tuple[JsonFile, pl.DataFrame, list[Fault]]:
         item, part = job
         chunk = read_span(item.file, part) if isinstance(part, Span) else part
-        return item, *_parse(chunk, columns, is_mended=item.has_lone_surrogates)
+        is_mended = item.has_lone_surrogates
+        return item, *_parse(chunk, columns, is_mended=is_mended, in_python=in_python)
 
     return on_all_cores(
         parse, ((item, part) for item in files for part in item.spans or read_chunks(item.file))
@@ -221,19 +232,21 @@ def fault_error(file: DataFile, fault: Fault) -> SourceError:
 
 
 def _parse(
-    chunk: Chunk, columns: Mapping[str, pl.DataType], *, is_mended: bool
+    chunk: Chunk, columns: Mapping[str, pl.DataType], *, is_mended: bool, in_python: bool
 ) -> tuple[pl.DataFrame, list[Fault]]:
     """Parse a chunk, in halves where Polars refuses it, row by row where a few rows are left."""
-    if not (is_mended and LONE_SURROGATE.search(chunk.data)):
+    if not (in_python or (is_mended and LONE_SURROGATE.search(chunk.data))):
         try:
             frame = pl.read_ndjson(chunk.data, schema=columns)
         except pl.exceptions.PolarsError:
             pass
         else:
             return frame.with_columns(_numbers(chunk, frame.height)), []
-    halves = chunk.halves() if chunk.n_lines > _SLOW_LINES else None
+    halves = chunk.halves() if chunk.n_lines > _SLOW_LINES and not in_python else None
     if halves is not None:
-        parsed = [_parse(half, columns, is_mended=is_mended) for half in halves]
+        parsed = [
+            _parse(half, columns, is_mended=is_mended, in_python=in_python) for half in halves
+        ]
         return pl.concat([frame for frame, _ in parsed]), [
             fault for _, faults in parsed for fault in faults
         ]

@@ -10,7 +10,14 @@ from typing import NamedTuple
 import polars as pl
 
 from ttsframe.errors import ColumnsError, SourceError
-from ttsframe.readers._attempts import Survey, SurveyedFile, first_line, renamed, scan_table
+from ttsframe.readers._attempts import (
+    Survey,
+    SurveyedFile,
+    first_line,
+    renamed,
+    scan_table,
+    text_columns,
+)
 from ttsframe.readers._chunks import Span
 from ttsframe.readers._jsonl import (
     JsonFile,
@@ -92,6 +99,7 @@ def survey(
     format: str,  # noqa: A002 - the name callers write
     rename: Mapping[str, str],
     on_error: OnError,
+    row: str = "attempt",
 ) -> tuple[Survey, list[str]]:
     """Look all files over; return how to read them, and a message for each JSON row left out."""
     known = {name for reader in readers.values() for name in reader.dtypes}
@@ -100,7 +108,7 @@ def survey(
     others: list[str] = []
     files = on_all_cores(lambda candidate: open_file(candidate.path, known), candidates)
     for candidate, one in zip(candidates, files, strict=True):
-        columns = () if one is None else renamed(one.schema, rename)
+        columns = {} if one is None else renamed(one.schema, rename)
         name = _recognise(columns, readers, format)
         if one is not None and name is not None:
             opened.append(one)
@@ -108,12 +116,14 @@ def survey(
         elif one is not None and one.faults and on_error == "raise":
             raise fault_error(one.file, one.faults[0])
         elif candidate.is_named or (one is not None and not one.is_document):
-            raise _unrecognised(candidate.path, columns, readers, format, is_table=one is not None)
+            if one is None:
+                raise _not_a_table(candidate.path, row)
+            raise _unrecognised(candidate.path, columns, readers, format)
         else:
             others.append(candidate.path.name)
     if not opened:
         raise SourceError(
-            f"{candidates[0].path.parent}: holds no file of attempts; found: {_some(others)}. "
+            f"{candidates[0].path.parent}: holds no file of {row}s; found: {_some(others)}. "
             f"{_expectations(readers)}"
         )
     if len(set(chosen)) > 1:
@@ -139,7 +149,7 @@ def _surveyed(
         misfits: list[Fault] = []
         if one.is_json and on_error == "skip":
             item = JsonFile(one.file, one.has_lone_surrogates, frozenset(), one.spans)
-            misfits = find_misfits(item, json_schema)
+            misfits = find_misfits(item, json_schema, text_columns(json_schema, reader, rename))
             skipped.extend(f"{place(one.file, fault.row)}: {fault.reason}" for fault in misfits)
         files.append(
             SurveyedFile(
@@ -157,13 +167,21 @@ def _surveyed(
 
 
 def _recognise(
-    columns: Collection[str],
+    columns: Mapping[str, pl.DataType],
     readers: Mapping[str, Reader],
     format: str,  # noqa: A002
 ) -> str | None:
+    likely = {name: reader for name, reader in readers.items() if reader.has_shapes(columns)}
     if format != "auto":
-        return format if readers[format].accepts(columns) else None
-    return next((name for name, reader in readers.items() if reader.recognises(columns)), None)
+        return format if format in likely and readers[format].accepts(columns) else None
+    return next((name for name, reader in likely.items() if reader.recognises(columns)), None)
+
+
+def _not_a_table(path: Path, row: str) -> SourceError:
+    return SourceError(
+        f"{path}: is neither Parquet, Arrow IPC nor JSON, by its first bytes. Hint: "
+        f"polars.read_csv(...).write_parquet(...) makes a table of one row per {row} readable."
+    )
 
 
 def _unrecognised(
@@ -171,14 +189,7 @@ def _unrecognised(
     columns: Collection[str],
     readers: Mapping[str, Reader],
     format: str,  # noqa: A002
-    *,
-    is_table: bool,
 ) -> SourceError:
-    if not is_table:
-        return SourceError(
-            f"{path}: is neither Parquet, Arrow IPC nor JSON, by its first bytes. Hint: "
-            f"polars.read_csv(...).write_parquet(...) makes a table of one row per attempt readable."
-        )
     found = f"found columns: {_some(columns)}"
     if format != "auto":
         return SourceError(
@@ -287,6 +298,8 @@ def _decided(found: pl.DataType, name: str, reader: Reader) -> pl.DataType:
     """Return the dtype to read a JSON column with."""
     if isinstance(found, pl.Null) and name in TRAJECTORY_COLUMNS:
         return reader.dtypes.get(name, TRAJECTORY_COLUMNS[name].dtype)
+    if name in reader.as_text:
+        return pl.String()
     dtype = settled(found, unseen=pl.String())
     return _known_over(dtype, reader.dtypes.get(name, dtype))
 

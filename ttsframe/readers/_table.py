@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -29,6 +30,10 @@ class Reader(NamedTuple):
     to_attempts: Callable[[Table], pl.LazyFrame]
     evidence: tuple[str, ...] = ()
     """Columns of which one must be there as well for the format to be recognised unnamed."""
+    shapes: Mapping[str, type[pl.DataType]] = MappingProxyType({})
+    """Columns that tell it from a format with the same names: what each must be."""
+    as_text: frozenset[str] = frozenset()
+    """Columns whose value, whatever it is, is handed on as JSON text."""
     piece: str | None = None
     """For a run written as one file per problem: what such a file's path ends in, as a pattern."""
 
@@ -37,7 +42,19 @@ class Reader(NamedTuple):
         """The columns it needs, in words."""
         groups = [group for group in (*self.requires, self.evidence) if group]
         return " and ".join(
-            repr(group[0]) if len(group) == 1 else f"one of {list(group)}" for group in groups
+            self._expected(group[0]) if len(group) == 1 else f"one of {list(group)}"
+            for group in groups
+        )
+
+    def _expected(self, name: str) -> str:
+        shape = self.shapes.get(name)
+        return repr(name) if shape is None else f"{name!r} (a {shape.__name__})"
+
+    def has_shapes(self, schema: Mapping[str, pl.DataType]) -> bool:
+        """Tell whether the columns that tell it from another format are what they must be."""
+        return all(
+            isinstance(schema.get(name, pl.Null()), (shape, pl.Null))
+            for name, shape in self.shapes.items()
         )
 
     def accepts(self, columns: Collection[str]) -> bool:

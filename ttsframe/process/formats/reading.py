@@ -1,0 +1,70 @@
+"""What reading a format of steps is made of: ids, one row per step, fields as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from ttsframe.process.formats.step_format import STEP_COLUMNS
+from ttsframe.readers._rows import instance
+from ttsframe.readers._table import Table, identified, problem_hash
+
+_BETWEEN_TEXTS = "\x1e"
+"""Stands between the texts of a solution where they are hashed; saved labels pair by the result."""
+
+
+def identify(table: Table, texts: pl.Expr, *, ids: Sequence[str] = ("problem_id",)) -> Table:
+    """Add ``problem_id``, and ``solution_id``: the source's own, else the hash of the texts."""
+    found = identified(table, ids, "problem")
+    if "solution_id" in found.schema:
+        frame = found.frame.with_columns(pl.col("solution_id").cast(pl.String))
+        return found._replace(frame=frame)
+    joined = texts.list.eval(pl.element().fill_null("")).list.join(_BETWEEN_TEXTS).fill_null("")
+    run = [name for name in ("source_file",) if name in found.schema]
+    frame = found.frame.with_columns(problem_hash(joined).alias("solution_id")).with_columns(
+        numbered(pl.col("solution_id"), [*run, "problem_id", "solution_id"])
+    )
+    return found._replace(frame=frame, schema={**found.schema, "solution_id": pl.String()})
+
+
+def numbered(names: pl.Expr, within: Sequence[str]) -> pl.Expr:
+    """Tell equal names apart: the second gets ``-2`` behind it, and so on."""
+    nth = pl.int_range(1, pl.len() + 1).over(within)
+    return pl.when(nth == 1).then(names).otherwise(pl.format("{}-{}", names, nth))
+
+
+def explode_steps(frame: pl.LazyFrame, lists: Sequence[str]) -> pl.LazyFrame:
+    """Turn a row per solution into a row per step; a solution without steps keeps a row, step -1."""
+    n = pl.col(lists[0]).list.len()
+    return (
+        frame
+        .with_columns(pl.int_ranges(n, dtype=pl.Int64).alias("step"))
+        .explode("step", *lists, empty_as_null=True, keep_nulls=True)
+        .with_columns(pl.col("step").fill_null(-1))
+    )
+
+
+def fields_of(dtype: pl.DataType) -> dict[str, pl.DataType]:
+    """Return the fields of a struct, or of a list of structs; none of anything else."""
+    inner = instance(dtype.inner) if isinstance(dtype, pl.List) else dtype
+    if not isinstance(inner, pl.Struct):
+        return {}
+    return {field.name: instance(field.dtype) for field in inner.fields}
+
+
+def unpacked(
+    column: str, dtype: pl.DataType, names: Mapping[str, str], prefix: str
+) -> list[pl.Expr]:
+    """Turn the fields of a struct into columns, one that the format does not know into prefix.field."""
+    return [
+        pl.col(column).struct.field(field).alias(names.get(field, f"{prefix}.{field}"))
+        for field in fields_of(dtype)
+    ]
+
+
+def canonical(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Put the columns that have a meaning first, in their order, and the others after them."""
+    names = frame.collect_schema().names()
+    known = [name for name in STEP_COLUMNS if name in names]
+    return frame.select(*known, *(name for name in names if name not in STEP_COLUMNS))
