@@ -22,6 +22,7 @@ from ttsframe._typing import (
     SelectorName,
     StepReduction,
 )
+from ttsframe.process.formats import StepFormatName
 from ttsframe.readers import Format
 
 IGNORED = {
@@ -121,6 +122,7 @@ def test_registries_are_their_literals() -> None:
     assert list(tts.STEP_REDUCTIONS) == list(get_args(StepReduction))
     assert list(tts.SELECTORS) == list(get_args(SelectorName))
     assert ["auto", *tts.READERS] == list(get_args(Format))
+    assert list(tts.STEP_FORMATS) == list(get_args(StepFormatName))
     assert "auto" in get_args(AnswerStyle)
 
 

@@ -428,6 +428,28 @@ def rollouts() -> pl.DataFrame:
     )
 
 
+def tree_of_steps() -> pl.DataFrame:
+    """Return three trees with a node for each of the first four numbers, and branches."""
+    parents = [None, 0, 0, 2]
+    return pl.DataFrame(
+        [
+            {
+                "problem_id": f"p{tree}",
+                "solution_id": "s",
+                "node": node,
+                "parent": parent,
+                "step": [-1, 0, 0, 1][node],
+                "problem": "6 x 7?",
+                "text": None if node == 0 else f"text {node}",
+                "soft": node / 4,
+            }
+            for tree in range(3)
+            for node, parent in enumerate(parents)
+        ],
+        schema_overrides={"parent": pl.Int64},
+    )
+
+
 class FrameFunction(NamedTuple):
     """A function of the third shape, on a frame that it can be called with."""
 
@@ -710,6 +732,19 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         rollouts,
         STEPS_SCHEMA,
         takes_by=True,
+    ),
+    FrameFunction(
+        "step_paths",
+        tts.step_paths,
+        tree_of_steps,
+        {
+            "problem_id": pl.String(),
+            "solution_id": pl.String(),
+            "step": pl.Int64(),
+            "problem": pl.String(),
+            "text": pl.String(),
+            "soft": pl.Float64(),
+        },
     ),
     *[
         FrameFunction(

@@ -31,7 +31,15 @@ from ttsframe.readers import plan_table
 from ttsframe.readers._sources import Source
 from ttsframe.readers._table import OnError
 
-__all__ = ["STEP_COLUMNS", "STEP_FORMATS", "read_steps", "scan_steps", "step_paths", "write_steps"]
+__all__ = [
+    "STEP_COLUMNS",
+    "STEP_FORMATS",
+    "StepFormatName",
+    "read_steps",
+    "scan_steps",
+    "step_paths",
+    "write_steps",
+]
 
 Format: TypeAlias = Literal["auto"] | StepFormatName
 
