@@ -8,7 +8,7 @@ Examples
 --------
 >>> from ttsframe import charts
 >>> charts.__all__  # doctest: +NORMALIZE_WHITESPACE
-['answer_votes', 'compute_optimal', 'difficulty_histogram', 'level_bars', 'level_curves',
+['answer_votes', 'complexity_curve', 'compute_optimal', 'difficulty_histogram', 'level_bars', 'level_curves',
 'over_optimization', 'pareto_frontier', 'reduction_comparison', 'reliability', 'scaling_curve',
 'score_distribution', 'selection_gap', 'step_profile']
 """
@@ -16,6 +16,7 @@ Examples
 from __future__ import annotations
 
 from ttsframe.charts.answer_votes import answer_votes
+from ttsframe.charts.complexity_curve import complexity_curve
 from ttsframe.charts.compute_optimal import compute_optimal
 from ttsframe.charts.difficulty_histogram import difficulty_histogram
 from ttsframe.charts.level_bars import level_bars
@@ -31,6 +32,7 @@ from ttsframe.charts.step_profile import step_profile
 
 __all__ = [
     "answer_votes",
+    "complexity_curve",
     "compute_optimal",
     "difficulty_histogram",
     "level_bars",
