@@ -261,3 +261,22 @@ def choices() -> pl.DataFrame:
         n_strategies=2,
         n_tied=1,
     )
+
+
+@pytest.fixture
+def complexities() -> pl.DataFrame:
+    accuracies = {1: [1.0, 0.6, 0.2, 0.0], 5: [1.0, 0.9, 0.5, 0.1]}
+    return pl.concat([
+        pl.DataFrame({
+            "task": "tower_of_hanoi",
+            "k": pl.Series([k] * 4, dtype=pl.UInt32),
+            "selector": "majority_vote",
+            "complexity": [1, 2, 3, 4],
+            "accuracy": of_k,
+            "ci_low": [max(value - 0.25, 0.0) for value in of_k],
+            "ci_high": [min(value + 0.25, 1.0) for value in of_k],
+            "oracle_accuracy": of_k if k == 1 else [1.0, 1.0, 0.7, 0.3],
+            "n_instances": pl.Series([10] * 4, dtype=pl.UInt32),
+        })
+        for k, of_k in accuracies.items()
+    ])

@@ -17,6 +17,7 @@ CHARTS = {
     "scaling_curve": "curve",
     "compute_optimal": "curve choices",
     "level_bars": "leveled",
+    "complexity_curve": "complexities",
     "pareto_frontier": "frontier",
     "level_curves": "leveled",
     "difficulty_histogram": "levels",
