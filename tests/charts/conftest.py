@@ -111,6 +111,54 @@ def profile() -> pl.DataFrame:
 
 
 @pytest.fixture
+def steps() -> pl.DataFrame:
+    return pl.DataFrame({
+        "problem_id": ["p"] * 6,
+        "solution_id": [0, 0, 0, 0, 1, 1],
+        "step": [-1, 0, 1, 2, 0, 1],
+        "n_rollouts": pl.Series([8, 8, 8, 2, 8, 0], dtype=pl.UInt32),
+        "n_correct": pl.Series([4, 6, 0, 0, 8, 0], dtype=pl.UInt32),
+        "n_ungraded": pl.Series([0, 0, 0, 6, 0, 8], dtype=pl.UInt32),
+        "hard": [True, True, False, False, True, None],
+        "soft": [0.5, 0.75, 0.0, 0.0, 1.0, None],
+        "ci_low": [0.22, 0.41, 0.0, 0.0, 0.68, None],
+        "ci_high": [0.78, 0.93, 0.32, 0.66, 1.0, None],
+        "hard@2": [0.79, 0.96, 0.0, 0.0, 1.0, None],
+        "advantage": [None, 0.25, -0.75, 0.0, None, None],
+        "is_correct": [None, True, False, False, True, None],
+        "is_first_error": [False, False, True, False, False, False],
+    })
+
+
+@pytest.fixture
+def label_rollouts() -> pl.DataFrame:
+    ends = {"standard_error": [0.02, 0.02, None]}
+    return pl.DataFrame({
+        "n_rollouts": pl.Series([1, 4, 8], dtype=pl.UInt32),
+        "hard": [0.3, 0.5, 0.6],
+        "agreement": [0.7, 0.9, 1.0],
+        **ends,
+        "ci_low": [0.66, 0.86, None],
+        "ci_high": [0.74, 0.94, None],
+        "kappa": [0.4, 0.8, 1.0],
+        "repeat_agreement": [0.75, 0.85, None],
+        **{f"repeat_{name}": values for name, values in ends.items()},
+        "repeat_ci_low": [0.71, 0.81, None],
+        "repeat_ci_high": [0.79, 0.89, None],
+        "repeat_kappa": [0.4, 0.7, None],
+        "first_error_agreement": [0.4, 0.8, 1.0],
+        **{f"first_error_{name}": values for name, values in ends.items()},
+        "first_error_ci_low": [0.36, 0.76, None],
+        "first_error_ci_high": [0.44, 0.84, None],
+        "soft_error": [0.3, 0.15, 0.11],
+        "n_steps": pl.Series([90] * 3, dtype=pl.UInt32),
+        "n_short": pl.Series([7] * 3, dtype=pl.UInt32),
+        "n_solutions": pl.Series([40] * 3, dtype=pl.UInt32),
+        "n_problems": pl.Series([30] * 3, dtype=pl.UInt32),
+    })
+
+
+@pytest.fixture
 def votes() -> pl.DataFrame:
     return pl.DataFrame({
         "problem_id": ["p"] * 5,

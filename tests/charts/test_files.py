@@ -28,6 +28,8 @@ CHARTS = {
     "reduction_comparison": "metrics",
     "reliability": "reliability_curve",
     "score_distribution": "distribution",
+    "step_values": "steps",
+    "label_agreement": "label_rollouts",
 }
 
 

@@ -8,9 +8,10 @@ Examples
 --------
 >>> from ttsframe import charts
 >>> charts.__all__  # doctest: +NORMALIZE_WHITESPACE
-['answer_votes', 'complexity_curve', 'compute_optimal', 'difficulty_histogram', 'level_bars', 'level_curves',
-'over_optimization', 'pareto_frontier', 'reduction_comparison', 'reliability', 'scaling_curve',
-'score_distribution', 'selection_gap', 'step_profile']
+['answer_votes', 'complexity_curve', 'compute_optimal', 'difficulty_histogram', 'label_agreement',
+'level_bars', 'level_curves', 'over_optimization', 'pareto_frontier', 'reduction_comparison',
+'reliability', 'scaling_curve', 'score_distribution', 'selection_gap', 'step_profile',
+'step_values']
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ttsframe.charts.answer_votes import answer_votes
 from ttsframe.charts.complexity_curve import complexity_curve
 from ttsframe.charts.compute_optimal import compute_optimal
 from ttsframe.charts.difficulty_histogram import difficulty_histogram
+from ttsframe.charts.label_agreement import label_agreement
 from ttsframe.charts.level_bars import level_bars
 from ttsframe.charts.level_curves import level_curves
 from ttsframe.charts.over_optimization import over_optimization
@@ -29,12 +31,14 @@ from ttsframe.charts.scaling_curve import scaling_curve
 from ttsframe.charts.score_distribution import score_distribution
 from ttsframe.charts.selection_gap import selection_gap
 from ttsframe.charts.step_profile import step_profile
+from ttsframe.charts.step_values import step_values
 
 __all__ = [
     "answer_votes",
     "complexity_curve",
     "compute_optimal",
     "difficulty_histogram",
+    "label_agreement",
     "level_bars",
     "level_curves",
     "over_optimization",
@@ -45,4 +49,5 @@ __all__ = [
     "score_distribution",
     "selection_gap",
     "step_profile",
+    "step_values",
 ]
