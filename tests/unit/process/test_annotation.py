@@ -276,6 +276,22 @@ def test_grades_need_a_gold_answer() -> None:
     assert rollouts["answer_key"].null_count() == 0
 
 
+def test_a_prefix_that_problems_share_is_graded_by_the_gold_answer_of_each() -> None:
+    frame = solutions({("p", "a"): ["x"], ("q", "a"): ["x"]}).with_columns(
+        problem=pl.lit("Pick one."), gold=pl.Series(["47", "46"])
+    )
+    completer = Recorder()
+    rollouts = tts.annotate(frame, completer, 2)
+    assert completer.prefixes == ["Pick one.\n\nx\n"]
+    assert rollouts["prefix_id"].n_unique() == 1
+    assert rollouts.select("problem_id", "answer", "is_correct").rows() == [
+        ("p", "47", True),
+        ("p", "46", False),
+        ("q", "47", False),
+        ("q", "46", True),
+    ]
+
+
 def test_equivalent_answers_are_right() -> None:
     def completer(prefixes: list[str], n: int) -> list[list[str]]:
         return [[r"\boxed{\frac{94}{2}}", "#### 47.0", "the answer is 48"][:n] for _ in prefixes]

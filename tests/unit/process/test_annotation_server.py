@@ -23,6 +23,12 @@ from ttsframe.errors import CompletionError, ParameterError, ParameterTypeError
 
 KEY = "sk-very-secret"
 
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+
+
 Answer = Callable[["Server", BaseHTTPRequestHandler, dict[str, Any]], None]
 
 

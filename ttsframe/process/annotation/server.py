@@ -58,7 +58,7 @@ def openai_completer(
     ----------
     base_url
         Address of the server, http or https, up to the `/v1` with most servers:
-        `"http://localhost:8000/v1"`.
+        `"http://localhost:8000/v1"`. Proxies are those of the environment (`HTTPS_PROXY`, `NO_PROXY`).
     model
         Name of the model on the server.
     api_key
