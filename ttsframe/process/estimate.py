@@ -41,7 +41,7 @@ def estimate_steps(
     /,
     *,
     n_rollouts: int | Sequence[int] | None = None,
-    threshold: float | None = None,
+    threshold: float = 0.0,
     by: ColumnNames = (),
     confidence_level: float = 0.95,
 ) -> FrameT:
@@ -62,8 +62,8 @@ def estimate_steps(
         Numbers of rollouts m for which `hard` is estimated besides; None: for no others than there
         are.
     threshold
-        Share of right rollouts, in [0, 1], below which a step is labelled wrong. None: a step is
-        wrong where no rollout is right, which is Math-Shepherd's hard estimation.
+        Share of right rollouts, in [0, 1], above which a step is labelled right. At 0 one right
+        rollout is enough, which is Math-Shepherd's hard estimation; OpenR takes 0.5.
     by
         Columns that tell runs, models or annotations apart; rollouts never join across them.
     confidence_level
@@ -153,7 +153,7 @@ def estimate_steps(
     """
     check_frame(rollouts, "rollouts")
     check_fraction(confidence_level, "confidence_level")
-    limit = None if threshold is None else check_between(threshold, "threshold", 0.0, 1.0)
+    limit = check_between(threshold, "threshold", 0.0, 1.0)
     sizes: tuple[int, ...] = () if n_rollouts is None else check_draws(n_rollouts, "n_rollouts")
     at_sizes: list[str] = [f"hard@{size}" for size in sizes]
     made: tuple[str, ...] = (*_ESTIMATES, *at_sizes, *_LABELS)
@@ -196,12 +196,11 @@ def estimate_steps(
         if sizes:
             fields = pl.col("at_sizes").struct.rename_fields(at_sizes)
             counted = counted.with_columns(fields).unnest("at_sizes")
-        hard, soft, step = pl.col("hard"), pl.col("soft"), pl.col("step")
+        soft, step = pl.col("soft"), pl.col("step")
         is_known = pl.col("n_rollouts") > 0
         interval = wilson_interval("n_correct", "n_rollouts", confidence_level=confidence_level)
         before = soft.shift(1).over(solution, order_by="step")
         is_next = step - step.shift(1).over(solution, order_by="step") == 1
-        label = hard if limit is None else soft >= limit
         is_wrong = ~pl.col("is_correct")
         return (
             counted
@@ -212,7 +211,7 @@ def estimate_steps(
                 interval.struct.field("ci_low", "ci_high"),
                 pl.when(is_next).then(soft - before).alias("advantage"),
             )
-            .with_columns(pl.when(step >= 0).then(label).alias("is_correct"))
+            .with_columns(pl.when(step >= 0).then(soft > limit).alias("is_correct"))
             .with_columns(
                 (step == pl.when(is_wrong).then(step).min().over(solution))
                 .fill_null(value=False)

@@ -150,9 +150,7 @@ def test_math_aps_values_are_those_of_every_prefix(shared_data: Path) -> None:
         for number, (prefix, entry) in enumerate(
             zip(prefixes, row["reasoning_steps"], strict=True)
         ):
-            before = [
-                other for other in prefixes if other != prefix and prefix.startswith(other)
-            ]
+            before = [other for other in prefixes if other != prefix and prefix.startswith(other)]
             longest = max(before, key=len, default="")
             step = own[number]
             assert step["soft"] == entry["mc_value"]
