@@ -106,3 +106,25 @@ def counted(counts: Sequence[int], noun: str) -> str:
     low, high = min(counts), max(counts)
     number = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     return f"{number} {noun}{'' if low == high == 1 else 's'}"
+
+
+def shorten(text: str, width: int) -> str:
+    """Put a text on one line of at most ``width`` characters, its beginning and end kept.
+
+    Parameters
+    ----------
+    text
+        Any text.
+    width
+        Number of characters.
+
+    Returns
+    -------
+    str
+        The line.
+    """
+    line = " ".join(text.split())
+    if len(line) <= width:
+        return line
+    tail = width // 3
+    return f"{line[: width - tail - 1]}…{line[-tail:]}"

@@ -49,7 +49,10 @@ class Marks(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.marks: dict[str, Counter[str]] = {}
+        self.pictures: Counter[str] = Counter()
         self.messages: dict[str, str] = {}
+        self.ids: Counter[str] = Counter()
+        self.links: list[str] = []
         self._open: list[tuple[str, str, str]] = []
         self.feed(html)
         self.close()
@@ -57,7 +60,10 @@ class Marks(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         classes = values.get("class", "").split()
+        self.ids.update([values["id"]] if "id" in values else [])
+        self.links += [values["href"]] if tag == "a" and not self._is_in_chart() else []
         _, chart, kind = self._open[-1] if self._open else ("", "", "")
+        self.pictures[chart] += tag == "svg" and "marks" in classes
         if "chart" in classes:
             chart = values["id"]
             self.marks[chart] = Counter()
@@ -67,6 +73,9 @@ class Marks(HTMLParser):
             self.marks[chart][kind.removeprefix("mark-")] += 1
         if tag not in {"meta", "br", "input", "link"}:
             self._open.append((tag, chart, kind))
+
+    def _is_in_chart(self) -> bool:
+        return bool(self._open and self._open[-1][1])
 
     def handle_endtag(self, tag: str) -> None:
         while self._open and self._open.pop()[0] != tag:
@@ -92,6 +101,19 @@ def open_page(browser: str, page: Path, profile: Path) -> tuple[Marks, list[str]
     return Marks(done.stdout), console
 
 
+def check_whole(page: Marks, console: list[str]) -> None:
+    """Check that everything is drawn, nothing complains, and every link leads somewhere."""
+    assert console == []
+    assert not any(page.messages.values())
+    for chart, marks in page.marks.items():
+        assert page.pictures[chart] == 1, chart
+        assert marks.total() > 0, chart
+    assert page.links
+    for link in page.links:
+        assert link.startswith("#")
+        assert page.ids[link[1:]] == 1, link
+
+
 @pytest.fixture(scope="module")
 def sample() -> pl.DataFrame:
     source = Path(__file__).resolve().parents[2] / "data" / "sample.jsonl"
@@ -104,9 +126,24 @@ def test_the_sample_report_draws_every_chart(
     report = tts.build_report(sample, references={"greedy": 0.3, "larger model": 0.9})
     report.save(tmp_path / "report.html")
     page, console = open_page(browser, tmp_path / "report.html", tmp_path / "profile")
-    assert console == []
-    assert list(page.marks) == ["accuracy-by-attempts", "step-scores", "votes"]
-    curve, steps, votes = page.marks.values()
+    check_whole(page, console)
+    assert list(page.marks) == [
+        "votes-of-one",
+        "accuracy-by-attempts",
+        "lost-by-attempts",
+        "problems-by-difficulty",
+        "accuracy-by-level",
+        "methods-by-level",
+        "compute-optimal-by-attempts",
+        "accuracy-by-tokens",
+        "reductions",
+        "score-distribution",
+        "reliability",
+        "over-optimization",
+        "step-scores",
+    ]
+    assert len(page.links) == len(tts.report.SECTIONS)
+    votes, curve, *others, steps = page.marks.values()
     n_lines = report.curve.select("selector", "reduction").n_unique()
     assert curve["line"] == curve["area"] == n_lines == 4
     assert curve["symbol"] == report.curve.height
@@ -115,6 +152,19 @@ def test_the_sample_report_draws_every_chart(
     assert steps["line"] == steps["area"] == steps["text"] == 2
     assert steps["symbol"] == report.profile.height
     assert votes["rect"] == votes["text"] == 2 * report.example.votes.height
+    lost, hard, levels, bars, optimal, cost, reductions, scores, reliable, turns = others
+    n_gaps = report.selection_gap.height
+    assert lost["symbol"] == 2 * n_gaps
+    assert lost["rule"] == n_gaps
+    assert hard["rect"] > 0
+    assert levels["line"] == levels["area"] == 5 * 4
+    assert bars["rect"] >= 5 * 3 * 3
+    assert optimal["line"] == 3 + 2
+    assert cost["symbol"] >= report.cost.height
+    assert reductions["symbol"] == 2 * 4
+    assert scores["line"] == 2
+    assert reliable["symbol"] == report.verifier.reliability.filter(binning="equal_width").height
+    assert turns["line"] == 1
 
 
 def test_two_runs_one_of_them_ungraded_draw_every_chart(
@@ -129,15 +179,39 @@ def test_two_runs_one_of_them_ungraded_draw_every_chart(
     report = tts.build_report(runs, by="model", title=hostile, reductions=["last", "min"])
     report.save(tmp_path / "report.html")
     page, console = open_page(browser, tmp_path / "report.html", tmp_path / "profile")
-    assert console == []
-    accuracy, agreement, steps, votes = page.marks.values()
+    check_whole(page, console)
+    votes, accuracy, agreement, *_, steps = page.marks.values()
     assert accuracy["symbol"] == report.curve.height
     assert agreement["symbol"] == report.agreement.height
     assert accuracy["line"] == 2 + 2 * 2
     assert agreement["line"] == 1 + 2 * 2
     assert steps["line"] == 3
     assert votes["rect"] > 0
-    assert not any(page.messages.values())
+
+
+def test_two_runs_without_scores_draw_what_they_can(
+    browser: str, sample: pl.DataFrame, tmp_path: Path
+) -> None:
+    unscored = sample.drop("step_scores")
+    runs = pl.concat([
+        unscored.with_columns(model=pl.lit("8b")),
+        unscored.filter(pl.col("attempt") < 7).with_columns(model=pl.lit("1b")),
+    ])
+    report = tts.build_report(runs, by="model")
+    report.save(tmp_path / "report.html")
+    page, console = open_page(browser, tmp_path / "report.html", tmp_path / "profile")
+    check_whole(page, console)
+    assert list(page.marks) == [
+        "votes-of-one",
+        "accuracy-by-attempts",
+        "lost-by-attempts",
+        "problems-by-difficulty",
+        "accuracy-by-level",
+        "methods-by-level",
+        "accuracy-by-tokens",
+    ]
+    assert page.marks["accuracy-by-attempts"]["line"] == 2 * 2
+    assert page.marks["accuracy-by-level"]["line"] == 5 * 2
 
 
 def test_a_page_that_fails_is_noticed(browser: str, sample: pl.DataFrame, tmp_path: Path) -> None:
@@ -150,4 +224,4 @@ def test_a_page_that_fails_is_noticed(browser: str, sample: pl.DataFrame, tmp_pa
     assert any("Content Security Policy" in line for line in console)
     assert page.messages["accuracy-by-attempts"].startswith("This chart could not be drawn")
     assert page.marks["accuracy-by-attempts"].total() == 0
-    assert page.marks["votes"].total() > 0
+    assert page.marks["votes-of-one"].total() > 0

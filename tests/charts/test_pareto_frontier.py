@@ -76,7 +76,7 @@ def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any])
     chart = charts.scaling_curve(adaptive)
     assert "Attempts per problem (log scale)" in draw(chart).texts
     most = adaptive["budget"].max()
-    assert f"up to {most:.3g} attempts each" in chart.title.subtitle[0]
+    assert f"budgets up to {most:.3g} attempts" in chart.title.subtitle[0]
 
 
 def test_what_has_no_frontier_is_refused(frontier: pl.DataFrame) -> None:

@@ -82,7 +82,7 @@ def test_a_reference_is_a_fraction(curve: pl.DataFrame, value: float) -> None:
 def test_the_subtitle_says_what_is_shown_and_what_is_left_out(curve: pl.DataFrame) -> None:
     chart = charts.scaling_curve(curve, confidence_level=0.9)
     text = "\n".join(chart.title.subtitle)
-    assert "97 problems · up to 8 attempts each" in text
+    assert "97 problems · budgets up to 8 attempts" in text
     assert "90% confidence interval" in text
     assert "Left out: 3 problems short" in text
     assert "last of step scores" in text
@@ -176,7 +176,7 @@ def test_columns_that_may_be_absent(
     table = curve.select("selector", "budget", "accuracy")
     drawing = draw(charts.scaling_curve(table))
     assert len(drawing.colours["line"]) == 4
-    assert any(text.startswith("up to 8 attempts each") for text in drawing.texts)
+    assert any(text.startswith("budgets up to 8 attempts") for text in drawing.texts)
 
 
 def test_agreement_is_drawn_under_its_own_name(

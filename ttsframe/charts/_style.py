@@ -11,6 +11,7 @@ import polars as pl
 from polars import selectors
 
 from ttsframe._checks import check_frame
+from ttsframe._wording import shorten
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.schema import require_columns
 
@@ -125,21 +126,12 @@ def panel_column(frame: pl.DataFrame, names: Sequence[str], *, where: str) -> pl
     return framed
 
 
-def shorten(text: str, width: int) -> str:
-    """Put a text on one line of at most ``width`` characters, its beginning and end kept."""
-    line = " ".join(text.split())
-    if len(line) <= width:
-        return line
-    tail = width // 3
-    return f"{line[: width - tail - 1]}…{line[-tail:]}"
-
-
 def inline(frame: pl.DataFrame) -> alt.InlineData:
     """Put a table's rows into the chart itself, untouched by Altair's row limit and transformers."""
     # Twelve digits: the last bits of a sum depend on its order, and a chart should not.
-    return alt.InlineData(
-        values=frame.with_columns(selectors.float().round_sig_figs(12)).to_dicts()
-    )
+    rows = frame.with_columns(selectors.float().round_sig_figs(12)).to_dicts()
+    # A tuple, which Altair does not copy deeply each time that a layer or panel is put together.
+    return alt.InlineData(values=tuple(rows))
 
 
 def axis(title: str | None, **options: Any) -> alt.Axis:  # noqa: ANN401  (Altair's own options)

@@ -9,7 +9,7 @@ import polars as pl
 
 from ttsframe._checks import check_positive
 from ttsframe._typing import StepReduction
-from ttsframe._wording import counted
+from ttsframe._wording import counted, shorten
 from ttsframe.charts._style import (
     FONT,
     INK,
@@ -20,7 +20,6 @@ from ttsframe.charts._style import (
     outcome,
     panel_of,
     scores_from,
-    shorten,
     tidy,
 )
 from ttsframe.errors import DataError, ParameterError

@@ -16,6 +16,7 @@ from ttsframe._wording import (
     counted,
     percent,
     quantity_of,
+    shorten,
 )
 from ttsframe.charts._budgets import budget_axis, per_problem, short_number, unit_name
 from ttsframe.charts._curve_rows import curve_rows, named_lines, thinned
@@ -32,7 +33,6 @@ from ttsframe.charts._style import (
     panel_width,
     scores_from,
     selector_colours,
-    shorten,
 )
 from ttsframe.errors import DataError, ParameterError
 
@@ -126,7 +126,7 @@ def scaling_curve(
     ... })
     >>> chart = charts.scaling_curve(curve, references={"greedy": 0.42})
     >>> print(chart.title.subtitle[0])
-    100 problems · up to 4 attempts each · dashed: reference
+    100 problems · budgets up to 4 attempts · dashed: reference
     """
     if confidence_level is not None:
         check_fraction(confidence_level, "confidence_level")
@@ -206,8 +206,9 @@ def _subtitle(
     if rows["of_budget"][0] == "all":
         facts.append("all attempts of each")
     else:
-        most = f"{short_number(frame.budgets[-1])} {unit_name(frame.unit)} each"
-        facts.append(most if len(frame.budgets) == 1 else f"up to {most}")
+        # Not "attempts each": a curve may be extrapolated beyond what any problem has.
+        most = f"{short_number(frame.budgets[-1])} {unit_name(frame.unit)}"
+        facts.append(f"budget: {most}" if len(frame.budgets) == 1 else f"budgets up to {most}")
     if rows["ci_low"].null_count() < rows.height:
         level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
         mark = "shaded" if len(frame.budgets) > 1 else "bars"

@@ -159,7 +159,7 @@ def _panel(bins: pl.DataFrame, name: str, *, width: int, height: int) -> alt.Lay
             pl.col("bin_high").max().alias("bin_low"), pl.col("share").last()
         ),
     ])
-    totals = bins.group_by("outcome").agg(pl.col("n_attempts").sum())
+    totals = bins.group_by("outcome", maintain_order=True).agg(pl.col("n_attempts").sum())
     labels = pl.DataFrame({
         "outcome": totals["outcome"],
         "label": [f"{name}: {counted([int(n)], 'attempt')}" for name, n in totals.rows()],

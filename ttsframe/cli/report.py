@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from textwrap import fill
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from ttsframe._typing import SectionName
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
 from ttsframe.cli._errors import as_options
@@ -18,14 +20,22 @@ from ttsframe.cli._options import (
     chooses,
     examples,
     level_option,
+    names_of,
     reads_run,
     references_option,
     talks,
 )
 from ttsframe.cli._output import check_output
 from ttsframe.cli._tables import curve_text
+from ttsframe.report.contents import SECTIONS
+
+if TYPE_CHECKING:
+    from ttsframe.report import Report
 
 _SUFFIXES: Final = (".html", ".htm")
+_WIDTH: Final = 100
+_SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
+"""Sections whose answers are printed below the table of the curve."""
 
 
 @click.command(
@@ -47,6 +57,12 @@ _SUFFIXES: Final = (".html", ".htm")
 )
 @chooses
 @references_option
+@click.option(
+    "--sections",
+    callback=names_of(SECTIONS),
+    metavar="NAME,...",
+    help=f"Sections of the page, among {', '.join(SECTIONS)}. Without it: all that the run allows.",
+)
 @level_option
 @talks
 def report(
@@ -55,6 +71,7 @@ def report(
     output: Path,
     choosing: Choosing,
     references: Mapping[str, float],
+    sections: tuple[SectionName, ...] | None,
     confidence_level: float,
     console: Console,
 ) -> None:
@@ -78,6 +95,7 @@ def report(
             weights=choosing.weights,
             style=choosing.style,
             references=references,
+            sections=sections,
             confidence_level=confidence_level,
         )
         n_attempts, n_problems = made.validation.n_attempts, made.validation.n_problems
@@ -90,6 +108,9 @@ def report(
     for table in (made.curve, made.agreement):
         if table is not None:
             console.say(curve_text(table, confidence_level=confidence_level) + "\n")
+    said = "\n".join(_sentences(made))
+    if said:
+        console.say(said + "\n")
     for note in made.notes:
         console.say(note)
     for finding in made.validation.findings:
@@ -97,6 +118,16 @@ def report(
             hint = as_options(finding.hint)
             console.say(f"{finding.severity.capitalize()}: {finding.message}. Hint: {hint}")
     console.say(f"Wrote {output}")
+
+
+def _sentences(made: Report) -> Iterator[str]:
+    """Say what the page shows besides the curve, of a single run; several are for the page."""
+    if made.by:
+        return
+    answers = made.answers()
+    for name in _SAID:
+        for answer in answers.get(name, []):
+            yield fill(answer, _WIDTH)
 
 
 def _numbers(choosing: Choosing) -> tuple[int, ...] | None:

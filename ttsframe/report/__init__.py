@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ttsframe.report.build import Report, build_report
+from ttsframe.report.build import build_report
+from ttsframe.report.contents import SECTIONS
 from ttsframe.report.example import Example
+from ttsframe.report.report import Report
 
-__all__ = ["Example", "Report", "build_report"]
+__all__ = ["SECTIONS", "Example", "Report", "build_report"]

@@ -2,138 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
 
 from ttsframe._checks import check_choices, check_frame, check_names
-from ttsframe._files import replacing
 from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
     FrameT,
+    SectionName,
     SelectorName,
     StepReduction,
     Weights,
 )
 from ttsframe.errors import ParameterError
-from ttsframe.report.example import Example, choose_example
+from ttsframe.report.analyses import analyze
+from ttsframe.report.contents import SECTIONS
+from ttsframe.report.example import choose_example
 from ttsframe.report.picks import Picks, plan_picks, unlike_lines
+from ttsframe.report.report import Report
 from ttsframe.report.tables import average_steps, count_loaded
 from ttsframe.schema import require_columns
 from ttsframe.scoring import score_trajectories
 from ttsframe.selectors import SELECTORS
-from ttsframe.validation import ValidationReport, validate_trajectories
+from ttsframe.validation import validate_trajectories
 
 _ALWAYS: Final[tuple[SelectorName, ...]] = ("majority_vote", "oracle")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """What `build_report` made: tables to work with, and a page to show.
-
-    Parameters
-    ----------
-    title
-        Heading of the page.
-    by
-        Columns that tell runs apart.
-    loaded
-        One row per file and run: how many problems and attempts, attempts per problem (fewest,
-        median, most), missing answers, ungraded and unscored attempts, range of the score.
-    validation
-        What `validate_trajectories` found.
-    curve
-        `curve` of the runs that are graded; None without one.
-    agreement
-        `curve` of the runs without gold answers, with `agreement` (share of the attempts that gave
-        the chosen answer) in place of `accuracy`; None without one.
-    profile
-        What `step_profile` made; None without step scores.
-    example
-        The problem whose votes are shown; None where no problem has a vote.
-    notes
-        What a reader of the numbers must know, a sentence each.
-    references
-        Accuracies to compare with, by name.
-    confidence_level
-        Coverage of the intervals.
-
-    Examples
-    --------
-    >>> import ttsframe as tts
-    >>> report = tts.build_report(tts.simulate_trajectories(20, 4, seed=1))
-    >>> report.loaded.select("n_problems", "n_attempts").rows()
-    [(20, 80)]
-    """
-
-    title: str
-    by: tuple[str, ...]
-    loaded: pl.DataFrame
-    validation: ValidationReport
-    curve: pl.DataFrame | None
-    agreement: pl.DataFrame | None
-    profile: pl.DataFrame | None
-    example: Example | None
-    notes: tuple[str, ...]
-    references: Mapping[str, float]
-    confidence_level: float
-
-    def to_html(self) -> str:
-        """Draw the charts and write the page.
-
-        Returns
-        -------
-        str
-            One HTML document with everything in it: it opens without a network. Equal runs give
-            equal pages.
-        """
-        from ttsframe.report.page import write_page
-
-        return write_page(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, which appears whole or not at all.
-
-        Parameters
-        ----------
-        path
-            File to write, replaced if it exists.
-
-        Raises
-        ------
-        SourceError
-            When the file cannot be written.
-        """
-        page = self.to_html()
-        with replacing(path) as temporary:
-            temporary.write_text(page, encoding="utf-8", errors="replace")
-
-    def to_dict(self) -> dict[str, object]:
-        """Turn the report into plain values that JSON can hold.
-
-        Returns
-        -------
-        dict[str, object]
-            The tables as lists of rows, the validation, and the notes; without the example.
-        """
-        tables = {
-            "loaded": self.loaded,
-            "curve": self.curve,
-            "agreement": self.agreement,
-            "profile": self.profile,
-        }
-        return {
-            "title": self.title,
-            "confidence_level": self.confidence_level,
-            "references": dict(self.references),
-            "notes": list(self.notes),
-            "validation": self.validation.to_dict(),
-            **{name: None if table is None else table.to_dicts() for name, table in tables.items()},
-        }
 
 
 def build_report(
@@ -148,6 +44,7 @@ def build_report(
     weights: Weights = "score",
     style: AnswerStyle = "auto",
     references: Mapping[str, float] | None = None,
+    sections: SectionName | Sequence[SectionName] | None = None,
     title: str | None = None,
     confidence_level: float = 0.95,
 ) -> Report:
@@ -180,6 +77,9 @@ def build_report(
         Where an answer stands in a completion; see `extract_answer`.
     references
         Accuracies to compare with, as fractions by name, such as ``{"greedy": 0.42}``.
+    sections
+        Names in ``ttsframe.report.SECTIONS``; what was loaded and the curve are always there. None:
+        all that the runs allow.
     title
         Heading of the page.
     confidence_level
@@ -214,6 +114,7 @@ def build_report(
     groups: tuple[str, ...] = check_names(by, "by")
     keys: list[str] = [*groups, *check_names(replicates, "replicates")]
     lines = _check_references(references)
+    wanted = check_choices(list(SECTIONS) if sections is None else sections, "sections", SECTIONS)
     schema = require_columns(trajectories, [*keys, "problem_id", "attempt"])
     if selectors is not None:
         chosen: tuple[str, ...] = check_choices(selectors, "selectors", SELECTORS)
@@ -234,6 +135,15 @@ def build_report(
     )
     problems = picks.problems()
     curves: tuple[pl.DataFrame | None, pl.DataFrame | None] = picks.curves(problems)
+    tables, omitted = analyze(picks, problems, [name for name in SECTIONS if name in wanted])
+    profile = None
+    if "steps" in wanted:
+        card = tables.get("verifier")
+        profile = (
+            average_steps(picks.attempts, groups, confidence_level)
+            if card is None or "verifier" in omitted
+            else card.profile
+        )
     return Report(
         title=title or "Test-time compute report",
         by=groups,
@@ -244,11 +154,15 @@ def build_report(
         ),
         curve=curves[0],
         agreement=curves[1],
-        profile=average_steps(picks.attempts, groups, confidence_level),
-        example=choose_example(picks.attempts, problems, picks.options),
+        profile=profile,
+        example=choose_example(picks.attempts, problems, picks.options)
+        if "votes" in wanted
+        else None,
         notes=(*picks.notes, *(note for table in curves for note in unlike_lines(table, groups))),
+        omitted=omitted,
         references=lines,
         confidence_level=confidence_level,
+        **tables,
     )
 
 

@@ -24,12 +24,15 @@ _READ: Final = (
     "is_correct",
     "score",
     "step_scores",
+    "n_tokens",
+    "is_exchangeable",
     "source_file",
 )
 _GRADES: Final = ("is_correct", "gold_key", "gold", "solution")
 """What says whether an attempt can be graded; the first that is there."""
-_SHARE_OF_PROBLEMS: Final = 0.1
-_RUN: Final = "_run"
+SHARE_OF_PROBLEMS: Final = 0.1
+RUN: Final = "_run"
+"""Column with the number of each attempt's run."""
 
 
 class Options(NamedTuple):
@@ -50,7 +53,7 @@ def collect_attempts(
     schema = scored.collect_schema()
     names = [*keys, *[name for name in _READ if name in schema and name not in keys]]
     run = pl.struct(groups).rank("dense") if groups else pl.lit(1)
-    attempts = scored.lazy().select(*names, run.cast(pl.UInt32).alias(_RUN)).collect()
+    attempts = scored.lazy().select(*names, run.cast(pl.UInt32).alias(RUN)).collect()
     if attempts.is_empty():
         raise DataError(
             "trajectories has no rows. Hint: look at the source with ttsframe validate."
@@ -93,9 +96,9 @@ def find_runs(
     DataError
         When there are no attempts.
     """
-    run: list[str] = list(groups) or [_RUN]
+    run: list[str] = list(groups) or [RUN]
     if not groups:
-        attempts = attempts.with_columns(pl.lit(1, pl.UInt32).alias(_RUN))
+        attempts = attempts.with_columns(pl.lit(1, pl.UInt32).alias(RUN))
     schema = attempts.collect_schema()
     grade = next((name for name in _GRADES if name in schema), None)
     grades = attempts.select(*run, *([] if grade is None else [grade])).unique()
@@ -104,7 +107,7 @@ def find_runs(
     if is_sized:
         each = [*run, *[name for name in (*repeats, "problem_id") if name not in run]]
         sizes = attempts.group_by(each).agg(pl.len().alias("n"))
-        most = pl.col("n").quantile(_SHARE_OF_PROBLEMS, "lower").cast(pl.Int64)
+        most = pl.col("n").quantile(SHARE_OF_PROBLEMS, "lower").cast(pl.Int64)
     found, counts = pl.collect_all(
         [grades, sizes.group_by(run).agg(most.alias("most"))], engine="streaming"
     )
@@ -123,7 +126,7 @@ def find_runs(
         .agg(pl.col("is_graded").any())
         .join(counts, on=run, nulls_equal=True)
         .sort("is_graded", "most", *run, descending=[True, True, *[False] * len(run)])
-        .drop(_RUN, strict=False)
+        .drop(RUN, strict=False)
     )
 
 
@@ -163,9 +166,9 @@ def count_loaded(attempts: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     """Count what was loaded, per file and run."""
     there = set(attempts.columns)
     parts = [*groups, *[name for name in ("source_file",) if name in there - set(groups)]]
-    problem = [_RUN, *parts, "problem_id"]
+    problem = [RUN, *parts, "problem_id"]
     n_each = attempts.group_by(problem).agg(pl.len().alias("n"))
-    sizes = n_each.group_by(_RUN, *parts).agg(
+    sizes = n_each.group_by(RUN, *parts).agg(
         pl.len().alias("n_problems"),
         pl.col("n").sum().alias("n_attempts"),
         pl.col("n").min().alias("attempts_min"),
@@ -174,14 +177,14 @@ def count_loaded(attempts: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     )
     score = pl.col("score").fill_nan(None) if "score" in there else pl.lit(None, pl.Float64)
     is_correct = pl.col("is_correct") if "is_correct" in there else pl.lit(None, pl.Boolean)
-    counts = attempts.group_by(_RUN, *parts).agg(
+    counts = attempts.group_by(RUN, *parts).agg(
         pl.col("answer_key").null_count().alias("n_missing_answers"),
         (pl.len() - is_correct.count()).alias("n_ungraded_attempts"),
         (pl.len() - score.count()).alias("n_unscored_attempts"),
         score.min().alias("score_min"),
         score.max().alias("score_max"),
     )
-    return sizes.join(counts, on=[_RUN, *parts], nulls_equal=True).sort(_RUN, *parts).drop(_RUN)
+    return sizes.join(counts, on=[RUN, *parts], nulls_equal=True).sort(RUN, *parts).drop(RUN)
 
 
 def average_steps(

@@ -1,0 +1,191 @@
+"""How runs, lines and numbers are written in sentences and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import polars as pl
+
+from ttsframe._wording import shorten
+
+N_RUNS_MAX: Final = 12
+"""Runs that a chart holds, and that sentences are written of."""
+
+NONE: Final = "—"
+_NAME_MAX: Final = 80
+
+
+def run_name(rows: pl.DataFrame, by: Sequence[str]) -> str:
+    """Name the run of some rows.
+
+    Parameters
+    ----------
+    rows
+        Rows of one run.
+    by
+        Columns that tell runs apart.
+
+    Returns
+    -------
+    str
+        Their values; empty without such columns.
+    """
+    return ", ".join(shorten(str(rows[name][0]), _NAME_MAX) for name in by)
+
+
+def runs_of(table: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Part a table by run.
+
+    Parameters
+    ----------
+    table
+        Any table with the columns of `by`.
+    by
+        Columns that tell runs apart.
+
+    Yields
+    ------
+    tuple[str, pl.DataFrame]
+        What a sentence on the run begins with, and its rows.
+    """
+    if not by:
+        if table.height:
+            yield "", table
+        return
+    for rows in table.partition_by(by, maintain_order=True):
+        yield f"{run_name(rows, by)}: ", rows
+
+
+def said(name: str, text: str) -> str:
+    """Begin a sentence with the run that it is about, as it is written, or with a capital.
+
+    Parameters
+    ----------
+    name
+        What `runs_of` gives.
+    text
+        The rest, in lower case.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
+    return f"{name}{text}" if name else text[:1].upper() + text[1:]
+
+
+def first_runs(table: pl.DataFrame, by: Sequence[str], n_max: int = N_RUNS_MAX) -> pl.DataFrame:
+    """Keep as many runs as a chart holds.
+
+    Parameters
+    ----------
+    table
+        Any table with the columns of `by`.
+    by
+        Columns that tell runs apart.
+    n_max
+        Number of runs.
+
+    Returns
+    -------
+    pl.DataFrame
+        The rows of the first ones.
+    """
+    if not by:
+        return table
+    kept = table.select(by).unique(maintain_order=True).head(n_max)
+    return table.join(kept, on=by, how="semi", nulls_equal=True, maintain_order="left")
+
+
+def best_row(rows: pl.DataFrame) -> dict[str, Any]:
+    """Take the row of the highest accuracy; of equal ones the cheapest, and one that reads no score.
+
+    Parameters
+    ----------
+    rows
+        Rows of a curve, at least one.
+
+    Returns
+    -------
+    dict[str, Any]
+        The row.
+    """
+    order = ["accuracy", "budget", pl.col("reduction").is_null()]
+    return rows.sort(order, descending=[True, False, True], maintain_order=True).row(0, named=True)
+
+
+def line_name(selector: str, reduction: str | None) -> str:
+    """Name a line as charts do.
+
+    Parameters
+    ----------
+    selector
+        Name of a selector.
+    reduction
+        Name of a reduction; None where no score is read.
+
+    Returns
+    -------
+    str
+        Such as "weighted vote (last)".
+    """
+    name = selector.replace("_", " ")
+    return name if reduction is None else f"{name} ({reduction})"
+
+
+def percent_text(value: float | None) -> str:
+    """Write a fraction as a percentage with one decimal.
+
+    Parameters
+    ----------
+    value
+        A fraction; None is unknown.
+
+    Returns
+    -------
+    str
+        Such as "36.7%".
+    """
+    return NONE if value is None else f"{_tenths(value)}%"
+
+
+def _tenths(fraction: float) -> float:
+    """Round as `percent` rounds a column."""
+    return round(fraction * 100 * 10) / 10
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """Write a fraction with its interval.
+
+    Parameters
+    ----------
+    value, low, high
+        Fractions; None is unknown.
+
+    Returns
+    -------
+    str
+        Such as "36.7% (25.6 to 49.3)".
+    """
+    if low is None or high is None:
+        return percent_text(value)
+    return f"{percent_text(value)} ({_tenths(low)} to {_tenths(high)})"
+
+
+def decimals(value: float | None, digits: int) -> str:
+    """Write a number with a fixed number of decimals.
+
+    Parameters
+    ----------
+    value
+        A number; None is unknown.
+    digits
+        How many.
+
+    Returns
+    -------
+    str
+        Such as "0.250".
+    """
+    return NONE if value is None else f"{value:,.{digits}f}"
