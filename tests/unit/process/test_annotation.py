@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import random
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -489,3 +491,32 @@ def test_columns_are_checked() -> None:
         tts.annotate(frame.cast({"step": pl.String}), Recorder(), 1)
     with pytest.raises(ColumnsError, match="'gold' of solutions is Int64"):
         tts.annotate(frame.cast({"gold": pl.Int64}), Recorder(), 1)
+
+
+def test_steps_that_branch_are_pointed_to_their_solutions() -> None:
+    twice = pl.concat([solutions(SHARED), solutions(SHARED)])
+    for column, hint in {"node": "tts.step_paths", "on_path": ".filter('on_path')"}.items():
+        with pytest.raises(DataError, match=re.escape(hint)):
+            tts.annotate(twice.with_columns(pl.lit(0).alias(column)), Recorder(), 1)
+
+
+def test_real_trees_have_each_of_their_prefixes_completed_once(shared_data: Path) -> None:
+    source = shared_data / "openr" / "samples_math-aps-tree.jsonl"
+    expected = set()
+    for line in source.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        ahead = [(record["question"], node) for node in record["reasoning_steps"]["children"]]
+        while ahead:
+            before, node = ahead.pop()
+            expected.add(f"{before}\x00{node['text']}")
+            ahead += [(f"{before}\x00{node['text']}", child) for child in node["children"]]
+    completer = Recorder()
+    steps = tts.read_steps(source).pipe(tts.step_paths)
+    options = {"template": "{problem}\x00{steps}", "separator": "\x00"}
+    rollouts = tts.annotate(steps, completer, 2, final_step="sample", **options)  # type: ignore[arg-type]
+    assert len(completer.prefixes) == len(expected)
+    assert {prefix.removesuffix("\x00") for prefix in completer.prefixes} == expected
+    n_steps = steps.filter(pl.col("step") >= 0).height
+    assert n_steps > len(expected)
+    assert rollouts.height == 2 * n_steps
+    assert rollouts["is_correct"].null_count() == 0

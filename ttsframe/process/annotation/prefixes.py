@@ -14,7 +14,10 @@ from ttsframe.schema import require_columns
 
 _SOLUTION: Final = ("problem_id", "solution_id")
 _COLUMNS: Final = (*_SOLUTION, "step", "problem", "text", "gold")
-_HINT: Final = "tts.read_steps reads the formats of step labels; rename yours with .rename({...})."
+_HINT: Final = (
+    "tts.read_steps reads the formats of step labels; join the reference answers, or add "
+    "gold=pl.lit(None) to sample without grading."
+)
 
 
 class Prefixes(NamedTuple):
@@ -74,8 +77,8 @@ def find_prefixes(
     before, between = _parts(template)
     if not isinstance(separator, str):
         raise ParameterTypeError(f"separator is a {type(separator).__name__}, must be a str.")
-    steps = _read(solutions)
-    whole = _solutions(steps)
+    schema = require_columns(solutions, _COLUMNS, where="solutions", hint=_HINT)
+    whole = _solutions(_read(solutions, schema), _way_out(schema))
     texts = pl.col("texts")
     prefixes = (
         whole
@@ -148,9 +151,17 @@ def _parts(template: str) -> tuple[str, str]:
     return before, between
 
 
-def _read(solutions: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+def _way_out(schema: pl.Schema) -> str:
+    """Say what makes solutions of steps that branch."""
+    if "node" in schema:
+        return "tts.step_paths makes a solution of each path through a tree."
+    if "on_path" in schema:
+        return "of alternative steps, .filter('on_path') leaves one solution."
+    return "drop duplicate rows, or number the steps."
+
+
+def _read(solutions: pl.DataFrame | pl.LazyFrame, schema: pl.Schema) -> pl.DataFrame:
     """Read the steps in their order, and check that each of them is known."""
-    schema = require_columns(solutions, _COLUMNS, where="solutions", hint=_HINT)
     if not schema["step"].is_integer():
         raise ColumnsError(f"'step' of solutions is {schema['step']}, must be an integer.")
     for name in ("problem", "text", "gold"):
@@ -175,12 +186,12 @@ def _read(solutions: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
         raise DataError(
             f"{unknown.height:,} rows of solutions are no steps, such as {row}; a step has a "
             "problem_id, a solution_id, a problem, a text and a number from 0 (-1 is the bare problem, "
-            "and needs no text)."
+            f"and needs no text). Hint: {_way_out(schema)}"
         )
     return steps
 
 
-def _solutions(steps: pl.DataFrame) -> pl.DataFrame:
+def _solutions(steps: pl.DataFrame, way_out: str) -> pl.DataFrame:
     """Gather the steps of each solution, and check that none is missing."""
     is_step = pl.col("step") >= 0
     whole = steps.group_by(_SOLUTION, maintain_order=True).agg(
@@ -203,7 +214,7 @@ def _solutions(steps: pl.DataFrame) -> pl.DataFrame:
         numbers = broken["numbers"][0].to_list()
         raise DataError(
             f"{_which(broken)} whose steps are not numbered 0, 1, 2, ... once each: {numbers[:9]}; a "
-            "prefix needs all the steps before it. Hint: drop duplicate rows, or number the steps."
+            f"prefix needs all the steps before it. Hint: {way_out}"
         )
     return whole.select(*_SOLUTION, "problem", "gold", "texts")
 

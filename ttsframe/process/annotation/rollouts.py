@@ -68,7 +68,8 @@ def annotate(
     solutions
         A `steps` table: `problem_id`, `solution_id`, `step` (integer, 0, 1, 2, ... within a
         solution), `problem` (String), `text` (String, that of the step alone), `gold` (String). A
-        row of the bare problem (`step` -1) may be there; other columns are not read.
+        row of the bare problem (`step` -1) may be there; other columns are not read. `step_paths`
+        makes solutions of a tree.
     completer
         Continues prefixes: any callable (see `Completer`), or an `openai_completer`.
     n_rollouts
