@@ -51,7 +51,7 @@ ResultT = TypeVar("ResultT")
 UNGRADED: Final = 2
 """Code of a null `is_correct`; 0 is false, 1 is true."""
 
-_BLOCK_ROWS: Final = 1 << 18
+_BLOCK_ROWS: Final = 1 << 16
 _BLOCK_CELLS: Final = 1 << 22
 """A block has at most so many rows, and so many pairs of row and budget, or is a single problem."""
 

@@ -9,7 +9,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-def run_starts(labels: Integers) -> Integers:
+def run_starts(labels: Integers | Floats) -> Integers:
     """Return where runs of equal labels begin.
 
     Parameters

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from ttsframe.process._tables import kappa, over_problems, typed
 from ttsframe.verifier import first_error, processbench_f1
-from ttsframe.verifier._cells import areas_within, count_cells
+from ttsframe.verifier._marks import Attempts, Marks
 
 THRESHOLDS: Final[Mapping[str, type[pl.DataType]]] = {
     "threshold": pl.Float64,
@@ -193,14 +194,17 @@ def _areas(used: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
     """Return the area under the curve of each group, null where it has right or wrong steps alone."""
     ordered = used.sort(group)
     number = ordered.select(pl.struct(group).rle_id().cast(pl.Int64)).to_series()
-    cells = count_cells(
-        number.to_numpy(),
-        ordered["score"].rank("dense").cast(pl.Int64).to_numpy(),
-        ordered["label"].to_numpy(),
-    )
     groups = ordered.select(group).filter(number != number.shift(1, fill_value=-1))
-    areas, right, wrong = areas_within(cells, groups.height)
+    is_right = ordered["label"].to_numpy()
+    attempts = Attempts(
+        tag=number.to_numpy() * 2 + is_right,
+        is_right=is_right,
+        is_graded=np.ones_like(is_right),
+        problems=np.arange(groups.height),
+        lengths={},
+    )
+    marks = Marks("score", attempts, ordered["score"].cast(pl.Float64).to_numpy())
     return groups.with_columns(
-        pl.Series("area", areas, nan_to_null=True),
-        pl.Series("is_judged", (right > 0) & (wrong > 0)),
+        pl.Series("area", marks.areas_within(), nan_to_null=True),
+        pl.Series("is_judged", (marks.by_problem > 0).all(axis=1)),
     )

@@ -1,11 +1,11 @@
-"""Graded and scored attempts as arrays, sorted once per reading for every table that is made."""
+"""What is read of graded and scored attempts, group by group, and tables of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
@@ -17,108 +17,18 @@ from ttsframe._exprs import run_plan
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.errors import ColumnsError
 from ttsframe.schema import require_columns
-from ttsframe.verifier._cells import Flags, Floats, Ints
+from ttsframe.verifier._marks import Attempts, Marks
+from ttsframe.verifier._ordered import Flags, Floats, Ints, ordinal_codes
 
 Columns: TypeAlias = Mapping[str, Sequence[object] | Floats | Ints]
 
 Schema: TypeAlias = Mapping[str, type[pl.DataType]]
 
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
 LENGTHS: Final[tuple[str, ...]] = ("steps", "tokens")
 """What an attempt is long in."""
-
-
-class Marks:
-    """What one reading of the scores gives the attempts of one group.
-
-    Parameters
-    ----------
-    reduction
-        Name of the reading.
-    score
-        Score of every attempt, null where there is none.
-    is_correct
-        Grade of every attempt, null where there is none.
-    problem
-        Number of every attempt's problem among all problems.
-    lengths
-        Length of every attempt by unit.
-    """
-
-    def __init__(
-        self,
-        reduction: str,
-        score: pl.Series,
-        is_correct: pl.Series,
-        problem: pl.Series,
-        lengths: Mapping[str, pl.Series],
-    ) -> None:
-        self.reduction = reduction
-        is_graded, is_scored = is_correct.is_not_null(), score.is_not_null()
-        is_used = is_graded & is_scored
-        self.n_ungraded = int((~is_graded).sum())
-        self.n_unscored = int((is_graded & ~is_scored).sum())
-        self.score: Floats = score.filter(is_used).to_numpy()
-        self.is_correct: Flags = is_correct.filter(is_used).to_numpy()
-        self.all_problem: Ints = problem.filter(is_used).to_numpy()
-        # Each attempt's length by unit, 0 where unknown, and whether it is known.
-        self.lengths: dict[str, tuple[Ints, Flags]] = {}
-        for unit, length in lengths.items():
-            used = length.filter(is_used)
-            self.lengths[unit] = used.fill_null(0).to_numpy(), used.is_not_null().to_numpy()
-
-    @cached_property
-    def _ranked(self) -> tuple[Floats, Ints]:
-        """Distinct scores in ascending order, and the place of each attempt's among them."""
-        order = np.argsort(self.score)
-        ascending = self.score[order]
-        is_new = np.ones(len(order), dtype=np.bool_)
-        np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.cumsum(is_new) - 1
-        return ascending[is_new], rank
-
-    @property
-    def values(self) -> Floats:
-        """Distinct scores in ascending order, (n_values,)."""
-        return self._ranked[0]
-
-    @property
-    def rank(self) -> Ints:
-        """Place of each attempt's score in `values`."""
-        return self._ranked[1]
-
-    @cached_property
-    def problem(self) -> Ints:
-        """Problem of each attempt, numbered from 0 without gaps."""
-        if not len(self.all_problem):
-            return self.all_problem
-        is_there = np.bincount(self.all_problem) > 0
-        return (np.cumsum(is_there) - 1)[self.all_problem]
-
-    @cached_property
-    def n_problems(self) -> int:
-        """Number of problems with an attempt that is graded and scored."""
-        return int(self.problem.max(initial=-1)) + 1
-
-    @cached_property
-    def n_right(self) -> Ints:
-        """Right attempts of each distinct score."""
-        return np.bincount(self.rank[self.is_correct], minlength=len(self.values))
-
-    @cached_property
-    def counts(self) -> Ints:
-        """Attempts of each distinct score."""
-        return np.bincount(self.rank, minlength=len(self.values))
-
-    @cached_property
-    def n_wrong(self) -> Ints:
-        """Wrong attempts of each distinct score."""
-        return self.counts - self.n_right
-
-    @property
-    def n_out_of_range(self) -> int:
-        """Number of scores that are no probabilities."""
-        return int(self.counts[(self.values < 0.0) | (self.values > 1.0)].sum())
 
 
 class Part(NamedTuple):
@@ -129,31 +39,36 @@ class Part(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """All attempts, group by group, and the number of problems over all groups."""
+    """All attempts, group by group, the number of problems over all groups, and of threads."""
 
     parts: tuple[Part, ...]
     n_problems: int
+    n_threads: int
 
-    def range_of(self, reduction: str) -> tuple[float, float]:
-        """Give the range that the finite scores of a reading lie in, over all groups.
-
-        Parameters
-        ----------
-        reduction
-            Name of the reading.
+    def spans(self) -> dict[str, tuple[float, float]]:
+        """Give the range that the finite scores of each reading lie in, over all groups.
 
         Returns
         -------
-        tuple[float, float]
+        dict[str, tuple[float, float]]
             (0, 1) where that holds them all; else the smallest and the largest.
         """
-        read = [m.values for part in self.parts for m in part.marks if m.reduction == reduction]
-        found = [values[np.isfinite(values)] for values in read]
-        low = min((float(values[0]) for values in found if len(values)), default=0.0)
-        high = max((float(values[-1]) for values in found if len(values)), default=1.0)
-        if low >= 0.0 and high <= 1.0:
-            return 0.0, 1.0
-        return (low, high) if low < high else (low - 0.5, high + 0.5)
+        lows: dict[str, float] = {}
+        highs: dict[str, float] = {}
+        for marks in (marks for part in self.parts for marks in part.marks):
+            name, score = marks.reduction, marks.score
+            finite = score[
+                np.searchsorted(score, -np.inf, "right") : np.searchsorted(score, np.inf)
+            ]
+            if len(finite):
+                lows[name] = min(lows.get(name, np.inf), float(finite[0]))
+                highs[name] = max(highs.get(name, -np.inf), float(finite[-1]))
+        spans = {marks.reduction: (0.0, 1.0) for part in self.parts for marks in part.marks}
+        for name, low in lows.items():
+            high = highs[name]
+            if low < 0.0 or high > 1.0:
+                spans[name] = (low, high) if low < high else (low - 0.5, high + 0.5)
+        return spans
 
     def table(self, rows_of: Callable[[Marks], Columns], schema: Schema) -> pl.DataFrame:
         """Make a table of what there is to say of each group under each reading.
@@ -171,12 +86,7 @@ class Sheet(NamedTuple):
             All rows, behind the columns that name their group; NaN is null.
         """
         listed = [(part.name, marks) for part in self.parts for marks in part.marks]
-        all_marks = [marks for _, marks in listed]
-        if len(listed) < 2:
-            found = [rows_of(marks) for marks in all_marks]
-        else:
-            with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
-                found = [*threads.map(rows_of, all_marks)]
+        found = in_threads(rows_of, [marks for _, marks in listed], self.n_threads)
         tables = []
         for (name, _), columns in zip(listed, found, strict=True):
             rows = pl.DataFrame(columns, schema=dict(schema), strict=False)
@@ -187,25 +97,50 @@ class Sheet(NamedTuple):
         return pl.concat(tables).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def problem_numbers(problem: pl.Series) -> pl.Series:
-    """Give problems numbers from 0 in the order of their names, one without a name first.
+def in_threads(
+    work: Callable[[ItemT], ResultT], items: Sequence[ItemT], n_threads: int
+) -> list[ResultT]:
+    """Do some work on each item.
 
     Parameters
     ----------
-    problem
-        Name of each attempt's problem.
+    work
+        What to do, on any thread; it must not touch Polars.
+    items
+        On what.
+    n_threads
+        Number of threads.
+
+    Returns
+    -------
+    list[ResultT]
+        What came out, in the order of the items.
+    """
+    if len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(n_threads) as threads:
+        return [*threads.map(work, items)]
+
+
+def name_numbers(names: pl.Series) -> pl.Series:
+    """Give names numbers from 0 in their order, a missing one first.
+
+    Parameters
+    ----------
+    names
+        Such as the problem of each attempt.
 
     Returns
     -------
     pl.Series
         Int64, under the same name.
     """
-    # Attempts at a problem mostly stand together, so that few names have to be compared.
-    run = problem.rle_id()
-    names = problem.filter(run != run.shift(fill_value=2**32 - 1))
-    rank = names.rank("dense").cast(pl.Int64).fill_null(0)
+    # Equal names mostly stand together, so that few have to be compared.
+    run = names.rle_id()
+    heads = names.filter(run != run.shift(fill_value=2**32 - 1))
+    rank = heads.rank("dense").cast(pl.Int64).fill_null(0)
     numbers = rank - int(rank.to_numpy().min(initial=1))
-    return numbers.gather(run).alias(problem.name)
+    return numbers.gather(run).alias(names.name)
 
 
 def held_out(n_problems: int, seed: int) -> Flags:
@@ -235,6 +170,7 @@ class Request(NamedTuple):
     schema: pl.Schema
     groups: tuple[str, ...]
     readings: tuple[Reading, ...]
+    n_threads: int
 
     def tabulate(
         self,
@@ -288,10 +224,13 @@ class Request(NamedTuple):
         return lazy.select(
             *[pl.col(name).alias(key) for key, name in self._keys.items()],
             pl.col("problem_id").alias("problem"),
-            pl.col("is_correct").cast(pl.Boolean),
+            pl.col("is_correct").cast(pl.Boolean).alias("is_correct"),
             *lengths,
             *[
-                reading.score.cast(pl.Float64).fill_nan(None).alias(f"score{reading.number}")
+                reading.score
+                .cast(pl.Float64)
+                .fill_null(float("nan"))
+                .alias(f"score{reading.number}")
                 for reading in self.readings
             ],
         )
@@ -309,15 +248,26 @@ class Request(NamedTuple):
         Sheet
             The attempts of each group.
         """
-        problem = problem_numbers(frame["problem"])
+        problem = name_numbers(frame["problem"])
         numbered = frame.with_columns(problem)
         if self.groups:
             parts = numbered.partition_by([*self._keys])
         else:
             parts = [numbered] if frame.height else []
+        columns = [f"score{reading.number}" for reading in self.readings]
+        sources = [
+            (reading.name, attempts, part[column].to_numpy())
+            for part, attempts in zip(parts, map(self._attempts, parts), strict=True)
+            for reading, column in zip(self.readings, columns, strict=True)
+        ]
+        marks = iter(in_threads(lambda source: Marks(*source), sources, self.n_threads))
         return Sheet(
-            tuple(Part(part.select(*self._keys).head(1), self._marks(part)) for part in parts),
+            tuple(
+                Part(part.select(*self._keys).head(1), tuple(islice(marks, len(columns))))
+                for part in parts
+            ),
             1 + int(problem.to_numpy().max(initial=-1)),
+            self.n_threads,
         )
 
     def named(self, table: pl.DataFrame, result: Schema) -> pl.DataFrame:
@@ -345,19 +295,21 @@ class Request(NamedTuple):
         """The caller's columns under the names used on the way."""
         return {f"key{i}": name for i, name in enumerate(self.groups)}
 
-    def _marks(self, part: pl.DataFrame) -> tuple[Marks, ...]:
-        """Return what each reading gives a group."""
-        lengths = {unit: part[unit] for unit in LENGTHS if unit in part.columns}
-        return tuple(
-            Marks(
-                reading.name,
-                part[f"score{reading.number}"],
-                part["is_correct"],
-                part["problem"],
-                lengths,
-            )
-            for reading in self.readings
-        )
+    def _attempts(self, part: pl.DataFrame) -> Attempts:
+        """Return the attempts of one group as arrays."""
+        numbers = part["problem"].to_numpy()
+        problems = np.arange(int(numbers.max()) + 1)
+        if self.groups:
+            problems, numbers = np.unique(numbers, return_inverse=True)
+        is_correct, lengths = part["is_correct"], {}
+        for unit in LENGTHS:
+            if unit in part.columns:
+                lengths[unit] = np.full(part.height, -1)
+                is_known = part[unit].is_not_null().to_numpy()
+                lengths[unit][is_known] = ordinal_codes(part[unit].drop_nulls().to_numpy())
+        is_right, is_graded = is_correct.fill_null(value=False), is_correct.is_not_null()
+        tag = numbers * 2 + is_right.to_numpy()
+        return Attempts(tag, is_right.to_numpy(), is_graded.to_numpy(), problems, lengths)
 
 
 def request(
@@ -396,4 +348,6 @@ def request(
         raise ColumnsError(
             f"trajectories: 'is_correct' is {schema['is_correct']}, must be Boolean."
         )
-    return Request(schema, groups, make_readings(schema, reductions, is_score_needed=True))
+    readings = make_readings(schema, reductions, is_score_needed=True)
+    # Polars is asked for its number of threads here: inside of a query it says 1.
+    return Request(schema, groups, readings, pl.thread_pool_size())

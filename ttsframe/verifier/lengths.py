@@ -10,8 +10,9 @@ import polars as pl
 
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.errors import ColumnsError
-from ttsframe.verifier._cells import ordinal_codes, rank_correlations
-from ttsframe.verifier._sheet import LENGTHS, Columns, Marks, Schema, Sheet, request
+from ttsframe.verifier._marks import Marks
+from ttsframe.verifier._ordered import rank_correlation
+from ttsframe.verifier._sheet import Columns, Schema, Sheet, request
 
 __all__ = ["length_bias"]
 
@@ -112,35 +113,24 @@ def bias_table(sheet: Sheet) -> pl.DataFrame:
 
 def _rows(marks: Marks) -> Columns:
     """Return the rows of one reading in one group."""
+    outcomes = {"all": None, "right": marks.right, "wrong": np.flatnonzero(~marks.is_right)}
     listed = []
-    for unit in LENGTHS:
-        if unit not in marks.lengths:
-            continue
-        length, is_known = marks.lengths[unit]
-        rank, is_correct = marks.rank, marks.is_correct
-        counts, n_scores = np.bincount(is_correct, minlength=2), len(marks.values)
-        if not is_known.all():
-            length, rank, is_correct = length[is_known], rank[is_known], is_correct[is_known]
-        codes = ordinal_codes(length)
-        place, score = codes * 2 + is_correct, rank * 2 + is_correct
-        n_codes = int(codes.max(initial=0)) + 1
-        lengths = np.bincount(place, minlength=2 * n_codes).reshape(-1, 2)
-        scores = np.bincount(score, minlength=2 * n_scores).reshape(-1, 2)
-        wrong, right = rank_correlations(place, score, lengths, scores)
-        all_lengths, all_scores = (of.sum(axis=1, keepdims=True) for of in (lengths, scores))
-        (both,) = rank_correlations(codes, rank, all_lengths, all_scores)
-        known = np.bincount(is_correct, minlength=2)
-        for name, correlation, n_attempts, n_known in (
-            ("all", both, counts.sum(), known.sum()),
-            ("right", right, counts[1], known[1]),
-            ("wrong", wrong, counts[0], known[0]),
-        ):
+    for unit, lengths in marks.lengths.items():
+        for outcome, rows in outcomes.items():
+            codes = lengths if rows is None else lengths[rows]
+            scores = None
+            if marks.bounds is not None:
+                scores = marks.score if rows is None else marks.score[rows]
+            is_known = codes >= 0
+            n_known = int(np.count_nonzero(is_known))
+            if n_known < len(codes):
+                codes, scores = codes[is_known], scores if scores is None else scores[is_known]
             listed.append({
                 "reduction": marks.reduction,
                 "unit": unit,
-                "outcome": name,
-                "correlation": float(correlation),
-                "n_attempts": int(n_known),
-                "n_unmeasured": int(n_attempts - n_known),
+                "outcome": outcome,
+                "correlation": rank_correlation(codes, scores),
+                "n_attempts": n_known,
+                "n_unmeasured": len(is_known) - n_known,
             })
     return {name: [row[name] for row in listed] for name in BIAS}

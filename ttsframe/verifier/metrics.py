@@ -11,17 +11,16 @@ import polars as pl
 from ttsframe._checks import check_fraction, check_positive
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.intervals import student_t_interval
-from ttsframe.verifier._cells import (
+from ttsframe.verifier._marks import Marks
+from ttsframe.verifier._ordered import (
     Floats,
     Ints,
     area_under_roc,
-    areas_within,
     average_precision,
-    count_cells,
     equal_mass_starts,
     equal_width_starts,
 )
-from ttsframe.verifier._sheet import Columns, Marks, Schema, Sheet, request
+from ttsframe.verifier._sheet import Columns, Schema, Sheet, request
 
 __all__ = ["verifier_metrics"]
 
@@ -198,56 +197,56 @@ def calibration_status(marks: Marks) -> str:
     str
         "ok", "out_of_range" or "unscored".
     """
-    if not len(marks.score):
+    if not marks.n:
         return "unscored"
     return "out_of_range" if marks.n_out_of_range else "ok"
 
 
 def _row(marks: Marks, n_bins: int) -> Columns:
     """Return the row of one reading in one group, its interval still to be filled in."""
-    n_right, n_wrong = marks.n_right, marks.n_wrong
-    cells = count_cells(marks.problem, marks.rank, marks.is_correct)
-    areas, right, wrong = areas_within(cells, marks.n_problems)
-    is_judged = (right > 0) & (wrong > 0)
-    judged = np.sort(areas[is_judged])
+    runs, by_problem = marks.right_runs, marks.by_problem
+    areas = marks.areas_within()
+    has_wrong, has_right = (by_problem > 0).T
+    judged = np.sort(areas[has_right & has_wrong])
     status = calibration_status(marks)
     brier = width = mass = float("nan")
     if status == "ok":
-        values, counts = marks.values, marks.counts
-        losses = n_right * (1.0 - values) ** 2 + n_wrong * values**2
-        brier = float(losses.sum() / counts.sum())
-        width = _calibration_error(marks, equal_width_starts(values, n_bins, 0.0, 1.0))
-        mass = _calibration_error(marks, equal_mass_starts(counts, n_bins))
+        score = marks.score
+        losses = score - marks.is_right
+        losses *= losses
+        brier = float(losses.mean())
+        width = _calibration_error(marks, equal_width_starts(score, n_bins, 0.0, 1.0))
+        mass = _calibration_error(marks, equal_mass_starts(score, n_bins))
     row = {
         "reduction": marks.reduction,
-        "auroc": area_under_roc(n_right, n_wrong),
+        "auroc": area_under_roc(runs),
         "auroc_within": _mean(judged),
         "standard_error": _standard_error(judged),
         "ci_low": None,
         "ci_high": None,
-        "average_precision": average_precision(n_right, n_wrong),
+        "average_precision": average_precision(runs),
         "brier": brier,
         "ece_equal_width": width,
         "ece_equal_mass": mass,
         "calibration_status": status,
-        "n_attempts": len(marks.score),
-        "n_right": int(n_right.sum()),
+        "n_attempts": marks.n,
+        "n_right": len(marks.right),
         "n_out_of_range": marks.n_out_of_range,
         "n_unscored": marks.n_unscored,
         "n_ungraded": marks.n_ungraded,
-        "n_problems": marks.n_problems,
+        "n_problems": int((has_right | has_wrong).sum()),
         "n_judged": len(judged),
-        "n_all_right": int(((right > 0) & (wrong == 0)).sum()),
-        "n_all_wrong": int(((right == 0) & (wrong > 0)).sum()),
+        "n_all_right": int((has_right & ~has_wrong).sum()),
+        "n_all_wrong": int((has_wrong & ~has_right).sum()),
     }
     return {name: [value] for name, value in row.items()}
 
 
 def _calibration_error(marks: Marks, starts: Ints) -> float:
     """Return the mean distance of accuracy from score over bins, by their share of attempts."""
-    first = starts[:-1][np.diff(starts) > 0]
-    gaps = np.add.reduceat(marks.n_right - marks.counts * marks.values, first)
-    return float(np.abs(gaps).sum() / len(marks.score))
+    n_right, is_there = np.diff(marks.n_right_before(starts)), np.diff(starts) > 0
+    total = np.add.reduceat(marks.score, starts[:-1][is_there])
+    return float(np.abs(n_right[is_there] - total).sum() / marks.n)
 
 
 def _mean(values: Floats) -> float:

@@ -15,8 +15,8 @@ from ttsframe._typing import ColumnNames, FrameT
 from ttsframe._units import judged
 from ttsframe.scaling import scaling_curve
 from ttsframe.schema import require_columns
-from ttsframe.verifier._cells import Floats
-from ttsframe.verifier._sheet import Schema
+from ttsframe.verifier._ordered import Floats
+from ttsframe.verifier._sheet import Schema, name_numbers
 
 __all__ = ["over_optimization"]
 
@@ -172,18 +172,8 @@ def _drops(
     rows: pl.DataFrame, line: list[str], budget: pl.DataType, confidence_level: float
 ) -> pl.DataFrame:
     """Return what each budget of each line loses against the best one up to it."""
-    common = (
-        rows
-        .select(*line, "problem_id", "budget", **judged())
-        .with_columns(n_budgets=pl.col("budget").n_unique().over(line))
-        .filter(
-            ((pl.col("severity") == 0).all() & (pl.len() == pl.col("n_budgets"))).over([
-                *line,
-                "problem_id",
-            ])
-        )
-        .sort(*line, "problem_id", "budget")
-    )
+    # What counts has a value here, once at each budget: `scaling_curve` has seen to that.
+    valued = rows.select(*line, "problem_id", "budget", judged()["value"])
     sums: dict[str, pl.DataType | type[pl.DataType]] = {
         "budget": budget,
         "peak_budget": budget,
@@ -192,10 +182,15 @@ def _drops(
         "n_others": pl.Int64,
         "is_fractional": pl.Boolean,
     }
-    tables = [pl.DataFrame(schema={**{name: common.schema[name] for name in line}, **sums})]
-    for part in common.partition_by(line, maintain_order=True):
+    tables = [pl.DataFrame(schema={**{name: valued.schema[name] for name in line}, **sums})]
+    for part in valued.partition_by(line, maintain_order=True):
         budgets = part["budget"].unique().sort()
-        values = part["value"].to_numpy().reshape(-1, len(budgets))
+        problem, place = (name_numbers(part[name]).to_numpy() for name in ("problem_id", "budget"))
+        values = np.full((int(problem.max()) + 1, len(budgets)), np.nan)
+        values[problem, place] = part["value"].to_numpy()
+        values = values[~np.isnan(values).any(axis=1)]
+        if not len(values):
+            continue
         table = pl.DataFrame([*_sums(values, budgets.to_list())], schema=sums)
         tables.append(part.select(line).head(1).join(table, how="cross"))
     found = pl.concat(tables)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,8 +13,8 @@ from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
 from ttsframe.intervals import student_t_interval
 from ttsframe.schema import require_columns
-from ttsframe.verifier._cells import Floats, Ints
-from ttsframe.verifier._sheet import Schema, problem_numbers
+from ttsframe.verifier._ordered import Floats, Ints
+from ttsframe.verifier._sheet import Schema, in_threads, name_numbers
 
 __all__ = ["step_profile"]
 
@@ -126,6 +125,8 @@ def step_profile(
     _check_dtypes(schema)
     # The caller's names come back at the end, so that none collides with a name used on the way.
     keys: list[str] = [f"key{i}" for i in range(len(groups))]
+    # Polars is asked for its number of threads here: inside of a query it says 1.
+    n_threads = pl.thread_pool_size()
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         attempts = lazy.select(
@@ -137,7 +138,7 @@ def step_profile(
         result = {name: schema[name] for name in groups} | dict(PROFILE)
 
         def apply(frame: pl.DataFrame) -> pl.DataFrame:
-            table = _profiles(frame, keys, n_bins, confidence_level)
+            table = _profiles(frame, keys, n_bins, confidence_level, n_threads)
             return table.rename(dict(zip(keys, groups, strict=True)))
 
         return attempts.map_batches(apply, schema=result)
@@ -174,10 +175,10 @@ class _Block(NamedTuple):
 
 
 def _profiles(
-    frame: pl.DataFrame, keys: list[str], n_bins: int, confidence_level: float
+    frame: pl.DataFrame, keys: list[str], n_bins: int, confidence_level: float, n_threads: int
 ) -> pl.DataFrame:
     """Make the table, the columns of its groups under the names used on the way."""
-    walked = frame.with_columns(problem_numbers(frame["problem"]))
+    walked = frame.with_columns(name_numbers(frame["problem"]))
     n_steps = walked["steps"].list.len()
     if n_steps.null_count() or n_steps.min() == 0:
         walked = walked.filter(n_steps > 0)
@@ -186,7 +187,7 @@ def _profiles(
     for part in parts:
         if not part.height:
             continue
-        rows, low, high = _one_group(part, n_bins)
+        rows, low, high = _one_group(part, n_bins, n_threads)
         name = part.select(keys).head(1)
         table = pl.DataFrame(rows, schema=dict(PROFILE), strict=False)
         tables.append(name.join(table, how="cross") if keys else table)
@@ -210,7 +211,9 @@ def _profiles(
     )
 
 
-def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]], float, float]:
+def _one_group(
+    part: pl.DataFrame, n_bins: int, n_threads: int
+) -> tuple[dict[str, list[object]], float, float]:
     """Return the rows of one group, and the smallest and largest score in it."""
     steps = part["steps"]
     n_steps = steps.list.len().cast(pl.Int64).to_numpy()
@@ -232,16 +235,17 @@ def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]]
     def average(i: int) -> _Block:
         begin, end = bounds[i], bounds[i + 1]
         rows = order[first[begin] : ends[end - 1]]
-        return _block(
-            scores,
-            (starts[rows], n_steps[rows]),
-            outcome[rows],
-            number[first[begin] : ends[end - 1]] - begin,
-            n_bins,
-        )
+        # Infinite scores of both signs have no mean. Threads do not share this setting.
+        with np.errstate(invalid="ignore"):
+            return _block(
+                scores,
+                (starts[rows], n_steps[rows]),
+                outcome[rows],
+                number[first[begin] : ends[end - 1]] - begin,
+                n_bins,
+            )
 
-    with ThreadPoolExecutor(pl.thread_pool_size()) as threads:
-        blocks = [*threads.map(average, range(len(bounds) - 1))]
+    blocks = in_threads(average, range(len(bounds) - 1), n_threads)
     total = np.concatenate([block.total for block in blocks])
     n_attempts = np.concatenate([block.n_attempts for block in blocks])
     n_steps_of = np.add.reduce([block.n_steps for block in blocks])
@@ -253,11 +257,14 @@ def _one_group(part: pl.DataFrame, n_bins: int) -> tuple[dict[str, list[object]]
             counted = n_attempts[of_outcome, place]
             means = total[of_outcome, place][counted > 0] / counted[counted > 0]
             n = len(means)
+            with np.errstate(invalid="ignore"):
+                mean = means.mean() if n else None
+                error = means.std(ddof=1) / np.sqrt(n) if n > 1 else None
             row = {
                 "is_correct": is_correct,
                 "position": (place + 0.5) / n_bins,
-                "mean_score": means.mean() if n else None,
-                "standard_error": means.std(ddof=1) / np.sqrt(n) if n > 1 else None,
+                "mean_score": mean,
+                "standard_error": error,
                 "ci_low": None,
                 "ci_high": None,
                 "n_attempts": int(counted.sum()),
@@ -280,9 +287,9 @@ def _block(
     step_counts = np.zeros((3, n_bins), dtype=np.int64)
     unscored = np.zeros((3, n_bins), dtype=np.int64)
     low, high = np.inf, -np.inf
-    for n in np.unique(n_steps):
+    for n in np.flatnonzero(np.bincount(n_steps)):
         rows = np.flatnonzero(n_steps == n)
-        values = scores[starts[rows][:, None] + np.arange(n)]
+        values = scores.take(starts[rows][:, None] + np.arange(n))
         place = -(-np.arange(1, n + 1) * n_bins // n) - 1
         begins = np.flatnonzero(np.diff(place, prepend=-1))
         bins, sizes = place[begins], np.diff(begins, append=n)

@@ -12,13 +12,15 @@ import polars as pl
 from ttsframe._checks import check_choices, check_fraction, check_positive
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.intervals import student_t_interval, wilson_interval
-from ttsframe.verifier._cells import (
+from ttsframe.verifier._marks import Marks
+from ttsframe.verifier._ordered import (
+    Ints,
     bin_edges,
-    count_cells,
+    count_by_problem,
     equal_mass_starts,
     equal_width_starts,
 )
-from ttsframe.verifier._sheet import Columns, Marks, Schema, Sheet, request
+from ttsframe.verifier._sheet import Columns, Schema, Sheet, request
 from ttsframe.verifier.metrics import calibration_status
 
 __all__ = ["Binning", "reliability_curve", "score_distribution"]
@@ -259,14 +261,14 @@ def distribution_table(sheet: Sheet, *, n_bins: int) -> pl.DataFrame:
     pl.DataFrame
         The rows of each group.
     """
+    spans = sheet.spans()
 
     def rows(marks: Marks) -> Columns:
-        low, high = sheet.range_of(marks.reduction)
-        starts = equal_width_starts(marks.values, n_bins, low, high)
+        low, high = spans[marks.reduction]
+        starts = equal_width_starts(marks.score, n_bins, low, high)
         edges = bin_edges(n_bins, low, high)
-        counts = [
-            np.diff(np.append(0, np.cumsum(of))[starts]) for of in (marks.n_wrong, marks.n_right)
-        ]
+        n_right = np.diff(marks.n_right_before(starts))
+        counts = [np.diff(starts) - n_right, n_right]
         with np.errstate(invalid="ignore"):
             shares = [of / of.sum() for of in counts]
         return {
@@ -285,38 +287,42 @@ def _bins(marks: Marks, n_bins: int, binning: Binning) -> Columns:
     """Return the bins of one reading in one group, their intervals still to be filled in."""
     if calibration_status(marks) != "ok":
         return {name: [] for name in RELIABILITY}
-    values, counts = marks.values, marks.counts
+    score = marks.score
     if binning == "equal_width":
-        starts = equal_width_starts(values, n_bins, 0.0, 1.0)
+        starts = equal_width_starts(score, n_bins, 0.0, 1.0)
     else:
-        starts = equal_mass_starts(counts, n_bins)
+        starts = equal_mass_starts(score, n_bins)
     there = np.flatnonzero(np.diff(starts))
-    first = starts[there]
-    bins = np.repeat(np.arange(n_bins), np.diff(starts))
+    first, end = starts[there], starts[there + 1]
     edges = bin_edges(n_bins, 0.0, 1.0)
     ends = {
         "equal_width": (edges[there], edges[there + 1]),
-        "equal_mass": (values[first], values[np.append(first[1:], len(values)) - 1]),
+        "equal_mass": (score[first], score[end - 1]),
     }
-    n_attempts = np.add.reduceat(counts, first)
-    accuracy = np.add.reduceat(marks.n_right, first) / n_attempts
-    cells = count_cells(bins[marks.rank], marks.problem, marks.is_correct)
-    place = np.searchsorted(there, cells.group)
-    residual = cells.n_right - accuracy[place] * (cells.n_right + cells.n_wrong)
-    squares = np.bincount(place, residual**2, minlength=len(there))
-    n_problems = np.bincount(place, minlength=len(there))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(n_problems / (n_problems - 1) * squares) / n_attempts
+    accuracy = (marks.n_right_before(end) - marks.n_right_before(first)) / (end - first)
+    of_problem = [
+        count_by_problem(marks.tag[place], len(marks.problems)) for place in map(slice, first, end)
+    ]
     return {
         "reduction": [marks.reduction] * len(there),
         "binning": [binning] * len(there),
         "bin_low": ends[binning][0],
         "bin_high": ends[binning][1],
-        "mean_score": np.add.reduceat(counts * values, first) / n_attempts,
+        "mean_score": np.add.reduceat(score, first) / (end - first),
         "accuracy": accuracy,
-        "standard_error": np.where(n_problems > 1, error, np.nan),
+        "standard_error": [*map(_clustered_error, of_problem, accuracy)],
         "ci_low": [None] * len(there),
         "ci_high": [None] * len(there),
-        "n_attempts": n_attempts,
-        "n_problems": n_problems,
+        "n_attempts": end - first,
+        "n_problems": [*map(len, of_problem)],
     }
+
+
+def _clustered_error(of_problem: Ints, accuracy: float) -> float:
+    """Return the standard error of an accuracy over problems, of which each counts by attempts."""
+    n = len(of_problem)
+    if n < 2:
+        return float("nan")
+    counts = of_problem.sum(axis=1)
+    squares = ((of_problem[:, 1] - accuracy * counts) ** 2).sum()
+    return float(np.sqrt(n / (n - 1) * squares) / counts.sum())

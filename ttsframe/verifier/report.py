@@ -10,11 +10,14 @@ from typing import Final, get_args
 
 import polars as pl
 
+from ttsframe._ballots.picked import PICKED_COLUMNS, judge, pick_winners
+from ttsframe._ballots.pools import key_dtype, map_pools
+from ttsframe._ballots.registry import Pick
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
+from ttsframe._exprs import unused_name
 from ttsframe._typing import ColumnNames, StepReduction
 from ttsframe.schema import require_columns
-from ttsframe.selectors import best_of_n
-from ttsframe.verifier._sheet import request
+from ttsframe.verifier._sheet import Request, name_numbers, request
 from ttsframe.verifier.labels import processbench_f1
 from ttsframe.verifier.lengths import BIAS, bias_table
 from ttsframe.verifier.metrics import METRICS, metrics_table
@@ -169,33 +172,38 @@ def verifier_report(
     check_positive(n_bins, "n_bins")
     check_fraction(confidence_level, "confidence_level")
     check_seed(seed)
-    check_budgets(budgets)
+    limits = check_budgets(budgets)
     asked = request(trajectories, reductions, by, _TAKEN)
     known = [name for name in _READ if name in asked.schema]
     read = dict.fromkeys([*asked.groups, *known, *([] if labels is None else [labels])])
     require_columns(trajectories, [*read])
-    attempts = trajectories.lazy().select(*read).collect()
+    # Lists of step scores are reduced once, for all tables.
+    scores = {unused_name(reading.name, read): reading.score for reading in asked.readings}
+    attempts = trajectories.lazy().select(*read, **scores).collect()
+    asked = asked._replace(
+        readings=tuple(
+            reading._replace(score=pl.col(column))
+            for reading, column in zip(asked.readings, scores, strict=True)
+        )
+    )
+    # Numbers are grouped and compared several times faster than texts.
+    numbered = attempts.with_columns(name_numbers(attempts["problem_id"]))
     groups = asked.groups
 
     def over_budgets() -> pl.DataFrame | None:
         if not {"attempt", "answer_key"} <= set(known):
             return None
-        picked = best_of_n(
-            attempts,
-            reductions=reductions,
-            budgets=budgets or _powers_of_two(attempts, groups),
-            by=groups,
-        )
+        picked = _best_of_n(attempts, asked, limits or _powers_of_two(numbered, groups))
         return over_optimization(picked, by=groups, confidence_level=confidence_level)
 
     def over_steps() -> pl.DataFrame | None:
         if "step_scores" not in known:
             return None
-        return step_profile(attempts, n_bins=n_bins, by=groups, confidence_level=confidence_level)
+        return step_profile(numbered, n_bins=n_bins, by=groups, confidence_level=confidence_level)
 
     with ThreadPoolExecutor(1) as aside:
         turning, profiling = aside.submit(over_budgets), aside.submit(over_steps)
-        sheet = asked.sheet(asked.narrow(attempts.lazy()).collect())
+        sheet = asked.sheet(asked.narrow(numbered.lazy()).collect())
         metrics = metrics_table(sheet, n_bins=n_bins, confidence_level=confidence_level)
         reliability = reliability_table(
             sheet, n_bins=n_bins, binnings=get_args(Binning), confidence_level=confidence_level
@@ -220,8 +228,24 @@ def verifier_report(
     )
 
 
-def _powers_of_two(attempts: pl.DataFrame, groups: Sequence[str]) -> list[int]:
+def _best_of_n(attempts: pl.DataFrame, asked: Request, budgets: tuple[int, ...]) -> pl.DataFrame:
+    """Return what `over_optimization` reads of the answers that `best_of_n` selects."""
+    keys = [*asked.groups, "problem_id"]
+    picks = [Pick("best_of_n", reading) for reading in asked.readings]
+    columns = ("budget", "subsets", "selector", "reduction", "value", "status")
+    return map_pools(
+        attempts.lazy(),
+        attempts.schema,
+        keys=keys,
+        readings=asked.readings,
+        work=lambda pools: pick_winners(pools, picks, budgets, "score", keys),
+        made={**PICKED_COLUMNS, "answer_key": key_dtype(attempts.schema)},
+        result={name: expression for name, expression in judge().items() if name in columns},
+    ).collect()
+
+
+def _powers_of_two(attempts: pl.DataFrame, groups: Sequence[str]) -> tuple[int, ...]:
     """Return the powers of two up to the median number of attempts at a problem."""
     sizes = attempts.group_by(*groups, "problem_id").len()["len"].to_list()
     most = int(median(sizes or [1]))
-    return [2**i for i in range(most.bit_length())]
+    return tuple(2**i for i in range(most.bit_length()))

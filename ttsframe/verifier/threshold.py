@@ -9,10 +9,12 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from ttsframe._ballots.runs import run_starts
 from ttsframe._checks import check_seed
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
-from ttsframe.verifier._cells import Floats, Ints
-from ttsframe.verifier._sheet import Columns, Marks, Schema, Sheet, held_out, request
+from ttsframe.verifier._marks import Marks
+from ttsframe.verifier._ordered import Floats, Ints
+from ttsframe.verifier._sheet import Columns, Schema, Sheet, held_out, request
 
 __all__ = ["best_threshold"]
 
@@ -125,76 +127,59 @@ def threshold_table(sheet: Sheet, *, seed: int) -> pl.DataFrame:
     of_problem = held_out(sheet.n_problems, seed)
 
     def rows(marks: Marks) -> Columns:
-        n_values, is_held_out = len(marks.values), of_problem[marks.all_problem]
-        right = np.bincount(marks.rank, is_held_out & marks.is_correct, minlength=n_values)
-        n_held_out = np.bincount(marks.rank, is_held_out, minlength=n_values).astype(np.int64)
-        judged = _Half(right.astype(np.int64), n_held_out)
-        fitted = _Half(marks.n_right - judged.of_score, marks.counts - n_held_out)
-        n_problems = int((np.bincount(marks.problem, is_held_out) > 0).sum())
-        counts = {
-            "n_attempts": judged.n,
-            "n_problems": n_problems,
-            "n_fitted_attempts": fitted.n,
-            "n_fitted_problems": marks.n_problems - n_problems,
-        }
+        is_held_out = of_problem[marks.problems]
+        is_judging, is_there = np.repeat(is_held_out, 2)[marks.tag], marks.by_problem.any(axis=1)
+        is_hit = is_judging & marks.is_right
+        n_judged, n_hits = (int(np.count_nonzero(of)) for of in (is_judging, is_hit))
+        n_fitted, n_right = marks.n - n_judged, len(marks.right) - n_hits
+        # A score that no right attempt has is a worse threshold than the next one, so that the best
+        # is one that some has, or accepts none.
+        right = np.compress(~is_judging[marks.right], marks.right)
+        first = marks.first_equal(right)
+        new = run_starts(first)
+        place = first[new]
+        n_judged_before: Ints = np.cumsum(is_judging)[place] - is_judging[place]
+        found = np.append(n_right - new, 0)
+        accepted = np.append(n_fitted - place + n_judged_before, 0)
+        place, threshold = np.append(place, marks.n), np.append(marks.score[place], np.inf)
         listed = []
-        for metric in _METRICS:
-            best, fitted_value = fitted.best(metric)
-            at = np.append(marks.values, np.inf)
+        for metric, measure in _METRICS.items():
+            fitted = measure(found, accepted, n_right, n_fitted)
+            best, is_chosen = int(np.argmax(fitted)), not np.isnan(fitted).all()
+            starts = (int(place[best]), 0, marks.n)
+            judged = measure(
+                np.array([np.count_nonzero(is_hit[start:]) for start in starts]),
+                np.array([np.count_nonzero(is_judging[start:]) for start in starts]),
+                n_hits,
+                n_judged,
+            )
             listed.append({
                 "reduction": marks.reduction,
                 "metric": metric,
-                "threshold": None if best is None else float(at[best]),
-                "value": None if best is None else judged.value(metric, best),
-                "accept_all": judged.value(metric, 0),
-                "accept_none": judged.value(metric, len(marks.values)),
-                "fitted_value": fitted_value,
-                **counts,
+                "threshold": float(threshold[best]) if is_chosen else None,
+                "value": float(judged[0]) if is_chosen else None,
+                "accept_all": float(judged[1]),
+                "accept_none": float(judged[2]),
+                "fitted_value": float(fitted[best]),
+                "n_attempts": n_judged,
+                "n_problems": int(np.count_nonzero(is_there & is_held_out)),
+                "n_fitted_attempts": n_fitted,
+                "n_fitted_problems": int(np.count_nonzero(is_there & ~is_held_out)),
             })
         return {name: [row[name] for row in listed] for name in THRESHOLD}
 
     return sheet.table(rows, THRESHOLD)
 
 
-class _Half:
-    """One half of the problems: what each threshold accepts of it."""
-
-    def __init__(self, n_right: Ints, counts: Ints) -> None:
-        self.counts, self.of_score = counts, n_right
-        self.n = int(counts.sum())
-        self.n_right = int(n_right.sum())
-        self.accepted = np.append(_from_the_end(counts), 0)
-        self.found = np.append(_from_the_end(n_right), 0)
-
-    def values(self, metric: Metric, which: slice = slice(None)) -> Floats:
-        """Return the metric at some thresholds, of which the last accepts none."""
-        return _METRICS[metric](self.found[which], self.accepted[which], self.n_right, self.n)
-
-    def value(self, metric: Metric, threshold: int) -> float:
-        """Return the metric at one threshold."""
-        return float(self.values(metric, slice(threshold, threshold + 1))[0])
-
-    def best(self, metric: Metric) -> tuple[int | None, float]:
-        """Return the best threshold among the scores of this half, and its metric."""
-        values = self.values(metric)
-        is_candidate = np.append(self.counts > 0, True)
-        if not self.n or np.isnan(values).all():
-            return None, float("nan")
-        best = int(np.argmax(np.where(is_candidate, values, -1.0)))
-        return best, float(values[best])
-
-
 def _accuracy(found: Ints, accepted: Ints, n_right: int, n: int) -> Floats:
-    """Return the share of attempts that are rightly accepted or rightly refused."""
-    shares: Floats = (2 * found - accepted - n_right + n) / n if n else np.full(len(found), np.nan)
+    """Return the share of attempts that are rightly accepted or rightly refused, NaN of none."""
+    shares: Floats = (2 * found - accepted - n_right + n) / (n or np.nan)
     return shares
 
 
-def _f1(found: Ints, accepted: Ints, n_right: int, n: int) -> Floats:
+def _f1(found: Ints, accepted: Ints, n_right: int, _: int) -> Floats:
     """Return the harmonic mean of precision and recall, NaN where no attempt is right."""
-    if not (n and n_right):
-        return np.full(len(found), np.nan)
-    f1: Floats = 2 * found / (accepted + n_right)
+    f1: Floats = 2 * found / (accepted + (n_right or np.nan))
     return f1
 
 
@@ -202,9 +187,3 @@ _METRICS: Final[Mapping[Metric, Callable[[Ints, Ints, int, int], Floats]]] = Map
     "accuracy": _accuracy,
     "f1": _f1,
 })
-
-
-def _from_the_end(counts: Ints) -> Ints:
-    """Return how many are at each place or above."""
-    total: Ints = np.cumsum(counts[::-1])[::-1]
-    return total
