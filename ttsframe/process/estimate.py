@@ -57,7 +57,8 @@ def estimate_steps(
         One row per completion sampled from a step: `problem_id`, `solution_id`, `step` (integer
         from 0; -1: sampled from the problem, before any step), `rollout` (its number within the
         step), and `is_correct` (Boolean; null: not graded) or what `score_trajectories` grades by:
-        `answer_key` and `gold_key`, `answer` and `gold`, or `completion` and `gold`.
+        `answer_key` and `gold_key`, `answer` and `gold`, or `completion` and `gold`. `is_sampled`
+        (Boolean), where `annotate` made it, is false where a solution left nothing to complete.
     n_rollouts
         Numbers of rollouts m for which `hard` is estimated besides; None: for no others than there
         are.
@@ -77,8 +78,8 @@ def estimate_steps(
         - `n_rollouts`, `n_correct`, `n_ungraded` (UInt32): graded rollouts, those of them that are
           right, and rollouts without a grade, which count nowhere else;
         - `hard` (Boolean): whether any rollout is right; `soft` (Float64 in [0, 1]): the share that
-          is; `ci_low`, `ci_high` (Float64): Wilson interval of the chance that `soft` estimates.
-          All null without a graded rollout;
+          is; `ci_low`, `ci_high` (Float64): Wilson interval of the chance that `soft` estimates,
+          without a width where nothing was sampled. All null without a graded rollout;
         - `hard@m` (Float64 in [0, 1]), one per m: the chance that `hard` is true with m rollouts;
           null where there are fewer;
         - `advantage` (Float64 in [-1, 1]): `soft` less that of the step numbered one lower, which
@@ -164,6 +165,7 @@ def estimate_steps(
             f"rollouts: 'step' is {schema['step']}, must be an integer from 0, or -1."
         )
     graded = _graded(rollouts)
+    is_sampled = pl.col("is_sampled") if "is_sampled" in schema else pl.lit(value=True)
     # The caller's names come back at the end, so that none collides with a name used on the way.
     keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)}
     solution = [*keys, "problem_id", "solution_id"]
@@ -180,6 +182,7 @@ def estimate_steps(
                 pl.col("step").cast(pl.Int64, strict=False),
                 "rollout",
                 is_correct.cast(pl.Boolean),
+                is_sampled.cast(pl.Boolean).alias("is_sampled"),
             )
             .group_by(*unit)
             .agg(
@@ -189,6 +192,7 @@ def estimate_steps(
                 is_correct.sum().alias("n_correct"),
                 is_correct.null_count().alias("n_ungraded"),
                 is_correct.mean().alias("soft"),
+                pl.col("is_sampled").fill_null(value=True).any(),
                 *([pass_at_k(is_correct, sizes).alias("at_sizes")] if sizes else []),
             )
             .filter(_is_sound(unit))
@@ -208,7 +212,14 @@ def estimate_steps(
             .with_columns(
                 pl.col("n_rollouts", "n_correct", "n_ungraded").cast(pl.UInt32),
                 pl.when(is_known).then(pl.col("n_correct") > 0).alias("hard"),
-                interval.struct.field("ci_low", "ci_high"),
+                *[
+                    pl
+                    .when("is_sampled")
+                    .then(interval.struct.field(end))
+                    .otherwise(soft)
+                    .alias(end)
+                    for end in ("ci_low", "ci_high")
+                ],
                 pl.when(is_next).then(soft - before).alias("advantage"),
             )
             .with_columns(pl.when(step >= 0).then(soft > limit).alias("is_correct"))

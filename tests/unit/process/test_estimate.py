@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -172,6 +173,35 @@ def test_an_ungraded_step_is_not_an_error() -> None:
     assert steps["hard@1"].to_list() == [None, 0.0, 1.0]
     assert steps["advantage"].to_list() == [None, None, 1.0]
     assert steps["is_first_error"].to_list() == [False, True, False]
+
+
+def test_what_was_not_sampled_is_known() -> None:
+    grades: Grades = {("p", 0, 0): [True, False, True], ("p", 0, 1): [True, True, True]}
+    rollouts = frame_of(grades).with_columns(is_sampled=pl.col("step") == 0)
+    steps = tts.estimate_steps(rollouts)
+    assert steps["ci_low"].to_list() == [pytest.approx(plain_wilson(2, 3)[0]), 1.0]
+    assert steps["ci_high"].to_list() == [pytest.approx(plain_wilson(2, 3)[1]), 1.0]
+    sampled = tts.estimate_steps(rollouts.drop("is_sampled"))
+    assert sampled["ci_low"][1] < 0.5
+    assert sampled.drop("ci_low", "ci_high").equals(steps.drop("ci_low", "ci_high"))
+
+
+def test_labels_are_written_in_every_format_and_read_back(tmp_path: Path) -> None:
+    grades: Grades = {("p", s, k): [s == 0 or k == 0, False] for s in (0, 1) for k in (0, 1)}
+    labels = tts.estimate_steps(frame_of(grades)).with_columns(
+        problem=pl.lit("What is 6 x 7?"),
+        text=pl.format("Step {}: so {}.", pl.col("step") + 1, "solution_id"),
+    )
+    texts = ["problem_id", "solution_id", "step", "problem", "text"]
+    for name in tts.STEP_FORMATS:
+        value = "soft" if name.startswith("math_aps") else "is_correct"
+        path = tmp_path / f"{name}.jsonl"
+        tts.write_steps(labels.select(*texts, value), path, format=name)
+        # A tree begins with the problem itself.
+        back = tts.read_steps(path).filter(pl.col("step") >= 0)
+        assert back.select("text", value).sort("text").rows() == (
+            labels.select("text", value).sort("text").rows()
+        ), name
 
 
 def test_runs_are_told_apart() -> None:

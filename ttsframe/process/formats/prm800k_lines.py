@@ -226,11 +226,11 @@ def _rows(rows: pl.DataFrame, carried: list[str]) -> pl.Series:
     short = {"problem": json_text("problem"), "ground_truth_answer": gold}
     # questions of the second phase have all the keys, with null for what is not known
     names = [name for name in OF_QUESTION.values() if name in carried and name != "gold"]
-    is_long = pl.any_horizontal(pl.col(name).is_not_null() for name in names)
     long = {key: json_text(name) for key, name in OF_QUESTION.items() if name in names}
     further = _further(rows, "question.")
     question = json_object(short, further)
     if names:
+        is_long = pl.any_horizontal(pl.col(name).is_not_null() for name in names)
         question = (
             pl.when(is_long).then(json_object({**short, **long}, further)).otherwise(question)
         )
