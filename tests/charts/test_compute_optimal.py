@@ -128,7 +128,7 @@ def test_what_is_no_table_of_choices_is_refused(tables: tuple[pl.DataFrame, pl.D
     many = pl.concat([
         on_all.with_columns(selector=pl.lit(f"s{i}"), level=pl.lit(i, pl.UInt32)) for i in range(27)
     ])
-    with pytest.raises(DataError, match="27 different strategies, a strip tells 26 apart"):
+    with pytest.raises(DataError, match="27 strategies, this chart holds at most 26"):
         charts.compute_optimal(curve, many, strategy="selector")
     with pytest.raises(ParameterError, match=r"references\['x'\] == 42"):
         charts.compute_optimal(curve, choices, references={"x": 42})

@@ -29,20 +29,35 @@ def by_level(curve: pl.DataFrame) -> pl.DataFrame:
 
 
 def panels(chart: TopLevelMixin) -> list[dict[str, Any]]:
-    spec = chart.to_dict()
-    return spec.get("concat", [spec])
+    spec: dict[str, Any] = chart.to_dict()
+    found: list[dict[str, Any]] = spec.get("concat", [spec])
+    return found
 
 
 def bars(chart: TopLevelMixin) -> list[dict[str, Any]]:
-    return [row for table in chart.to_dict()["datasets"].values() for row in table]
+    tables = chart.to_dict()["datasets"].values()
+    return [row for table in tables for row in table if "line" in row]
+
+
+def headings(chart: TopLevelMixin) -> list[list[str]]:
+    """Return the texts above each panel."""
+    tables = chart.to_dict()["datasets"]
+    return [
+        [
+            row["text"]
+            for layer in panel["layer"]
+            for row in tables[layer["data"]["name"]]
+            if "text" in row
+        ]
+        for panel in panels(chart)
+    ]
 
 
 def test_every_level_budget_and_method_is_a_bar(
     by_level: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     chart = charts.level_bars(by_level, confidence_level=0.95)
-    assert [panel["title"]["text"] for panel in panels(chart)] == ["Level 1", "Level 2"]
-    assert {panel["title"]["subtitle"][0] for panel in panels(chart)} == {"97 problems"}
+    assert headings(chart) == [["Level 1", "97 problems"], ["Level 2", "97 problems"]]
     found = {(row["level"], row["budget"], row["line"]): row["accuracy"] for row in bars(chart)}
     assert len(found) == 2 * 3 * 3
     assert found[2, 8, "best of n"] == pytest.approx(0.29)
@@ -58,7 +73,7 @@ def test_every_level_budget_and_method_is_a_bar(
     assert first.endswith(
         "whiskers: 95% confidence interval over problems · scores: last of step scores"
     )
-    assert second == "Left out: 3 problems short in a level"
+    assert second == "Left out of a level: 3 problems short"
 
 
 def test_reductions_of_one_selector_have_colours_of_their_own() -> None:
@@ -92,15 +107,15 @@ def test_levels_without_problems_and_problems_without_a_level(by_level: pl.DataF
         level=pl.lit(None, pl.UInt32), n_problems=pl.lit(4, pl.UInt32)
     )
     chart = charts.level_bars(pl.concat([by_level, empty, unknown]))
-    assert [panel["title"]["text"] for panel in panels(chart)] == ["Level 1", "Level 2", "Level 3"]
-    assert panels(chart)[2]["title"]["subtitle"] == ["0 problems"]
-    assert chart.title.subtitle[1].endswith("4 problems of unknown level")
+    assert [name for name, _ in headings(chart)] == ["Level 1", "Level 2", "Level 3"]
+    assert headings(chart)[2][1] == "0 problems"
+    assert "Left out: 4 problems of unknown level" in chart.title.subtitle
 
 
 def test_runs_get_a_row_of_panels_each(by_level: pl.DataFrame) -> None:
     runs = pl.concat([by_level.with_columns(model=pl.lit(name)) for name in ("a", "b")])
-    titles = [panel["title"] for panel in panels(charts.level_bars(runs.lazy()))]
-    assert [title["subtitle"][0] for title in titles] == ["a", "a", "b", "b"]
+    facts = [fact for _, fact in headings(charts.level_bars(runs.lazy()))]
+    assert facts == [f"{name} · 97 problems" for name in ("a", "a", "b", "b")]
     assert charts.level_bars(runs).columns == 2
 
 
@@ -117,6 +132,18 @@ def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any])
     problems = tts.select_answers(tts.halve_attempts(run), budgets=[1, 8], by="fold")
     curve = tts.level_curve(problems, levels=levels)
     assert len(draw(charts.level_bars(curve)).colours["rect"]) == 3 * 2 * 3
+
+
+def test_bars_of_costs_stand_at_the_budgets_that_were_given() -> None:
+    run = tts.simulate_trajectories(60, 16, seed=0, keys=True)
+    levels = tts.difficulty_levels(run, n_levels=3)
+    halves = tts.halve_attempts(run)
+    problems = tts.select_answers(halves, budgets=[1, 8], by="fold")
+    priced = tts.with_costs(problems, trajectories=halves, by="fold")
+    chart = charts.level_bars(tts.cost_curve(priced, levels=levels))
+    plain = charts.level_bars(tts.level_curve(problems, levels=levels))
+    assert {row["of_budget"] for row in bars(chart)} == {"1", "8"}
+    assert [row["accuracy"] for row in bars(chart)] == [row["accuracy"] for row in bars(plain)]
 
 
 def test_what_is_no_curve_by_level_is_refused(by_level: pl.DataFrame) -> None:

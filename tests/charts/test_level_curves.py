@@ -33,7 +33,7 @@ def test_each_level_has_a_panel_on_the_same_axes(
     assert texts.count("Accuracy") == 1
     first, second, third = chart.title.subtitle
     assert first == (
-        "40 problems in a level · up to 4 attempts each · shaded: 90% confidence interval over problems"
+        "40 problems in a level · budgets up to 4 attempts · shaded: 90% confidence interval over problems"
     )
     assert second == (
         "levels: from the half of the attempts that is not judged · scores: last of step scores"

@@ -31,7 +31,7 @@ def test_the_frontier_is_joined_and_the_rest_is_shown(
     assert {row["line"] for row in beaten} == {"best of n (last)"}
     assert spec["layer"][0]["mark"]["interpolate"] == "step-after"
     assert chart.title.subtitle == [
-        "97 problems · up to 16T FLOPs each · 5 of 8 points on the frontier",
+        "97 problems · budgets up to 16T FLOPs · 5 of 8 points on the frontier",
         "filled and joined: nothing is better for the same cost or less · bars: 95% confidence interval",
         "Left out: 3 problems short",
     ]

@@ -70,7 +70,7 @@ def test_bars_are_the_interval_of_what_selection_loses(gap: pl.DataFrame) -> Non
     assert last["interval"] == "18.0% to 22.0%"
     first, second, third = chart.title.subtitle
     assert first == (
-        "97 problems · up to 8 attempts each · bars: 90% confidence interval of what selection loses"
+        "97 problems · budgets up to 8 attempts · bars: 90% confidence interval of what selection loses"
     )
     assert "not generated: no attempt was right" in second
     assert third == "Left out: 3 problems short"
@@ -105,7 +105,7 @@ def test_a_single_budget_fills_the_width(
     assert "chosen right 50.0%" in drawing.texts
     assert ("8" in drawing.texts) == (budget == 8)
     assert ("All attempts" in drawing.texts) == (budget is None)
-    attempts = "all attempts of each" if budget is None else "8 attempts each"
+    attempts = "all attempts of each" if budget is None else "budget: 8 attempts"
     assert attempts in chart.title.subtitle[0]
 
 
@@ -126,7 +126,7 @@ def test_a_table_with_the_least_columns_is_drawn() -> None:
         "generation_gap": [0.25],
     })
     chart = charts.selection_gap(least.lazy())
-    assert chart.title.subtitle[0] == "4 attempts each"
+    assert chart.title.subtitle[0] == "budget: 4 attempts"
 
 
 def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any]) -> None:

@@ -111,7 +111,7 @@ def test_one_outcome_alone_is_drawn(draw: Draw) -> None:
 def test_reductions_are_compared_best_first(metrics: pl.DataFrame, draw: Draw) -> None:
     chart = charts.reduction_comparison(metrics.reverse(), confidence_level=0.9)
     drawing = draw(chart)
-    assert drawing.colours["symbol"] == [ORANGE] * 3 + [BLUE] * 3
+    assert drawing.colours["symbol"] == [BLUE] * 3 + [ORANGE] * 3
     names = [text for text in drawing.texts if text in set(metrics["reduction"])]
     assert names == ["last", "min", "prod"]
     assert {"0.710", "0.620", "0.550"} <= set(drawing.texts)
@@ -133,9 +133,9 @@ def test_a_fall_is_marked_and_named(turns: pl.DataFrame, draw: Draw) -> None:
     assert "min" in drawing.texts
     # 7 points, 1 triangle, 2 rings.
     assert len(drawing.colours["symbol"]) == 10
-    assert {"Budget (attempts, log scale)", "Accuracy"} <= axes(chart)
+    assert {"Attempts per problem (log scale)", "Accuracy"} <= axes(chart)
     assert chart.title.subtitle == [
-        "97 problems · shaded: 95% confidence interval over problems",
+        "best of n · 97 problems · shaded: 95% confidence interval over problems",
         "ring: best budget · triangle: below the best by more than chance",
     ]
 

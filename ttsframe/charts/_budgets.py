@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import floor, log10
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import altair as alt
+import polars as pl
 
 from ttsframe.charts._style import axis
 
@@ -14,6 +14,71 @@ _NAMES: Final = {"flops": "FLOPs"}
 _PREFIXES: Final = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _N_TICKS_MAX: Final = 16
 _N_ROUND_MAX: Final = 9
+
+
+class BudgetAxis(NamedTuple):
+    """The horizontal axis of budgets that all panels of a chart share.
+
+    - `unit`: of the budgets, such as "attempts";
+    - `budgets`: those that are drawn, in ascending order;
+    - `is_all`: whether the only one is all attempts, however many these are.
+    """
+
+    unit: str
+    budgets: list[float]
+    is_all: bool = False
+
+    @classmethod
+    def of(cls, drawn: pl.DataFrame, *, is_all: bool = False) -> BudgetAxis:
+        """Take the budgets and their unit from the rows that are drawn."""
+        return cls(drawn["budget_unit"][0], drawn["budget"].unique().sort().to_list(), is_all)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where the axis begins and ends."""
+        first, last = self.budgets[0], self.budgets[-1]
+        return (first, last) if last > first else (first / 2, first * 2)
+
+    @property
+    def most(self) -> str:
+        """The largest budget, in words for the caption."""
+        if self.is_all:
+            return "all attempts of each"
+        # Not "attempts each": a curve may be extrapolated beyond what any problem has.
+        most = f"{short_number(self.budgets[-1])} {unit_name(self.unit)}"
+        return f"budget: {most}" if len(self.budgets) == 1 else f"budgets up to {most}"
+
+    def is_sparse(self, n_ticks_max: int = _N_TICKS_MAX) -> bool:
+        """Return whether every budget can have a tick."""
+        return len(self.budgets) <= n_ticks_max
+
+    def x(
+        self,
+        field: str = "budget",
+        *,
+        n_ticks_max: int = _N_TICKS_MAX,
+        has_title: bool = True,
+        **options: Any,  # noqa: ANN401  (Altair's own options)
+    ) -> alt.X:
+        """Place a column on the axis: ticks at each of a few budgets, else at round numbers."""
+        if self.is_all:
+            style = axis("All attempts" if has_title else None, values=[], grid=False, **options)
+        else:
+            values, form = self._ticks(n_ticks_max)
+            title = f"{sentence(per_problem(self.unit))} (log scale)" if has_title else None
+            options = {"grid": False, "labelOverlap": "greedy", **options}
+            style = axis(title, values=values, format=form, **options)
+        scale = alt.Scale(type="log", base=2, domain=[*self.ends], nice=False)
+        return alt.X(f"{field}:Q", axis=style, scale=scale)
+
+    def _ticks(self, n_ticks_max: int) -> tuple[list[float], str]:
+        """Return the places of ticks, and the format of their labels."""
+        budgets = self.budgets
+        if self.unit == "attempts" and all(budget == int(budget) for budget in budgets):
+            powers = [2.0**i for i in range(int(budgets[-1]).bit_length())]
+            between = [power for power in powers if power >= budgets[0]]
+            return ([*budgets] if self.is_sparse(n_ticks_max) else between), ",d"
+        return round_numbers(budgets[0], budgets[-1]), ".3~s"
 
 
 def unit_name(unit: str) -> str:
@@ -26,6 +91,11 @@ def per_problem(unit: str) -> str:
     return f"{unit_name(unit)} per problem"
 
 
+def sentence(text: str) -> str:
+    """Begin a text with a capital letter, and leave the others as they are."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
 def short_number(value: float) -> str:
     """Write a whole number below ten thousand in full, and others to three digits."""
     if value == int(value) and value < 10_000:
@@ -35,19 +105,6 @@ def short_number(value: float) -> str:
     if float(f"{value / 1000**power:.3g}") >= 1000 and power < len(_PREFIXES) - 1:
         power += 1
     return f"{value / 1000**power:.3g}{_PREFIXES[power]}"
-
-
-def budget_axis(unit: str, budgets: Sequence[float], *, is_sparse: bool = True) -> alt.Axis:
-    """Style the axis of budgets in ascending order: at each of a few, else at round numbers."""
-    title = f"{per_problem(unit)[0].upper()}{per_problem(unit)[1:]} (log scale)"
-    are_whole = all(budget == int(budget) for budget in budgets)
-    if unit == "attempts" and are_whole:
-        powers = [2**i for i in range(int(budgets[-1]).bit_length())]
-        values = [*budgets] if is_sparse else [b for b in powers if b >= budgets[0]]
-        form = ",d"
-    else:
-        values, form = round_numbers(budgets[0], budgets[-1]), ".3~s"
-    return axis(title, values=values, format=form, grid=False, labelOverlap="greedy")
 
 
 def round_numbers(low: float, high: float) -> list[float]:

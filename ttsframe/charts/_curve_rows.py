@@ -1,18 +1,27 @@
-"""The rows of a curve as its chart draws them: checked, filled in, named."""
+"""The rows of a curve as its chart draws them: checked, filled in, named, and not too many."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Final
 
+import altair as alt
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, interval, left_out, quantity_of
-from ttsframe.charts._style import tidy
+from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted, interval, left_out, quantity_of
+from ttsframe.charts._style import check_at_most, inline, tidy, with_short_names
 from ttsframe.errors import ColumnsError, DataError
 
 _N_BUDGETS_MAX: Final = 64
+_N_BUDGETS_MIN: Final = 8
+_N_LINES_MAX: Final = 20
+_N_POINTS_MAX: Final = 3_000
+"""A point with its tooltip is some 300 bytes of the page that holds the chart."""
+
+_UNDRAWN: Final = (
+    *("reduction", "budget_unit", "nominal_budget", "subsets", "standard_error"),
+    *("panel", "scores", *[f"n_{status}" for status in LEFT_OUT]),
+)
 
 
 def curve_rows(
@@ -64,7 +73,17 @@ def curve_rows(
             f"{where} has budgets that are numbers and budgets that are null (all attempts). Hint: "
             "filter one kind, or name the number of attempts as a budget."
         )
-    return rows
+    check_budgets(rows, where=where)
+    return with_short_names(rows, ["selector", "reduction"])
+
+
+def check_budgets(rows: pl.DataFrame, *, where: str) -> None:
+    """Raise where a budget has no place on the axis, whose scale is logarithmic."""
+    if (rows["budget"].drop_nulls() <= 0).any():
+        raise DataError(
+            f"{where} has budgets down to {rows['budget'].min()!r}, must be above 0, since they stand on "
+            "a log scale. Hint: filter the rows that cost nothing."
+        )
 
 
 def named_lines(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
@@ -81,11 +100,52 @@ def named_lines(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
     )
 
 
-def thinned(budgets: list[int], n_max: int = _N_BUDGETS_MAX) -> list[int]:
-    """Keep at most ``n_max`` budgets, evenly on the log scale, the first and last among them."""
-    if len(budgets) <= n_max:
-        return budgets
-    ratio = (budgets[-1] / budgets[0]) ** (1 / (n_max - 1))
-    targets = list(accumulate([budgets[0]] + [ratio] * (n_max - 1), lambda a, b: a * b))
-    nearest = {min(budgets, key=lambda budget: abs(budget / target - 1)) for target in targets}
-    return sorted(nearest | {budgets[0], budgets[-1]})
+def thinned(
+    rows: pl.DataFrame,
+    *,
+    panel: Sequence[str] = ("panel",),
+    line: Sequence[str] = ("line",),
+    n_max: int = _N_BUDGETS_MAX,
+    also: pl.Expr | None = None,
+    where: str = "curve",
+) -> pl.DataFrame:
+    """Keep so many points of each line that a page can bear them, evenly on the log scale."""
+    # Each line by itself: budgets that are costs differ from line to line.
+    whole = [*panel, *line]
+    lines = rows.select(whole).unique()
+    n_lines = lines.height
+    most = int(lines.group_by(panel).len()["len"].max() or 0)  # type: ignore[arg-type]
+    hint = "filter the table to those to compare."
+    check_at_most(most, _N_LINES_MAX, "lines in a panel", where=where, hint=hint)
+    fewest = _N_POINTS_MAX // _N_BUDGETS_MIN
+    check_at_most(n_lines, fewest, "lines", where=where, hint=hint)
+    n_kept = min(n_max, max(_N_POINTS_MAX // max(n_lines, 1), _N_BUDGETS_MIN))
+    budget = pl.col("budget").cast(pl.Float64)
+    first, last = budget.min().over(whole), budget.max().over(whole)
+    is_kept = pl.len().over(whole) <= n_kept
+    if also is not None:
+        is_kept |= also
+    place = (budget / first).log() / (last / first).log() * (n_kept - 1)
+    nearest = (
+        rows
+        .with_row_index("at")
+        .filter(~is_kept)
+        .with_columns(step=place.round(), off=(place - place.round()).abs())
+        .sort("off", "budget")
+        .unique([*whole, "step"], keep="first")
+    )
+    numbered = rows.with_row_index("at")
+    return numbered.filter(is_kept | pl.col("at").is_in(nearest["at"].to_list())).drop("at")
+
+
+def omitted(rows: pl.DataFrame) -> str:
+    """Say how many problems the rows leave out, by status; empty where none."""
+    counts = {status: rows[f"n_{status}"].fill_null(0).to_list() for status in LEFT_OUT}
+    return ", ".join(
+        f"{counted(of, 'problem')} {status}" for status, of in counts.items() if max(of) > 0
+    )
+
+
+def marks(rows: pl.DataFrame) -> alt.InlineData:
+    """Put rows into the chart without the columns that no mark and no tooltip shows."""
+    return inline(rows.drop(_UNDRAWN, strict=False))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any, Final
 
@@ -19,6 +20,20 @@ INK: Final = "#1f1f1f"
 MUTED: Final = "#595959"
 GRID: Final = "#e6e6e6"
 FONT: Final = "Helvetica Neue, Arial, Liberation Sans, sans-serif"
+
+PANEL_NOTE: Final[Mapping[str, Any]] = {
+    "type": "text",
+    "font": FONT,
+    "fontSize": 12,
+    "color": MUTED,
+    "clip": False,
+}
+PANEL_NAME: Final[Mapping[str, Any]] = {
+    **PANEL_NOTE,
+    "fontSize": 13,
+    "fontWeight": "bold",
+    "color": INK,
+}
 
 # Hues of Okabe and Ito, darkened until text in them reads on white (contrast above 4.5 to 1), and
 # five more that were searched for: as far as can be from them and each other, colour-blind or not.
@@ -46,10 +61,13 @@ OUTCOME_COLOURS: Final = {
     "no answer": "#8a8a8a",
 }
 
+_SHAPES: Final = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
+
 N_PANELS_MAX: Final = 12
+_NAME_WIDTH: Final = 44
 _LINE_HEIGHT: Final = 15
 _WIDTH: Final = 480
-_WIDTH_OF_SEVERAL: Final = 340
+_WIDTH_OF_SEVERAL: Final = 280
 
 
 def selector_colours(selectors: Sequence[str]) -> dict[str, str]:
@@ -66,6 +84,11 @@ def strategy_colours(selectors: Sequence[str]) -> list[str]:
     others = (*_OTHER_COLOURS, *_SELECTOR_COLOURS.values())
     spare = cycle([colour for colour in others if colour not in kept] or [MUTED])
     return [colour or next(spare) for colour in kept]
+
+
+def shapes(names: Sequence[str]) -> dict[str, str]:
+    """Give each name the shape of its points, so that colour is not all that tells them apart."""
+    return dict(zip(names, cycle(_SHAPES), strict=False))
 
 
 def outcome(is_correct: pl.Expr) -> pl.Expr:
@@ -126,6 +149,35 @@ def panel_column(frame: pl.DataFrame, names: Sequence[str], *, where: str) -> pl
     return framed
 
 
+def short_names(names: Sequence[str], width: int) -> list[str]:
+    """Put names on one line of at most ``width`` characters each, numbered where they are alike."""
+    labels = [shorten(name, width) for name in names]
+    alike = Counter(labels)
+    seen: Counter[str] = Counter()
+    for i, label in enumerate(labels):
+        if alike[label] > 1:
+            seen[label] += 1
+            labels[i] = f"{label} ({seen[label]})"
+    return labels
+
+
+def with_short_names(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Put texts that name lines, bars and the like on one line each, and keep them apart."""
+    for column in columns:
+        names = frame[column].cast(pl.String).drop_nulls().unique().sort().to_list()
+        short = dict(zip(names, short_names(names, _NAME_WIDTH), strict=True))
+        frame = frame.with_columns(pl.col(column).cast(pl.String).replace(short))
+    return frame
+
+
+def check_at_most(n: int, most: int, what: str, *, where: str, hint: str) -> None:
+    """Raise where a chart would hold more than can be told apart, or than a page can bear."""
+    if n > most:
+        raise DataError(
+            f"{where} has {n:,} {what}, this chart holds at most {most:,}. Hint: {hint}"
+        )
+
+
 def inline(frame: pl.DataFrame) -> alt.InlineData:
     """Put a table's rows into the chart itself, untouched by Altair's row limit and transformers."""
     # Twelve digits: the last bits of a sum depend on its order, and a chart should not.
@@ -154,6 +206,21 @@ def axis(title: str | None, **options: Any) -> alt.Axis:  # noqa: ANN401  (Altai
     return alt.Axis(**(style | options))
 
 
+def legend(**options: Any) -> alt.Legend:  # noqa: ANN401  (Altair's own options)
+    """Style a legend: at the right and without a title, unless told otherwise."""
+    style: dict[str, Any] = {
+        "title": None,
+        "titleFont": FONT,
+        "orient": "right",
+        "labelFont": FONT,
+        "labelFontSize": 12,
+        "labelColor": INK,
+        "labelLimit": 240,
+        "symbolOpacity": 1,
+    }
+    return alt.Legend(**(style | options))
+
+
 def heading(text: str, subtitle: Sequence[str] = ()) -> alt.TitleParams:
     """Style a title with the lines under it."""
     return alt.TitleParams(
@@ -177,6 +244,15 @@ def panel_heading(text: str) -> alt.TitleParams:
     return alt.TitleParams(
         shorten(text, 56), anchor="start", font=FONT, fontSize=13, color=INK, offset=8
     )
+
+
+def panel_text(
+    text: str, *, x: float, y: float, style: Mapping[str, Any] = PANEL_NOTE, align: str = "left"
+) -> alt.Chart:
+    """Write a text at a place of a panel, in pixels: at the same height beside every panel."""
+    mark = alt.MarkDef(**(dict(style) | {"align": align}))
+    chart = alt.Chart(inline(pl.DataFrame({"text": [text]})), mark=mark)
+    return chart.encode(x=alt.value(x), y=alt.value(y), text="text:N")
 
 
 def panel_of(layers: Sequence[alt.Chart], *, width: int, height: int) -> alt.LayerChart:

@@ -20,6 +20,7 @@ from ttsframe.charts._style import (
     outcome,
     panel_of,
     scores_from,
+    short_names,
     tidy,
 )
 from ttsframe.errors import DataError, ParameterError
@@ -42,6 +43,7 @@ _KNOWN: Final = frozenset({
 _LABEL_WIDTH: Final = 40
 _TEXT_MAX: Final = 1_000
 _ROW_HEIGHT: Final = 26
+_N_ANSWERS_MAX: Final = 50
 
 
 def answer_votes(
@@ -60,7 +62,7 @@ def answer_votes(
     Answers stand in order of votes, then of their first attempt, so that majority vote's pick is
     the first bar; attempts without an answer come last. Right and wrong ones have their colours.
     Long answers are shortened, the tooltip holds more of them. What is not among the `n_answers`
-    first is one row, "others"; a right answer is always drawn by itself.
+    first is one row, "others"; the first `n_answers` right answers are always drawn by themselves.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ def answer_votes(
     reduction
         The reduction whose weights are drawn; None where the table holds one.
     n_answers
-        Largest number of answers with a row of their own.
+        Largest number of answers with a row of their own, at most 50.
     title
         Heading; by default it names the problem.
     width
@@ -94,7 +96,8 @@ def answer_votes(
         When the table has no rows, or holds several problems, budgets, reductions or runs of which
         none is chosen.
     ParameterError
-        When the problem, budget or reduction that is named is not in the table.
+        When the problem, budget or reduction that is named is not in the table, or `n_answers` is
+        impossible.
 
     Examples
     --------
@@ -111,7 +114,10 @@ def answer_votes(
     >>> print(chart.title.subtitle[0])
     all 4 attempts · 2 different answers
     """
-    check_positive(n_answers, "n_answers")
+    if check_positive(n_answers, "n_answers") > _N_ANSWERS_MAX:
+        raise ParameterError(
+            f"n_answers == {n_answers}, must be at most {_N_ANSWERS_MAX}. Hint: filter the votes."
+        )
     rows = tidy(
         votes, where="votes", texts=["problem_id", "answer_key"], numbers=["n_votes"], hint=_HINT
     )
@@ -197,11 +203,17 @@ def _bars(rows: pl.DataFrame, n_answers: int) -> pl.DataFrame:
     )
     # One answer alone is not worth the name "others".
     n_shown = n_answers + 1 if rows.select(is_answer.sum()).item() == n_answers + 1 else n_answers
-    is_kept = ~pl.col("is_answer") | (pl.col("outcome") == "right") | (pl.col("rank") < n_shown)
+    is_right = pl.col("outcome") == "right"
+    is_kept = ~pl.col("is_answer") | (pl.col("rank") < n_shown)
+    is_kept |= is_right & (is_right.cum_sum() <= n_answers)
     ranked = ranked.with_row_index("rank").with_columns(is_kept=is_kept)
     others = ranked.filter(~pl.col("is_kept"))
-    pooled = others.select(
-        pl.concat_str(pl.lit("others ("), pl.len(), pl.lit(")")).alias("text"),
+    pooled = others.group_by(is_right.alias("are_right"), maintain_order=True).agg(
+        pl.concat_str(
+            pl.when(is_right.first()).then(pl.lit("right others (")).otherwise(pl.lit("others (")),
+            pl.len(),
+            pl.lit(")"),
+        ).alias("text"),
         pl.col("n_votes").sum(),
         pl.when(pl.col("weight").count() > 0).then(pl.col("weight").sum()).alias("weight"),
         pl.col("first_attempt").min(),
@@ -211,16 +223,11 @@ def _bars(rows: pl.DataFrame, n_answers: int) -> pl.DataFrame:
     kept = ranked.filter("is_kept").drop("rank", "is_kept")
     bars = pl.concat([
         kept.filter("is_answer"),
-        pooled.head(min(others.height, 1)),
+        pooled.drop("are_right"),
         kept.filter(~pl.col("is_answer")),
     ])
-    labels = [shorten(text, _LABEL_WIDTH) for text in bars["text"]]
-    distinct = [
-        label if labels.count(label) == 1 else f"{label} ({labels[:i].count(label) + 1})"
-        for i, label in enumerate(labels)
-    ]
     return bars.select(
-        pl.Series("label", distinct),
+        pl.Series("label", short_names(bars["text"].to_list(), _LABEL_WIDTH)),
         pl.Series("answer", [shorten(text, _TEXT_MAX) for text in bars["text"]]),
         "outcome",
         "n_votes",

@@ -12,20 +12,24 @@ import polars as pl
 from ttsframe._checks import check_names
 from ttsframe._typing import ColumnNames
 from ttsframe._wording import percent
-from ttsframe.charts._curve_rows import thinned
+from ttsframe.charts._budgets import BudgetAxis, unit_name
+from ttsframe.charts._curve_rows import check_budgets
 from ttsframe.charts._style import (
     FONT,
     INK,
     MUTED,
     arrange,
     axis,
+    check_at_most,
     inline,
+    legend,
     panel_column,
     panel_heading,
     panel_of,
     panel_width,
     strategy_colours,
     tidy,
+    with_short_names,
 )
 from ttsframe.charts.scaling_curve import scaling_curve
 from ttsframe.errors import DataError
@@ -48,7 +52,11 @@ _CHOICE_COLUMNS: Final = frozenset({
 
 _ADDED: Final = ("strategy", "leader", "chosen_elsewhere", "is_agreed")
 
-_N_MARKS_MAX: Final = 16
+_N_LEVELS_MAX: Final = 20
+_SHOWN: Final = (
+    *("level", "budget", "strategy", "key", "letter"),
+    *("is_agreed", "chosen_elsewhere", "n_problems"),
+)
 _RESOLVE: Final = alt.Resolve(scale=alt.ScaleResolveMap(color="independent"))
 _ROW_HEIGHT: Final = 30
 _SIDE: Final = 22
@@ -57,8 +65,7 @@ _SIDE: Final = 22
 class _Marks(NamedTuple):
     """What the marks of all strips stand for."""
 
-    budgets: list[int]
-    unit: str
+    budgets: BudgetAxis
     keys: list[str]
     colours: list[str]
     width: int
@@ -105,8 +112,7 @@ def compute_optimal(
     Returns
     -------
     alt.VConcatChart
-        The chart, its data inside. More than 16 budgets are thinned to 16 in the strip, evenly on
-        the log scale.
+        The chart, its data inside. Budgets whose squares would overlap are left out of the strip.
 
     Raises
     ------
@@ -114,7 +120,7 @@ def compute_optimal(
         When a table is not the one it should be.
     DataError
         When a table has no rows, the curve cannot be drawn, there are no choices on all problems, or
-        there are more than 26 strategies or too many groups.
+        there are more than 26 strategies, 20 levels, or too many groups.
 
     Examples
     --------
@@ -145,21 +151,23 @@ def compute_optimal(
     rows = panel_column(rows, apart, where="choices")
     found = rows.group_by("strategy").len().sort("len", "strategy", descending=[True, False])
     names = found["strategy"].to_list()
-    if len(names) > len(ascii_uppercase):
-        raise DataError(
-            f"choices has {len(names)} different strategies, a strip tells {len(ascii_uppercase)} "
-            "apart. Hint: filter it to some levels or budgets."
-        )
+    hint = "filter it to some levels or budgets."
+    n_levels = rows["level"].n_unique()
+    check_at_most(len(names), len(ascii_uppercase), "strategies", where="choices", hint=hint)
+    check_at_most(n_levels, _N_LEVELS_MAX, "levels", where="choices", hint=hint)
+    check_budgets(rows, where="choices")
+    size = panel_width(width, 1)
+    kept = _spaced(rows["budget"].unique().sort().to_list(), size)
+    drawn = rows.filter(pl.col("budget").is_in(kept))
     selectors = dict(rows.select("strategy", "leader").unique().rows())
     marks = _Marks(
-        budgets=thinned(rows["budget"].unique().sort().to_list(), _N_MARKS_MAX),
-        unit=rows["budget_unit"][0],
+        budgets=BudgetAxis.of(drawn),
         keys=[f"{letter}  {name}" for letter, name in zip(ascii_uppercase, names, strict=False)],
         colours=strategy_colours([selectors[name] for name in names]),
-        width=panel_width(width, 1),
+        width=size,
     )
     keys = dict(zip(names, marks.keys, strict=True))
-    drawn = rows.filter(pl.col("budget").is_in(marks.budgets)).with_columns(
+    drawn = drawn.with_columns(
         key=pl.col("strategy").replace_strict(keys),
         letter=pl.col("strategy").replace_strict({name: key[0] for name, key in keys.items()}),
     )
@@ -209,6 +217,7 @@ def _cells(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.Dat
         strategy=pl.concat_str(leader.str.replace_all("_", " ", literal=True), *details),
         leader=leader,
     ).drop(parts)
+    rows = with_short_names(rows, ["strategy"])
     is_on_all = pl.col("problem_fold").is_null()
     cell = [name for name in rows.columns if name not in _CHOICE_COLUMNS - {"level", "budget"}]
     cell = [name for name in cell if name not in {"strategy", "leader"}]
@@ -230,46 +239,39 @@ def _cells(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.Dat
     )
 
 
+def _spaced(budgets: Sequence[float], width: int) -> list[float]:
+    """Keep budgets whose squares do not overlap on the log scale, the first and last among them."""
+    first, last = budgets[0], budgets[-1]
+    ratio = (last / first) ** ((_SIDE + 4) / width)
+    kept = [first]
+    for budget in budgets[1:]:
+        if budget >= kept[-1] * ratio:
+            kept.append(budget)
+    return kept if kept[-1] == last else [*kept[: max(len(kept) - 1, 1)], last]
+
+
 def _strip(drawn: pl.DataFrame, name: object, marks: _Marks) -> alt.LayerChart:
     """Draw one strip: a square with a letter for each level and budget."""
-    budgets = marks.budgets
-    first, last = budgets[0], budgets[-1]
-    ends = [first, last] if last > first else [first / 2, first * 2]
-    per_problem = "attempts per problem" if marks.unit == "attempts" else f"budget in {marks.unit}"
     levels = drawn["level"].unique().sort().to_list()
     colour = alt.Color(
         "key:N",
         scale=alt.Scale(domain=marks.keys, range=marks.colours),
-        legend=alt.Legend(
-            title=None,
+        legend=legend(
             orient="bottom",
             columns=2,
             symbolType="square",
             symbolSize=140,
-            labelFont=FONT,
-            labelFontSize=12,
-            labelColor=INK,
             labelLimit=0,
             columnPadding=24,
         ),
     )
-    base = alt.Chart(inline(drawn.with_columns(share=percent(pl.col("accuracy"))))).encode(
-        x=alt.X(
-            "budget:Q",
-            axis=axis(
-                f"{per_problem.capitalize()} (log scale)",
-                values=budgets,
-                format=",d",
-                grid=False,
-                offset=14,
-                labelOverlap="greedy",
-            ),
-            scale=alt.Scale(type="log", base=2, domain=ends, nice=False),
-        ),
+    shown = drawn.select(*_SHOWN, share=percent(pl.col("accuracy")))
+    base = alt.Chart(inline(shown)).encode(
+        x=marks.budgets.x(offset=14),
         y=alt.Y("level:O", sort=levels, axis=axis("Level", grid=False, offset=14)),
         tooltip=[
             alt.Tooltip("level:N", title="Level"),
-            alt.Tooltip("budget:Q", title=f"Budget ({marks.unit})"),
+            alt.Tooltip("budget:Q", title=f"Budget ({unit_name(marks.budgets.unit)})"),
             alt.Tooltip("strategy:N", title="Best on all problems"),
             alt.Tooltip("share:N", title="Accuracy there (in sample)"),
             alt.Tooltip("chosen_elsewhere:N", title="Chosen on the others of"),

@@ -10,18 +10,19 @@ import polars as pl
 from ttsframe._checks import check_positive
 from ttsframe._wording import counted
 from ttsframe.charts._style import (
-    FONT,
     arrange,
     axis,
+    check_at_most,
     heading,
     inline,
+    legend,
     panel_column,
     panel_heading,
     panel_of,
     panel_width,
     tidy,
 )
-from ttsframe.errors import DataError
+from ttsframe.errors import DataError, ParameterError
 
 __all__ = ["difficulty_histogram"]
 
@@ -49,6 +50,8 @@ _BASES: Final = {
     "given": "as given in the data",
 }
 
+_N_BINS_MAX: Final = 100
+_N_LEVELS_MAX: Final = 20
 _LIGHT: Final = "#c6dbef"
 _DARK: Final = "#08306b"
 
@@ -102,9 +105,9 @@ def difficulty_histogram(
     ColumnsError
         When the table is not one of levels.
     DataError
-        When the table has no rows, no difficulty, or too many groups.
+        When the table has no rows, no difficulty, more than 20 levels, or too many groups.
     ParameterError
-        When `n_bins` is impossible.
+        When `n_bins` is impossible, or above 100.
 
     Examples
     --------
@@ -115,7 +118,8 @@ def difficulty_histogram(
     >>> print(chart.title.subtitle[0])
     100 problems in 5 levels · estimated on the same attempts that it would judge
     """
-    check_positive(n_bins, "n_bins")
+    if check_positive(n_bins, "n_bins") > _N_BINS_MAX:
+        raise ParameterError(f"n_bins == {n_bins}, must be at most {_N_BINS_MAX} to be told apart.")
     rows = tidy(
         levels,
         where="levels",
@@ -141,6 +145,14 @@ def difficulty_histogram(
             f"levels have no difficulty: null in all {rows.height} rows. Hint: without grades, "
             "tts.difficulty_levels(trajectories, by_metric='mean_score') reads the verifier."
         )
+    n_levels = int(rows["n_levels"].max() or 1)  # type: ignore[arg-type]
+    check_at_most(
+        n_levels,
+        _N_LEVELS_MAX,
+        "levels",
+        where="levels",
+        hint="tts.difficulty_levels(trajectories, n_levels=5) makes fewer.",
+    )
     low, high = drawn.select(pl.col("difficulty").min(), b=pl.col("difficulty").max()).row(0)
     is_share = low >= 0.0 and high <= 1.0
     edges = (0.0, 1.0) if is_share else (low, high if high > low else low + 1.0)
@@ -162,7 +174,7 @@ def difficulty_histogram(
     frame = _Frame(
         edges=edges,
         most=int(bars["top"].max()),  # type: ignore[arg-type]
-        n_levels=int(rows["n_levels"].max() or 1),  # type: ignore[arg-type]
+        n_levels=n_levels,
         title="Difficulty (1 − metric)"
         if is_share and "given" not in set(rows["basis"])
         else "Difficulty (higher is harder)",
@@ -197,17 +209,9 @@ def _panel(bars: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
     x_scale = alt.Scale(domain=list(frame.edges), nice=False)
     y = axis("Problems", format=",d", tickMinStep=1, tickCount=5)
     levels = list(range(1, frame.n_levels + 1))
-    legend = alt.Legend(
-        title="Level",
-        orient="right",
-        symbolType="square",
-        symbolSize=120,
-        labelFont=FONT,
-        titleFont=FONT,
-    )
     chart = (
         alt
-        .Chart(inline(bars))
+        .Chart(inline(bars.drop("panel", "bar")))
         .mark_rect(stroke="white", strokeWidth=0.6)
         .encode(
             x=alt.X("begin:Q", axis=axis(frame.title, grid=False), scale=x_scale),
@@ -217,7 +221,7 @@ def _panel(bars: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
             color=alt.Color(
                 "level:O",
                 scale=alt.Scale(domain=levels, range=_shades(frame.n_levels)),
-                legend=legend,
+                legend=legend(title="Level", symbolType="square", symbolSize=120),
             ),
             tooltip=[
                 alt.Tooltip("begin:Q", title="Difficulty from", format=".3~f"),

@@ -8,17 +8,18 @@ import altair as alt
 import polars as pl
 
 from ttsframe._checks import check_fraction
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted
-from ttsframe.charts._curve_rows import curve_rows, named_lines
+from ttsframe._wording import CURVE_COLUMNS, counted, shorten
+from ttsframe.charts._budgets import per_problem, sentence, unit_name
+from ttsframe.charts._curve_rows import curve_rows, marks, named_lines, omitted
 from ttsframe.charts._style import (
-    FONT,
     INK,
-    MUTED,
+    PANEL_NAME,
     axis,
     heading,
-    inline,
+    legend,
     panel_column,
     panel_of,
+    panel_text,
     scores_from,
     strategy_colours,
     tidy,
@@ -28,7 +29,8 @@ from ttsframe.errors import DataError
 __all__ = ["level_bars"]
 
 _N_BARS_MAX: Final = 120
-_WIDTH: Final = 760
+_WIDTH: Final = 700
+_ROW_SPACING: Final = 110
 _BAR: Final = 13
 
 
@@ -37,6 +39,7 @@ class _Frame(NamedTuple):
 
     unit: str
     budgets: list[str]
+    n_levels: int
     colours: dict[str, str]
     width: int
     height: int
@@ -62,7 +65,8 @@ def level_bars(
     curve
         Table that `level_curve` makes, one row per (by, `level`, `selector`, `reduction`, `budget`);
         collected if lazy. Any column that is not part of its contract tells runs apart and becomes
-        rows of panels. A null budget is all attempts.
+        rows of panels. A null budget is all attempts. Of `cost_curve` with levels the budgets that
+        were nominally given are drawn.
     title
         Heading; by default it says what is drawn.
     confidence_level
@@ -103,6 +107,9 @@ def level_bars(
         numbers=["level"],
         hint="tts.level_curve(problems, levels=levels) makes this table.",
     )
+    if "nominal_budget" in table.columns:
+        # What was spent differs from bar to bar, and would part the bars of a group.
+        table = table.with_columns(budget="nominal_budget", budget_unit=pl.lit("attempts"))
     rows = curve_rows(table.drop("basis", strict=False), maker="level_curve")
     unknown = rows.filter(pl.col("level").is_null())
     rows = rows.drop_nulls("level")
@@ -128,6 +135,7 @@ def level_bars(
     frame = _Frame(
         unit=rows["budget_unit"][0],
         budgets=budgets,
+        n_levels=len(levels),
         colours=dict(
             zip(names["line"], strategy_colours(names["selector"].to_list()), strict=True)
         ),
@@ -135,7 +143,7 @@ def level_bars(
         height=height,
     )
     panels = [
-        _panel(rows.filter(panel=name, level=level), str(name), level, frame, is_first=i == 0)
+        _panel(rows.filter(panel=name, level=level), str(name), level, frame, place=i)
         for name in rows["panel"].unique(maintain_order=True)
         for i, level in enumerate(levels)
     ]
@@ -145,7 +153,15 @@ def level_bars(
     )
     if len(panels) == 1:
         return panels[0].properties(title=top)
-    return alt.ConcatChart(concat=panels, columns=len(levels), spacing=14, title=top)
+    return alt.ConcatChart(
+        concat=panels,
+        columns=len(levels),
+        spacing=alt.RowColnumber(row=_ROW_SPACING, column=14),
+        bounds="flush",
+        title=top,
+        # Shared, the legend would be missing with that of the first panel.
+        resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")),
+    )
 
 
 def _subtitle(
@@ -160,21 +176,18 @@ def _subtitle(
     if len(reductions) == 1:
         facts.append(scores_from(reductions[0]))
     subtitle = [" · ".join(facts)]
-    omitted = [
-        f"{counted(counts, 'problem')} {status} in a level"
-        for status in LEFT_OUT
-        if max(counts := rows[f"n_{status}"].fill_null(0).to_list()) > 0
-    ]
+    what = omitted(rows)
     if n_unknown := max(unknown["n_problems"].fill_null(0).to_list(), default=0):
-        omitted.append(f"{counted([n_unknown], 'problem')} of unknown level")
-    return [*subtitle, *([f"Left out: {', '.join(omitted)}"] if omitted else [])]
+        subtitle.append(f"Left out: {counted([n_unknown], 'problem')} of unknown level")
+    return [*subtitle, f"Left out of a level: {what}"] if what else subtitle
 
 
 def _panel(
-    drawn: pl.DataFrame, name: str, level: float, frame: _Frame, *, is_first: bool
+    drawn: pl.DataFrame, name: str, level: float, frame: _Frame, *, place: int
 ) -> alt.LayerChart:
     """Draw the bars of one level."""
-    per_problem = "Attempts per problem" if frame.unit == "attempts" else frame.unit.capitalize()
+    is_first, is_last = place == 0, place == frame.n_levels - 1
+    is_middle = place == (frame.n_levels - 1) // 2
     y_axis = axis("Accuracy", format=".0%", tickCount=6)
     if not is_first:
         y_axis = axis(None, labels=False, ticks=False, domain=False, tickCount=6)
@@ -182,60 +195,41 @@ def _panel(
     colour = alt.Color(
         "line:N",
         scale=alt.Scale(domain=list(frame.colours), range=list(frame.colours.values())),
-        legend=alt.Legend(
-            title=None,
-            orient="top",
-            direction="horizontal",
-            columns=6,
-            symbolType="square",
-            labelFont=FONT,
-            labelFontSize=12,
-            labelColor=INK,
-            labelLimit=0,
-            offset=6,
-        ),
+        legend=legend(symbolType="square", symbolSize=140, offset=12) if is_last else None,
     )
-    base = alt.Chart(inline(drawn.drop_nulls("accuracy"))).encode(
+    base = alt.Chart(marks(drawn.drop_nulls("accuracy"))).encode(
         x=alt.X(
             "of_budget:N",
             sort=frame.budgets,
-            axis=axis(per_problem, labelAngle=0, grid=False, titleFontSize=11),
+            axis=axis(
+                sentence(per_problem(frame.unit)) if is_middle else None, labelAngle=0, grid=False
+            ),
             scale=alt.Scale(domain=frame.budgets, paddingInner=0.25, paddingOuter=0.15),
         ),
         xOffset=alt.XOffset("line:N", scale=alt.Scale(domain=list(frame.colours))),
         tooltip=[
             alt.Tooltip("level:O", title="Level"),
             alt.Tooltip("line:N", title="Method"),
-            alt.Tooltip("of_budget:N", title=f"Budget ({frame.unit})"),
+            alt.Tooltip("of_budget:N", title=f"Budget ({unit_name(frame.unit)})"),
             alt.Tooltip("accuracy:Q", title="Accuracy", format=".1%"),
             alt.Tooltip("interval:N", title="Interval"),
             alt.Tooltip("n_problems:Q", title="Problems"),
             alt.Tooltip("left_out:N", title="Left out"),
         ],
     )
+    whisker = base.encode(y=alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), y2=alt.Y2("ci_high:Q"))
     layers = [
-        base.mark_bar().encode(
+        # Not so dark that a whisker is lost in front of them.
+        base.mark_bar(opacity=0.75).encode(
             y=alt.Y("accuracy:Q", axis=y_axis, scale=y_scale, stack=None), color=colour
         ),
-        base.mark_rule(strokeWidth=1.2, color=INK).encode(
-            y=alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), y2=alt.Y2("ci_high:Q")
-        ),
+        whisker.mark_rule(strokeWidth=1.2, color=INK, clip=True),
     ]
-    chart = panel_of(layers, width=frame.width, height=frame.height)
     n_problems = drawn["n_problems"].drop_nulls().to_list()
     facts = [name, counted(n_problems, "problem") if n_problems else ""]
-    return chart.properties(
-        title=alt.TitleParams(
-            f"Level {level:g}",
-            subtitle=[fact for fact in facts if fact],
-            anchor="start",
-            frame="group",
-            font=FONT,
-            fontSize=13,
-            color=INK,
-            subtitleFont=FONT,
-            subtitleFontSize=12,
-            subtitleColor=MUTED,
-            offset=8,
-        )
-    )
+    # Titles would stand at different heights, as labels of axes and whiskers reach up.
+    layers += [
+        panel_text(f"Level {level:g}", x=0, y=-30, style=PANEL_NAME),
+        panel_text(shorten(" · ".join(filter(None, facts)), 40), x=0, y=-14),
+    ]
+    return panel_of(layers, width=frame.width, height=frame.height)

@@ -8,21 +8,21 @@ import altair as alt
 import polars as pl
 
 from ttsframe._checks import check_fraction
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted
-from ttsframe.charts._budgets import budget_axis, per_problem, short_number, unit_name
-from ttsframe.charts._curve_rows import curve_rows, named_lines, thinned
+from ttsframe._wording import CURVE_COLUMNS, counted
+from ttsframe.charts._budgets import BudgetAxis, per_problem, unit_name
+from ttsframe.charts._curve_rows import curve_rows, marks, named_lines, omitted, thinned
 from ttsframe.charts._style import (
-    FONT,
-    INK,
-    MUTED,
+    PANEL_NAME,
     axis,
     heading,
-    inline,
+    legend,
     panel_column,
     panel_heading,
     panel_of,
+    panel_text,
     scores_from,
     selector_colours,
+    shapes,
     tidy,
 )
 from ttsframe.errors import DataError
@@ -31,7 +31,9 @@ __all__ = ["level_curves"]
 
 _LEVEL_COLUMNS: Final = ("level", "basis")
 _N_LEVELS_MAX: Final = 10
-_WIDTH: Final = 740
+_WIDTH: Final = 700
+_WIDE: Final = 116
+"""From here on a panel is wide enough to say that its level is the hardest."""
 _DASHES: Final = ([1, 0], [6, 3], [2, 2])
 
 _BASES: Final = {
@@ -41,17 +43,11 @@ _BASES: Final = {
     "given": "levels: from the data",
 }
 
-_NAME: Final = alt.MarkDef(
-    type="text", align="left", font=FONT, fontSize=13, fontWeight="bold", color=INK, clip=False
-)
-_NOTE: Final = alt.MarkDef(type="text", align="center", font=FONT, fontSize=12, color=MUTED)
-
 
 class _Frame(NamedTuple):
     """What all panels of a chart share."""
 
-    unit: str
-    budgets: list[float]
+    budgets: BudgetAxis
     levels: list[int | None]
     colours: dict[str, str]
     dashes: dict[str, list[int]]
@@ -92,7 +88,8 @@ def level_curves(
     Returns
     -------
     alt.VConcatChart
-        The chart, its data inside. More than 64 budgets are thinned to 64, evenly on the log scale.
+        The chart, its data inside. Lines of more than 64 budgets, fewer where there are more than 46
+        lines, are thinned evenly on the log scale.
 
     Raises
     ------
@@ -100,7 +97,8 @@ def level_curves(
         When the table is not a curve by level.
     DataError
         When the table has no rows, no accuracy, several rows at one point of a line, several units
-        of budget, more than 10 levels or 3 reductions, or too many groups.
+        of budget, a budget of 0, more than 10 levels, 3 reductions or 20 lines in a panel, or too
+        many groups.
 
     Examples
     --------
@@ -147,23 +145,22 @@ def level_curves(
             f"curve has no accuracy: null in all {rows.height} rows. Hint: the run has no grades, "
             "which tts.score_trajectories(trajectories) makes from a gold answer."
         )
-    budgets = thinned(drawn["budget"].unique().sort().to_list())
+    plain = {"no score": _DASHES[0]} if "no score" in set(drawn["reads"]) else {}
+    drawn = thinned(drawn, panel=["panel", "level"])
     frame = _Frame(
-        unit=rows["budget_unit"][0],
-        budgets=[*budgets],
+        budgets=BudgetAxis.of(drawn, is_all=drawn["of_budget"][0] == "all"),
         levels=levels,
         colours=selector_colours(drawn["selector"].unique().sort().to_list()),
-        dashes=dict(zip(reductions, _DASHES, strict=False)),
+        dashes=plain | dict(zip(reductions, _DASHES, strict=False)),
         width=(width or _WIDTH) // max(len(levels), 2),
         height=height,
     )
-    kept = rows.filter(pl.col("accuracy").is_null() | pl.col("budget").is_in(budgets))
-    groups = kept.partition_by("panel", as_dict=True, maintain_order=True)
+    names = rows["panel"].unique(maintain_order=True)
     return alt.VConcatChart(
-        vconcat=[_row(group, str(name), frame) for (name,), group in groups.items()],
+        vconcat=[_row(drawn.filter(panel=name), str(name), frame) for name in names],
         spacing=24,
         title=heading(
-            title or f"Accuracy by {per_problem(frame.unit)}, level by level",
+            title or f"Accuracy by {per_problem(frame.budgets.unit)}, level by level",
             _subtitle(rows, frame, confidence_level=confidence_level),
         ),
     )
@@ -175,22 +172,19 @@ def _subtitle(rows: pl.DataFrame, frame: _Frame, *, confidence_level: float | No
     counts = rows.filter(pl.col("n_problems") > 0)["n_problems"].to_list()
     if counts:
         facts.append(f"{counted(counts, 'problem')} in a level")
-    most = f"{short_number(frame.budgets[-1])} {unit_name(frame.unit)} each"
-    facts.append(most if len(frame.budgets) == 1 else f"up to {most}")
+    facts.append(frame.budgets.most)
     if rows["ci_low"].null_count() < rows.height:
         level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
         facts.append(f"shaded: {level}confidence interval over problems")
     subtitle = [" · ".join(facts)]
     explained = [_BASES[name] for name in _BASES if name in set(rows["basis"])]
-    if len(frame.dashes) == 1:
-        explained.append(scores_from(next(iter(frame.dashes))))
+    if frame.width < _WIDE:
+        explained.append("easiest first")
+    if len(reductions := [name for name in frame.dashes if name != "no score"]) == 1:
+        explained.append(scores_from(reductions[0]))
     subtitle += [" · ".join(explained)] if explained else []
-    omitted = [
-        f"{counted(numbers, 'problem')} {status}"
-        for status in LEFT_OUT
-        if max(numbers := rows[f"n_{status}"].fill_null(0).to_list()) > 0
-    ]
-    return [*subtitle, f"Left out of a level: {', '.join(omitted)}"] if omitted else subtitle
+    what = omitted(rows)
+    return [*subtitle, f"Left out of a level: {what}"] if what else subtitle
 
 
 def _row(rows: pl.DataFrame, name: str, frame: _Frame) -> alt.HConcatChart:
@@ -210,76 +204,62 @@ def _row(rows: pl.DataFrame, name: str, frame: _Frame) -> alt.HConcatChart:
         bounds="flush",
         # Shared, the legend would be missing with that of the first panel.
         resolve=alt.Resolve(
-            scale=alt.ScaleResolveMap(color="independent", strokeDash="independent")
+            scale=alt.ScaleResolveMap(
+                color="independent", shape="independent", strokeDash="independent"
+            )
         ),
     )
     return chart.properties(title=panel_heading(name)) if name else chart
 
 
-def _panel(rows: pl.DataFrame, frame: _Frame, *, level: int | None, place: int) -> alt.LayerChart:
+def _panel(drawn: pl.DataFrame, frame: _Frame, *, level: int | None, place: int) -> alt.LayerChart:
     """Draw one level."""
     known = [number for number in frame.levels if number is not None]
     ends = {min(known, default=None): " (easiest)", max(known, default=None): " (hardest)"}
     name = "Unknown" if level is None else f"Level {level}"
-    name += ends.get(level, "") if level is not None and len(known) > 1 else ""
-    drawn = rows.drop_nulls("accuracy")
-    first, last = frame.budgets[0], frame.budgets[-1]
+    if frame.width >= _WIDE and len(known) > 1:
+        name += ends.get(level, "")
     is_first, is_last = place == 0, place == len(frame.levels) - 1
     is_middle = place == (len(frame.levels) - 1) // 2
-    x_axis = budget_axis(frame.unit, frame.budgets, is_sparse=len(frame.budgets) <= 6)
-    if not is_middle:
-        x_axis.title = None
-    scale = alt.Scale(
-        type="log",
-        base=2,
-        domain=[first, last] if last > first else [first / 2, first * 2],
-        nice=False,
-    )
-    x = alt.X("budget:Q", axis=x_axis, scale=scale)
+    x = frame.budgets.x(n_ticks_max=6, has_title=is_middle)
     y_axis = axis("Accuracy" if is_first else None, format=".0%", tickCount=6, labels=is_first)
     y_scale = alt.Scale(domain=[0, 1], nice=False)
-    legend = alt.Legend(
-        title=None,
-        orient="right",
-        labelFont=FONT,
-        labelFontSize=12,
-        labelColor=INK,
-        offset=12,
-        symbolType="stroke",
-        symbolOpacity=1,
-        symbolStrokeWidth=3,
-        symbolSize=180,
-        labelExpr="replace(datum.label, /_/g, ' ')",
-        labelLimit=240,
-    )
+    selectors = list(frame.colours)
+    named = {"labelExpr": "replace(datum.label, /_/g, ' ')", "offset": 12}
+    # Of one title and one domain, the legends of both become one.
+    of_selector = legend(symbolSize=90, **named) if is_last else None
     colour = alt.Color(
         "selector:N",
-        scale=alt.Scale(domain=list(frame.colours), range=list(frame.colours.values())),
-        legend=legend if is_last else None,
+        scale=alt.Scale(domain=selectors, range=list(frame.colours.values())),
+        legend=of_selector,
     )
-    plain = ["no score"] if "no score" in set(rows["reads"]) else []
+    shape = alt.Shape(
+        "selector:N",
+        scale=alt.Scale(domain=selectors, range=list(shapes(selectors).values())),
+        legend=of_selector,
+    )
     dash = alt.StrokeDash(
         "reads:N",
-        scale=alt.Scale(
-            domain=[*plain, *frame.dashes],
-            range=[*[_DASHES[0]] * len(plain), *frame.dashes.values()],
-        ),
-        legend=legend if is_last and len(frame.dashes) > 1 else None,
+        scale=alt.Scale(domain=list(frame.dashes), range=list(frame.dashes.values())),
+        legend=legend(symbolType="stroke", symbolStrokeWidth=3, symbolSize=180, **named)
+        if is_last and len(set(frame.dashes) - {"no score"}) > 1
+        else None,
     )
-    base = alt.Chart(inline(drawn)).encode(x=x, color=colour, detail="line:N")
+    base = alt.Chart(marks(drawn)).encode(x=x, color=colour, detail="line:N")
     middle = alt.Y("accuracy:Q", axis=y_axis, scale=y_scale)
     layers: list[alt.Chart] = [
         base.mark_area(opacity=0.12).encode(
             y=alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), y2=alt.Y2("ci_high:Q")
         ),
         base.mark_line(strokeWidth=2.2).encode(y=middle, strokeDash=dash),
-        base.mark_point(filled=True, size=30, opacity=1).encode(
+        base.mark_point(filled=True, size=34, opacity=1).encode(
             y=middle,
+            shape=shape,
             tooltip=[
                 alt.Tooltip("level:Q", title="Level"),
                 alt.Tooltip("line:N", title="Selector"),
                 alt.Tooltip("reads:N", title="Step scores"),
-                alt.Tooltip("of_budget:N", title=f"Budget ({unit_name(frame.unit)})"),
+                alt.Tooltip("of_budget:N", title=f"Budget ({unit_name(frame.budgets.unit)})"),
                 alt.Tooltip("accuracy:Q", title="Accuracy", format=".1%"),
                 alt.Tooltip("interval:N", title="Interval"),
                 alt.Tooltip("n_problems:Q", title="Problems"),
@@ -288,13 +268,9 @@ def _panel(rows: pl.DataFrame, frame: _Frame, *, level: int | None, place: int) 
         ),
     ]
     # A title would stand higher where points reach beyond the panel.
-    layers.append(_text(name, x=0, y=-14, style=_NAME))
+    layers.append(panel_text(name, x=0, y=-14, style=PANEL_NAME))
     if drawn.is_empty():
-        layers.append(_text("no problems", x=frame.width / 2, y=frame.height / 2, style=_NOTE))
+        layers.append(
+            panel_text("no problems", x=frame.width / 2, y=frame.height / 2, align="center")
+        )
     return panel_of(layers, width=frame.width, height=frame.height)
-
-
-def _text(text: str, *, x: float, y: float, style: alt.MarkDef) -> alt.Chart:
-    """Write a text at a place of the panel, in pixels."""
-    chart = alt.Chart(inline(pl.DataFrame({"text": [text]})), mark=style)
-    return chart.encode(x=alt.value(x), y=alt.value(y), text="text:N")

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import altair as alt
 import polars as pl
 
 from ttsframe._checks import check_fraction
 from ttsframe._wording import CURVE_COLUMNS, counted
+from ttsframe.charts._budgets import BudgetAxis, unit_name
+from ttsframe.charts._curve_rows import check_budgets, marks, thinned
 from ttsframe.charts._style import (
     arrange,
     axis,
     end_labels,
     heading,
-    inline,
     panel_column,
     panel_heading,
     panel_of,
     panel_width,
     tidy,
+    with_short_names,
 )
 from ttsframe.errors import DataError
 
@@ -50,7 +51,15 @@ _COLOURS: Final = (
 )
 """Hues of Okabe and Ito, darkened; names at the ends tell lines apart where hues do not."""
 
-_N_BUDGETS_MAX: Final = 64
+
+class _Frame(NamedTuple):
+    """What all panels of a chart share."""
+
+    budgets: BudgetAxis
+    colours: dict[str, str]
+    domain: tuple[float, float]
+    width: int
+    height: int
 
 
 def over_optimization(
@@ -86,15 +95,15 @@ def over_optimization(
     -------
     alt.LayerChart | alt.ConcatChart
         The chart, its data inside; a concatenation where there are several panels. More than 64
-        budgets are thinned to those nearest to 64 even steps on the log scale, with every peak and
-        the last.
+        budgets of a line are thinned to 64, evenly on the log scale, and its peak.
 
     Raises
     ------
     ColumnsError
         When the table is not one of turns.
     DataError
-        When the table has no rows, no accuracy, or too many groups.
+        When the table has no rows, no accuracy, a budget of 0, more than 20 lines in a panel, or too
+        many groups.
 
     Examples
     --------
@@ -116,95 +125,66 @@ def over_optimization(
     ).drop_nulls(["budget", "accuracy"])
     if rows.is_empty():
         raise DataError(f"turns has no accuracy at any budget. Hint: {_HINT}")
+    check_budgets(rows, where="turns")
+    rows = with_short_names(rows, ["selector", "reduction"])
+    if "budget_unit" not in rows.columns:
+        rows = rows.with_columns(budget_unit=pl.lit("attempts"))
     apart = [name for name in rows.columns if name not in {*CURVE_COLUMNS, *_DROPS}]
     framed = panel_column(rows, ["selector", *apart], where="turns").with_columns(
         line=pl.col("reduction").fill_null(pl.col("selector")),
         is_peak=pl.col("budget")
         == pl.col("peak_budget").last().over("reduction", *apart, "selector"),
     )
-    drawn = _thinned(framed)
+    drawn = thinned(framed, also=pl.col("is_peak"), where="turns")
     names = drawn["line"].unique().sort().to_list()
+    who = framed["selector"].unique().sort().to_list()
     colours = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(names)}
     low = drawn.select(pl.min_horizontal("accuracy", "ci_low").min()).item()
     high = drawn.select(pl.max_horizontal("accuracy", "ci_high").max()).item()
     margin = max((high - low) * 0.06, 0.01)
-    domain = (max(low - margin, 0.0), min(high + margin, 1.0))
     panels = drawn.partition_by("panel", as_dict=True, maintain_order=True)
+    frame = _Frame(
+        BudgetAxis.of(drawn),
+        colours,
+        (max(low - margin, 0.0), min(high + margin, 1.0)),
+        panel_width(width, len(panels)),
+        height,
+    )
     level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
     problems = counted(
         [int(n) for n in drawn["n_problems"].drop_nulls().to_list()] or [0], "problem"
     )
     return arrange(
-        [
-            _panel(
-                panel,
-                str(name),
-                colours=colours,
-                domain=domain,
-                width=panel_width(width, len(panels)),
-                height=height,
-            )
-            for (name,), panel in panels.items()
-        ],
+        [_panel(panel, str(name), frame) for (name,), panel in panels.items()],
         title=heading(
             title or "Where more attempts begin to hurt",
             [
-                f"{problems} · shaded: {level}confidence interval over problems",
+                " · ".join([
+                    *[name.replace("_", " ") for name in who if len(who) == 1],
+                    f"{problems} · shaded: {level}confidence interval over problems",
+                ]),
                 "ring: best budget · triangle: below the best by more than chance",
             ],
         ),
     )
 
 
-def _thinned(rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out budgets where there are more than a line can show."""
-    budgets = rows["budget"].unique().sort()
-    if len(budgets) <= _N_BUDGETS_MAX:
-        return rows
-    step = pl.col("budget").log() / pl.col("budget").log().max() * (_N_BUDGETS_MAX - 1)
-    kept = (
-        budgets
-        .to_frame()
-        .group_by(step.round(0).alias("step"))
-        .agg(pl.col("budget").last())["budget"]
-        .to_list()
-    )
-    return rows.filter(pl.col("budget").is_in([*kept, budgets[0], budgets[-1]]) | pl.col("is_peak"))
-
-
-def _panel(
-    rows: pl.DataFrame,
-    name: str,
-    *,
-    colours: dict[str, str],
-    domain: tuple[float, float],
-    width: int,
-    height: int,
-) -> alt.LayerChart:
+def _panel(rows: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
     """Draw one panel: bands, lines, points, peaks, falls, and a name at each line's end."""
-    unit = str(rows["budget_unit"][0]) if "budget_unit" in rows.columns else "attempts"
-    budgets = rows["budget"].unique().sort().to_list()
-    x_scale = alt.Scale(type="log", base=2, domain=[budgets[0], max(budgets[-1], budgets[0] + 1)])
-    apart = 1.0 if len(budgets) < 2 else min(b / a for a, b in pairwise(budgets))
-    options = {"values": budgets} if len(budgets) <= 12 and apart > 1.3 else {"tickCount": 6}
-    x = alt.X(
-        "budget:Q",
-        axis=axis(f"Budget ({unit}, log scale)", grid=False, format=",", **options),
-        scale=x_scale,
-    )
+    x = frame.budgets.x()
     y_axis = axis("Accuracy", format=".0%", tickCount=6)
-    y_scale = alt.Scale(domain=list(domain), nice=False)
+    y_scale = alt.Scale(domain=list(frame.domain), nice=False)
     y = alt.Y("accuracy:Q", axis=y_axis, scale=y_scale)
     colour = alt.Color(
         "line:N",
-        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+        scale=alt.Scale(domain=list(frame.colours), range=list(frame.colours.values())),
         legend=None,
     )
-    base = alt.Chart(inline(rows.with_columns(budget=pl.col("budget").cast(pl.Float64))))
+    base = alt.Chart(marks(rows.with_columns(budget=pl.col("budget").cast(pl.Float64))))
     base = base.encode(x=x, color=colour)
     tooltip = [
         alt.Tooltip("line:N", title="Scores"),
-        alt.Tooltip("budget:Q", title="Budget", format=","),
+        alt.Tooltip("budget:Q", title=f"Budget ({unit_name(frame.budgets.unit)})", format=",.4~r"),
         alt.Tooltip("accuracy:Q", title="Accuracy", format=".1%"),
         alt.Tooltip("peak_budget:Q", title="Best budget so far", format=","),
         alt.Tooltip("drop:Q", title="Drop from it", format=".1%"),
@@ -217,7 +197,7 @@ def _panel(
         .group_by("line", maintain_order=True)
         .agg(pl.col("accuracy", "peak_budget", "drop", "is_turned_down").last())
         .select(
-            pl.lit(float(budgets[-1])).alias("budget"),
+            pl.lit(float(frame.budgets.budgets[-1])).alias("budget"),
             pl.col("accuracy").alias("y"),
             pl.concat_str(
                 "line",
@@ -230,7 +210,7 @@ def _panel(
                 ),
                 ignore_nulls=True,
             ).alias("label"),
-            pl.col("line").replace_strict(colours).alias("colour"),
+            pl.col("line").replace_strict(frame.colours).alias("colour"),
         )
     )
     layers = [
@@ -250,7 +230,7 @@ def _panel(
         .transform_filter(alt.datum.is_peak == True)  # noqa: E712  (Vega's comparison)
         .mark_point(filled=False, size=190, strokeWidth=2, opacity=1)
         .encode(y=y, tooltip=tooltip),
-        end_labels(ends, x=alt.X("budget:Q", scale=x_scale), domain=domain, height=height),
+        end_labels(ends, x=x, domain=frame.domain, height=frame.height),
     ]
-    chart = panel_of(layers, width=width, height=height)
+    chart = panel_of(layers, width=frame.width, height=frame.height)
     return chart.properties(title=panel_heading(name)) if name else chart

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import cycle
 from math import ceil, floor
 from typing import Final, NamedTuple
 
@@ -10,21 +9,23 @@ import altair as alt
 import polars as pl
 
 from ttsframe._checks import check_fraction
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted
-from ttsframe.charts._budgets import budget_axis, per_problem, short_number, unit_name
-from ttsframe.charts._curve_rows import curve_rows, named_lines
+from ttsframe._wording import CURVE_COLUMNS, counted
+from ttsframe.charts._budgets import BudgetAxis, per_problem, unit_name
+from ttsframe.charts._curve_rows import curve_rows, marks, named_lines, omitted, thinned
 from ttsframe.charts._style import (
-    FONT,
     INK,
     arrange,
     axis,
+    check_at_most,
     heading,
     inline,
+    legend,
     panel_column,
     panel_heading,
     panel_of,
     panel_width,
     selector_colours,
+    shapes,
 )
 from ttsframe.errors import ColumnsError, DataError
 
@@ -32,20 +33,19 @@ __all__ = ["pareto_frontier"]
 
 _MADE: Final = frozenset({"is_efficient", "basis"})
 _N_BEATEN_MAX: Final = 2000
-"""Points off the frontier that a panel shows, evenly over the budgets."""
-
-
-_SHAPES: Final = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
+"""Points off the frontiers that a chart shows, evenly over the budgets."""
+_N_BEST_MAX: Final = 200
+_N_SELECTORS_MAX: Final = 20
 
 
 class _Frame(NamedTuple):
     """What all panels of a chart share."""
 
-    unit: str
-    budgets: list[float]
+    budgets: BudgetAxis
     domain: tuple[float, float]
     colours: dict[str, str]
     shapes: dict[str, str]
+    has_reductions: bool
     width: int
     height: int
 
@@ -81,8 +81,8 @@ def pareto_frontier(
     Returns
     -------
     alt.LayerChart | alt.ConcatChart
-        The chart, its data inside. Of more than 2,000 points off the frontier in a panel as many
-        are drawn, evenly over the budgets.
+        The chart, its data inside. Of more than 2,000 points off the frontiers as many are drawn,
+        evenly over the budgets, and of more than 200 on one as many, evenly on the log scale.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def pareto_frontier(
         When the table is not a curve with `is_efficient`.
     DataError
         When the table has no rows, no accuracy, several rows at one point, several units of budget,
-        or too many groups.
+        a budget of 0, more than 20 selectors, or too many groups.
 
     Examples
     --------
@@ -126,25 +126,39 @@ def pareto_frontier(
             f"curve has no accuracy at a budget: null in all {rows.height} rows. Hint: name budgets "
             "in tts.select_answers(trajectories, budgets=[...])."
         )
+    selectors = drawn["selector"].unique().sort().to_list()
+    hint = "filter the table to those to compare."
+    check_at_most(len(selectors), _N_SELECTORS_MAX, "selectors", where="curve", hint=hint)
     reads = drawn["reads"].unique().sort().to_list()
     reductions = drawn["reduction"].drop_nulls().unique()
     frame = _Frame(
-        unit=rows["budget_unit"][0],
-        budgets=drawn["budget"].unique().sort().to_list(),
+        budgets=BudgetAxis.of(drawn),
         domain=_domain(drawn),
-        colours=selector_colours(drawn["selector"].unique().sort().to_list()),
-        shapes=dict(zip(reads, cycle(_SHAPES), strict=False)) if len(reductions) > 1 else {},
+        colours=selector_colours(selectors),
+        shapes=shapes(reads if len(reductions) > 1 else selectors),
+        has_reductions=len(reductions) > 1,
         width=panel_width(width, drawn["panel"].n_unique()),
         height=height,
     )
-    panels = drawn.partition_by("panel", as_dict=True, maintain_order=True)
+    shown = _thinned(drawn)
+    panels = shown.partition_by("panel", as_dict=True, maintain_order=True)
     return arrange(
         [_panel(panel, str(name), frame) for (name,), panel in panels.items()],
         title=heading(
-            title or f"Accuracy for {per_problem(frame.unit)}: what is worth its cost",
-            _subtitle(rows, drawn, frame, confidence_level=confidence_level),
+            title or f"Accuracy for {per_problem(frame.budgets.unit)}: what is worth its cost",
+            _subtitle(rows, drawn, frame, shown.height, confidence_level=confidence_level),
         ),
     )
+
+
+def _thinned(drawn: pl.DataFrame) -> pl.DataFrame:
+    """Leave out points of which there are more than a page can bear."""
+    best = thinned(drawn.filter("is_efficient"), line=[], n_max=_N_BEST_MAX)
+    beaten = drawn.filter(~pl.col("is_efficient")).sort("panel", "budget", "line")
+    most = _N_BEATEN_MAX // drawn["panel"].n_unique()
+    n = pl.len().over("panel").cast(pl.Int64)
+    place = pl.int_range(pl.len()).over("panel")
+    return pl.concat([best, beaten.filter(place % ((n + most - 1) // most) == 0)])
 
 
 def _domain(drawn: pl.DataFrame) -> tuple[float, float]:
@@ -160,15 +174,22 @@ def _domain(drawn: pl.DataFrame) -> tuple[float, float]:
 
 
 def _subtitle(
-    rows: pl.DataFrame, drawn: pl.DataFrame, frame: _Frame, *, confidence_level: float | None
+    rows: pl.DataFrame,
+    drawn: pl.DataFrame,
+    frame: _Frame,
+    n_shown: int,
+    *,
+    confidence_level: float | None,
 ) -> list[str]:
     """Say what is drawn, over how many problems, and what is not."""
     facts = []
     if rows["n_problems"].null_count() < rows.height:
         facts.append(counted(rows["n_problems"].drop_nulls().to_list(), "problem"))
-    facts.append(f"up to {short_number(frame.budgets[-1])} {unit_name(frame.unit)} each")
+    facts.append(frame.budgets.most)
     n_efficient = int(drawn["is_efficient"].sum())
     facts.append(f"{n_efficient:,} of {drawn.height:,} points on the frontier")
+    if n_shown < drawn.height:
+        facts.append(f"{n_shown:,} drawn")
     level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
     bars = (
         f" · bars: {level}confidence interval"
@@ -176,12 +197,8 @@ def _subtitle(
         else ""
     )
     second = f"filled and joined: nothing is better for the same cost or less{bars}"
-    omitted = [
-        f"{counted(counts, 'problem')} {status}"
-        for status in LEFT_OUT
-        if max(counts := rows[f"n_{status}"].fill_null(0).to_list()) > 0
-    ]
-    third = [f"Left out: {', '.join(omitted)}"] if omitted else []
+    what = omitted(rows)
+    third = [f"Left out: {what}"] if what else []
     return [" · ".join(facts), second, *third]
 
 
@@ -189,61 +206,41 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
     """Draw one frontier over the points that it beats."""
     best = drawn.filter("is_efficient").sort("budget", "line")
     beaten = drawn.filter(~pl.col("is_efficient")).sort("budget", "line")
-    beaten = beaten.gather_every(max(1, ceil(beaten.height / _N_BEATEN_MAX)))
-    first, last = frame.budgets[0], frame.budgets[-1]
-    scale = alt.Scale(
-        type="log",
-        base=2,
-        domain=[first, last] if last > first else [first / 2, first * 2],
-        nice=False,
-    )
-    x_axis = budget_axis(frame.unit, frame.budgets, is_sparse=len(frame.budgets) <= 16)
-    x = alt.X("budget:Q", axis=x_axis, scale=scale)
+    x = frame.budgets.x()
     y_scale = alt.Scale(domain=list(frame.domain), nice=False, zero=False)
     y_axis = axis("Accuracy", format=".0%", tickCount=6)
     y = alt.Y("accuracy:Q", axis=y_axis, scale=y_scale)
+    of_selector = legend(labelExpr="replace(datum.label, /_/g, ' ')", symbolSize=90)
     colour = alt.Color(
         "selector:N",
         scale=alt.Scale(domain=list(frame.colours), range=list(frame.colours.values())),
-        legend=alt.Legend(
-            title=None,
-            orient="right",
-            labelFont=FONT,
-            labelFontSize=12,
-            labelColor=INK,
-            labelExpr="replace(datum.label, /_/g, ' ')",
-            labelLimit=240,
-            symbolSize=90,
-            symbolOpacity=1,
-        ),
+        legend=of_selector,
+    )
+    shape = alt.Shape(
+        "reads:N" if frame.has_reductions else "selector:N",
+        scale=alt.Scale(domain=list(frame.shapes), range=list(frame.shapes.values())),
+        legend=legend(title="Step scores", symbolSize=90) if frame.has_reductions else of_selector,
     )
     tooltip = [
         alt.Tooltip("line:N", title="Selector"),
-        alt.Tooltip("budget:Q", title=f"Budget ({unit_name(frame.unit)})", format=".4~s"),
+        alt.Tooltip("budget:Q", title=f"Budget ({unit_name(frame.budgets.unit)})", format=".4~s"),
         alt.Tooltip("accuracy:Q", title="Accuracy", format=".1%"),
         alt.Tooltip("interval:N", title="Interval"),
         alt.Tooltip("n_problems:Q", title="Problems"),
         alt.Tooltip("left_out:N", title="Left out"),
     ]
-    shape = {}
-    if frame.shapes:
-        shape["shape"] = alt.Shape(
-            "reads:N",
-            scale=alt.Scale(domain=list(frame.shapes), range=list(frame.shapes.values())),
-            legend=alt.Legend(title="Step scores", orient="right", symbolSize=90),
-        )
     steps = best.unique(["budget", "accuracy"], keep="first", maintain_order=True)
     layers: list[alt.Chart] = [
         alt
-        .Chart(inline(steps))
+        .Chart(inline(steps.select("budget", "accuracy")))
         .mark_line(interpolate="step-after", color=INK, strokeWidth=1.4, opacity=0.6)
         .encode(x=x, y=y),
         alt
-        .Chart(inline(beaten))
+        .Chart(marks(beaten))
         .mark_point(size=34, opacity=0.55, strokeWidth=1.4)
-        .encode(x=x, y=y, color=colour, tooltip=tooltip, **shape),
+        .encode(x=x, y=y, color=colour, tooltip=tooltip, shape=shape),
         alt
-        .Chart(inline(best))
+        .Chart(marks(best))
         .mark_rule(strokeWidth=1.6, opacity=0.7)
         .encode(
             x=x,
@@ -252,9 +249,9 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
             color=colour,
         ),
         alt
-        .Chart(inline(best))
+        .Chart(marks(best))
         .mark_point(filled=True, size=80, opacity=1)
-        .encode(x=x, y=y, color=colour, tooltip=tooltip, **shape),
+        .encode(x=x, y=y, color=colour, tooltip=tooltip, shape=shape),
     ]
     chart = panel_of(layers, width=frame.width, height=frame.height)
     return chart.properties(title=panel_heading(name)) if name else chart

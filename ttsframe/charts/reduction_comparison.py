@@ -15,6 +15,7 @@ from ttsframe.charts._style import (
     MUTED,
     arrange,
     axis,
+    check_at_most,
     heading,
     inline,
     panel_column,
@@ -22,6 +23,7 @@ from ttsframe.charts._style import (
     panel_of,
     panel_width,
     tidy,
+    with_short_names,
 )
 from ttsframe.errors import DataError
 
@@ -49,6 +51,7 @@ _KNOWN: Final = frozenset({
 })
 _MARKS: Final = {"within problems": "#0067a5", "all attempts together": "#b84a00"}
 _ROW: Final = 30
+_N_REDUCTIONS_MAX: Final = 30
 
 
 def reduction_comparison(
@@ -88,7 +91,7 @@ def reduction_comparison(
     ColumnsError
         When the table is not one of metrics.
     DataError
-        When the table has no rows, no area in any row, or too many groups.
+        When the table has no rows, no area in any row, more than 30 reductions, or too many groups.
 
     Examples
     --------
@@ -103,6 +106,7 @@ def reduction_comparison(
         check_fraction(confidence_level, "confidence_level")
     rows = tidy(metrics, where="metrics", texts=["reduction"], numbers=_NUMBERS, hint=_HINT)
     apart = [name for name in rows.columns if name not in _KNOWN]
+    rows = with_short_names(rows, ["reduction"])
     drawn = panel_column(rows, apart, where="metrics").filter(
         pl.any_horizontal(pl.col("auroc", "auroc_within").is_not_null())
     )
@@ -111,6 +115,13 @@ def reduction_comparison(
             "metrics has no area in any row: no run has both right and wrong attempts. Hint: "
             "is_correct grades attempts."
         )
+    check_at_most(
+        drawn["reduction"].n_unique(),
+        _N_REDUCTIONS_MAX,
+        "reductions",
+        where="metrics",
+        hint="filter the table to those to compare.",
+    )
     best = drawn.group_by("reduction").agg(pl.col("auroc_within").mean())
     order = best.sort("auroc_within", "reduction", descending=[True, False], nulls_last=True)
     lowest = drawn.select(pl.min_horizontal("auroc", "auroc_within", "ci_low").min()).item()
@@ -147,11 +158,23 @@ def _panel(
     y = alt.Y(
         "reduction:N",
         sort=shown,
-        axis=axis("Reduction of step scores", grid=False, ticks=False, domain=False),
+        axis=axis(
+            "Reduction",
+            grid=False,
+            ticks=False,
+            domain=False,
+            labelPadding=14,
+            titleAngle=0,
+            titleAnchor="end",
+            titleAlign="right",
+            titleBaseline="bottom",
+            titleX=-8,
+            titleY=-6,
+        ),
     )
     scale = alt.Scale(domain=list(domain), nice=False)
     x_axis = axis("Area under the ROC curve (0.5 = coin flip)", tickCount=6, format=".2f")
-    base = alt.Chart(inline(rows)).encode(y=y)
+    base = alt.Chart(inline(rows.select("reduction", *_NUMBERS))).encode(y=y)
     coin = alt.Chart(inline(pl.DataFrame({"x": [0.5]})))
     within = alt.X("auroc_within:Q", axis=x_axis, scale=scale)
     tooltip = [
@@ -170,13 +193,14 @@ def _panel(
         base.mark_rule(strokeWidth=2.2, color=colours[0]).encode(
             x=alt.X("ci_low:Q", axis=x_axis, scale=scale), x2="ci_high:Q"
         ),
-        base.mark_point(
-            shape="diamond", size=90, strokeWidth=1.8, filled=False, color=colours[1], opacity=1
-        ).encode(x=alt.X("auroc:Q", axis=x_axis, scale=scale), tooltip=tooltip),
         base.mark_point(filled=True, size=80, color=colours[0], opacity=1).encode(
             x=within, tooltip=tooltip
         ),
-        base.mark_text(dy=-11, font=FONT, fontSize=11, color=INK).encode(
+        # Larger and in front, so that both are seen where they agree.
+        base.mark_point(
+            shape="diamond", size=190, strokeWidth=1.8, filled=False, color=colours[1], opacity=1
+        ).encode(x=alt.X("auroc:Q", axis=x_axis, scale=scale), tooltip=tooltip),
+        base.mark_text(dy=-13, font=FONT, fontSize=11, color=INK).encode(
             x=within, text=alt.Text("auroc_within:Q", format=".3f")
         ),
     ]

@@ -12,14 +12,13 @@ import polars as pl
 from ttsframe._checks import check_fraction
 from ttsframe._wording import (
     CURVE_COLUMNS,
-    LEFT_OUT,
     counted,
     percent,
     quantity_of,
     shorten,
 )
-from ttsframe.charts._budgets import budget_axis, per_problem, short_number, unit_name
-from ttsframe.charts._curve_rows import curve_rows, named_lines, thinned
+from ttsframe.charts._budgets import BudgetAxis, per_problem, unit_name
+from ttsframe.charts._curve_rows import curve_rows, marks, named_lines, omitted, thinned
 from ttsframe.charts._style import (
     MUTED,
     arrange,
@@ -38,8 +37,8 @@ from ttsframe.errors import DataError, ParameterError
 
 __all__ = ["scaling_curve"]
 
-_N_TICKS_MAX: Final = 16
 _N_DASHED_MAX: Final = 3
+_N_REFERENCES_MAX: Final = 12
 _SOLID: Final = [1, 0]
 _DASHES: Final = (_SOLID, [6, 3], [2, 2])
 _MEANINGS: Final = {
@@ -52,8 +51,7 @@ class _Frame(NamedTuple):
     """What all panels of a chart share."""
 
     quantity: str
-    unit: str
-    budgets: list[float]
+    budgets: BudgetAxis
     domain: tuple[float, float]
     colours: dict[str, str]
     dashes: dict[str, list[int]]
@@ -100,8 +98,9 @@ def scaling_curve(
     Returns
     -------
     alt.LayerChart | alt.ConcatChart
-        The chart, its data inside; a concatenation where there are several panels. More than 64
-        budgets are thinned to 64, evenly on the log scale, and the subtitle says so.
+        The chart, its data inside; a concatenation where there are several panels. Lines of more
+        than 64 budgets, fewer where there are more than 46 lines, are thinned evenly on the log
+        scale, and the subtitle says so.
 
     Raises
     ------
@@ -109,9 +108,9 @@ def scaling_curve(
         When the table is not a curve.
     DataError
         When the table has no rows, no accuracy, several rows at one point of a line, several units
-        of budget, or too many groups.
+        of budget, a budget of 0, more than 20 lines in a panel, or too many groups.
     ParameterError
-        When a reference is not within [0, 1].
+        When a reference is not within [0, 1], or there are more than 12.
 
     Examples
     --------
@@ -137,6 +136,11 @@ def scaling_curve(
                 f"references[{name!r}] == {value}, must be an accuracy between 0 and 1. Hint: 42 % "
                 f"is 0.42."
             )
+    if len(lines) > _N_REFERENCES_MAX:
+        raise ParameterError(
+            f"references holds {len(lines)} lines, a chart holds at most {_N_REFERENCES_MAX}. Hint: "
+            "name those to compare."
+        )
     rows = curve_rows(curve)
     quantity = quantity_of(rows.columns)
     unit = rows["budget_unit"][0]
@@ -159,15 +163,12 @@ def scaling_curve(
             f"curve has no {quantity}: null in all {rows.height} rows. Hint: without gold answers, "
             "tts.build_report(trajectories) draws the agreement instead."
         )
-    budgets = drawn["budget"].unique().sort().to_list()
-    kept = thinned(budgets)
-    panels = drawn.filter(pl.col("budget").is_in(kept)).partition_by(
-        "panel", as_dict=True, maintain_order=True
-    )
+    n_budgets = drawn["budget"].n_unique()
+    drawn = thinned(drawn)
+    panels = drawn.partition_by("panel", as_dict=True, maintain_order=True)
     frame = _Frame(
         quantity=quantity,
-        unit=unit,
-        budgets=[*kept],
+        budgets=BudgetAxis.of(drawn, is_all=drawn["of_budget"][0] == "all"),
         domain=_domain(drawn, quantity, list(lines.values())),
         colours=selector_colours(drawn["selector"].unique().sort().to_list()),
         dashes=dict(zip(reductions, _DASHES, strict=False)) if are_dashed else {},
@@ -179,7 +180,7 @@ def scaling_curve(
         [_panel(panel, str(name), frame) for (name,), panel in panels.items()],
         title=heading(
             title or f"{quantity.capitalize()} by {per_problem(unit)}",
-            _subtitle(rows, frame, n_budgets=len(budgets), confidence_level=confidence_level),
+            _subtitle(rows, frame, n_budgets=n_budgets, confidence_level=confidence_level),
         ),
     )
 
@@ -203,15 +204,10 @@ def _subtitle(
     facts = []
     if rows["n_problems"].null_count() < rows.height:
         facts.append(counted(rows["n_problems"].drop_nulls().to_list(), "problem"))
-    if rows["of_budget"][0] == "all":
-        facts.append("all attempts of each")
-    else:
-        # Not "attempts each": a curve may be extrapolated beyond what any problem has.
-        most = f"{short_number(frame.budgets[-1])} {unit_name(frame.unit)}"
-        facts.append(f"budget: {most}" if len(frame.budgets) == 1 else f"budgets up to {most}")
+    facts.append(frame.budgets.most)
     if rows["ci_low"].null_count() < rows.height:
         level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
-        mark = "shaded" if len(frame.budgets) > 1 else "bars"
+        mark = "shaded" if len(frame.budgets.budgets) > 1 else "bars"
         facts.append(f"{mark}: {level}confidence interval over problems")
     if frame.references:
         facts.append("dashed: reference")
@@ -220,16 +216,11 @@ def _subtitle(
     explained = [_MEANINGS[frame.quantity]] if _is_explained(frame) else []
     if len(reductions) == 1:
         explained.append(scores_from(reductions[0]))
-    if n_budgets > len(frame.budgets):
-        explained.append(f"{len(frame.budgets)} of {n_budgets:,} budgets drawn")
+    if n_budgets > (n_drawn := len(frame.budgets.budgets)):
+        explained.append(f"{n_drawn:,} of {n_budgets:,} budgets drawn")
     subtitle += [" · ".join(explained)] if explained else []
-    omitted = [
-        f"{counted(counts, 'problem')} {status}"
-        for status in LEFT_OUT
-        if max(counts := rows[f"n_{status}"].fill_null(0).to_list()) > 0
-    ]
-    if omitted:
-        subtitle.append(f"Left out: {', '.join(omitted)}")
+    if what := omitted(rows):
+        subtitle.append(f"Left out: {what}")
     absent = [
         name
         for name in ("majority_vote", "oracle")
@@ -248,21 +239,7 @@ def _is_explained(frame: _Frame) -> bool:
 def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
     """Draw one panel: bands, lines, points, references, and the names at the lines' ends."""
     placed = _placed(drawn)
-    is_sparse = len(frame.budgets) <= _N_TICKS_MAX
-    x_axis = budget_axis(frame.unit, frame.budgets, is_sparse=is_sparse)
-    if drawn["of_budget"][0] == "all":
-        x_axis = axis("All attempts", values=[], grid=False)
-    first, last = frame.budgets[0], frame.budgets[-1]
-    x = alt.X(
-        "x:Q",
-        axis=x_axis,
-        scale=alt.Scale(
-            type="log",
-            base=2,
-            domain=[first, last] if last > first else [first / 2, first * 2],
-            nice=False,
-        ),
-    )
+    x = frame.budgets.x("x")
     y_scale = alt.Scale(domain=list(frame.domain), nice=False, zero=False)
     y_axis = axis(frame.quantity.capitalize(), format=".0%", tickCount=6)
     colour = alt.Color(
@@ -270,13 +247,13 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
         scale=alt.Scale(domain=list(frame.colours), range=list(frame.colours.values())),
         legend=None,
     )
-    base = alt.Chart(inline(placed)).encode(x=x, color=colour, detail="line:N")
+    base = alt.Chart(marks(placed)).encode(x=x, color=colour, detail="line:N")
     ends_of = {"y": alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), "y2": alt.Y2("ci_high:Q")}
     middle = alt.Y(f"{frame.quantity}:Q", axis=y_axis, scale=y_scale)
     tooltip = [
         alt.Tooltip("line:N", title="Selector"),
         alt.Tooltip("reads:N", title="Step scores"),
-        alt.Tooltip("of_budget:N", title=f"Budget ({unit_name(frame.unit)})"),
+        alt.Tooltip("of_budget:N", title=f"Budget ({unit_name(frame.budgets.unit)})"),
         alt.Tooltip(f"{frame.quantity}:Q", title=frame.quantity.capitalize(), format=".1%"),
         alt.Tooltip("interval:N", title="Interval"),
         alt.Tooltip("n_problems:Q", title="Problems"),
@@ -298,9 +275,9 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
         .encode(**ends_of),
         base.transform_filter(is_alone).mark_rule(strokeWidth=2).encode(**ends_of),
         base.mark_line(strokeWidth=2.2).encode(y=middle, strokeDash=dash),
-        base.mark_point(filled=True, size=46 if is_sparse else 16, opacity=1).encode(
-            y=middle, tooltip=tooltip
-        ),
+        base.mark_point(
+            filled=True, size=46 if frame.budgets.is_sparse() else 16, opacity=1
+        ).encode(y=middle, tooltip=tooltip),
     ]
     if frame.references:
         layers.append(_references(frame, y_axis, y_scale))
@@ -311,7 +288,8 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
 
 def _ends(placed: pl.DataFrame, frame: _Frame) -> pl.DataFrame:
     """Return where each line and reference of a panel ends, with its name and value."""
-    is_line = placed["x"].n_unique() > 1 and frame.budgets[-1] > frame.budgets[0]
+    budgets = frame.budgets.budgets
+    is_line = placed["x"].n_unique() > 1 and len(budgets) > 1
     n_problems = pl.col("n_problems")
     is_fewer = n_problems < n_problems.max()
     lines = (
@@ -335,7 +313,7 @@ def _ends(placed: pl.DataFrame, frame: _Frame) -> pl.DataFrame:
         "y": values,
         "label": pl.Series([shorten(str(name), 40) for name in frame.references], dtype=pl.String),
     }).with_columns(pl.concat_str("label", pl.lit(" "), percent(pl.col("y"))), colour=pl.lit(MUTED))
-    x = placed["x"].max() if is_line else frame.budgets[0] * 2
+    x = placed["x"].max() if is_line else budgets[0] * 2
     return pl.concat([lines, references]).with_columns(x=pl.lit(x, pl.Float64))
 
 

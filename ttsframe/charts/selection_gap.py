@@ -9,8 +9,9 @@ import altair as alt
 import polars as pl
 
 from ttsframe._checks import check_fraction
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted, percent
-from ttsframe.charts._curve_rows import curve_rows, named_lines, thinned
+from ttsframe._wording import CURVE_COLUMNS, counted, percent
+from ttsframe.charts._budgets import BudgetAxis, unit_name
+from ttsframe.charts._curve_rows import curve_rows, marks, named_lines, omitted, thinned
 from ttsframe.charts._style import (
     INK,
     arrange,
@@ -26,8 +27,6 @@ from ttsframe.charts._style import (
 from ttsframe.errors import DataError
 
 __all__ = ["selection_gap"]
-
-_N_TICKS_MAX: Final = 16
 
 
 class _Part(NamedTuple):
@@ -50,16 +49,9 @@ _PARTS: Final = (
 class _Frame(NamedTuple):
     """What all panels of a chart share."""
 
-    unit: str
-    budgets: list[int]
+    budgets: BudgetAxis
     width: int
     height: int
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Where the horizontal axis begins and ends."""
-        first, last = self.budgets[0], self.budgets[-1]
-        return (first, last) if last > first else (first / 2, first * 2)
 
 
 def selection_gap(
@@ -97,7 +89,7 @@ def selection_gap(
     -------
     alt.LayerChart | alt.ConcatChart
         The chart, its data inside; a concatenation where there are several panels. More than 64
-        budgets are thinned to 64, evenly on the log scale.
+        budgets of a panel are thinned to 64, evenly on the log scale.
 
     Raises
     ------
@@ -105,7 +97,7 @@ def selection_gap(
         When the table is not a selection gap.
     DataError
         When the table has no rows, no accuracy, several rows at one point, several units of budget,
-        or too many groups.
+        a budget of 0, or too many groups.
 
     Examples
     --------
@@ -116,7 +108,7 @@ def selection_gap(
     >>> problems = tts.select_answers(run, selectors=selectors, budgets=[1, 2, 4, 8])
     >>> chart = charts.selection_gap(tts.selection_gap(problems))
     >>> print(chart.title.subtitle[0])
-    100 problems · up to 8 attempts each · bars: confidence interval of what selection loses
+    100 problems · budgets up to 8 attempts · bars: confidence interval of what selection loses
     """
     if confidence_level is not None:
         check_fraction(confidence_level, "confidence_level")
@@ -131,11 +123,10 @@ def selection_gap(
             f"gap has no accuracy: null in all {rows.height} rows. Hint: the run has no grades, "
             "which tts.score_trajectories(trajectories) makes from a gold answer."
         )
-    budgets = thinned(drawn["budget"].unique().sort().to_list())
-    panels = drawn.filter(pl.col("budget").is_in(budgets)).partition_by(
-        "panel", as_dict=True, maintain_order=True
-    )
-    frame = _Frame(rows["budget_unit"][0], budgets, panel_width(width, len(panels)), height)
+    drawn = thinned(drawn, where="gap")
+    panels = drawn.partition_by("panel", as_dict=True, maintain_order=True)
+    budgets = BudgetAxis.of(drawn, is_all=drawn["of_budget"][0] == "all")
+    frame = _Frame(budgets, panel_width(width, len(panels)), height)
     name = "" if len(panels) > 1 else f": {drawn['selector'][0]}"
     return arrange(
         [_panel(panel, str(panel_name), frame) for (panel_name,), panel in panels.items()],
@@ -155,11 +146,7 @@ def _subtitle(rows: pl.DataFrame, frame: _Frame, *, confidence_level: float | No
     facts = []
     if rows["n_problems"].null_count() < rows.height:
         facts.append(counted(rows["n_problems"].drop_nulls().to_list(), "problem"))
-    if rows["of_budget"][0] == "all":
-        facts.append("all attempts of each")
-    else:
-        most = f"{frame.budgets[-1]:,} {frame.unit} each"
-        facts.append(most if len(frame.budgets) == 1 else f"up to {most}")
+    facts.append(frame.budgets.most)
     if rows["ci_low"].null_count() < rows.height:
         level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
         facts.append(f"bars: {level}confidence interval of what selection loses")
@@ -167,12 +154,8 @@ def _subtitle(rows: pl.DataFrame, frame: _Frame, *, confidence_level: float | No
         " · ".join(facts),
         "lost by selection: a right attempt was not chosen · not generated: no attempt was right",
     ]
-    omitted = [
-        f"{counted(counts, 'problem')} {status}"
-        for status in LEFT_OUT
-        if max(counts := rows[f"n_{status}"].fill_null(0).to_list()) > 0
-    ]
-    return [*subtitle, f"Left out: {', '.join(omitted)}"] if omitted else subtitle
+    what = omitted(rows)
+    return [*subtitle, f"Left out: {what}"] if what else subtitle
 
 
 def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
@@ -183,24 +166,7 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
         low=pl.col("accuracy") + pl.col("ci_low"),
         high=(pl.col("accuracy") + pl.col("ci_high")).clip(upper_bound=1.0),
     )
-    is_all = drawn["of_budget"][0] == "all"
-    is_sparse = len(frame.budgets) <= _N_TICKS_MAX
-    powers = [2**i for i in range(frame.budgets[-1].bit_length())]
-    ticks = frame.budgets if is_sparse else [b for b in powers if b >= frame.budgets[0]]
-    unit = "attempts per problem" if frame.unit == "attempts" else f"budget in {frame.unit}"
-    x = alt.X(
-        "x:Q",
-        axis=axis("All attempts", values=[], grid=False)
-        if is_all
-        else axis(
-            f"{unit.capitalize()} (log scale)",
-            values=ticks,
-            format=",d",
-            grid=False,
-            labelOverlap="greedy",
-        ),
-        scale=alt.Scale(type="log", base=2, domain=list(frame.ends), nice=False),
-    )
+    x = frame.budgets.x("x")
     y_axis = axis("Share of problems", format=".0%", tickCount=6)
     y_scale = alt.Scale(domain=[0.0, 1.0], nice=False)
 
@@ -227,7 +193,7 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
     )
     tooltip = [
         alt.Tooltip("selector:N", title="Selector"),
-        alt.Tooltip("of_budget:N", title=f"Budget ({frame.unit})"),
+        alt.Tooltip("of_budget:N", title=f"Budget ({unit_name(frame.budgets.unit)})"),
         *[
             alt.Tooltip(f"{part.column}:Q", title=part.name.capitalize(), format=".1%")
             for part in _PARTS
@@ -236,16 +202,18 @@ def _panel(drawn: pl.DataFrame, name: str, frame: _Frame) -> alt.LayerChart:
         alt.Tooltip("n_problems:Q", title="Problems"),
         alt.Tooltip("left_out:N", title="Left out"),
     ]
-    points = alt.Chart(inline(placed)).encode(x=x, tooltip=tooltip)
-    edges = alt.Chart(inline(spread)).mark_line(strokeWidth=1.6, color=INK).encode(x=x)
+    points = alt.Chart(marks(placed)).encode(x=x, tooltip=tooltip)
+    edges = alt.Chart(marks(spread)).mark_line(strokeWidth=1.6, color=INK).encode(x=x)
     layers = [
         bands,
         edges.encode(y=y("accuracy")),
         edges.encode(y=y("reached")),
-        points.mark_rule(strokeWidth=1.4, color=INK).encode(y=y("low"), y2=alt.Y2("high:Q")),
+        points.mark_rule(strokeWidth=1.4, color=INK, clip=True).encode(
+            y=y("low"), y2=alt.Y2("high:Q")
+        ),
         *[
             points.mark_point(
-                filled=True, size=34 if is_sparse else 14, color=INK, opacity=1
+                filled=True, size=34 if frame.budgets.is_sparse() else 14, color=INK, opacity=1
             ).encode(y=y(column))
             for column in ("accuracy", "reached")
         ],
@@ -259,7 +227,7 @@ def _across(placed: pl.DataFrame, frame: _Frame) -> pl.DataFrame:
     """Let a single budget fill the panel's width."""
     if placed.height > 1:
         return placed
-    return pl.concat([placed.with_columns(x=pl.lit(float(end))) for end in frame.ends])
+    return pl.concat([placed.with_columns(x=pl.lit(float(end))) for end in frame.budgets.ends])
 
 
 def _bands(spread: pl.DataFrame) -> pl.DataFrame:
@@ -277,7 +245,7 @@ def _labels(placed: pl.DataFrame, frame: _Frame) -> pl.DataFrame:
     shares = ends["to"] - ends["from"]
     inks = [part.ink for part in _PARTS]
     return ends.select(
-        pl.lit(float(frame.ends[1])).alias("x"),
+        pl.lit(float(frame.budgets.ends[1])).alias("x"),
         ((pl.col("from") + pl.col("to")) / 2).alias("y"),
         pl.concat_str("part", pl.lit(" "), percent(pl.lit(shares))).alias("label"),
         pl.Series("colour", inks),

@@ -13,6 +13,7 @@ from ttsframe.charts._style import (
     OUTCOME_COLOURS,
     arrange,
     axis,
+    check_at_most,
     end_labels,
     heading,
     inline,
@@ -28,6 +29,7 @@ from ttsframe.errors import ColumnsError, DataError
 __all__ = ["step_profile"]
 
 _HINT: Final = "tts.step_profile(trajectories) makes this table."
+_N_POSITIONS_MAX: Final = 200
 _NUMBERS: Final = ("position", "mean_score", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({
     *_NUMBERS,
@@ -76,7 +78,8 @@ def step_profile(
     ColumnsError
         When the table is not a step profile.
     DataError
-        When the table has no rows, no score, several rows at one point, or too many groups.
+        When the table has no rows, no score, several rows at one point, more than 200 positions, or
+        too many groups.
 
     Examples
     --------
@@ -111,6 +114,13 @@ def step_profile(
     drawn = rows.with_columns(outcome=outcome(pl.col("is_correct"))).drop_nulls("mean_score")
     if drawn.is_empty():
         raise DataError("profile has no score in any row. Hint: the run has no step scores.")
+    check_at_most(
+        drawn["position"].n_unique(),
+        _N_POSITIONS_MAX,
+        "positions",
+        where="profile",
+        hint="tts.step_profile(trajectories, n_bins=20) makes fewer.",
+    )
     low = drawn.select(pl.min_horizontal("mean_score", "ci_low").min()).item()
     high = drawn.select(pl.max_horizontal("mean_score", "ci_high").max()).item()
     domain = (0.0, 1.0) if low >= 0.0 and high <= 1.0 else _padded(low, high)
@@ -182,7 +192,8 @@ def _panel(
         scale=alt.Scale(domain=list(OUTCOME_COLOURS), range=list(OUTCOME_COLOURS.values())),
         legend=None,
     )
-    base = alt.Chart(inline(rows)).encode(x=x, color=colour)
+    base = alt.Chart(inline(rows.drop("panel", "is_correct", "standard_error", strict=False)))
+    base = base.encode(x=x, color=colour)
     ends_of = {"y": alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), "y2": alt.Y2("ci_high:Q")}
     middle = alt.Y("mean_score:Q", axis=y_axis, scale=y_scale)
     ends = (
