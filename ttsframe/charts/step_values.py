@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from ttsframe._checks import check_fraction
-from ttsframe._wording import counted
+from ttsframe._wording import counted, shorten
 from ttsframe.charts._style import (
     FONT,
     INK,
@@ -23,7 +23,6 @@ from ttsframe.charts._style import (
     panel_heading,
     panel_of,
     panel_width,
-    shorten,
     tidy,
 )
 from ttsframe.errors import ColumnsError, DataError
