@@ -7,14 +7,20 @@ what OpenR ships, so it is kept as a column and problems are known by the hash o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import polars as pl
 
 from ttsframe.errors import ColumnsError
 from ttsframe.process.formats.nodes import nodes_of
-from ttsframe.process.formats.reading import explode_steps, fields_of, identify, unpacked
+from ttsframe.process.formats.reading import (
+    explode_steps,
+    fields_of,
+    first_fault,
+    identify,
+    unpacked,
+    without_faults,
+)
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import (
     IDS,
@@ -25,6 +31,7 @@ from ttsframe.process.formats.writing import (
     json_text,
     refuse,
     refuse_taken,
+    underived,
 )
 from ttsframe.readers._table import Reader, Table, as_dtypes
 
@@ -50,25 +57,29 @@ _LINKED: Final = pl.List(
 def _to_steps(source: Table) -> pl.LazyFrame:
     table = as_dtypes(source, _DTYPES)
     entries = table.schema["reasoning_steps"]
-    has_prefixes = "solution_prefix" in fields_of(entries)
-    prefixes = (
-        pl.col("reasoning_steps").list.eval(pl.element().struct.field("solution_prefix"))
-        if has_prefixes
-        else pl.lit(None, dtype=pl.List(pl.String))
+    if "solution_prefix" not in fields_of(entries):
+        raise ColumnsError(
+            f"{', '.join(table.row_words)}: column 'reasoning_steps' is {entries}, must be a list of objects "
+            f"with 'solution_prefix' and 'mc_value'."
+        )
+    prefixes = pl.col("__prefixes")
+    read = table.frame.with_columns(
+        pl
+        .col("reasoning_steps")
+        .list.eval(pl.element().struct.field("solution_prefix"))
+        .alias("__prefixes")
     )
-    checked = table.check(
-        table.frame.with_columns(prefixes.alias("__prefixes")),
-        pl.any_horizontal(
-            pl.col("question").is_null(),
-            pl.col("__prefixes").is_null(),
-            pl.col("__prefixes").list.eval(pl.element().is_null()).list.any(),
-        ),
-        ["question", "__prefixes"],
-        lambda row: (
-            "'question' is null"
-            if row["question"] is None
-            else "'reasoning_steps' must be a list of objects with 'solution_prefix'"
-        ),
+    checked = without_faults(
+        table,
+        read,
+        first_fault({
+            "'question' is null": pl.col("question").is_null(),
+            "'reasoning_steps' is null": prefixes.is_null(),
+            "'reasoning_steps' is empty": prefixes.list.len() == 0,
+            "'reasoning_steps' has an object without 'solution_prefix'": prefixes.list.eval(
+                pl.element().is_null()
+            ).list.any(),
+        }),
     )
     linked = (
         pl
@@ -77,23 +88,20 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         .alias("__nodes")
     )
     strangers = pl.col("__nodes").list.eval(pl.element().struct.field("depth") < -1)
-
-    def reason(row: Mapping[str, object]) -> str:
-        flags = row["__strangers"]
-        at = flags.index(True) if isinstance(flags, list) else 0
-        return f"reasoning_steps[{at}].solution_prefix does not begin with the question"
-
-    frame = table._replace(frame=checked).check(
+    place = pl.format(
+        "reasoning_steps[{}].solution_prefix does not begin with the question",
+        pl.col("__strangers").list.arg_max(),
+    )
+    frame = without_faults(
+        table,
         checked.with_columns(linked).with_columns(strangers.alias("__strangers")),
-        pl.col("__strangers").list.any(),
-        ["__strangers"],
-        reason,
+        pl.when(pl.col("__strangers").list.any()).then(place),
     )
     frame = frame.drop("__strangers").rename(
         {"question": "problem", "final_answer": "gold"}, strict=False
     )
     schema = {**table.schema, "problem": pl.String()}
-    named = identify(table._replace(frame=frame, schema=schema), pl.col("__prefixes"))
+    named = identify(table._replace(frame=frame, schema=schema), texts_of_tree("__nodes"))
     fields = unpacked("reasoning_steps", entries, _FIELDS, _OF_ENTRY.removesuffix("."))
     return (
         explode_steps(named.frame.drop("__prefixes"), ["reasoning_steps", "__nodes"])
@@ -103,6 +111,11 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         .rename({"depth": "step"})
         .with_columns(pl.col("step").fill_null(-1))
     )
+
+
+def texts_of_tree(nodes: str) -> pl.Expr:
+    """Return the texts by which a tree is known, whatever the order of its nodes."""
+    return pl.col(nodes).list.eval(pl.element().struct.field("text").fill_null("")).list.sort()
 
 
 def _link(rows: pl.Series) -> pl.Series:
@@ -202,7 +215,8 @@ def tree_lines(nodes: pl.DataFrame, values: pl.DataFrame, carried: list[str]) ->
     """Write a JSON object per tree, its reasoning steps given as JSON in ``values``."""
     named = [name for name in ("gold", "question_id") if name in nodes.columns]
     rows = nodes.group_by("__row", maintain_order=True).agg(
-        pl.col(name).first() for name in dict.fromkeys(["problem", *named, *carried])
+        pl.col("text").fill_null("").sort().alias("texts"),
+        *(pl.col(name).first() for name in dict.fromkeys([*IDS, "problem", *named, *carried])),
     )
     gold = json_text("gold") if "gold" in rows.columns else pl.lit("null")
     members = {
@@ -213,7 +227,8 @@ def tree_lines(nodes: pl.DataFrame, values: pl.DataFrame, carried: list[str]) ->
     if "question_id" in named:
         members["question_id"] = json_text("question_id")
     joined = rows.join(values, on="__row", how="left", maintain_order="left")
-    return json_lines(joined, members, [name for name in carried if name not in named])
+    further = [name for name in carried if name not in named]
+    return json_lines(joined, members, [*underived(rows, tuple(members)), *further])
 
 
 def node_members(nodes: pl.DataFrame, prefix: str) -> dict[str, pl.Expr]:

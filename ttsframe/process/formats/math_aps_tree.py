@@ -8,7 +8,7 @@ goes level by level and needs no such walk. The problem is known by the hash of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 import polars as pl
@@ -17,11 +17,12 @@ from ttsframe.process.formats.math_aps import (
     ROW_DTYPES,
     carried_of_tree,
     node_members,
+    texts_of_tree,
     tree_lines,
     value_text,
 )
 from ttsframe.process.formats.nodes import nodes_of
-from ttsframe.process.formats.reading import identify
+from ttsframe.process.formats.reading import identify, without_faults
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import json_array, json_object, json_text, refuse
 from ttsframe.readers._rows import BadRowError, fit
@@ -55,15 +56,10 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         .alias("__walked")
     )
     read = table.frame.with_columns(walked).drop(_TREE).unnest("__walked")
-
-    def reason(row: Mapping[str, object]) -> str:
-        return str(row["fault"])
-
-    frame = table.check(read, pl.col("fault").is_not_null(), ["fault"], reason).drop("fault")
+    frame = without_faults(table, read, pl.col("fault")).drop("fault")
     frame = frame.rename({"question": "problem", "final_answer": "gold"}, strict=False)
     schema = {**table.schema, "problem": pl.String()}
-    texts = pl.col("nodes").list.eval(pl.element().struct.field("text"))
-    named = identify(table._replace(frame=frame, schema=schema), texts)
+    named = identify(table._replace(frame=frame, schema=schema), texts_of_tree("nodes"))
     return named.frame.explode("nodes", empty_as_null=False, keep_nulls=False).unnest("nodes")
 
 

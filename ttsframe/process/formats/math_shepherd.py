@@ -8,12 +8,11 @@ were there or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import polars as pl
 
-from ttsframe.process.formats.reading import explode_steps, identify
+from ttsframe.process.formats.reading import explode_steps, identify, without_faults
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import json_lines, json_text, refuse, solutions
 from ttsframe.readers._table import Reader, Table, as_dtypes
@@ -43,11 +42,7 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         .alias("__aligned")
     )
     read = table.frame.with_columns(aligned).drop("input", "label").unnest("__aligned")
-
-    def reason(row: Mapping[str, object]) -> str:
-        return str(row["fault"])
-
-    frame = table.check(read, pl.col("fault").is_not_null(), ["fault"], reason).drop("fault")
+    frame = without_faults(table, read, pl.col("fault")).drop("fault")
     schema = {**table.schema, "problem": pl.String()}
     named = identify(table._replace(frame=frame, schema=schema), pl.col("text"))
     return explode_steps(named.frame, ["text", "is_correct"])
@@ -72,7 +67,7 @@ def _align(rows: pl.Series) -> pl.Series:
         .with_columns(end=length.cum_sum().over("__row") - 1)
         .with_columns(
             body=label.bin.slice(pl.col("end") - size, size),
-            mark=label.bin.slice(pl.col("end"), 1).cast(pl.String, strict=False),
+            mark=label.bin.slice(pl.col("end"), 1),
             rest=label.bin.size().cast(pl.Int64) - pl.col("end"),
             is_last=pl.col("k") == pl.col("last"),
             split=pl.when(pl.col("k") == 0).then(piece.str.extract_groups(_SPLIT)),
@@ -95,7 +90,7 @@ def _align(rows: pl.Series) -> pl.Series:
         .then(pl.lit("'input' has no 'Step 1:', which tells the problem from the first step"))
         .when((pl.col("body") != piece.cast(pl.Binary)) | (is_last & (pl.col("rest") > 0)))
         .then(pl.format("the texts of 'input' and 'label' differ {}", before))
-        .when(~is_last & ~pl.col("mark").is_in(["+", "-"]).fill_null(value=False))
+        .when(~is_last & ~pl.col("mark").is_in([b"+", b"-"]).fill_null(value=False))
         .then(
             pl.format(
                 "'label' has no + or - in the place of {} {}", pl.lit(repr(TOKEN)), pl.col("k") + 1
@@ -112,7 +107,10 @@ def _align(rows: pl.Series) -> pl.Series:
         .agg(
             problem=pl.col("split").struct.field("1").first(),
             text=pl.col("text").filter("is_step"),
-            is_correct=pl.when(~is_last).then(pl.col("mark") == "+").filter(pl.col("is_step")),
+            is_correct=pl
+            .when(~is_last)
+            .then(pl.col("mark") == pl.lit(b"+"))
+            .filter(pl.col("is_step")),
             fault=pl.col("fault").drop_nulls().first(),
         )
         .select(pl.struct("problem", "text", "is_correct", "fault").alias(rows.name))

@@ -6,19 +6,18 @@ labels, is read as well. What is written has OpenR's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import polars as pl
 
-from ttsframe.process.formats.reading import explode_steps, identify
+from ttsframe.process.formats.reading import explode_steps, first_fault, identify, without_faults
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import json_lines, json_text, refuse, solutions
 from ttsframe.readers._table import Reader, Table, as_dtypes
 
 TAG: Final = "\n" * 5
 _OTHER_TAG: Final = "ки"
-_MARKS: Final = {"+": True, "-": False}
+_MARKS: Final = ("+", "-")
 _DTYPES: dict[str, pl.DataType] = {
     "question": pl.String(),
     "process": pl.String(),
@@ -28,7 +27,8 @@ _DTYPES: dict[str, pl.DataType] = {
 
 def _to_steps(source: Table) -> pl.LazyFrame:
     table = as_dtypes(source, _DTYPES)
-    process, label, n = pl.col("process"), pl.col("label"), pl.col("__n_labels")
+    process, label = pl.col("process"), pl.col("label")
+    n = label.list.len()
     # A space before the first step as well makes the pieces alike.
     pieces = {tag: pl.concat_str(pl.lit(" "), process).str.split(tag) for tag in (TAG, _OTHER_TAG)}
     fits = {
@@ -40,52 +40,31 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         _OTHER_TAG: pl.element().str.replace(r"\A[ \n]", "").str.strip_suffix(" "),
     }
     texts = {tag: pieces[tag].list.head(n).list.eval(stripped[tag]) for tag in pieces}
-    counted = table.frame.with_columns(
-        label.list.len().cast(pl.Int64).alias("__n_labels"),
-        label.list
-        .eval(pl.element().is_in(list(_MARKS)).fill_null(value=False))
-        .list.all()
-        .alias("__is_marked"),
-        *(
-            process.str.count_matches(tag, literal=True).alias(f"__n_{i}")
-            for i, tag in enumerate(pieces)
-        ),
-    ).with_columns(
-        pl
-        .when(fits[TAG])
-        .then(texts[TAG])
-        .when(fits[_OTHER_TAG])
-        .then(texts[_OTHER_TAG])
-        .alias("__texts")
+    is_tag = {tag: pl.when(fits[tag]).then(texts[tag]) for tag in pieces}
+    found = table.frame.with_columns(pl.coalesce(is_tag.values()).alias("text"))
+    n_steps = [process.str.count_matches(tag, literal=True) for tag in pieces]
+    uneven = pl.format(
+        "has {} labels but {} steps that end in five line ends (and {} that end in {}); there must be one "
+        "label for each, and nothing after the last",
+        n,
+        *n_steps,
+        pl.lit(repr(_OTHER_TAG)),
     )
-    broken = pl.any_horizontal(
-        pl.col("question").is_null(),
-        pl.col("__texts").is_null(),
-        ~pl.col("__is_marked").fill_null(value=False),
+    strange = ~label.list.eval(pl.element().is_in(_MARKS).fill_null(value=False)).list.all()
+    fault = pl.coalesce(
+        first_fault({
+            "'question' is null": pl.col("question").is_null(),
+            "'process' is null": process.is_null(),
+            "'label' is null": label.is_null(),
+            "'label' must hold '+' and '-' only": strange,
+        }),
+        pl.when(pl.col("text").is_null()).then(uneven),
     )
-
-    def reason(row: Mapping[str, object]) -> str:
-        if row["question"] is None:
-            return "'question' is null"
-        if row["__is_marked"] is None:
-            return "'label' is null"
-        if not row["__is_marked"]:
-            return f"'label' is {row['label']}, must hold '+' and '-' only"
-        if row["__n_0"] is None:
-            return "'process' is null"
-        return (
-            f"has {row['__n_labels']} labels but {row['__n_0']} steps that end in five line ends (and "
-            f"{row['__n_1']} that end in {_OTHER_TAG!r}); there must be one label for each, and nothing "
-            f"after the last"
-        )
-
-    details = ["question", "label", "__n_labels", "__is_marked", "__n_0", "__n_1"]
     frame = (
-        table
-        .check(counted, broken, details, reason)
+        without_faults(table, found, fault)
         .with_columns(label.list.eval(pl.element() == "+").alias("is_correct"))
-        .drop("process", "label", "__n_labels", "__is_marked", "__n_0", "__n_1")
-        .rename({"question": "problem", "__texts": "text"})
+        .drop("process", "label")
+        .rename({"question": "problem"})
     )
     schema = {**table.schema, "problem": pl.String()}
     named = identify(table._replace(frame=frame, schema=schema), pl.col("text"))

@@ -14,7 +14,13 @@ import polars as pl
 
 from ttsframe.errors import ColumnsError
 from ttsframe.process.formats.prm800k_lines import OF_QUESTION, to_lines
-from ttsframe.process.formats.reading import fields_of, identify, unpacked
+from ttsframe.process.formats.reading import (
+    fields_of,
+    first_fault,
+    identify,
+    unpacked,
+    without_faults,
+)
 from ttsframe.process.formats.step_format import StepFormat
 from ttsframe.readers._table import Reader, Table, as_dtypes
 
@@ -81,20 +87,14 @@ def _to_steps(source: Table) -> pl.LazyFrame:
     ratings = _of_alternatives(fields, "rating", lambda rating: ~rating.is_in([-1, 0, 1]))
     marked = frame.with_columns(
         texts.list.eval(pl.element().list.drop_nulls().list.join("\x1f")).alias("__texts"),
-        ratings.list.eval(pl.element().list.any()).list.any().alias("__bad_rating"),
     )
-    checks = {
+    fault = first_fault({
         "'question' has no problem": pl.col("problem").is_null(),
         "'label' has no steps": pl.col("__steps").is_null(),
-        "a rating must be -1, 0, 1 or null": pl.col("__bad_rating"),
-    }
-    fault = pl.coalesce(pl.when(broken).then(pl.lit(why)) for why, broken in checks.items())
-    frame = table.check(
-        marked.with_columns(fault.alias("__fault")),
-        pl.col("__fault").is_not_null(),
-        ["__fault"],
-        lambda row: str(row["__fault"]),
-    ).drop("__fault", "__bad_rating")
+        "an alternative is null": _has_hollow(fields),
+        "a rating must be -1, 0, 1 or null": ratings.list.eval(pl.element().list.any()).list.any(),
+    })
+    frame = without_faults(table, marked, fault)
     named = identify(
         table._replace(frame=frame, schema=dict(frame.collect_schema())), pl.col("__texts")
     )
@@ -122,6 +122,14 @@ def _of_alternatives(
         human = make(element.struct.field("human_completion").struct.field(name))
         parts.append(pl.concat_list(human))
     return pl.col("__steps").list.eval(pl.concat_list(parts) if parts else pl.lit([]))
+
+
+def _has_hollow(fields: Mapping[str, pl.DataType]) -> pl.Expr:
+    """Tell whether a list of alternatives has a null in place of one."""
+    if "completions" not in fields:
+        return pl.lit(value=False)
+    hollow = pl.element().struct.field("completions").list.eval(pl.element().is_null()).list.any()
+    return pl.col("__steps").list.eval(hollow).list.any()
 
 
 def _explode_alternatives(frame: pl.LazyFrame, fields: Mapping[str, pl.DataType]) -> pl.LazyFrame:

@@ -34,6 +34,21 @@ def numbered(names: pl.Expr, within: Sequence[str]) -> pl.Expr:
     return pl.when(nth == 1).then(names).otherwise(pl.format("{}-{}", names, nth))
 
 
+def without_faults(table: Table, frame: pl.LazyFrame, fault: pl.Expr) -> pl.LazyFrame:
+    """Raise at collection, naming file and row, where there is a fault; or leave the row out."""
+    return table.check(
+        frame.with_columns(fault.alias("__fault")),
+        pl.col("__fault").is_not_null(),
+        ["__fault"],
+        lambda row: str(row["__fault"]),
+    ).drop("__fault")
+
+
+def first_fault(faults: Mapping[str, pl.Expr]) -> pl.Expr:
+    """Return what is wrong with a row, by what must not be true of it; null where nothing is."""
+    return pl.coalesce(pl.when(broken).then(pl.lit(why)) for why, broken in faults.items())
+
+
 def explode_steps(frame: pl.LazyFrame, lists: Sequence[str]) -> pl.LazyFrame:
     """Turn a row per solution into a row per step; a solution without steps keeps a row, step -1."""
     n = pl.col(lists[0]).list.len()

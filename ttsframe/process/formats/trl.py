@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import polars as pl
 
-from ttsframe.process.formats.reading import explode_steps, identify
+from ttsframe.process.formats.reading import explode_steps, first_fault, identify, without_faults
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import json_lines, json_text, solutions
 from ttsframe.readers._table import Reader, Table, as_dtypes
@@ -20,30 +18,22 @@ _DTYPES: dict[str, pl.DataType] = {
 
 def _to_steps(source: Table) -> pl.LazyFrame:
     table = as_dtypes(source, _DTYPES)
-    n_texts, n_labels = (pl.col(name).list.len() for name in ("completions", "labels"))
-    counted = table.frame.with_columns(n_texts.alias("__n_texts"), n_labels.alias("__n_labels"))
-    broken = pl.any_horizontal(
-        pl.col("prompt").is_null(), ~n_texts.eq_missing(n_labels), n_texts.is_null()
+    texts, labels = pl.col("completions").list, pl.col("labels").list
+    uneven = pl.format(
+        "has {} completions but {} labels; there must be one for each", texts.len(), labels.len()
     )
-
-    def reason(row: Mapping[str, object]) -> str:
-        for name in ("prompt", "completions", "labels"):
-            if (
-                row[
-                    name
-                    if name == "prompt"
-                    else f"__n_{'texts' if name == 'completions' else name}"
-                ]
-                is None
-            ):
-                return f"{name!r} is null"
-        return (
-            f"has {row['__n_texts']} completions but {row['__n_labels']} labels; there must be one "
-            f"for each"
-        )
-
-    frame = table.check(counted, broken, ["prompt", "__n_texts", "__n_labels"], reason)
-    frame = frame.drop("__n_texts", "__n_labels").rename({"prompt": "problem"})
+    fault = pl.coalesce(
+        first_fault({
+            "'prompt' is null": pl.col("prompt").is_null(),
+            "'completions' is null": pl.col("completions").is_null(),
+            "'labels' is null": pl.col("labels").is_null(),
+            "'completions' has a null in place of a step": texts.eval(
+                pl.element().is_null()
+            ).list.any(),
+        }),
+        pl.when(texts.len() != labels.len()).then(uneven),
+    )
+    frame = without_faults(table, table.frame, fault).rename({"prompt": "problem"})
     schema = {**table.schema, "problem": pl.String()}
     named = identify(table._replace(frame=frame, schema=schema), pl.col("completions"))
     return explode_steps(named.frame, ["completions", "labels"]).rename({
