@@ -21,7 +21,7 @@ FILES = {
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 @pytest.fixture(params=FILES)

@@ -26,7 +26,7 @@ from ttsframe.process.formats import (
 from ttsframe.process.formats.nodes import step_paths
 from ttsframe.process.formats.reading import canonical
 from ttsframe.process.formats.step_format import STEP_COLUMNS, Labels, StepFormat, StepFormatName
-from ttsframe.process.formats.writing import ordered
+from ttsframe.process.formats.writing import ordered, refuse_beyond_json
 from ttsframe.readers import plan_table
 from ttsframe.readers._sources import Source
 from ttsframe.readers._table import OnError
@@ -267,6 +267,8 @@ def write_steps(
             f"written."
         )
     frame = steps.lazy().collect()
+    if chosen.to_lines is not None or path.suffix.lower() == ".jsonl":
+        refuse_beyond_json(frame)
     if chosen.to_lines is None:
         ordered(frame, [])
     else:

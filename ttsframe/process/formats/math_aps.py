@@ -18,6 +18,7 @@ from ttsframe.process.formats.reading import (
     fields_of,
     first_fault,
     identify,
+    typed,
     unpacked,
     without_faults,
 )
@@ -33,9 +34,9 @@ from ttsframe.process.formats.writing import (
     refuse_taken,
     underived,
 )
-from ttsframe.readers._table import Reader, Table, as_dtypes
+from ttsframe.readers._table import Reader, Table
 
-_FIELDS: Final = {"solution_prefix": "prefix", "mc_value": "soft"}
+_FIELDS: Final = {"solution_prefix": "__prefix", "mc_value": "soft"}
 ROW_DTYPES: Final[dict[str, pl.DataType]] = {"question": pl.String(), "final_answer": pl.String()}
 _DTYPES: dict[str, pl.DataType] = {
     **ROW_DTYPES,
@@ -55,7 +56,7 @@ _LINKED: Final = pl.List(
 
 
 def _to_steps(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
+    table = typed(source, _DTYPES, made=("gold",))
     entries = table.schema["reasoning_steps"]
     if "solution_prefix" not in fields_of(entries):
         raise ColumnsError(
@@ -106,7 +107,7 @@ def _to_steps(source: Table) -> pl.LazyFrame:
     return (
         explode_steps(named.frame.drop("__prefixes"), ["reasoning_steps", "__nodes"])
         .with_columns(fields)
-        .drop("reasoning_steps", "prefix", "step")
+        .drop("reasoning_steps", "__prefix", "step")
         .unnest("__nodes")
         .rename({"depth": "step"})
         .with_columns(pl.col("step").fill_null(-1))
@@ -120,7 +121,7 @@ def texts_of_tree(nodes: str) -> pl.Expr:
 
 def _link(rows: pl.Series) -> pl.Series:
     """Find the parent of each prefix, and what it adds to it."""
-    prefix, before, candidate = pl.col("prefix"), pl.col("before"), pl.col("candidate")
+    prefix, before, candidate = pl.col("__prefix"), pl.col("__before"), pl.col("candidate")
     # Sorted, a text comes after all its prefixes, and the text before it begins with all of them as
     # well. So its parent is found by going back from there, candidate by candidate: in as many rounds
     # as a path has steps, however many texts there are.
@@ -129,15 +130,15 @@ def _link(rows: pl.Series) -> pl.Series:
         .unnest()
         .with_row_index("__row")
         .explode("__prefixes", empty_as_null=False, keep_nulls=False)
-        .rename({"__prefixes": "prefix"})
+        .rename({"__prefixes": "__prefix"})
         .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).over("__row").alias("node"))
-        .sort("__row", "prefix", "node", descending=[False, False, True])
+        .sort("__row", "__prefix", "node", descending=[False, False, True])
         .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
         .with_columns(pl.col("at").shift(1).over("__row").alias("candidate"))
     )
     is_parent = (prefix != before) & prefix.str.starts_with(before)
     while True:
-        frame = frame.with_columns(prefix.gather(candidate).alias("before"))
+        frame = frame.with_columns(prefix.gather(candidate).alias("__before"))
         is_open = candidate.is_not_null() & ~is_parent
         if not frame.select(is_open.any()).item():
             break
@@ -215,14 +216,14 @@ def tree_lines(nodes: pl.DataFrame, values: pl.DataFrame, carried: list[str]) ->
     """Write a JSON object per tree, its reasoning steps given as JSON in ``values``."""
     named = [name for name in ("gold", "question_id") if name in nodes.columns]
     rows = nodes.group_by("__row", maintain_order=True).agg(
-        pl.col("text").fill_null("").sort().alias("texts"),
+        pl.col("text").fill_null("").sort().alias("__texts"),
         *(pl.col(name).first() for name in dict.fromkeys([*IDS, "problem", *named, *carried])),
     )
     gold = json_text("gold") if "gold" in rows.columns else pl.lit("null")
     members = {
         "question": json_text("problem"),
         "final_answer": gold,
-        "reasoning_steps": pl.col("value"),
+        "reasoning_steps": pl.col("__value"),
     }
     if "question_id" in named:
         members["question_id"] = json_text("question_id")
@@ -253,22 +254,22 @@ def _to_lines(steps: pl.DataFrame, _: Labels) -> pl.Series:
     )
     own = pl.col("text").fill_null("")
     level = nodes.filter(pl.col("parent").is_null()).with_columns(
-        pl.concat_str("problem", own).alias("prefix")
+        pl.concat_str("problem", own).alias("__prefix")
     )
     levels = [level]
     while level.height:
-        before = level.select("__row", parent="node", before="prefix")
+        before = level.select("__row", parent="node", __before="__prefix")
         level = nodes.join(before, on=["__row", "parent"]).with_columns(
-            pl.concat_str("before", own).alias("prefix")
+            pl.concat_str("__before", own).alias("__prefix")
         )
-        levels.append(level.drop("before"))
+        levels.append(level.drop("__before"))
     found = pl.concat(levels, how="diagonal_relaxed").sort("__row", "node")
     _check_reading(found)
     entry = json_object(
-        {"solution_prefix": json_text("prefix"), "mc_value": value_text(found)},
+        {"solution_prefix": json_text("__prefix"), "mc_value": value_text(found)},
         node_members(found, _OF_ENTRY),
     )
-    values = found.group_by("__row", maintain_order=True).agg(json_array(entry).alias("value"))
+    values = found.group_by("__row", maintain_order=True).agg(json_array(entry).alias("__value"))
     return tree_lines(found, values, carried)
 
 
@@ -278,7 +279,7 @@ def _check_reading(nodes: pl.DataFrame) -> None:
     parents = numbered.select("__row", parent="node", parent_at="at")
     expected = numbered.join(parents, on=["__row", "parent"], how="left", maintain_order="left")
     lists = expected.group_by("__row", maintain_order=True).agg(
-        question=pl.col("problem").first(), __prefixes=pl.col("prefix")
+        question=pl.col("problem").first(), __prefixes=pl.col("__prefix")
     )
     linked = _link(lists.select(pl.struct("question", "__prefixes")).to_series())
     read = linked.explode(empty_as_null=False, keep_nulls=False).struct.unnest()

@@ -22,11 +22,11 @@ from ttsframe.process.formats.math_aps import (
     value_text,
 )
 from ttsframe.process.formats.nodes import nodes_of
-from ttsframe.process.formats.reading import identify, without_faults
+from ttsframe.process.formats.reading import identify, typed, without_faults
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import json_array, json_object, json_text, refuse
 from ttsframe.readers._rows import BadRowError, fit
-from ttsframe.readers._table import Reader, Table, as_dtypes
+from ttsframe.readers._table import Reader, Table
 
 _TREE: Final = "reasoning_steps"
 _OF_NODE: Final = "node."
@@ -40,7 +40,7 @@ _NODES: Final = pl.List(
         "soft": pl.Float64(),
     })
 )
-_WALKED: Final = pl.Struct({"nodes": _NODES, "fault": pl.String()})
+_WALKED: Final = pl.Struct({"__nodes": _NODES, "__fault": pl.String()})
 _KEYS: Final = {"text", "mc_value", "children"}
 
 
@@ -48,7 +48,7 @@ def _to_steps(source: Table) -> pl.LazyFrame:
     if isinstance(source.schema[_TREE], pl.Struct):
         encoded = source.frame.with_columns(pl.col(_TREE).struct.json_encode())
         source = source._replace(frame=encoded, schema={**source.schema, _TREE: pl.String()})
-    table = as_dtypes(source, _DTYPES)
+    table = typed(source, _DTYPES, made=("gold",))
     walked = (
         pl
         .struct("question", _TREE)
@@ -56,11 +56,11 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         .alias("__walked")
     )
     read = table.frame.with_columns(walked).drop(_TREE).unnest("__walked")
-    frame = without_faults(table, read, pl.col("fault")).drop("fault")
+    frame = without_faults(table, read, pl.col("__fault"))
     frame = frame.rename({"question": "problem", "final_answer": "gold"}, strict=False)
     schema = {**table.schema, "problem": pl.String()}
-    named = identify(table._replace(frame=frame, schema=schema), texts_of_tree("nodes"))
-    return named.frame.explode("nodes", empty_as_null=False, keep_nulls=False).unnest("nodes")
+    named = identify(table._replace(frame=frame, schema=schema), texts_of_tree("__nodes"))
+    return named.frame.explode("__nodes", empty_as_null=False, keep_nulls=False).unnest("__nodes")
 
 
 def _walk_all(rows: pl.Series) -> pl.Series:
@@ -74,7 +74,10 @@ def _walk_all(rows: pl.Series) -> pl.Series:
             found, fault = None, str(reason)
         nodes.append(found)
         faults.append(fault)
-    columns = {"nodes": pl.Series(nodes, dtype=_NODES), "fault": pl.Series(faults, dtype=pl.String)}
+    columns = {
+        "__nodes": pl.Series(nodes, dtype=_NODES),
+        "__fault": pl.Series(faults, dtype=pl.String),
+    }
     return pl.DataFrame(columns).to_struct(rows.name)
 
 
@@ -118,6 +121,11 @@ def _to_lines(steps: pl.DataFrame, _: Labels) -> pl.Series:
         is_root & (n_roots > 1),
         "the problem is there more than once, where format 'math_aps_tree' has one root",
     )
+    refuse(
+        nodes,
+        ~is_root & pl.col("parent").is_null() & (n_roots > 0),
+        "continues no other, although the problem before any step is there",
+    )
     rootless = nodes.filter(n_roots == 0).unique("__row", keep="first", maintain_order=True)
     roots = rootless.with_columns(
         pl.lit(None, dtype=pl.String).alias("text"),
@@ -131,7 +139,11 @@ def _to_lines(steps: pl.DataFrame, _: Labels) -> pl.Series:
     whole = whole.with_columns(pl.when(~is_root).then(pl.coalesce("parent", root)).alias("parent"))
     text = pl.coalesce("text", "problem")
     inner = pl.DataFrame(
-        schema={"__row": whole.schema["__row"], "node": whole.schema["node"], "children": pl.String}
+        schema={
+            "__row": whole.schema["__row"],
+            "node": whole.schema["node"],
+            "__children": pl.String,
+        }
     )
     for step in range(int(str(whole["step"].max() or 0)), -2, -1):
         level = whole.filter(pl.col("step") == step).join(inner, on=["__row", "node"], how="left")
@@ -139,15 +151,15 @@ def _to_lines(steps: pl.DataFrame, _: Labels) -> pl.Series:
             {
                 "text": json_text(text),
                 "mc_value": value_text(whole),
-                "children": pl.coalesce("children", pl.lit("[]")),
+                "children": pl.coalesce("__children", pl.lit("[]")),
             },
             node_members(whole, _OF_NODE),
         )
-        level = level.sort("__row", "node").with_columns(value.alias("value"))
+        level = level.sort("__row", "node").with_columns(value.alias("__value"))
         inner = level.group_by("__row", node="parent").agg(
-            json_array(pl.col("value")).alias("children")
+            json_array(pl.col("__value")).alias("__children")
         )
-    return tree_lines(nodes, level.select("__row", "value"), carried)
+    return tree_lines(nodes, level.select("__row", "__value"), carried)
 
 
 FORMAT = StepFormat(

@@ -12,10 +12,10 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.process.formats.reading import explode_steps, identify, without_faults
+from ttsframe.process.formats.reading import explode_steps, identify, typed, without_faults
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import json_lines, json_text, refuse, solutions
-from ttsframe.readers._table import Reader, Table, as_dtypes
+from ttsframe.readers._table import Reader, Table
 
 TOKEN: Final = "ки"  # noqa: S105 - no password
 _START: Final = r"(?:\A|\s)Step 1:"
@@ -29,12 +29,12 @@ _ALIGNED: Final = pl.Struct({
     "problem": pl.String(),
     "text": pl.List(pl.String()),
     "is_correct": pl.List(pl.Boolean()),
-    "fault": pl.String(),
+    "__fault": pl.String(),
 })
 
 
 def _to_steps(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
+    table = typed(source, _DTYPES)
     aligned = (
         pl
         .struct("input", "label")
@@ -42,7 +42,7 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         .alias("__aligned")
     )
     read = table.frame.with_columns(aligned).drop("input", "label").unnest("__aligned")
-    frame = without_faults(table, read, pl.col("fault")).drop("fault")
+    frame = without_faults(table, read, pl.col("__fault"))
     schema = {**table.schema, "problem": pl.String()}
     named = identify(table._replace(frame=frame, schema=schema), pl.col("text"))
     return explode_steps(named.frame, ["text", "is_correct"])
@@ -111,9 +111,9 @@ def _align(rows: pl.Series) -> pl.Series:
             .when(~is_last)
             .then(pl.col("mark") == pl.lit(b"+"))
             .filter(pl.col("is_step")),
-            fault=pl.col("fault").drop_nulls().first(),
+            __fault=pl.col("fault").drop_nulls().first(),
         )
-        .select(pl.struct("problem", "text", "is_correct", "fault").alias(rows.name))
+        .select(pl.struct("problem", "text", "is_correct", "__fault").alias(rows.name))
         .collect()
         .to_series()
     )
@@ -151,19 +151,19 @@ def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
     )
     refuse(
         rows.steps,
-        pl.col("label").is_null() & (text.str.strip_chars() == ""),
+        pl.col("__label").is_null() & (text.str.strip_chars() == ""),
         "the last step has neither text nor label, which format 'math_shepherd' cannot hold",
     )
     marked = {
         "input": pl.lit(TOKEN),
-        "label": pl.when(pl.col("label")).then(pl.lit("+")).otherwise(pl.lit("-")),
+        "label": pl.when(pl.col("__label")).then(pl.lit("+")).otherwise(pl.lit("-")),
     }
     parts = rows.steps.with_columns(
         pl.when(step == 0).then(pl.format("{} {}", "problem", text)).otherwise(text).alias("part")
     )
     joined = parts.group_by("__row", maintain_order=True).agg(
         pl
-        .when(pl.col("label").is_null())
+        .when(pl.col("__label").is_null())
         .then(pl.col("part"))
         .otherwise(pl.format("{} {}", "part", mark))
         .str.join("\n")

@@ -10,10 +10,16 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.process.formats.reading import explode_steps, first_fault, identify, without_faults
+from ttsframe.process.formats.reading import (
+    explode_steps,
+    first_fault,
+    identify,
+    typed,
+    without_faults,
+)
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import json_lines, json_text, refuse, solutions
-from ttsframe.readers._table import Reader, Table, as_dtypes
+from ttsframe.readers._table import Reader, Table
 
 TAG: Final = "\n" * 5
 _OTHER_TAG: Final = "ки"
@@ -26,7 +32,7 @@ _DTYPES: dict[str, pl.DataType] = {
 
 
 def _to_steps(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
+    table = typed(source, _DTYPES)
     process, label = pl.col("process"), pl.col("label")
     n = label.list.len()
     # A space before the first step as well makes the pieces alike.
@@ -78,17 +84,17 @@ def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
         pl.col("text").str.contains(TAG, literal=True),
         "the text holds five line ends in a row, which end a step in format 'openr'",
     )
-    tagged = pl.col("texts").list.eval(pl.format("{} {}", pl.element(), pl.lit(TAG)))
-    marks = pl.col("labels").list.eval(
+    tagged = pl.col("__texts").list.eval(pl.format("{} {}", pl.element(), pl.lit(TAG)))
+    marks = pl.col("__labels").list.eval(
         pl.when(pl.element()).then(pl.lit("+")).otherwise(pl.lit("-"))
     )
-    frame = rows.frame.with_columns(tagged.list.join(" ").alias("process"), marks.alias("marks"))
+    frame = rows.frame.with_columns(tagged.list.join(" ").alias("process"), marks.alias("__marks"))
     return json_lines(
         frame,
         {
             "question": json_text("problem"),
             "process": json_text("process"),
-            "label": json_text("marks"),
+            "label": json_text("__marks"),
         },
         rows.carried,
     )

@@ -18,11 +18,12 @@ from ttsframe.process.formats.reading import (
     fields_of,
     first_fault,
     identify,
+    typed,
     unpacked,
     without_faults,
 )
 from ttsframe.process.formats.step_format import StepFormat
-from ttsframe.readers._table import Reader, Table, as_dtypes
+from ttsframe.readers._table import Reader, Table
 
 _COMPLETION: Final = pl.Struct({
     "text": pl.String(),
@@ -68,8 +69,15 @@ _OF_STEP: Final = {
 _OF_COMPLETION: Final = {name: name for name in ("text", "rating", "flagged", "source")}
 
 
+_MADE: Final = (
+    *OF_QUESTION.values(),
+    *(name for name in (*_OF_LABEL, *_OF_COMPLETION) if name != "steps"),
+    *("n_alternatives", "chosen_completion", "is_human"),
+)
+
+
 def _to_steps(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
+    table = typed(source, _DTYPES, made=_MADE)
     question, label = table.schema["question"], table.schema["label"]
     frame = table.frame.with_columns(
         *unpacked("question", question, OF_QUESTION, "question"),

@@ -60,10 +60,10 @@ def to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
         ])
     )
     values = by_step.group_by("__row", maintain_order=True).agg(
-        json_array(pl.col("value")).alias("steps"), pl.col("texts")
+        json_array(pl.col("__value")).alias("__steps"), pl.col("__texts")
     )
     whole = rows.join(values, on="__row", how="left", maintain_order="left").with_columns(
-        pl.col("steps").fill_null("[]"), pl.col("texts").fill_null([])
+        pl.col("__steps").fill_null("[]"), pl.col("__texts").fill_null([])
     )
     return _rows(whole, carried)
 
@@ -83,10 +83,13 @@ def _with_alternatives(frame: pl.DataFrame) -> pl.DataFrame:
             hint=f"steps.drop({', '.join(map(repr, there))}) writes each step as the only one.",
         )
         return frame
+    way_out = f"the columns {list(_COUNTING)} number alternatives"
+    if "node" in frame.columns:
+        way_out = "tts.step_paths(steps) makes a solution of each path through a tree"
     refuse(
         frame,
         pl.struct("__row", "step").is_duplicated(),
-        f"is there more than once. Hint: the columns {list(_COUNTING)} number alternatives.",
+        f"is there more than once. Hint: {way_out}.",
     )
     first = pl.when(pl.col("step") >= 0).then(0)
     return frame.with_columns(
@@ -191,26 +194,28 @@ def _steps(frame: pl.DataFrame) -> pl.DataFrame:
     grouped = (
         frame
         .filter(pl.col("step") >= 0)
-        .with_columns(alternative.alias("value"))
+        .with_columns(alternative.alias("__value"))
         .group_by("__row", "step", maintain_order=True)
         .agg(
-            json_array(pl.col("value").filter(pl.col("alternative").is_not_null())).alias("shown"),
-            pl.col("value").filter(pl.col("is_human")).first().alias("human"),
-            pl.col("text").drop_nulls().str.join("\x1f").alias("texts"),
+            json_array(pl.col("__value").filter(pl.col("alternative").is_not_null())).alias(
+                "__shown"
+            ),
+            pl.col("__value").filter(pl.col("is_human")).first().alias("__human"),
+            pl.col("text").drop_nulls().str.join("\x1f").alias("__texts"),
             pl.col("n_alternatives", "chosen_completion").first(),
             *(value.first() for value in of_step.values()),
         )
     )
-    shown = pl.when(pl.col("n_alternatives").is_not_null()).then("shown").otherwise(null)
+    shown = pl.when(pl.col("n_alternatives").is_not_null()).then("__shown").otherwise(null)
     value = json_object(
         {
             "completions": shown,
-            "human_completion": pl.coalesce("human", null),
+            "human_completion": pl.coalesce("__human", null),
             "chosen_completion": json_text("chosen_completion"),
         },
         of_step,
     )
-    return grouped.with_columns(value.alias("value"))
+    return grouped.with_columns(value.alias("__value"))
 
 
 def _further(frame: pl.DataFrame, prefix: str) -> dict[str, pl.Expr]:
@@ -235,7 +240,10 @@ def _rows(rows: pl.DataFrame, carried: list[str]) -> pl.Series:
             pl.when(is_long).then(json_object({**short, **long}, further)).otherwise(question)
         )
     label = json_object(
-        {"steps": pl.col("steps"), **{name: json_text(name) for name in _present(rows, _OF_LABEL)}},
+        {
+            "steps": pl.col("__steps"),
+            **{name: json_text(name) for name in _present(rows, _OF_LABEL)},
+        },
         _further(rows, "label."),
     )
     members = {name: json_text(name) for name in _present(rows, _ALWAYS)}

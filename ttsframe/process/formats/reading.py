@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
+from ttsframe.errors import ColumnsError
 from ttsframe.process.formats.step_format import STEP_COLUMNS
 from ttsframe.readers._rows import instance
-from ttsframe.readers._table import Table, identified, problem_hash
+from ttsframe.readers._table import Table, as_dtypes, identified, problem_hash
 
 _BETWEEN_TEXTS = "\x1e"
 """Stands between the texts of a solution where they are hashed; saved labels pair by the result."""
+
+
+_FROM_ANYWHERE = {"problem_id", "solution_id", "gold", "solution"}
+"""Columns of steps that a row of any format may have besides its own."""
+
+
+def typed(table: Table, dtypes: Mapping[str, pl.DataType], *, made: Collection[str] = ()) -> Table:
+    """Cast the columns of a format; refuse others that have the name of one that reading makes."""
+    reserved = {*STEP_COLUMNS, *made} - (_FROM_ANYWHERE - set(made))
+    for name in table.schema:
+        if name in reserved or name.startswith("__"):
+            raise ColumnsError(
+                f"{', '.join(table.row_words)}: column {name!r} has the name of one that reading makes. "
+                f"Hint: rename={{{name!r}: 'source_{name.strip('_')}'}} keeps it beside that."
+            )
+    return as_dtypes(table, dtypes)
 
 
 def identify(table: Table, texts: pl.Expr, *, ids: Sequence[str] = ("problem_id",)) -> Table:

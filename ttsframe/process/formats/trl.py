@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from ttsframe.process.formats.reading import explode_steps, first_fault, identify, without_faults
+from ttsframe.process.formats.reading import (
+    explode_steps,
+    first_fault,
+    identify,
+    typed,
+    without_faults,
+)
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import json_lines, json_text, solutions
-from ttsframe.readers._table import Reader, Table, as_dtypes
+from ttsframe.readers._table import Reader, Table
 
 _DTYPES: dict[str, pl.DataType] = {
     "prompt": pl.String(),
@@ -17,7 +23,7 @@ _DTYPES: dict[str, pl.DataType] = {
 
 
 def _to_steps(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
+    table = typed(source, _DTYPES)
     texts, labels = pl.col("completions").list, pl.col("labels").list
     uneven = pl.format(
         "has {} completions but {} labels; there must be one for each", texts.len(), labels.len()
@@ -48,8 +54,8 @@ def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
         rows.frame,
         {
             "prompt": json_text("problem"),
-            "completions": json_text("texts"),
-            "labels": json_text("labels"),
+            "completions": json_text("__texts"),
+            "labels": json_text("__labels"),
         },
         rows.carried,
     )

@@ -44,7 +44,8 @@ def refuse(
     broken = steps.filter(condition.fill_null(value=False))
     if broken.height:
         row = broken.row(0, named=True)
-        more = f" So are {broken.height - 1:,} more." if broken.height > 1 else ""
+        rest = broken.height - 1
+        more = f" So {'is' if rest == 1 else 'are'} {rest:,} more." if rest else ""
         text = reason if isinstance(reason, str) else reason(row)
         end = "" if text.endswith(".") else "."
         raise DataError(
@@ -61,25 +62,31 @@ def ordered(steps: pl.DataFrame, required: Sequence[str]) -> pl.DataFrame:
         where="steps",
         hint="tts.read_steps makes such a table; steps.rename({'yours': 'text'}) maps names.",
     )
+    for name in steps.columns:
+        if name.startswith("__"):
+            raise ColumnsError(
+                f"column {name!r} of steps has a name that begins with two underscores, which writing needs. "
+                f"Hint: steps.rename({{{name!r}: {name.strip('_')!r}}})."
+            )
     if not steps.schema["step"].is_integer():
         raise ColumnsError(
             f"column 'step' of steps is {steps.schema['step']}, must be an integer. Hint: cast it."
         )
     for name in (*IDS, "step"):
         refuse(steps, pl.col(name).is_null(), f"{name} is null")
-    for name, dtype in steps.schema.items():
-        if dtype.is_float():
-            refuse(
-                steps,
-                ~pl.col(name).is_finite(),
-                partial(_not_json, name),
-            )
     keys = [*(name for name in ("source_file",) if name in steps.columns), *IDS]
     order = [name for name in ("node", "alternative") if name in steps.columns]
     numbered = steps.with_row_index("__row")
     return numbered.with_columns(
         pl.col("step").cast(pl.Int64), pl.col("__row").min().over(keys)
     ).sort("__row", "step", *order, nulls_last=True, maintain_order=True)
+
+
+def refuse_beyond_json(steps: pl.DataFrame) -> None:
+    """Refuse numbers that JSON has no word for, which would become null."""
+    for name, dtype in steps.schema.items():
+        if dtype.is_float():
+            refuse(steps, ~pl.col(name).is_finite(), partial(_not_json, name))
 
 
 def _not_json(name: str, row: Mapping[str, object]) -> str:
@@ -99,17 +106,17 @@ def solutions(
     is_bare = pl.col("step") == -1
     n_steps = (pl.col("step") >= 0).sum().over("__row")
     refuse(frame, pl.col("problem").is_null(), "problem is null")
-    refuse(frame, ~is_bare & pl.col("text").is_null(), "text is null")
     refuse(
         frame,
         is_bare & pl.col("text").is_not_null(),
         f"the problem itself has a text as a step has, which format {format_name!r} cannot hold",
     )
     _check_numbers(frame, format_name)
-    frame = frame.with_columns(_label(frame, labels, format_name).alias("label"))
+    refuse(frame, ~is_bare & pl.col("text").is_null(), "text is null")
+    frame = frame.with_columns(_label(frame, labels, format_name).alias("__label"))
     carried = _carried(frame, labels, format_name, taken)
     own = frame.filter(~is_bare | (n_steps == 0))
-    is_open = ~is_bare & pl.col("label").is_null()
+    is_open = ~is_bare & pl.col("__label").is_null()
     if may_end_open:
         is_open &= pl.col("step") != pl.col("step").max().over("__row")
     hint = (
@@ -123,12 +130,12 @@ def solutions(
     ):  # else a value of the problem itself became a label, and is left out
         refuse(
             frame,
-            is_bare & pl.col("label").is_not_null(),
+            is_bare & pl.col("__label").is_not_null(),
             f"the problem itself has a label, which format {format_name!r} cannot hold",
         )
     rows = own.group_by("__row", maintain_order=True).agg(
-        pl.col("text").filter(~is_bare).alias("texts"),
-        pl.col("label").filter(~is_bare).alias("labels"),
+        pl.col("text").filter(~is_bare).alias("__texts"),
+        pl.col("__label").filter(~is_bare).alias("__labels"),
         *(pl.col(name).first() for name in {*IDS, "problem", *carried} - {"__row"}),
     )
     return Solutions(rows, own, [*underived(rows, taken), *carried])
@@ -223,7 +230,7 @@ def _carried(
     taken: Collection[str],
 ) -> list[str]:
     """Name the columns that become keys of a row; refuse what has no place."""
-    settled = _STRUCTURE | {"label", "is_correct", "rating"}
+    settled = _STRUCTURE | {"__label", "is_correct", "rating"}
     if labels.threshold is not None:
         settled |= {"soft"}
     if "on_path" in frame.columns and frame["on_path"].all(ignore_nulls=False):
@@ -273,10 +280,10 @@ def refuse_taken(carried: Iterable[str], taken: Collection[str], format_name: st
 def underived(rows: pl.DataFrame, taken: Sequence[str]) -> list[str]:
     """Name the ids that reading would not come to by itself."""
     bare = rows.select(
-        "problem", "texts", *(name for name in ("source_file",) if name in rows.columns)
+        "problem", "__texts", *(name for name in ("source_file",) if name in rows.columns)
     )
     table = Table(bare.lazy(), dict(bare.schema), {}, "raise", [])
-    derived = identify(table, pl.col("texts")).frame.select(IDS).collect()
+    derived = identify(table, pl.col("__texts")).frame.select(IDS).collect()
     return [
         name
         for name in IDS
