@@ -189,6 +189,8 @@ class SimulatedReasoner:
         DataError
             When the task has made no instance with this prompt.
         """
+        if isinstance(draw, bool) or not isinstance(draw, int):
+            raise ParameterTypeError(f"draw is a {type(draw).__name__}, must be an int.")
         if draw < 0:
             raise ParameterError(f"draw == {draw}, must be at least 0.")
         return self._respond(self._instance(prompt), draw)
@@ -326,4 +328,4 @@ def _majority(right: float, wrong: Sequence[float], none: float, k: int) -> floa
             table = np.where(gaps < n_right, step, 0.0) @ table
             table[:, 1:] += tied
         total += float(abstaining @ table @ shares)
-    return total
+    return min(total, 1.0)

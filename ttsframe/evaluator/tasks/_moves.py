@@ -181,7 +181,7 @@ def _numbered(written: list[_Written]) -> list[Move]:
     """Settle what numbers mean; an empty list where pegs are numbered in two ways at once."""
     numbers = [move.number for move in written]
     # Discs that move in the order 1, 2, 3 are never legal, so such numbers count the moves.
-    if numbers in (list(range(1, len(written) + 1)), list(range(len(written)))):
+    if numbers in (list(range(len(written))), list(range(1, len(written) + 1))) and numbers != [1]:
         numbers = [None] * len(written)
     names = {move.source for move in written} | {move.target for move in written}
     if {"0", "3"} <= names:

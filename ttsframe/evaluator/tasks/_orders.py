@@ -60,7 +60,7 @@ class _Run:
         wanted = set(range(1, len(self.names) + 1))
         for tokens in (self.tokens, [*self.tokens, *places[:1]]):
             for numbers, names in ((tokens[::2], tokens[1::2]), (tokens[1::2], tokens[::2])):
-                if names == self.names and set(numbers) == wanted:
+                if len(numbers) == len(names) and names == self.names and wanted == set(numbers):
                     return [self.names[numbers.index(place)] for place in sorted(wanted)]
         return self.names[::-1] if self.is_reversed else self.names
 
@@ -82,9 +82,10 @@ def find_order(text: str) -> list[str]:
     -----
     A list is a row of names within 60 characters of each other, none of them twice. What counts is
     the longest list after the last marker ("Final answer", "Order:", a box, the end of thinking ...)
-    that has a name after it, the first of equal ones; without a marker the last of the longest
-    ones. Where a place is written beside every name, places decide; else the order of writing,
-    which "right to left" just before it turns round.
+    that has a name after it, the first of equal ones; without a marker the list that ends the
+    response, with at most 60 characters after it, because any other one may be a clue. Where a
+    place is written beside every name, places decide; else the order of writing, which "right to
+    left" just before it turns round.
     """
     best: list[str] = []
     run = _Run()
@@ -103,16 +104,16 @@ def find_order(text: str) -> list[str]:
         else:
             is_far = found.start() - run.end > _REACH
             if is_pending or is_far or token in run.names or not run.names:
-                best = [] if is_pending else _better(best, run.order(places), is_marked)
+                if is_pending or not is_marked:
+                    best = []
+                elif len(run.names) > len(best):
+                    best = run.order(places)
                 is_marked |= is_pending
                 is_pending = False
                 run = _Run(is_reversed and found.start() - turned <= _REACH)
                 places = places[-1:]
             run.add(token, places, found.end())
             places = []
-    return _better(best, run.order(places), is_marked)
-
-
-def _better(best: list[str], order: list[str], is_marked: bool) -> list[str]:
-    """Return the longer list; of equal ones the first after a marker, else the last."""
-    return order if len(order) > len(best) or (len(order) == len(best) and not is_marked) else best
+    if is_marked:
+        return run.order(places) if len(run.names) > len(best) else best
+    return run.order(places) if len(text.rstrip()) - run.end <= _REACH else []

@@ -42,7 +42,8 @@ class LogicalDeduction(SeededTask):
     place beside it (``2. finch``, ``the finch is second``, ``{"finch": 2}``), the places decide;
     "right to left" just before a list turns it round. What counts is the longest list after the last
     marker (``Final answer``, ``Answer:``, ``Order:``, ``\boxed``, ``####``, ``</think>``) that has a
-    name after it, the first of equal ones; without a marker the last of the longest ones.
+    name after it, the first of equal ones; without a marker the list that ends the response, with at
+    most 60 characters after it, because any other may repeat the clues.
 
     An answer is verified against the clues, not against the stored order.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import ClassVar, Final
 
 import polars as pl
@@ -20,6 +21,7 @@ _MOST_DIGITS: Final = 40
 """Enough for every term that can be asked for."""
 
 _FARTHEST: Final = 100
+_LONGEST_KEPT: Final = 10_000
 _LONGEST_QUOTE: Final = 60
 _POLICY: Final = AnswerPolicy(percent="kept", decimal_comma="refused")
 _EXTRACT: Final = extract_answer(pl.col("response"))
@@ -29,7 +31,12 @@ _LAST_LINE: Final = re.compile(
     r"final\s{1,4}answer[*_`]{0,4}\s{0,4}:\s{0,4}([^\n]{1,200})\Z", re.IGNORECASE | re.ASCII
 )
 _AROUND: Final = " \t\r*_`."
-_NO_WORDS: Final = re.compile(r"[-+\s0-9.,;:'/*=()^]*")
+_REACH: Final = 60
+_GROUPED: Final = re.compile(
+    r"(?<![0-9])[0-9]{1,3}(?:[ .,'\u00a0\u2009\u202f][0-9]{3})+(?![0-9])", re.ASCII
+)
+_REMARK: Final = re.compile(r"\s{1,4}\([^()]{1,200}\)$")
+_BEGINS_AS_NUMBER: Final = re.compile(r"[-+\u2212(\s]{0,4}[0-9]")
 
 
 class ArithmeticSequence(SeededTask):
@@ -62,9 +69,11 @@ class ArithmeticSequence(SeededTask):
     table of differences takes :math:`c (c + 5)/2` subtractions, and each further term :math:`c`
     additions.
 
-    The answer is the last line where that begins with "Final answer:", else what `extract_answer`
-    finds. It must be a single integer of at most 40 digits: thousands may be separated, and
-    ``a_9 = 31`` is 31, but a sum that is left to the reader or a list of terms is no answer.
+    Thinking that ``</think>`` ends is left out. The answer is the last line where that begins with
+    "Final answer:" and then a number, which a remark in brackets may follow; otherwise it is what
+    `extract_answer` finds. It must be a single integer of at most 40 digits: thousands may be
+    separated, and ``a_9 = 31`` is 31, but a sum that is left to the reader or a list of terms is no
+    answer.
 
     References
     ----------
@@ -208,16 +217,35 @@ def _terms(differences: list[int], count: int) -> list[int]:
 
 def _announced(response: str) -> str | None:
     """Find the answer: the last line as the prompt asks for it, else what is announced anywhere."""
-    asked = _LAST_LINE.search(response[-_TAIL:].rstrip())
+    thought, _, said = response.rpartition("</think>")
+    text = said if said.strip() else thought
+    asked = _LAST_LINE.search(text[-_TAIL:].rstrip())
     if asked:
-        answer = asked[1].strip(_AROUND)
-        # A number that cannot be read is not one whose beginning can.
-        if _integer(answer) is not None or _NO_WORDS.fullmatch(answer):
-            return answer or None
+        answer = _REMARK.sub("", asked[1].strip(_AROUND))
+        # A number is read to its end or not at all: neither "4²" nor "4 + 2" is 4.
+        if _integer(answer) is not None or _BEGINS_AS_NUMBER.match(answer):
+            return answer
+    return (_searched_once if len(text) <= _LONGEST_KEPT else _searched)(text)
+
+
+def _searched(response: str) -> str | None:
+    """Find the answer as the column expression does."""
     # A lone surrogate cannot be a Polars string, nor part of a number.
     text = response.encode("utf-8", "replace").decode("utf-8")
     found = pl.DataFrame({"response": [text]}).select(_EXTRACT).item()
-    return found if isinstance(found, str) else None
+    if not isinstance(found, str):
+        return None
+    # Of "1 234" and "1.234.567" `extract_answer` may give one group, which is another number.
+    start = text.rfind(found)
+    end = start + len(found)
+    for grouped in _GROUPED.finditer(text, max(0, start - _REACH), end + _REACH):
+        if grouped.start() < end and start < grouped.end():
+            return text[min(start, grouped.start()) : max(end, grouped.end())]
+    return found
+
+
+# A query takes milliseconds whatever it reads, and a response is read for its vote and its verdict.
+_searched_once = lru_cache(maxsize=1_000)(_searched)
 
 
 def _integer(answer: str) -> str | None:
