@@ -125,6 +125,8 @@ def steps() -> pl.DataFrame:
         "ci_high": [0.78, 0.93, 0.32, 0.66, 1.0, None],
         "hard@2": [0.79, 0.96, 0.0, 0.0, 1.0, None],
         "advantage": [None, 0.25, -0.75, 0.0, None, None],
+        "advantage_ci_low": [None, -0.19, -0.93, -0.32, None, None],
+        "advantage_ci_high": [None, 0.59, -0.28, 0.66, None, None],
         "is_correct": [None, True, False, False, True, None],
         "is_first_error": [False, False, True, False, False, False],
     })

@@ -261,6 +261,8 @@ STEPS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "hard@1": pl.Float64(),
     "hard@2": pl.Float64(),
     "advantage": pl.Float64(),
+    "advantage_ci_low": pl.Float64(),
+    "advantage_ci_high": pl.Float64(),
     "is_correct": pl.Boolean(),
     "is_first_error": pl.Boolean(),
 }

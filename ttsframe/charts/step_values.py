@@ -38,6 +38,8 @@ _ESTIMATED: Final = frozenset({
     "n_ungraded",
     "hard",
     "advantage",
+    "advantage_ci_low",
+    "advantage_ci_high",
     "problem",
     "gold",
     "text",
@@ -235,4 +237,4 @@ def _panel(
         ),
     ]
     chart = panel_of(layers, width=width, height=height)
-    return chart.properties(title=panel_heading(shorten(name, 56))) if name else chart
+    return chart.properties(title=panel_heading(name)) if name else chart

@@ -33,7 +33,13 @@ _ESTIMATES: Final = (
 
 _HINT: Final = "without it, 'answer' is graded against 'gold', or 'answer_key' against 'gold_key'."
 
-_LABELS: Final = ("advantage", "is_correct", "is_first_error")
+_LABELS: Final = (
+    "advantage",
+    "advantage_ci_low",
+    "advantage_ci_high",
+    "is_correct",
+    "is_first_error",
+)
 
 
 def estimate_steps(
@@ -83,7 +89,8 @@ def estimate_steps(
         - `hard@m` (Float64 in [0, 1]), one per m: the chance that `hard` is true with m rollouts;
           null where there are fewer;
         - `advantage` (Float64 in [-1, 1]): `soft` less that of the step numbered one lower, which
-          before step 0 is the problem; null where either is null or not there;
+          before step 0 is the problem; `advantage_ci_low`, `advantage_ci_high` (Float64): Newcombe's
+          interval of the difference. Null where either step is null or not there;
         - `is_correct` (Boolean): the step's label; null without a graded rollout and at step -1,
           which is no step;
         - `is_first_error` (Boolean, never null): the first step of its solution that is labelled
@@ -116,14 +123,17 @@ def estimate_steps(
 
     `hard` is pass@N of the step. Its mean rises with N, so that labels made with different numbers
     of rollouts are not comparable; `hard@m` is, without bias. `soft` has no bias at any N, and its
-    standard error is :math:`\sqrt{p (1-p) / N}`.
+    standard error is :math:`\sqrt{p (1-p) / N}`. With the intervals (l, u) of a share p and (l', u') of
+    the share p' before it, that of the advantage reaches from :math:`\sqrt{(p-l)^2 + (u'-p')^2}` below
+    it to :math:`\sqrt{(u-p)^2 + (p'-l')^2}` above.
 
     References
     ----------
     Wang et al. (2024), Math-Shepherd: Verify and Reinforce LLMs Step-by-step without Human
     Annotations, arXiv:2312.08935, section 3.3. Setlur et al. (2024), Rewarding Progress,
-    arXiv:2410.08146, section 3, on advantages of steps. Chen et al. (2021), arXiv:2107.03374,
-    equation 1, on pass@k.
+    arXiv:2410.08146, section 3, on advantages of steps. Newcombe (1998), Interval estimation for
+    the difference between independent proportions, Statistics in Medicine 17, 873-890, method 10.
+    Chen et al. (2021), arXiv:2107.03374, equation 1, on pass@k.
 
     Examples
     --------
@@ -201,11 +211,8 @@ def estimate_steps(
             fields = pl.col("at_sizes").struct.rename_fields(at_sizes)
             counted = counted.with_columns(fields).unnest("at_sizes")
         soft, step = pl.col("soft"), pl.col("step")
-        is_known = pl.col("n_rollouts") > 0
+        is_known, is_wrong = pl.col("n_rollouts") > 0, ~pl.col("is_correct")
         interval = wilson_interval("n_correct", "n_rollouts", confidence_level=confidence_level)
-        before = soft.shift(1).over(solution, order_by="step")
-        is_next = step - step.shift(1).over(solution, order_by="step") == 1
-        is_wrong = ~pl.col("is_correct")
         return (
             counted
             .sort(*unit)
@@ -220,8 +227,8 @@ def estimate_steps(
                     .alias(end)
                     for end in ("ci_low", "ci_high")
                 ],
-                pl.when(is_next).then(soft - before).alias("advantage"),
             )
+            .with_columns(**_advantage(solution))
             .with_columns(pl.when(step >= 0).then(soft > limit).alias("is_correct"))
             .with_columns(
                 (step == pl.when(is_wrong).then(step).min().over(solution))
@@ -252,6 +259,25 @@ def _graded(rollouts: FrameT) -> FrameT:
     if schema["is_correct"] not in {pl.Boolean, pl.Null}:
         raise ColumnsError(f"rollouts: 'is_correct' is {schema['is_correct']}, must be Boolean.")
     return graded
+
+
+def _advantage(solution: Sequence[str]) -> dict[str, pl.Expr]:
+    """Return the difference of each step to the one before it, and its interval."""
+    names = ("step", "soft", "ci_low", "ci_high")
+    before = pl.struct(names).shift(1).over(solution, order_by="step").struct
+    step, soft, low, high = (pl.col(name) for name in names)
+    step_before, soft_before, low_before, high_before = (before.field(name) for name in names)
+    difference = soft - soft_before
+    below = ((soft - low) ** 2 + (high_before - soft_before) ** 2).sqrt()
+    above = ((high - soft) ** 2 + (soft_before - low_before) ** 2).sqrt()
+    return {
+        f"advantage{end}": pl.when(step - step_before == 1).then(value)
+        for end, value in {
+            "": difference,
+            "_ci_low": difference - below,
+            "_ci_high": difference + above,
+        }.items()
+    }
 
 
 def _is_sound(unit: Mapping[str, str]) -> pl.Expr:

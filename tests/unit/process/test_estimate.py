@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from polars import selectors as cs
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
@@ -29,6 +30,7 @@ SCHEMA = {
     "is_correct": pl.Boolean,
 }
 
+Share = tuple[Any, Any, Any]
 Grades = dict[tuple[str, int, int], list[bool | None]]
 
 
@@ -54,7 +56,8 @@ def plain_steps(grades: Grades, threshold: float) -> list[dict[str, Any]]:
         known = [grade for grade in grades[key] if grade is not None]
         n, c = len(known), sum(known)
         low, high = plain_wilson(c, n) if n else (None, None)
-        before = rows.get((*key[:2], key[2] - 1), {}).get("soft")
+        earlier = rows.get((*key[:2], key[2] - 1), {})
+        before = earlier.get("soft")
         soft = c / n if n else None
         rows[key] = {
             **dict(zip(("problem_id", "solution_id", "step"), key, strict=True)),
@@ -66,7 +69,9 @@ def plain_steps(grades: Grades, threshold: float) -> list[dict[str, Any]]:
             "ci_low": low,
             "ci_high": high,
             **{f"hard@{m}": any_right_by_subsets(known, m) for m in SIZES},
-            "advantage": None if soft is None or before is None else soft - before,
+            **plain_advantage(
+                (soft, low, high), (before, earlier.get("ci_low"), earlier.get("ci_high"))
+            ),
             "is_correct": soft > threshold if n and key[2] >= 0 else None,
             "is_first_error": False,
         }
@@ -75,6 +80,16 @@ def plain_steps(grades: Grades, threshold: float) -> list[dict[str, Any]]:
         if wrong:
             wrong[0]["is_first_error"] = True
     return list(rows.values())
+
+
+def plain_advantage(now: Share, before: Share) -> dict[str, float | None]:
+    names = ("advantage", "advantage_ci_low", "advantage_ci_high")
+    if None in now or None in before:
+        return dict.fromkeys(names)
+    (p, low, high), (q, low_q, high_q) = now, before
+    gap = p - q
+    ends = gap - math.hypot(p - low, high_q - q), gap + math.hypot(high - p, q - low_q)
+    return dict(zip(names, (gap, *ends), strict=True))
 
 
 def any_right_by_subsets(known: list[bool], m: int) -> float | None:
@@ -183,7 +198,8 @@ def test_what_was_not_sampled_is_known() -> None:
     assert steps["ci_high"].to_list() == [pytest.approx(plain_wilson(2, 3)[1]), 1.0]
     sampled = tts.estimate_steps(rollouts.drop("is_sampled"))
     assert sampled["ci_low"][1] < 0.5
-    assert sampled.drop("ci_low", "ci_high").equals(steps.drop("ci_low", "ci_high"))
+    others = ~cs.contains("ci_")
+    assert sampled.select(others).equals(steps.select(others))
 
 
 def test_labels_are_written_in_every_format_and_read_back(tmp_path: Path) -> None:
@@ -327,6 +343,24 @@ def test_the_interval_covers_the_chance_that_soft_estimates(p: float) -> None:
     )
     assert covered == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 2_000))
     assert covered > 0.92
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.5), (0.1, 0.9), (0.05, 0.2)])
+def test_the_interval_covers_the_advantage(p: float, q: float) -> None:
+    steps = tts.estimate_steps(simulated(np.full((2_000, 2), [q, p]), 16, seed=6))
+    after = steps.filter(step=1)
+    covered = after.select(
+        pl.lit(p - q).is_between("advantage_ci_low", "advantage_ci_high").mean()
+    ).item()
+    shares = [(c / 16, *plain_wilson(c, 16)) for c in range(17)]
+    exact = 0.0
+    for c, d in itertools.product(range(17), repeat=2):
+        found = plain_advantage(shares[c], shares[d])
+        if found["advantage_ci_low"] <= p - q <= found["advantage_ci_high"]:
+            chances = [math.comb(16, k) * r**k * (1 - r) ** (16 - k) for k, r in ((c, p), (d, q))]
+            exact += chances[0] * chances[1]
+    assert covered == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 2_000))
+    assert covered > 0.9
 
 
 def test_advantages_are_the_differences_of_the_truth_on_average() -> None:
