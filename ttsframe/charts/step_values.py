@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from ttsframe._checks import check_fraction
-from ttsframe._wording import counted, shorten
+from ttsframe._wording import counted
 from ttsframe.charts._style import (
     FONT,
     INK,
