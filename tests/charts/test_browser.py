@@ -159,7 +159,7 @@ def test_the_sample_report_draws_every_chart(
     assert hard["rect"] > 0
     assert levels["line"] == levels["area"] == 5 * 4
     assert bars["rect"] >= 5 * 3 * 3
-    assert optimal["line"] == 3 + 2
+    assert optimal["line"] == 4 + 2
     assert cost["symbol"] >= report.cost.height
     assert reductions["symbol"] == 2 * 4
     assert scores["line"] == 2

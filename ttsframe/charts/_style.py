@@ -66,6 +66,7 @@ _SHAPES: Final = ("circle", "square", "diamond", "triangle-up", "cross", "triang
 N_PANELS_MAX: Final = 12
 _NAME_WIDTH: Final = 44
 _LINE_HEIGHT: Final = 15
+_PANEL_NAME_MAX: Final = 56
 _WIDTH: Final = 480
 _WIDTH_OF_SEVERAL: Final = 280
 
@@ -240,9 +241,17 @@ def heading(text: str, subtitle: Sequence[str] = ()) -> alt.TitleParams:
 
 
 def panel_heading(text: str) -> alt.TitleParams:
-    """Style the title of one of several panels."""
+    """Style the title of one of several panels; what has no room on one line is broken at a dot."""
+    lines = [text] if len(text) <= _PANEL_NAME_MAX else text.split(" · ")
     return alt.TitleParams(
-        shorten(text, 56), anchor="start", font=FONT, fontSize=13, color=INK, offset=8
+        shorten(text, _PANEL_NAME_MAX)
+        if len(lines) == 1
+        else [shorten(line, _PANEL_NAME_MAX) for line in lines],
+        anchor="start",
+        font=FONT,
+        fontSize=13,
+        color=INK,
+        offset=8,
     )
 
 

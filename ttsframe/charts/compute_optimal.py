@@ -229,13 +229,13 @@ def _cells(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.Dat
     folds = pl.concat_str(pl.lit("fold "), "problem_fold", pl.lit(": "), "strategy")
     return (
         rows
-        .sort("problem_fold", nulls_last=True)
+        .sort("problem_fold", nulls_last=True, maintain_order=True)
         .with_columns(
             chosen_elsewhere=folds.filter(~is_on_all).implode().list.join(", ").over(cell),
             is_agreed=(chosen == pl.col("strategy").last()).all().over(cell),
         )
         .filter(is_on_all)
-        .sort("level", "budget")
+        .sort("level", "budget", maintain_order=True)
     )
 
 

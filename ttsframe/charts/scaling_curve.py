@@ -313,8 +313,15 @@ def _ends(placed: pl.DataFrame, frame: _Frame) -> pl.DataFrame:
         "y": values,
         "label": pl.Series([shorten(str(name), 40) for name in frame.references], dtype=pl.String),
     }).with_columns(pl.concat_str("label", pl.lit(" "), percent(pl.col("y"))), colour=pl.lit(MUTED))
-    x = placed["x"].max() if is_line else budgets[0] * 2
-    return pl.concat([lines, references]).with_columns(x=pl.lit(x, pl.Float64))
+    beside = budgets[0] * 2
+    # A reference spans the panel, in which this run's lines may end before those of others.
+    of_lines, of_references = (
+        (placed["x"].max(), budgets[-1]) if is_line else (beside, beside)
+    )
+    return pl.concat([
+        lines.with_columns(x=pl.lit(of_lines, pl.Float64)),
+        references.with_columns(x=pl.lit(of_references, pl.Float64)),
+    ])
 
 
 def _placed(drawn: pl.DataFrame) -> pl.DataFrame:

@@ -304,7 +304,14 @@ def _gain(base: _Line, other: _Line, question: _Question) -> dict[str, object]:
     if not both.height:
         return {"status": "unknown", **counts}
     names = ("value", "cost", "value_other", "cost_other")
-    sides = [np.stack(both[name].to_list()).astype(np.float64) for name in names]
+    sides = [
+        both[name]
+        .explode(empty_as_null=False)
+        .to_numpy()
+        .astype(np.float64)
+        .reshape(both.height, -1)
+        for name in names
+    ]
     if min(sides[1].min(), sides[3].min()) <= 0:
         raise DataError(
             "a budget or cost is not above 0, and has no logarithm. Hint: filter it out."

@@ -207,6 +207,8 @@ def _difficulty(run: _Run, runs: pl.DataFrame) -> Tables:
         for half in halved
     ]
     levels = pl.concat([half.levels for half in halved])
+    if run.groups:
+        levels = levels.sort(*run.groups, maintain_order=True)
     return {"levels": levels, "level_curve": _joined(curves, run, "level")}
 
 
@@ -215,14 +217,13 @@ def _optimal(run: _Run, runs: pl.DataFrame) -> Tables:
     level = run.options.confidence_level
     curves, choices = [], []
     for half in run.halved(runs):
-        strategies = half.problems.filter(pl.col("selector") != "oracle")
         curves += [
-            scaling_curve(strategies, by=run.groups, replicates="fold", confidence_level=level),
+            scaling_curve(half.problems, by=run.groups, replicates="fold", confidence_level=level),
             compute_optimal_curve(
-                strategies, levels=half.levels, by=run.groups, confidence_level=level
+                half.problems, levels=half.levels, by=run.groups, confidence_level=level
             ),
         ]
-        choices.append(compute_optimal_choices(strategies, levels=half.levels, by=run.groups))
+        choices.append(compute_optimal_choices(half.problems, levels=half.levels, by=run.groups))
     return {
         "optimal": _joined(curves, run),
         "choices": pl.concat(choices).sort(*run.groups, "level", maintain_order=True),
@@ -259,7 +260,7 @@ def _cost(run: _Run, runs: pl.DataFrame) -> Tables:
                     confidence_level=options.confidence_level,
                 )
             )
-    cost = pl.concat(curves)
+    cost = pl.concat(curves).sort(*run.groups, maintain_order=True) if run.groups else curves[0]
     if cost.is_empty():
         raise DataError("the numbers of tokens of too many attempts are unknown")
     tables = Tables(cost=cost)

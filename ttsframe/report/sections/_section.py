@@ -137,6 +137,8 @@ def by_budget(caption: str, names: Sequence[str], points: pl.DataFrame) -> str:
 
 def _cell(value: object) -> str:
     """Write a cell, its second line small."""
+    if isinstance(value, int):
+        return f"{value:,}"
     first, _, second = (NONE if value is None else str(value)).partition("\n")
     small = f"<small>{text(second)}</small>" if second else ""
     return f"{text(first)}{small}"

@@ -8,6 +8,7 @@ import polars as pl
 
 from ttsframe import charts
 from ttsframe._wording import counted
+from ttsframe.charts._style import scores_from
 from ttsframe.report.names import (
     N_RUNS_MAX,
     decimals,
@@ -51,7 +52,7 @@ def answers(report: Report) -> list[str]:
         worth = with_interval(row["auroc_within"], row["ci_low"], row["ci_high"])
         text = (
             f"at the same problem a right attempt outscores a wrong one {worth} of the time (50% is "
-            f"chance; {counted([row['n_judged']], 'problem')} with both; scores: {row['reduction']})."
+            f"chance; {counted([row['n_judged']], 'problem')} with both; {scores_from(row['reduction'])})."
             f"{_calibration(row)}{_turn(card, rows, report)}"
         )
         texts.append(said(name, text))
