@@ -88,7 +88,7 @@ def test_the_oracle_is_drawn_where_it_is_another_line(draw: Draw) -> None:
 def test_a_threshold_is_where_it_is_asked_for(draw: Draw) -> None:
     chart = charts.complexity_curve(table([1, 5], 4), threshold=0.8)
     rule = layers(chart)["rule threshold"]
-    assert rule["rows"] == [{"threshold": 0.8}]
+    assert [*rule["rows"]] == [{"threshold": 0.8}]
     assert "dashed: threshold 80%" in chart.title.subtitle[1]
     chart = charts.complexity_curve(table([1, 5], 4), threshold=None)
     assert "rule threshold" not in layers(chart)

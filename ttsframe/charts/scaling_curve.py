@@ -315,9 +315,7 @@ def _ends(placed: pl.DataFrame, frame: _Frame) -> pl.DataFrame:
     }).with_columns(pl.concat_str("label", pl.lit(" "), percent(pl.col("y"))), colour=pl.lit(MUTED))
     beside = budgets[0] * 2
     # A reference spans the panel, in which this run's lines may end before those of others.
-    of_lines, of_references = (
-        (placed["x"].max(), budgets[-1]) if is_line else (beside, beside)
-    )
+    of_lines, of_references = (placed["x"].max(), budgets[-1]) if is_line else (beside, beside)
     return pl.concat([
         lines.with_columns(x=pl.lit(of_lines, pl.Float64)),
         references.with_columns(x=pl.lit(of_references, pl.Float64)),
