@@ -187,10 +187,8 @@ class Evaluator:
         threshold: float = 0.5,
         token_budgets: int | Sequence[int] | None = None,
         confidence_level: float = 0.95,
-        n_resamples: int = 2000,
-        seed: int = 0,
     ) -> KScaling:
-        """Say whether the largest solvable complexity rises with K, also under equal token budgets.
+        r"""Say whether the largest solvable complexity rises with K, also under equal token budgets.
 
         The largest solvable complexity is the highest level such that every level up to it has an
         accuracy at or above the threshold. If it rises with K although all K spend the same number
@@ -209,10 +207,6 @@ class Evaluator:
             K = 1 is not cut. It takes trajectories that were counted (`count_tokens`).
         confidence_level
             Coverage of each interval, in (0, 1).
-        n_resamples
-            Number of resamples of the instances.
-        seed
-            Seed of the resamples.
 
         Returns
         -------
@@ -232,18 +226,31 @@ class Evaluator:
 
         Notes
         -----
-        Intervals and p-value come from a Bayesian bootstrap of the instances of each level: their
-        values are averaged with weights from a flat Dirichlet distribution, in which one more
-        instance takes part that has not been seen, solved or not with equal chance. Without it ten
-        solved instances of ten would leave no doubt. Where all K have the same instances, an
-        instance has one weight for all, so that what is hard for all cancels; else weights are
-        independent. The p-value is twice the smaller share of resamples without a rise or without a
-        fall; it is below 1 less `confidence_level` where the interval does not hold 0.
+        A level is shown to pass, or to fail, by a one-sided test of its instances' values against the
+        threshold: the exact binomial test; for values between 0 and 1, as `reuse` gives them,
+        Student's t, where at least 5 of n instances would be solved, and 5 unsolved, at the threshold
+        (p is never below that of n instances that are all on one side). With :math:`p^+_j` and
+        :math:`p^-_j` the p-values of level j and a chance of error :math:`\alpha` at either end, the
+        largest solvable level is at least the last c with :math:`p^+_j \le \alpha` for all
+        :math:`j \le c`, and less than the first c with :math:`p^-_j \le \alpha` for all
+        :math:`j \ge c`: levels are tested upwards until one is not shown to pass, and downwards until
+        one is not shown to fail, so no test needs a correction for the others. The interval of the
+        rise is the difference of two such intervals, each with half of the error, and
 
-        The largest solvable complexity jumps by whole levels where an accuracy crosses the
-        threshold, so intervals are wide with few instances and mostly cover more often than they
-        say; least so where accuracies lie close to the threshold: ``benchmarks/results/k_scaling.txt``
-        has the coverage and the size of the test.
+        .. math::
+
+            p = 4 \min_c \max \Bigl( \max_{j \le c} p^+_j(K_2), \;
+            \max_{j \ge c} p^-_j(K_1) \Bigr)
+
+        for a rise, or with both K exchanged for a fall, whichever is smaller: p is at most
+        :math:`1 - \gamma` where the interval of level :math:`\gamma` does not hold 0. Having the same
+        instances at both K does not help here, since where a level lies is a matter of each K alone;
+        it does in ``accuracy_differences``.
+
+        This is cautious, with few instances above all: of 10 instances 9 must be solved to show that a
+        level passes one half, and 9 unsolved to show that it fails. A bootstrap of the instances is
+        not: it sees rises where accuracy grows on levels that are solved already. The repository's
+        ``benchmarks/results/k_scaling.txt`` has the size of the test, the coverage and the power.
 
         Under a token budget B a trajectory may have B / K tokens. A longer one would have been cut
         off, and counts as one without an answer. This is a replay: a model that knew its budget
@@ -251,15 +258,16 @@ class Evaluator:
 
         References
         ----------
-        Rubin (1981), The Bayesian Bootstrap, The Annals of Statistics 9, 130-134.
+        Berger (1982), Multiparameter Hypothesis Testing and Acceptance Sampling, Technometrics 24,
+        295-300, on passing all tests. Maurer, Hothorn and Lehmacher (1995), Multiple Comparisons in
+        Drug Clinical Trials and Preclinical Assays: A-Priori Ordered Hypotheses, on testing in order. Clopper and Pearson (1934), The Use of Confidence or Fiducial
+        Limits Illustrated in the Case of the Binomial, Biometrika 26, 404-413.
         """
         return scale_with_k(
             results,
             threshold=threshold,
             token_budgets=token_budgets,
             confidence_level=confidence_level,
-            n_resamples=n_resamples,
-            seed=seed,
         )
 
     def _instances(self, level: int, n_trials: int) -> list[Drawn]:

@@ -6,24 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
-from ttsframe._checks import (
-    check_between,
-    check_budgets,
-    check_fraction,
-    check_positive,
-    check_seed,
-)
+from ttsframe._checks import check_between, check_budgets, check_fraction
 from ttsframe.comparison import compare
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
-from ttsframe.evaluator._resamples import (
+from ttsframe.evaluator._crossings import (
     Floats,
-    ends_of,
+    LevelTests,
     largest_solvable,
-    p_value_of,
-    resampled_means,
+    level_tests,
+    rise_p_value,
+    solvable_interval,
 )
 from ttsframe.evaluator.k_report import (
     AccuracyDifference,
@@ -53,8 +47,6 @@ class _Question(NamedTuple):
     is_paired: bool
     threshold: float
     confidence_level: float
-    n_resamples: int
-    seed: int
 
 
 def scale_with_k(
@@ -63,14 +55,12 @@ def scale_with_k(
     threshold: float,
     token_budgets: int | Sequence[int] | None,
     confidence_level: float,
-    n_resamples: int,
-    seed: int,
 ) -> KScaling:
     """Compare all K, as `Evaluator.compare_k_scaling` documents it.
 
     Parameters
     ----------
-    results, threshold, token_budgets, confidence_level, n_resamples, seed
+    results, threshold, token_budgets, confidence_level
         As there.
 
     Returns
@@ -87,8 +77,6 @@ def scale_with_k(
         is_paired,
         check_between(threshold, "threshold", 0.0, 1.0),
         check_fraction(confidence_level, "confidence_level"),
-        check_positive(n_resamples, "n_resamples"),
-        check_seed(seed),
     )
     first = next(iter(checked.values()))
     return KScaling(
@@ -167,28 +155,23 @@ def _compared(question: _Question, budget: int | None) -> KComparison:
         [of_level["value"].to_numpy() for of_level in of_k.partition_by("complexity")]
         for of_k in problems.partition_by("k")
     ]
-    draws = largest_solvable(
-        resampled_means(
-            values,
-            is_paired=question.is_paired,
-            n_resamples=question.n_resamples,
-            seed=question.seed,
-        ),
-        question.levels,
-        question.threshold,
-    )
+    tests = [level_tests(of_k, question.threshold) for of_k in values]
     by_k = [
-        _row(result, of_k, question, budget, ends_of(of_draws, question.confidence_level))
-        for result, of_k, of_draws in zip(question.results.values(), values, draws, strict=True)
+        _row(result, of_k, of_tests, question, budget)
+        for result, of_k, of_tests in zip(question.results.values(), values, tests, strict=True)
     ]
-    low, high = ends_of(draws[-1] - draws[0], question.confidence_level)
+    # Two intervals of half the chance of error hold their truths together.
+    tail = (1.0 - question.confidence_level) / 4.0
+    first, last = (
+        solvable_interval(of_tests, question.levels, tail) for of_tests in (tests[0], tests[-1])
+    )
     rise = Rise(
         from_k=by_k[0]["k"],
         to_k=by_k[-1]["k"],
         rise=by_k[-1]["largest_solvable"] - by_k[0]["largest_solvable"],
-        ci_low=low,
-        ci_high=high,
-        p_value=p_value_of(draws[-1] - draws[0]),
+        ci_low=last[0] - first[1],
+        ci_high=last[1] - first[0],
+        p_value=rise_p_value(tests[0], tests[-1]),
     )
     return KComparison(
         token_budget=budget,
@@ -240,13 +223,15 @@ def _cut(result: EvaluationResult, budget: int | None) -> pl.DataFrame:
 def _row(
     result: EvaluationResult,
     values: Sequence[Floats],
+    tests: LevelTests,
     question: _Question,
     budget: int | None,
-    interval: tuple[int, int],
 ) -> KRow:
     """Say what is found at one K."""
     means = [float(of_level.mean()) for of_level in values]
-    solvable = int(largest_solvable(np.array(means), question.levels, question.threshold))
+    solvable = largest_solvable(means, question.levels, question.threshold)
+    tail = (1.0 - question.confidence_level) / 2.0
+    low, high = solvable_interval(tests, question.levels, tail)
     is_cut = _is_cut(result.k_trajectories, budget)
     return KRow(
         k=result.k_trajectories,
@@ -256,8 +241,8 @@ def _row(
             dict(zip(question.levels, means, strict=True)), question.threshold
         ),
         largest_solvable=solvable,
-        ci_low=interval[0],
-        ci_high=interval[1],
+        ci_low=low,
+        ci_high=high,
         is_at_top=solvable == question.levels[-1],
         share_cut=float(result.trajectories.select(is_cut.mean()).item()),
     )

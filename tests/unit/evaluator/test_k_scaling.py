@@ -1,4 +1,4 @@
-"""Whether K raises the largest solvable complexity: numbers, resamples, budgets and words."""
+"""Whether K raises the largest solvable complexity: tests, intervals, budgets and words."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from evaluator_oracle import Echo, echoing, score
 import ttsframe as tts
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.evaluator import EvaluationResult, Evaluator, TaskInstance, TrajectoryAggregator
-from ttsframe.evaluator._resamples import (
-    ends_of,
+from ttsframe.evaluator._crossings import (
+    LevelTests,
     largest_solvable,
-    p_value_of,
-    resampled_means,
+    level_tests,
+    rise_p_value,
+    solvable_interval,
 )
 
 Results = dict[int, EvaluationResult]
@@ -165,16 +166,6 @@ def test_other_instances_are_not_paired() -> None:
     assert report["rise"]["ci_low"] <= report["rise"]["rise"] <= report["rise"]["ci_high"]
 
 
-def test_pairing_narrows_the_interval_where_instances_differ() -> None:
-    # Half of the instances of a level are solved, the same ones at every K.
-    known = [np.tile([0.0, 1.0], 20)] * 3
-    spread = {}
-    for is_paired in (True, False):
-        means = resampled_means([known, known], is_paired=is_paired, n_resamples=4000, seed=0)
-        spread[is_paired] = (means[1] - means[0]).std(axis=0)
-    assert (spread[True] < 0.4 * spread[False]).all()
-
-
 # --- token budgets
 
 
@@ -297,55 +288,103 @@ def test_no_change_a_fall_and_a_range_that_shows_nothing_are_called_what_they_ar
     assert "No rise is shown; one of up to" in few
 
 
-# --- resamples
+# --- tests of levels
 
 
-def test_the_weights_are_those_of_a_bayesian_bootstrap() -> None:
-    values = np.array([0.0, 0.25, 1.0, 1.0, 0.5])
-    n = values.size + 1
-    n_resamples = 200_000
-    means = resampled_means([[values], [values]], is_paired=True, n_resamples=n_resamples, seed=3)
-    assert means.shape == (2, n_resamples, 1)
-    # Of one more value, 0 or 1 with equal chance, and flat Dirichlet weights.
-    known = [np.append(values, unseen) for unseen in (0.0, 1.0)]
-    within = np.mean([each.var() / (n + 1) for each in known])
-    variance = within + np.var([each.mean() for each in known])
-    assert means[0].mean() == pytest.approx((values.sum() + 0.5) / n, abs=5 * 0.2 / 447)
-    assert means[0].var() == pytest.approx(variance, rel=0.02)
-    # What K have in common are the weights, not the instance that was not seen.
-    shared = np.corrcoef(means[0, :, 0], means[1, :, 0])[0, 1]
-    assert 0.5 < shared < 0.95
-    free = resampled_means([[values], [values]], is_paired=False, n_resamples=50_000, seed=3)
-    assert abs(np.corrcoef(free[0, :, 0], free[1, :, 0])[0, 1]) < 0.02
+def binomial_tail(n: int, least: int, chance: float) -> float:
+    return math.fsum(
+        math.comb(n, i) * chance**i * (1.0 - chance) ** (n - i) for i in range(least, n + 1)
+    )
 
 
-def test_blocks_of_weights_are_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = [[np.array([0.0, 1.0, 1.0])], [np.array([1.0, 1.0, 1.0])]]
-    options = {"is_paired": True, "n_resamples": 1000, "seed": 1}
-    whole = resampled_means(values, **options)
-    monkeypatch.setattr("ttsframe.evaluator._resamples._BATCH", 100)
-    parts = resampled_means(values, **options)
-    assert parts.shape == whole.shape
-    assert abs(parts.mean() - whole.mean()) < 0.02
+@pytest.mark.parametrize("threshold", [0.2, 0.5, 0.9])
+def test_solved_or_not_is_tested_by_binomial_tails(threshold: float) -> None:
+    for n in (1, 4, 30):
+        for n_solved in range(n + 1):
+            values = np.array([1.0] * n_solved + [0.0] * (n - n_solved))
+            tests = level_tests([values], threshold)
+            assert tests.passes[0] == pytest.approx(binomial_tail(n, n_solved, threshold))
+            tail = binomial_tail(n, n - n_solved, 1.0 - threshold)
+            assert tests.fails[0] == pytest.approx(tail)
+
+
+def test_values_in_between_are_tested_by_students_t_where_there_are_enough() -> None:
+    from scipy.stats import ttest_1samp
+
+    values = np.array([0.3, 0.5, 0.6, 0.2, 0.4, 0.7, 0.1, 0.4, 0.5, 0.6, 0.3, 0.2])
+    tests = level_tests([values], 0.5)
+    assert tests.passes[0] == pytest.approx(ttest_1samp(values, 0.5, alternative="greater").pvalue)
+    assert tests.fails[0] == pytest.approx(ttest_1samp(values, 0.5, alternative="less").pvalue)
+    # Nine values are too few for it, and so are twelve at a threshold near 1.
+    few = level_tests([values[:9]], 0.5).passes[0]
+    assert binomial_tail(9, 4, 0.5) < few < binomial_tail(9, 3, 0.5)
+    near = level_tests([values], 0.9).passes[0]
+    assert binomial_tail(12, 5, 0.9) < near <= binomial_tail(12, 4, 0.9)
+
+
+def test_no_sample_says_more_than_one_of_equal_instances() -> None:
+    values = np.linspace(0.97, 0.98, 12)
+    assert level_tests([values], 0.5).passes[0] == 0.5**12
+    assert level_tests([1.0 - values], 0.5).fails[0] == 0.5**12
+    same = level_tests([np.full(12, 0.98)], 0.5)
+    assert binomial_tail(12, 12, 0.5) < same.passes[0] < binomial_tail(12, 11, 0.5)
+
+
+def test_a_threshold_at_either_end_is_a_limit() -> None:
+    half = np.array([0.0, 1.0])
+    assert level_tests([half, np.ones(2)], 1.0).fails.tolist() == [0.0, 1.0]
+    assert level_tests([half, np.ones(2)], 1.0).passes.tolist() == [1.0, 1.0]
+    assert level_tests([half, np.zeros(2)], 0.0).fails.tolist() == [1.0, 1.0]
 
 
 def test_the_largest_solvable_level_ends_before_the_first_that_fails() -> None:
-    means = np.array([[0.9, 0.5, 0.7], [0.4, 0.9, 0.9], [0.9, 0.49, 0.9], [1.0, 0.5 - 1e-12, 0.2]])
-    assert largest_solvable(means, [2, 3, 5], 0.5).tolist() == [5, 1, 2, 3]
+    levels = [2, 3, 5]
+    assert largest_solvable([0.9, 0.5, 0.7], levels, 0.5) == 5
+    assert largest_solvable([0.4, 0.9, 0.9], levels, 0.5) == 1
+    assert largest_solvable([0.9, 0.49, 0.9], levels, 0.5) == 2
+    assert largest_solvable([1.0, 0.5 - 1e-12, 0.2], levels, 0.5) == 3
 
 
-def test_the_middle_of_the_resamples_and_their_tails() -> None:
-    draws = np.repeat([-1, 0, 1, 2], [2, 3, 90, 5])
-    assert ends_of(draws, 0.9) == (0, 1)
-    assert ends_of(draws, 0.98) == (-1, 2)
-    assert p_value_of(draws) == pytest.approx(2 * 6 / 101)
-    assert p_value_of(-draws) == p_value_of(draws)
-    assert p_value_of(np.zeros(50, dtype=np.int64)) == 1.0
+def test_levels_are_shown_to_pass_upwards_and_to_fail_downwards() -> None:
+    tests = LevelTests(
+        np.array([0.001, 0.01, 0.2, 0.001, 0.9, 1.0]), np.array([1.0, 0.001, 0.8, 0.04, 0.01, 0.02])
+    )
+    levels = [1, 2, 3, 4, 5, 6]
+    assert solvable_interval(tests, levels, 0.025) == (2, 4)
+    assert solvable_interval(tests, levels, 0.05) == (2, 3)
+    assert solvable_interval(tests, levels, 0.001) == (1, 6)
+    nothing = LevelTests(np.ones(3), np.zeros(3))
+    assert solvable_interval(nothing, [4, 5, 6], 0.01) == (3, 3)
 
 
-def test_the_report_depends_on_the_seed_and_not_on_the_order_of_rows() -> None:
+def test_the_p_value_is_the_error_at_which_the_interval_leaves_out_no_rise() -> None:
+    rng = np.random.default_rng(3)
+    levels = [1, 2, 3, 4, 5]
+    found = set()
+    for _ in range(300):
+        shift = rng.integers(-2, 3)
+        low, high = (
+            level_tests(
+                [
+                    (rng.random(12) < 1.0 / (1.0 + math.exp(3.0 * (level - centre)))).astype(float)
+                    for level in levels
+                ],
+                0.5,
+            )
+            for centre in (3.0, 3.0 + shift)
+        )
+        p_value = rise_p_value(low, high)
+        assert p_value == rise_p_value(high, low)
+        for error in (0.001, 0.05, 0.3, min(p_value * 1.0001, 0.99), p_value * 0.9999):
+            first, last = (solvable_interval(each, levels, error / 4.0) for each in (low, high))
+            leaves_out = last[0] - first[1] > 0 or last[1] - first[0] < 0
+            assert leaves_out == (p_value <= error)
+        found.add(p_value < 0.05)
+    assert found == {True, False}
+
+
+def test_the_report_does_not_depend_on_the_order_of_rows() -> None:
     evaluator, results = evaluate(echoing(5), reuse=True, count_tokens=words)
-    report = evaluator.compare_k_scaling(results, seed=3)
     shuffled = {
         k: replace(
             results[k],
@@ -353,11 +392,13 @@ def test_the_report_depends_on_the_seed_and_not_on_the_order_of_rows() -> None:
         )
         for k in (5, 1)
     }
-    again = evaluator.compare_k_scaling(shuffled, seed=3)
-    assert json.loads(json.dumps(again), parse_float=lambda x: round(float(x), 9)) == json.loads(
-        json.dumps(report), parse_float=lambda x: round(float(x), 9)
+    first, again = (
+        json.loads(
+            json.dumps(evaluator.compare_k_scaling(each)), parse_float=lambda x: round(float(x), 9)
+        )
+        for each in (results, shuffled)
     )
-    assert evaluator.compare_k_scaling(results, seed=4) != report
+    assert first == again
 
 
 # --- refusals
@@ -386,8 +427,6 @@ def test_results_that_cannot_be_compared_are_refused() -> None:
     [
         ({"threshold": -0.1}, "threshold"),
         ({"confidence_level": 1.0}, "confidence_level"),
-        ({"n_resamples": 0}, "n_resamples"),
-        ({"seed": -1}, "seed"),
         ({"token_budgets": 0}, "budgets == 0"),
     ],
 )
