@@ -1,4 +1,4 @@
-"""The chart of labels by number of rollouts: how many steps they call right, and how far they hold."""
+"""The chart of labels by number of rollouts: what share they call right, and how far they hold."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LINES: Final = {
     "repeat_agreement": ("same if repeated", "#b84a00", "repeat_"),
     "first_error_agreement": ("same first error", "#7b3294", "first_error_"),
 }
-"""Column of each line, how it is called, its colour, and what the columns of its interval begin with."""
+"""Column of each line: what it is called, its colour, what the columns of its interval begin with."""
 
 _ENDS: Final = ("ci_low", "ci_high")
 _COUNTS: Final = ("n_steps", "n_short", "n_solutions", "n_problems")

@@ -1,4 +1,4 @@
-"""Labels of steps: how often completions from a step reach the right answer, and what they agree with."""
+"""Labels of steps: made by completing them, held against scores, read and written."""
 
 from __future__ import annotations
 

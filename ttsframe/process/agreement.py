@@ -60,14 +60,15 @@ class StepAgreement:
     rollouts
         Hard labels from m rollouts a step instead of all, one row per `n_rollouts` m. `hard`
         (Float64): share of steps labelled right, which rises with m. `agreement`: with the labels
-        from all rollouts, with interval (null where m is all) and `kappa`. `repeat_agreement`: with those from another m
-        rollouts, as a second annotation would sample them, with interval (`repeat_ci_low`, ...) and
-        `repeat_kappa`; null where a step has fewer than 2 m. `first_error_agreement`: share of
-        solutions whose first error stays where all rollouts put it, with interval. `soft_error`:
-        root mean square distance of `soft` from the chance that it estimates; null where no step
-        has two rollouts. `n_steps`, `n_short` (UInt32): steps with as many rollouts as the largest
-        m, over which all rows are, and those with fewer; `n_solutions`, those without such a step;
-        `n_problems`. None without counts of rollouts.
+        from all rollouts, with its interval (null where m is all) and `kappa`. `repeat_agreement`:
+        with those from another m rollouts, as a second annotation would sample them, with its
+        interval (`repeat_ci_low`, ...) and `repeat_kappa`; null where a step has fewer than 2 m.
+        `first_error_agreement`: share of solutions whose first error stays where all rollouts put
+        it, with its interval. `soft_error`: root mean square distance of `soft` from the chance
+        that it estimates; null where no step has two rollouts. `n_steps`, `n_short` (UInt32): steps
+        with as many rollouts as the largest m, over which all rows are, and those with fewer;
+        `n_solutions`: solutions that have no step of the latter kind; `n_problems`. None without
+        counts of rollouts.
 
     Examples
     --------
@@ -158,8 +159,8 @@ def step_agreement(
     ParameterTypeError
         When a number is none.
     DataError
-        When a step comes twice, since verifiers or runs are not told apart with `by`, or is null, or
-        more of its rollouts are right than there are.
+        When a step comes twice, since verifiers or runs are not told apart with `by`, or is null,
+        or more of its rollouts are right than there are.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""Values of steps by completing them: what Monte-Carlo annotation says of each step of a solution."""
+"""Values of steps by completing them: what Monte-Carlo annotation says of each step."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def estimate_steps(
 
     See Also
     --------
-    step_agreement : How far labels agree at other numbers of rollouts, and with a verifier's scores.
+    step_agreement : How far labels agree at other numbers of rollouts, and with scores.
 
     Notes
     -----
@@ -123,9 +123,9 @@ def estimate_steps(
 
     `hard` is pass@N of the step. Its mean rises with N, so that labels made with different numbers
     of rollouts are not comparable; `hard@m` is, without bias. `soft` has no bias at any N, and its
-    standard error is :math:`\sqrt{p (1-p) / N}`. With the intervals (l, u) of a share p and (l', u') of
-    the share p' before it, that of the advantage reaches from :math:`\sqrt{(p-l)^2 + (u'-p')^2}` below
-    it to :math:`\sqrt{(u-p)^2 + (p'-l')^2}` above.
+    standard error is :math:`\sqrt{p (1-p) / N}`. With the intervals (l, u) of a share p and
+    (l', u') of the share p' before it, that of the advantage reaches from
+    :math:`\sqrt{(p-l)^2 + (u'-p')^2}` below it to :math:`\sqrt{(u-p)^2 + (p'-l')^2}` above.
 
     References
     ----------

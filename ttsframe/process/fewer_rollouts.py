@@ -1,4 +1,4 @@
-"""Labels by completions at other numbers of rollouts: how far they would agree with those at hand."""
+"""Hard labels from fewer rollouts: how far they would agree with those at hand."""
 
 from __future__ import annotations
 
