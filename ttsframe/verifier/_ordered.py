@@ -70,9 +70,14 @@ def area_under_roc(runs: RightRuns) -> float:
     """
     n_right = int(runs.n_right.sum())
     n_pairs = n_right * (runs.n - n_right)
-    # Twice the wrong ones below and one half of the equal ones, so that the sum is exact.
-    wrong = runs.first + runs.end - 2 * runs.n_right_before - runs.n_right
-    return int((runs.n_right * wrong).sum()) / (2 * n_pairs) if n_pairs else float("nan")
+    # Twice the wrong ones below and one half of the equal ones, so that the sum is exact. What is
+    # worked out in place is fast; fresh memory takes longer to get than to fill.
+    twice = runs.first + runs.end
+    twice -= runs.n_right
+    twice -= runs.n_right_before
+    twice -= runs.n_right_before
+    twice *= runs.n_right
+    return int(twice.sum()) / (2 * n_pairs) if n_pairs else float("nan")
 
 
 def average_precision(runs: RightRuns) -> float:
@@ -89,8 +94,10 @@ def average_precision(runs: RightRuns) -> float:
         In (0, 1]; NaN where no attempt is right.
     """
     n_right = int(runs.n_right.sum())
-    precision = (n_right - runs.n_right_before) / (runs.n - runs.first)
-    return float((runs.n_right * precision).sum()) / n_right if n_right else float("nan")
+    precision = np.subtract(n_right, runs.n_right_before, dtype=np.float64)
+    precision /= runs.n - runs.first
+    precision *= runs.n_right
+    return float(precision.sum()) / n_right if n_right else float("nan")
 
 
 def areas_within(tags: Ints, is_right: Flags, bounds: Ints | None, by_problem: Ints) -> Floats:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,10 +31,24 @@ LENGTHS: Final[tuple[str, ...]] = ("steps", "tokens")
 
 
 class Part(NamedTuple):
-    """One group of attempts: a row of what names it, and its marks under each reading."""
+    """One group of attempts: a row of what names it, and its scores by reading, NaN for none."""
 
     name: pl.DataFrame
-    marks: tuple[Marks, ...]
+    attempts: Attempts
+    scores: Mapping[str, Floats]
+
+
+class Table(NamedTuple):
+    """One question to each reading of each group.
+
+    - `schema`: columns of the answer, without those that name a group;
+    - `rows`: what there is to say of one reading, on any thread; it must not touch Polars;
+    - `finish`: fills in what can be said in expressions.
+    """
+
+    schema: Schema
+    rows: Callable[[Marks], Columns]
+    finish: Callable[[pl.DataFrame], pl.DataFrame] = lambda table: table
 
 
 class Sheet(NamedTuple):
@@ -53,48 +66,61 @@ class Sheet(NamedTuple):
         dict[str, tuple[float, float]]
             (0, 1) where that holds them all; else the smallest and the largest.
         """
-        lows: dict[str, float] = {}
-        highs: dict[str, float] = {}
-        for marks in (marks for part in self.parts for marks in part.marks):
-            name, score = marks.reduction, marks.score
-            finite = score[
-                np.searchsorted(score, -np.inf, "right") : np.searchsorted(score, np.inf)
-            ]
-            if len(finite):
-                lows[name] = min(lows.get(name, np.inf), float(finite[0]))
-                highs[name] = max(highs.get(name, -np.inf), float(finite[-1]))
-        spans = {marks.reduction: (0.0, 1.0) for part in self.parts for marks in part.marks}
-        for name, low in lows.items():
-            high = highs[name]
-            if low < 0.0 or high > 1.0:
-                spans[name] = (low, high) if low < high else (low - 0.5, high + 0.5)
+
+        def ends(source: tuple[Part, str]) -> tuple[float, float]:
+            part, reading = source
+            score = part.scores[reading]
+            is_used = part.attempts.is_graded & np.isfinite(score)
+            used = score if is_used.all() else score[is_used]
+            return used.min(initial=np.inf), used.max(initial=-np.inf)
+
+        sources = [(part, reading) for part in self.parts for reading in part.scores]
+        spans: dict[str, tuple[float, float]] = {}
+        for (_, reading), (low, high) in zip(
+            sources, in_threads(ends, sources, self.n_threads), strict=True
+        ):
+            lowest, highest = spans.get(reading, (np.inf, -np.inf))
+            spans[reading] = min(low, lowest), max(high, highest)
+        for reading, (low, high) in spans.items():
+            if low >= 0.0 and high <= 1.0:
+                spans[reading] = 0.0, 1.0
+            elif low == high:
+                spans[reading] = low - 0.5, high + 0.5
         return spans
 
-    def table(self, rows_of: Callable[[Marks], Columns], schema: Schema) -> pl.DataFrame:
-        """Make a table of what there is to say of each group under each reading.
+    def tables(self, tables: Sequence[Table]) -> list[pl.DataFrame]:
+        """Ask each reading of each group, which is sorted once for all questions.
 
         Parameters
         ----------
-        rows_of
-            Gives the rows of one reading in one group, on any thread; it must not touch Polars.
-        schema
-            Columns of the table, without those that name a group.
+        tables
+            Questions.
 
         Returns
         -------
-        pl.DataFrame
-            All rows, behind the columns that name their group; NaN is null.
+        list[pl.DataFrame]
+            All rows of each, behind the columns that name their group; NaN is null.
         """
-        listed = [(part.name, marks) for part in self.parts for marks in part.marks]
-        found = in_threads(rows_of, [marks for _, marks in listed], self.n_threads)
-        tables = []
-        for (name, _), columns in zip(listed, found, strict=True):
-            rows = pl.DataFrame(columns, schema=dict(schema), strict=False)
-            # A frame without columns has no row that could be joined.
-            tables.append(name.join(rows, how="cross") if name.width else rows)
-        if not tables:
-            return pl.DataFrame(schema=dict(schema))
-        return pl.concat(tables).with_columns(pl.col(pl.Float64).fill_nan(None))
+        sources = [(part, reading) for part in self.parts for reading in part.scores]
+
+        def answer(source: tuple[Part, str]) -> list[Columns]:
+            part, reading = source
+            marks = Marks(reading, part.attempts, part.scores[reading])
+            return [table.rows(marks) for table in tables]
+
+        answers = in_threads(answer, sources, self.n_threads)
+        made = []
+        for i, table in enumerate(tables):
+            schema = dict(table.schema)
+            found = [pl.DataFrame(columns[i], schema=schema, strict=False) for columns in answers]
+            named = [
+                # A frame without columns has no row that could be joined.
+                part.name.join(rows, how="cross") if part.name.width else rows
+                for (part, _), rows in zip(sources, found, strict=True)
+            ]
+            rows = pl.concat(named or [pl.DataFrame(schema=schema)])
+            made.append(table.finish(rows.with_columns(pl.col(pl.Float64).fill_nan(None))))
+        return made
 
 
 def in_threads(
@@ -175,7 +201,7 @@ class Request(NamedTuple):
     def tabulate(
         self,
         trajectories: FrameT,
-        make_table: Callable[[Sheet], pl.DataFrame],
+        make_table: Callable[[Sheet], Table],
         result: Schema,
     ) -> FrameT:
         """Plan to make one table.
@@ -185,9 +211,9 @@ class Request(NamedTuple):
         trajectories
             Attempts.
         make_table
-            Makes it of the attempts, with `Sheet.table`.
+            What to ask of the attempts.
         result
-            Its columns, without those that name a group.
+            Columns of the answer, without those that name a group.
 
         Returns
         -------
@@ -195,11 +221,13 @@ class Request(NamedTuple):
             The table; a plan of it for a LazyFrame.
         """
         schema = {name: self.schema[name] for name in self.groups} | dict(result)
+
+        def apply(frame: pl.DataFrame) -> pl.DataFrame:
+            sheet = self.sheet(frame)
+            return self.named(sheet.tables([make_table(sheet)])[0], result)
+
         return run_plan(
-            trajectories,
-            lambda lazy: self.narrow(lazy).map_batches(
-                lambda frame: self.named(make_table(self.sheet(frame)), result), schema=schema
-            ),
+            trajectories, lambda lazy: self.narrow(lazy).map_batches(apply, schema=schema)
         )
 
     def narrow(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -254,16 +282,16 @@ class Request(NamedTuple):
             parts = numbered.partition_by([*self._keys])
         else:
             parts = [numbered] if frame.height else []
-        columns = [f"score{reading.number}" for reading in self.readings]
-        sources = [
-            (reading.name, attempts, part[column].to_numpy())
-            for part, attempts in zip(parts, map(self._attempts, parts), strict=True)
-            for reading, column in zip(self.readings, columns, strict=True)
-        ]
-        marks = iter(in_threads(lambda source: Marks(*source), sources, self.n_threads))
         return Sheet(
             tuple(
-                Part(part.select(*self._keys).head(1), tuple(islice(marks, len(columns))))
+                Part(
+                    part.select(*self._keys).head(1),
+                    self._attempts(part),
+                    {
+                        reading.name: part[f"score{reading.number}"].to_numpy()
+                        for reading in self.readings
+                    },
+                )
                 for part in parts
             ),
             1 + int(problem.to_numpy().max(initial=-1)),
@@ -276,7 +304,7 @@ class Request(NamedTuple):
         Parameters
         ----------
         table
-            What `Sheet.table` made.
+            What `Sheet.tables` made.
         result
             Its columns, without those that name a group.
 

@@ -12,7 +12,7 @@ from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.errors import ColumnsError
 from ttsframe.verifier._marks import Marks
 from ttsframe.verifier._ordered import rank_correlation
-from ttsframe.verifier._sheet import Columns, Schema, Sheet, request
+from ttsframe.verifier._sheet import Columns, Schema, Table, request
 
 __all__ = ["length_bias"]
 
@@ -92,23 +92,18 @@ def length_bias(
             "trajectories has neither 'step_scores' nor 'n_tokens', must have a length; found: "
             f"{asked.schema.names()}. Hint: n_tokens counts the generated tokens of an attempt."
         )
-    return asked.tabulate(trajectories, bias_table, BIAS)
+    return asked.tabulate(trajectories, lambda _: bias_table(), BIAS)
 
 
-def bias_table(sheet: Sheet) -> pl.DataFrame:
-    """Make the table of `length_bias`.
-
-    Parameters
-    ----------
-    sheet
-        Attempts.
+def bias_table() -> Table:
+    """Ask what `length_bias` says.
 
     Returns
     -------
-    pl.DataFrame
-        The rows of each group.
+    Table
+        The question.
     """
-    return sheet.table(_rows, BIAS)
+    return Table(BIAS, _rows)
 
 
 def _rows(marks: Marks) -> Columns:

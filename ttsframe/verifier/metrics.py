@@ -20,7 +20,7 @@ from ttsframe.verifier._ordered import (
     equal_mass_starts,
     equal_width_starts,
 )
-from ttsframe.verifier._sheet import Columns, Schema, Sheet, request
+from ttsframe.verifier._sheet import Columns, Schema, Table, request
 
 __all__ = ["verifier_metrics"]
 
@@ -155,18 +155,16 @@ def verifier_metrics(
     asked = request(trajectories, reductions, by, METRICS)
     return asked.tabulate(
         trajectories,
-        lambda sheet: metrics_table(sheet, n_bins=n_bins, confidence_level=confidence_level),
+        lambda _: metrics_table(n_bins=n_bins, confidence_level=confidence_level),
         METRICS,
     )
 
 
-def metrics_table(sheet: Sheet, *, n_bins: int, confidence_level: float) -> pl.DataFrame:
-    """Make the table of `verifier_metrics`.
+def metrics_table(*, n_bins: int, confidence_level: float) -> Table:
+    """Ask what `verifier_metrics` says.
 
     Parameters
     ----------
-    sheet
-        Attempts.
     n_bins
         Number of bins.
     confidence_level
@@ -174,14 +172,17 @@ def metrics_table(sheet: Sheet, *, n_bins: int, confidence_level: float) -> pl.D
 
     Returns
     -------
-    pl.DataFrame
-        The rows of each group.
+    Table
+        The question.
     """
-    table = sheet.table(lambda marks: _row(marks, n_bins), METRICS)
     interval = student_t_interval(
         "auroc_within", "standard_error", "n_judged", confidence_level=confidence_level
     )
-    return table.with_columns(interval.struct.field("ci_low", "ci_high"))
+    return Table(
+        METRICS,
+        lambda marks: _row(marks, n_bins),
+        lambda table: table.with_columns(interval.struct.field("ci_low", "ci_high")),
+    )
 
 
 def calibration_status(marks: Marks) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -20,7 +19,7 @@ from ttsframe.verifier._ordered import (
     equal_mass_starts,
     equal_width_starts,
 )
-from ttsframe.verifier._sheet import Columns, Schema, Sheet, request
+from ttsframe.verifier._sheet import Columns, Schema, Sheet, Table, request
 from ttsframe.verifier.metrics import calibration_status
 
 __all__ = ["Binning", "reliability_curve", "score_distribution"]
@@ -141,22 +140,20 @@ def reliability_curve(
     asked = request(trajectories, reductions, by, RELIABILITY)
     return asked.tabulate(
         trajectories,
-        lambda sheet: reliability_table(
-            sheet, n_bins=n_bins, binnings=binnings, confidence_level=confidence_level
+        lambda _: reliability_table(
+            n_bins=n_bins, binnings=binnings, confidence_level=confidence_level
         ),
         RELIABILITY,
     )
 
 
 def reliability_table(
-    sheet: Sheet, *, n_bins: int, binnings: Sequence[Binning], confidence_level: float
-) -> pl.DataFrame:
-    """Make the table of `reliability_curve`.
+    *, n_bins: int, binnings: Sequence[Binning], confidence_level: float
+) -> Table:
+    """Ask what `reliability_curve` says.
 
     Parameters
     ----------
-    sheet
-        Attempts.
     n_bins
         Number of bins.
     binnings
@@ -166,13 +163,14 @@ def reliability_table(
 
     Returns
     -------
-    pl.DataFrame
-        The rows of each group.
+    Table
+        The question.
     """
-    table = pl.concat([
-        sheet.table(partial(_bins, n_bins=n_bins, binning=binning), RELIABILITY)
-        for binning in sorted(binnings)
-    ])
+
+    def rows(marks: Marks) -> Columns:
+        found = [_bins(marks, n_bins, binning) for binning in sorted(binnings)]
+        return {name: np.concatenate([columns[name] for columns in found]) for name in RELIABILITY}
+
     student = student_t_interval(
         "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
     )
@@ -180,7 +178,11 @@ def reliability_table(
     wilson = wilson_interval(n_right, "n_problems", confidence_level=confidence_level)
     is_pure = pl.col("accuracy").is_in([0.0, 1.0]) & (pl.col("n_problems") > 1)
     interval = pl.when(is_pure).then(wilson).otherwise(student)
-    return table.with_columns(interval.struct.field("ci_low", "ci_high"))
+    return Table(
+        RELIABILITY,
+        rows,
+        lambda table: table.with_columns(interval.struct.field("ci_low", "ci_high")),
+    )
 
 
 def score_distribution(
@@ -246,8 +248,8 @@ def score_distribution(
     )
 
 
-def distribution_table(sheet: Sheet, *, n_bins: int) -> pl.DataFrame:
-    """Make the table of `score_distribution`.
+def distribution_table(sheet: Sheet, *, n_bins: int) -> Table:
+    """Ask what `score_distribution` says.
 
     Parameters
     ----------
@@ -258,8 +260,8 @@ def distribution_table(sheet: Sheet, *, n_bins: int) -> pl.DataFrame:
 
     Returns
     -------
-    pl.DataFrame
-        The rows of each group.
+    Table
+        The question.
     """
     spans = sheet.spans()
 
@@ -280,7 +282,7 @@ def distribution_table(sheet: Sheet, *, n_bins: int) -> pl.DataFrame:
             "share": np.concatenate(shares),
         }
 
-    return sheet.table(rows, DISTRIBUTION)
+    return Table(DISTRIBUTION, rows)
 
 
 def _bins(marks: Marks, n_bins: int, binning: Binning) -> Columns:

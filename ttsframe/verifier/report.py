@@ -204,24 +204,32 @@ def verifier_report(
     with ThreadPoolExecutor(1) as aside:
         turning, profiling = aside.submit(over_budgets), aside.submit(over_steps)
         sheet = asked.sheet(asked.narrow(numbered.lazy()).collect())
-        metrics = metrics_table(sheet, n_bins=n_bins, confidence_level=confidence_level)
-        reliability = reliability_table(
-            sheet, n_bins=n_bins, binnings=get_args(Binning), confidence_level=confidence_level
-        )
-        distribution = distribution_table(sheet, n_bins=_N_SCORE_BINS)
-        thresholds = threshold_table(sheet, seed=seed)
-        has_length = bool({"step_scores", "n_tokens"} & set(known))
-        bias = asked.named(bias_table(sheet), BIAS) if has_length else None
+        tables = {
+            "metrics": metrics_table(n_bins=n_bins, confidence_level=confidence_level),
+            "reliability": reliability_table(
+                n_bins=n_bins, binnings=get_args(Binning), confidence_level=confidence_level
+            ),
+            "distribution": distribution_table(sheet, n_bins=_N_SCORE_BINS),
+            "thresholds": threshold_table(sheet, seed=seed),
+        }
+        if {"step_scores", "n_tokens"} & set(known):
+            tables["length_bias"] = bias_table()
+        made = {
+            name: asked.named(found, table.schema)
+            for (name, table), found in zip(
+                tables.items(), sheet.tables([*tables.values()]), strict=True
+            )
+        }
         turned, profile = turning.result(), profiling.result()
     errors = None
     if labels is not None:
         errors = processbench_f1(attempts, threshold=error_threshold, labels=labels, by=groups)
     return VerifierReport(
-        metrics=asked.named(metrics, METRICS),
-        reliability=asked.named(reliability, RELIABILITY),
-        distribution=asked.named(distribution, DISTRIBUTION),
-        thresholds=asked.named(thresholds, THRESHOLD),
-        length_bias=bias,
+        metrics=made["metrics"],
+        reliability=made["reliability"],
+        distribution=made["distribution"],
+        thresholds=made["thresholds"],
+        length_bias=made.get("length_bias"),
         profile=profile,
         over_optimization=turned,
         first_errors=errors,

@@ -14,7 +14,7 @@ from ttsframe._checks import check_seed
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.verifier._marks import Marks
 from ttsframe.verifier._ordered import Floats, Ints
-from ttsframe.verifier._sheet import Columns, Schema, Sheet, held_out, request
+from ttsframe.verifier._sheet import Columns, Schema, Sheet, Table, held_out, request
 
 __all__ = ["best_threshold"]
 
@@ -109,8 +109,8 @@ def best_threshold(
     return asked.tabulate(trajectories, lambda sheet: threshold_table(sheet, seed=seed), THRESHOLD)
 
 
-def threshold_table(sheet: Sheet, *, seed: int) -> pl.DataFrame:
-    """Make the table of `best_threshold`.
+def threshold_table(sheet: Sheet, *, seed: int) -> Table:
+    """Ask what `best_threshold` says.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def threshold_table(sheet: Sheet, *, seed: int) -> pl.DataFrame:
 
     Returns
     -------
-    pl.DataFrame
-        The rows of each group.
+    Table
+        The question.
     """
     of_problem = held_out(sheet.n_problems, seed)
 
@@ -168,7 +168,7 @@ def threshold_table(sheet: Sheet, *, seed: int) -> pl.DataFrame:
             })
         return {name: [row[name] for row in listed] for name in THRESHOLD}
 
-    return sheet.table(rows, THRESHOLD)
+    return Table(THRESHOLD, rows)
 
 
 def _accuracy(found: Ints, accepted: Ints, n_right: int, n: int) -> Floats:
