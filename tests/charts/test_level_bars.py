@@ -69,7 +69,8 @@ def test_every_level_budget_and_method_is_a_bar(
     assert {"majority vote", "best of n", "Accuracy", "100%"} <= set(drawing.texts)
     colours = selector_colours(["majority_vote", "weighted_vote", "best_of_n"]).values()
     assert set(drawing.colours["rect"]) == set(colours)
-    first, second = chart.title.subtitle
+    first, about, second = chart.title.subtitle
+    assert about == "levels: from another run"
     assert first.endswith(
         "whiskers: 95% confidence interval over problems · scores: last of step scores"
     )

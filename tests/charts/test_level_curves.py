@@ -59,6 +59,15 @@ def test_levels_from_the_same_attempts_are_called_what_they_are(leveled: pl.Data
     assert "hard ones look harder" in chart.title.subtitle[1]
 
 
+def test_doubts_about_levels_are_said(leveled: pl.DataFrame) -> None:
+    doubtful = leveled.with_columns(
+        caveat=pl.when(pl.col("level") == 2).then(pl.lit("few_attempts"))
+    )
+    for chart in (charts.level_curves(doubtful), charts.level_bars(doubtful)):
+        assert any("some on fewer than 16 attempts" in line for line in chart.title.subtitle)
+        assert any("from the half of the attempts" in line for line in chart.title.subtitle)
+
+
 def test_runs_become_rows_and_reductions_dashes(
     leveled: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:

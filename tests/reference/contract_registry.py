@@ -287,6 +287,7 @@ LEVELS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "level": pl.UInt32(),
     "difficulty": pl.Float64(),
     "n_used": pl.UInt32(),
+    "metric": pl.String(),
     "basis": pl.String(),
     "caveat": pl.String(),
     "n_levels": pl.UInt32(),
@@ -600,7 +601,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
             frame, levels=run_levels(), problems="available", by=by
         ),
         after(run_levels, problems),
-        {"level": pl.UInt32(), **CURVE_SCHEMA, "basis": pl.String()},
+        {"level": pl.UInt32(), **CURVE_SCHEMA, "basis": pl.String(), "caveat": pl.String()},
         takes_by=True,
     ),
     FrameFunction(

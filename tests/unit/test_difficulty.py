@@ -210,6 +210,13 @@ def test_the_result_says_what_it_is_worth(
     assert set(levels["basis"]) == {"cross_fitted"}
 
 
+def test_levels_say_whether_they_are_oracle_or_predicted() -> None:
+    run = attempts({"a": [True] * 4}, score=0.5, hard=1)
+    metrics: list[dict[str, Any]] = [{}, {"by_metric": "mean_score"}, {"column": "hard"}]
+    found = [set(tts.difficulty_levels(run, **options)["metric"]) for options in metrics]
+    assert found == [{"pass_at_1"}, {"mean_score"}, {"given"}]
+
+
 def test_equal_sums_are_equal_in_any_order() -> None:
     values = [0.1, 0.2, 0.3, 0.7, 1e-3]
     rows = [

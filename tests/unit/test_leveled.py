@@ -73,7 +73,7 @@ def test_levels_for_all_attempts_are_plain_curves_by_level() -> None:
     joined = problems.join(levels.select("problem_id", "level"), on="problem_id")
     expected = tts.scaling_curve(joined, by="level")
     order = ["level", "selector", "budget"]
-    assert_frame_equal(curve.drop("basis").sort(order), expected.sort(order))
+    assert_frame_equal(curve.drop("basis", "caveat").sort(order), expected.sort(order))
 
 
 def test_expected_accuracy_of_halves_is_averaged_too() -> None:
@@ -115,6 +115,36 @@ def test_problems_of_unknown_difficulty_have_a_row_of_their_own() -> None:
     assert curve["level"].to_list() == [1, 2, 3, 4, 5, None]
     assert curve["n_problems"].to_list()[-1] == 5
     assert curve["n_problems"].sum() == 40
+
+
+def test_a_curve_says_what_its_levels_should_not_be_trusted_for() -> None:
+    run = tts.simulate_trajectories(40, 40, seed=3, keys=True)
+    reference = tts.simulate_trajectories(40, 16, seed=3, keys=True)
+    few = reference.filter((pl.col("problem_id") != "sim-000004") | (pl.col("attempt") < 15))
+    problems = tts.select_answers(run, selectors=["majority_vote"], budgets=[1, 4])
+
+    def caveats(levels: pl.DataFrame, of: pl.DataFrame = problems) -> dict[int, str | None]:
+        curve = tts.level_curve(of, levels=levels)
+        assert curve.unique(["level", "caveat"]).height == 5
+        return dict(curve.select("level", "caveat").rows())
+
+    assert set(caveats(tts.difficulty_levels(run, reference=reference)).values()) == {None}
+    levels = tts.difficulty_levels(run, reference=few)
+    level = levels.filter(problem_id="sim-000004")["level"][0]
+    assert caveats(levels) == {i: "few_attempts" if i == level else None for i in range(1, 6)}
+    assert set(caveats(levels.drop("caveat")).values()) == {None}
+    tree = tts.difficulty_levels(run, reference=few.with_columns(is_exchangeable=False))
+    assert set(caveats(tree).values()) == {"not_exchangeable"}
+    # A problem that is left out says nothing about those that are averaged.
+    rest = problems.with_columns(
+        status=pl
+        .when(pl.col("problem_id") == "sim-000004")
+        .then(pl.lit("short"))
+        .otherwise("status")
+    )
+    assert set(caveats(levels, rest).values()) == {None}
+    halves = tts.difficulty_levels(run.filter(pl.col("attempt") < 30))
+    assert set(caveats(halves, halved(run, [1, 4])).values()) == {"few_attempts"}
 
 
 def test_problems_left_out_are_counted_in_their_level() -> None:

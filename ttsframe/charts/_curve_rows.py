@@ -18,9 +18,20 @@ _N_LINES_MAX: Final = 20
 _N_POINTS_MAX: Final = 3_000
 """A point with its tooltip is some 300 bytes of the page that holds the chart."""
 
+LEVEL_BASES: Final = {
+    "cross_fitted": "levels: from the half of the attempts that is not judged",
+    "reference": "levels: from another run",
+    "same_sample": "levels: from the same attempts, which makes hard ones look harder and easy ones easier",
+    "given": "levels: from the data",
+}
+LEVEL_CAVEATS: Final = {
+    "few_attempts": "on fewer than 16 attempts",
+    "not_exchangeable": "on attempts of a tree search, which share their luck",
+}
+
 _UNDRAWN: Final = (
     *("reduction", "budget_unit", "nominal_budget", "subsets", "standard_error"),
-    *("panel", "scores", *[f"n_{status}" for status in LEFT_OUT]),
+    *("panel", "scores", "basis", "caveat", *[f"n_{status}" for status in LEFT_OUT]),
 )
 
 
@@ -144,6 +155,15 @@ def omitted(rows: pl.DataFrame) -> str:
     return ", ".join(
         f"{counted(of, 'problem')} {status}" for status, of in counts.items() if max(of) > 0
     )
+
+
+def about_levels(rows: pl.DataFrame) -> list[str]:
+    """Say what levels were estimated on, and what they should not be trusted for."""
+    basis, caveat = (
+        set(rows[name]) if name in rows.columns else set() for name in ("basis", "caveat")
+    )
+    doubts = [f"some {what}" for name, what in LEVEL_CAVEATS.items() if name in caveat]
+    return [*[text for name, text in LEVEL_BASES.items() if name in basis], *doubts]
 
 
 def marks(rows: pl.DataFrame) -> alt.InlineData:

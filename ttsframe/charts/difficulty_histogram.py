@@ -9,6 +9,7 @@ import polars as pl
 
 from ttsframe._checks import check_positive
 from ttsframe._wording import counted
+from ttsframe.charts._curve_rows import LEVEL_CAVEATS
 from ttsframe.charts._style import (
     arrange,
     axis,
@@ -32,6 +33,7 @@ _LEVEL_COLUMNS: Final = frozenset({
     "level",
     "difficulty",
     "n_used",
+    "metric",
     "basis",
     "caveat",
     "n_levels",
@@ -39,10 +41,7 @@ _LEVEL_COLUMNS: Final = frozenset({
 })
 
 _HALVES: Final = {0: "even attempts, by the odd", 1: "odd attempts, by the even"}
-_CAVEATS: Final = {
-    "few_attempts": "on fewer than 16 attempts",
-    "not_exchangeable": "on attempts of a tree search, which share their luck",
-}
+_METRICS: Final = {"pass_at_1": "pass@1", "mean_score": "mean score"}
 _BASES: Final = {
     "cross_fitted": "estimated on the other half of the attempts",
     "reference": "estimated on another run",
@@ -175,9 +174,7 @@ def difficulty_histogram(
         edges=edges,
         most=int(bars["top"].max()),  # type: ignore[arg-type]
         n_levels=n_levels,
-        title="Difficulty (1 − metric)"
-        if is_share and "given" not in set(rows["basis"])
-        else "Difficulty (higher is harder)",
+        title=_axis_title(rows, is_share=is_share),
         width=panel_width(width, len(panels)),
         height=height,
     )
@@ -185,6 +182,15 @@ def difficulty_histogram(
         [_panel(panel, str(name), frame) for (name,), panel in panels.items()],
         title=heading(title or "How hard the problems are", _subtitle(rows, frame)),
     )
+
+
+def _axis_title(rows: pl.DataFrame, *, is_share: bool) -> str:
+    """Say what difficulty is."""
+    if not is_share or "given" in set(rows["basis"]):
+        return "Difficulty (higher is harder)"
+    metrics = rows["metric"].unique().to_list() if "metric" in rows.columns else []
+    name = _METRICS.get(metrics[0], "metric") if len(metrics) == 1 else "metric"
+    return f"Difficulty (1 − {name})"
 
 
 def _subtitle(rows: pl.DataFrame, frame: _Frame) -> list[str]:
@@ -195,7 +201,7 @@ def _subtitle(rows: pl.DataFrame, frame: _Frame) -> list[str]:
     notes = []
     if n_unknown := rows.filter(pl.col("difficulty").is_null())["problem_id"].n_unique():
         notes.append(f"{counted([n_unknown], 'problem')} of unknown difficulty left out")
-    for caveat, what in _CAVEATS.items():
+    for caveat, what in LEVEL_CAVEATS.items():
         if n := rows.filter(pl.col("caveat") == caveat)["problem_id"].n_unique():
             notes.append(f"{counted([n], 'problem')} {what}")
     empty = sorted(set(range(1, frame.n_levels + 1)) - set(rows["level"].drop_nulls()))

@@ -10,7 +10,7 @@ import polars as pl
 from ttsframe._checks import check_fraction
 from ttsframe._wording import CURVE_COLUMNS, counted, shorten
 from ttsframe.charts._budgets import per_problem, sentence, unit_name
-from ttsframe.charts._curve_rows import curve_rows, marks, named_lines, omitted
+from ttsframe.charts._curve_rows import about_levels, curve_rows, marks, named_lines, omitted
 from ttsframe.charts._style import (
     INK,
     PANEL_NAME,
@@ -110,7 +110,7 @@ def level_bars(
     if "nominal_budget" in table.columns:
         # What was spent differs from bar to bar, and would part the bars of a group.
         table = table.with_columns(budget="nominal_budget", budget_unit=pl.lit("attempts"))
-    rows = curve_rows(table.drop("basis", strict=False), maker="level_curve")
+    rows = curve_rows(table.drop("basis", "caveat", strict=False), maker="level_curve")
     unknown = rows.filter(pl.col("level").is_null())
     rows = rows.drop_nulls("level")
     if rows["accuracy"].null_count() == rows.height:
@@ -149,7 +149,7 @@ def level_bars(
     ]
     top = heading(
         title or "Accuracy by level of difficulty",
-        _subtitle(rows, unknown, confidence_level=confidence_level),
+        _subtitle(rows, unknown, about_levels(table), confidence_level=confidence_level),
     )
     if len(panels) == 1:
         return panels[0].properties(title=top)
@@ -165,7 +165,11 @@ def level_bars(
 
 
 def _subtitle(
-    rows: pl.DataFrame, unknown: pl.DataFrame, *, confidence_level: float | None
+    rows: pl.DataFrame,
+    unknown: pl.DataFrame,
+    about: list[str],
+    *,
+    confidence_level: float | None,
 ) -> list[str]:
     """Say what a bar is, and what is not drawn."""
     facts = ["each panel a level, the last hardest"]
@@ -175,7 +179,7 @@ def _subtitle(
     reductions = rows["reduction"].drop_nulls().unique().to_list()
     if len(reductions) == 1:
         facts.append(scores_from(reductions[0]))
-    subtitle = [" · ".join(facts)]
+    subtitle = [" · ".join(facts), *([" · ".join(about)] if about else [])]
     what = omitted(rows)
     if n_unknown := max(unknown["n_problems"].fill_null(0).to_list(), default=0):
         subtitle.append(f"Left out: {counted([n_unknown], 'problem')} of unknown level")

@@ -10,7 +10,14 @@ import polars as pl
 from ttsframe._checks import check_fraction
 from ttsframe._wording import CURVE_COLUMNS, counted
 from ttsframe.charts._budgets import BudgetAxis, per_problem, unit_name
-from ttsframe.charts._curve_rows import curve_rows, marks, named_lines, omitted, thinned
+from ttsframe.charts._curve_rows import (
+    about_levels,
+    curve_rows,
+    marks,
+    named_lines,
+    omitted,
+    thinned,
+)
 from ttsframe.charts._style import (
     PANEL_NAME,
     axis,
@@ -29,19 +36,12 @@ from ttsframe.errors import DataError
 
 __all__ = ["level_curves"]
 
-_LEVEL_COLUMNS: Final = ("level", "basis")
+_LEVEL_COLUMNS: Final = ("level", "basis", "caveat")
 _N_LEVELS_MAX: Final = 10
 _WIDTH: Final = 700
 _WIDE: Final = 116
 """From here on a panel is wide enough to say that its level is the hardest."""
 _DASHES: Final = ([1, 0], [6, 3], [2, 2])
-
-_BASES: Final = {
-    "cross_fitted": "levels: from the half of the attempts that is not judged",
-    "reference": "levels: from another run",
-    "same_sample": "levels: from the same attempts, which makes hard ones look harder and easy ones easier",
-    "given": "levels: from the data",
-}
 
 
 class _Frame(NamedTuple):
@@ -124,8 +124,6 @@ def level_curves(
     # Nothing was spent on a level without problems, which has its panel by being a level.
     spent = table.filter(pl.col("budget").is_not_null() | pl.col("budget").is_null().all())
     rows = curve_rows(spent, maker="level_curve")
-    if "basis" not in rows.columns:
-        rows = rows.with_columns(basis=pl.lit(None, pl.String))
     reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
     for what, n, most in (
         ("levels", len(levels), _N_LEVELS_MAX),
@@ -177,7 +175,7 @@ def _subtitle(rows: pl.DataFrame, frame: _Frame, *, confidence_level: float | No
         level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
         facts.append(f"shaded: {level}confidence interval over problems")
     subtitle = [" · ".join(facts)]
-    explained = [_BASES[name] for name in _BASES if name in set(rows["basis"])]
+    explained = about_levels(rows)
     if frame.width < _WIDE:
         explained.append("easiest first")
     if len(reductions := [name for name in frame.dashes if name != "no score"]) == 1:

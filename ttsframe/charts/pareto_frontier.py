@@ -31,7 +31,7 @@ from ttsframe.errors import ColumnsError, DataError
 
 __all__ = ["pareto_frontier"]
 
-_MADE: Final = frozenset({"is_efficient", "basis"})
+_MADE: Final = frozenset({"is_efficient", "basis", "caveat"})
 _N_BEATEN_MAX: Final = 2000
 """Points off the frontiers that a chart shows, evenly over the budgets."""
 _N_BEST_MAX: Final = 200

@@ -33,6 +33,7 @@ _CURVE_COLUMNS: Final = (
     "n_undefined",
     "n_ungraded",
     "basis",
+    "caveat",
 )
 
 _READ_COLUMNS: Final = ("problem_id", "budget", "selector", "reduction", "value", "status")
@@ -90,7 +91,9 @@ def level_curve(
         - `n_short`, `n_unscored`, `n_undefined`, `n_ungraded` (UInt32): different problems left
           out, in one half or in both, each under its worst status there;
         - `budget_unit` (String): "attempts", unless the column is already there;
-        - `basis` (String): what the levels were estimated on.
+        - `basis` (String): what the levels were estimated on;
+        - `caveat` (String): the weightiest that the level of a problem averaged here has, such as
+          "few_attempts"; null: none.
 
     Raises
     ------
@@ -172,6 +175,8 @@ def level_curve(
         if name not in schema
     }
 
+    no_text = pl.lit(None, pl.String)
+
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         rows = lazy.select(
             *[pl.col(name).alias(key) for key, name in (line | seeds).items()],
@@ -183,6 +188,7 @@ def level_curve(
             *[pl.col(name).alias(key) for key, name in shared.items()],
             *["problem_id", "level"],
             level_fold=pl.col("fold"),
+            caveat=pl.col("caveat").cast(pl.String) if "caveat" in of_levels else no_text,
         )
         units = _units(_with_levels(rows, named, [*shared]), line, [*seeds], problems)
         stats = _averages(units, [*line], confidence_level)
@@ -223,6 +229,7 @@ def _units(
                 pl.len().alias("n_rows"),
                 pl.struct(seeds).n_unique().alias("n_expected"),
                 pl.col("value").mean(),
+                pl.col("caveat").max(),
                 severity.max() if problems == "common" else severity.min(),
             )
             .filter(once({**place, "budget": "budget"}))
@@ -234,6 +241,8 @@ def _units(
             pl.len().alias("n_rows"),
             pl.col("budget").n_unique().alias("n_expected"),
             pl.col("budget", "value"),
+            # In the order of letters the weightier comes last.
+            pl.col("caveat").max(),
             severity.max() if problems == "common" else severity,
         )
         .filter(once(place))
@@ -264,7 +273,7 @@ def _averages(units: pl.LazyFrame, line: Sequence[str], confidence_level: float)
             pl.col("n_halves").max(),
             value.count().alias("n_values"),
             ((value != 0) & (value != 1)).any().alias("is_fractional"),
-            pl.col("n_units").max(),
+            pl.col("n_units", "caveat").max(),
             *[(severity == rank).any().alias(f"n_{s}") for s, rank in SEVERITY.items() if rank],
         )
     )
@@ -280,6 +289,7 @@ def _averages(units: pl.LazyFrame, line: Sequence[str], confidence_level: float)
             pl.when(is_in.any()).then(accuracy).alias("accuracy"),
             pl.col("pull").pow(2).sum(),
             is_in.sum().cast(pl.UInt32).alias("n_problems"),
+            pl.col("caveat").filter(is_in).max(),
             (pl.col("n_values").sum() / pl.col("n_halves").max()).alias("n_each"),
             ((pl.col("n_halves") > 1) | pl.col("is_fractional")).any().alias("is_fractional"),
             (pl.col("n_units").max() - problem.n_unique()).cast(pl.UInt32).alias("n_absent"),

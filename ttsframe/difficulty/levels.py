@@ -27,6 +27,7 @@ _LEVEL_COLUMNS: Final = (
     "level",
     "difficulty",
     "n_used",
+    "metric",
     "basis",
     "caveat",
     "n_levels",
@@ -111,6 +112,8 @@ def difficulty_levels(
         - `level` (UInt32): 1 (easiest) to `n_levels`; null where the difficulty is unknown;
         - `difficulty` (Float64): 1 minus the metric, or `column`; null where no attempt says it;
         - `n_used` (UInt32): attempts that it was estimated on;
+        - `metric` (String): `by_metric`, "pass_at_1" for oracle levels and "mean_score" for predicted
+          ones, or "given";
         - `basis` (String): "cross_fitted", "reference", "same_sample" or "given";
         - `caveat` (String): "not_exchangeable", attempts of a tree search depend on each other, so
           that halves share their luck and a share of right ones is no chance; else "few_attempts",
@@ -225,6 +228,7 @@ def difficulty_levels(
                 pl.col("n_levels").fill_null(0),
                 problem_id=pl.col(inner["problem_id"]),
                 difficulty=-pl.col("metric") if source.is_given else 1.0 - pl.col("metric"),
+                metric=pl.lit("given" if source.is_given else by_metric),
                 basis=pl.lit(basis),
                 caveat=_caveat(source),
             )
