@@ -110,7 +110,7 @@ def sequence_agrees(task: AnyTask, instance: TaskInstance, response: str) -> str
         return f"not {value}"
     text = unicodedata.normalize("NFKC", response)
     text = re.sub(r"[−–‐‑﹣－]", "-", text)
-    packed = re.sub(r"(?<=\d)(?:[,\s'_]|\{,\}|\\[,;:! ]|\\!)+(?=\d{3})", "", text)
+    packed = re.sub(r"(?<=\d)(?:[, '_\u00a0\u2009\u202f]|\{,\}|\\[,;:! ]|\\!)+(?=\d{3})", "", text)
     magnitude = abs(value)
     for found in re.finditer(
         r"(\d{1,80})(?:\.(\d{0,40}))?(?:e\+?(\d{1,2}))?(?:\s*/\s*(\d{1,40}))?", packed
@@ -203,6 +203,19 @@ def soup(task: AnyTask, _: TaskInstance, rng: Random) -> str:
     return "".join(rng.choices(WORDS[task.name], k=rng.randint(1, 60)))
 
 
+def repeated(task: AnyTask, _: TaskInstance, rng: Random) -> str:
+    """Repeat something between two other things, where a pattern that backtracks takes forever."""
+
+    def piece() -> str:
+        one = rng.choice(WORDS[task.name]) if rng.randrange(3) else chr(rng.randrange(9, 127))
+        return one + rng.choice(["", "", " ", "\n"])
+
+    unit = "".join(piece() for _ in range(rng.randint(1, 3)))
+    times = rng.choice([20, 60, 300]) // len(unit) + 1
+    part = "".join(piece() for _ in range(rng.randint(0, 3))) + unit * times
+    return (part + "".join(piece() for _ in range(rng.randint(0, 3)))) * rng.randint(1, 3)
+
+
 def mutated(task: AnyTask, instance: TaskInstance, rng: Random) -> str:
     text = right(task, instance, rng)
     for _ in range(rng.randint(1, 4)):
@@ -246,6 +259,29 @@ def confusable(task: AnyTask, instance: TaskInstance, rng: Random) -> str:
     return right(task, instance, rng).translate(str.maketrans(table))
 
 
+def near_misses(task: AnyTask, instance: TaskInstance, rng: Random) -> str:
+    """Give what a careless verifier would let pass."""
+    if task.name != "tower_of_hanoi" or not rng.randrange(4):
+        return f"Final answer: {task.wrong_answer(instance, rng.randrange(10))}"
+    moves = str(instance.ground_truth).split()
+    start, goal = instance.metadata["start"], instance.metadata["goal"]
+    cheat = rng.randrange(4)
+    if cheat == 0:  # every disc straight to the goal
+        moves = [f"{disc}:{start}>{goal}" for disc in range(1, instance.complexity + 1)]
+    elif cheat == 1:  # two moves the other way round
+        place = rng.randrange(len(moves) - 1)
+        moves[place : place + 2] = moves[place + 1], moves[place]
+    elif cheat == 2:  # to the other peg
+        other = next(peg for peg in "ABC" if peg not in {start, goal})
+        swapped = str.maketrans(f"{goal}{other}", f"{other}{goal}")
+        moves = [move.translate(swapped) for move in moves]
+    else:  # one move missing
+        del moves[rng.randrange(len(moves))]
+    return "Final answer: " + ", ".join(
+        move.partition(":")[2] if rng.randrange(2) else move for move in moves
+    )
+
+
 def many(task: AnyTask, instance: TaskInstance, rng: Random) -> str:
     """Give several answers, the right one among them, and end with a wrong one."""
     answers = [str(instance.ground_truth), *(task.wrong_answer(instance, j) for j in range(5))]
@@ -275,7 +311,7 @@ def attacks(task: AnyTask, instance: TaskInstance, scale: float) -> Iterator[str
     truth = str(instance.ground_truth)
     long = int(LONGEST * scale)
     units = [
-        *"([{\\$\"'`*|#0 9\n\x00é\ud800A→", "\\boxed{", "{}", "()", "[]", "[[", "a->", "A->B ", "A -> B -> ", "[1,0,2],", "(1, A, C)\n", "disk 1 ", "disk 1 (",
+        *"([{\\$\"'`*|#0 9\n\x00é\ud800A→", "\\boxed{", "{}", "()", "[]", "[[", "a->", "A->B ", "A -> B -> ", "[1,0,2],", "[1,0,2]" + "# " * 190 + "\nxyz ", "(1, A, C)\n", "disk 1 ", "disk 1 (",
         "Move disk 1 from A ", "move the top the top ", "the peg the ", "\\text{", "answer: ", "Final answer: ", "</think>", "####", "1, ", "9,", "1.", "1e9",
         "\\frac{", "owl, ", "owl finch ", "right to ", "right to left ", "1st ", "first second ", "from A to ", " " * 50 + "x", "- ", "-", "=", "a_1 = ", "1 2 ", "| 1 | A ",
         truth + "\n", truth[: len(truth) // 2],
@@ -295,13 +331,15 @@ def attacks(task: AnyTask, instance: TaskInstance, scale: float) -> Iterator[str
 Source = Callable[[AnyTask, TaskInstance, Random], str]
 SOURCES: dict[str, tuple[Source, float]] = {
     "any Unicode": (garbage, 0.1),
-    "token soup": (soup, 0.25),
-    "mutated answers": (mutated, 0.4),
+    "token soup": (soup, 0.15),
+    "near misses": (near_misses, 0.1),
+    "mutated answers": (mutated, 0.3),
+    "repetitions": (repeated, 0.1),
     "look-alikes": (confusable, 0.05),
     "several answers": (many, 0.1),
     "persuasion": (persuasion, 0.1),
 }
-NEVER_RIGHT = {"several answers", "persuasion"}
+NEVER_RIGHT = {"near misses", "several answers", "persuasion"}
 
 
 class Report(NamedTuple):
@@ -370,7 +408,10 @@ def run(count: int, seed: int) -> Report:
             response = SOURCES[name][0](task, instance, rng)
             begin = time.perf_counter()
             result, answer = judged(task, instance, response, problems)
-            seconds.setdefault(name, []).append(time.perf_counter() - begin)
+            took = time.perf_counter() - begin
+            seconds.setdefault(name, []).append(took)
+            if took > MOST_SECONDS_AT_LEAST:
+                problems.append(f"{task.name} took {took:.1f} s for {response[:200]!r}")
             if result is None:
                 continue
             n_right[name] += result.is_correct

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
+from types import ModuleType
 
 import pytest
 
 from benchmarks.hostile_responses import AGREES, right, run, run_attacks, tasks
+from ttsframe.evaluator.tasks import deduction, hanoi, sequences
 
 
 def test_hostile_responses_are_right_only_where_a_plain_checker_agrees() -> None:
@@ -35,3 +38,19 @@ def test_the_plain_checkers_object_to_wrong_answers(index: int) -> None:
         for number in range(10):
             wrong = f"Final answer: {task.wrong_answer(instance, number)}"
             assert AGREES[task.name](task, instance, wrong)
+
+
+FAULTS = {
+    "a larger disc on a smaller one": (hanoi, "_illegal", lambda move, pegs: "" if pegs[move.source] else "empty"),
+    "a tower that is elsewhere": (hanoi, "_unsolved", lambda *_: ""),
+    "clues that are not read": (deduction, "holds", lambda *_: True),
+    "a number that begins right": (sequences, "_integer", lambda answer: answer.strip()[:1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "name", "fault"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_of_a_verifier_would_be_seen(
+    module: ModuleType, name: str, fault: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, fault)
+    assert run(1_200, seed=2).problems

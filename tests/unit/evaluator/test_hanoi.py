@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import permutations, product
 
 import pytest
@@ -70,6 +71,7 @@ COUNTING = {
     "after thinking": f"<think>Final answer: A->C, A->B. Hmm.</think>\n{TRUTH}",
     "a box": rf"A->C, A->B, so \boxed{{{TRUTH}}}",
     "after ####": f"A->C A->B\n#### {TRUTH}",
+    "headings of steps": "#### Step 1\nMove disk 1 from A to B\n#### Step 2\nMove disk 2 from A to C\n#### 3. Step\nMove disk 1 from B to C",
     "the first list after the marker": f"moves = [[1,0,1],[2,0,2],[1,1,2]]\n{'So it is done. ' * 40}[[1,0,2]]",
     "the last list": f"Try A->C, A->B. {'That does not work, for disk 1 is in the way. ' * 10}\n{TRUTH}",
     "remarks in another notation": "Move disk 1 from A to B (A -> B).\nMove disk 2 from A to C (A -> C).\nMove disk 1 from B to C. "
@@ -244,6 +246,13 @@ def test_discs_are_named_as_far_as_moves_are_legal() -> None:
     assert with_discs([]) == []
     moves = [Move(None, 0, 1), Move(None, 0, 2), Move(None, 0, 2), Move(None, 1, 0)]
     assert [move.disc for move in with_discs(moves)] == [1, 2, None, None]
+
+
+def test_remarks_between_moves_are_read_in_linear_time() -> None:
+    # One pass or 2^190 ways to split the remark.
+    start = time.perf_counter()
+    TASK.parse("".join(f"[1, 0, 2]{'# ' * 190}\nthe next " for _ in range(50)))
+    assert time.perf_counter() - start < 5
 
 
 def test_the_longest_list_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

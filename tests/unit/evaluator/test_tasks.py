@@ -214,4 +214,5 @@ def test_a_stream_chooses_and_shuffles_without_bias() -> None:
     # Five standard errors.
     assert np.abs(counts / 20_000 - [0.5, 0.0, 0.3, 0.2]).max() < 5 * 0.5 / 141
     assert np.abs(places / 20_000 - 0.25).max() < 5 * 0.433 / 141
+    assert {Stream(seed).chosen([0.0, 1e-9, 0.0]) for seed in range(9)} == {1}
     assert Stream("a").bits() != Stream("b").bits() != Stream("\ud800").bits()

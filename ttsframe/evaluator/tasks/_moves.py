@@ -25,7 +25,8 @@ _BLANKED: Final = dict.fromkeys(map(ord, "*`\"'\u2018\u2019\u201c\u201d«»$_{}~
 _MARKER: Final = (
     r"(?<![a-z])(?:final\s{1,4}(?:answer|solution)|"
     r"(?:answer|solution|moves|(?:final|move)\s{1,4}(?:moves|list|sequence)|sequence\s{1,4}of\s{1,4}moves)"
-    r"(?:\s{0,4}\([^()\n]{0,30}\))?\s{0,4}[:=])|\\boxed|\#{4}|</think>"
+    r"(?:\s{0,4}\([^()\n]{0,30}\))?\s{0,4}[:=])|\\boxed|</think>|"
+    r"\#{4}(?!\#|\s{0,9}(?:step|move|phase|stage|part|[0-9]{1,3}[.)]))"
 )
 _SETTING: Final = r"(?:\\(?:text|math)[a-z]{0,6}\s{0,4})?+"
 _WORD: Final = r"(?:(?:the\s{1,4})?(?:peg|rod|tower|pole|post|stack|needle)\s{0,4})?+"
@@ -57,7 +58,7 @@ _MOVE: Final = re.compile(
     rf"(?<!disk )(?<!disc ){_peg('from5')}\s{{0,9}}+{_ARROW}\s{{0,9}}+{_peg('to5')}",
     re.IGNORECASE | re.ASCII,
 )
-_BETWEEN_NUMBERS: Final = re.compile(r"(?:[^a-z#]|\#[^\n]*|move|step)*", re.IGNORECASE)
+_BETWEEN_NUMBERS: Final = re.compile(r"(?:[^a-z#]|\#[^\n]*+|move|step)*+", re.IGNORECASE | re.ASCII)
 
 
 class Move(NamedTuple):
@@ -153,20 +154,18 @@ def find_moves(text: str) -> list[Move] | int:
 
 def _read(found: re.Match[str]) -> tuple[str, _Written] | None:
     """Tell the notation of a match and what it says."""
-    for notation, disc, source, target in (
+    forms: tuple[tuple[str, str | None, str, str], ...] = (
         ("words", found["disc1"] or found["disc2"], found["from1"], found["to1"]),
         ("tuple", found["disc3"], found["from3"], found["to3"]),
         ("numbers", found["disc4"], found["from4"], found["to4"]),
         ("arrow", found["disc5"] or found["number"], found["from5"], found["to5"]),
-    ):
-        if source is None:
-            continue
-        if source.isdigit() != target.isdigit() or (found["to"] and disc is None):
-            return None
-        number = None if disc is None else int(disc)
-        kind = "pair" if notation == "tuple" and disc is None else notation
-        return kind, _Written(number, source.upper(), target.upper())
-    return None
+    )
+    notation, disc, source, target = next(form for form in forms if form[2])
+    if source.isdigit() != target.isdigit() or (found["to"] and disc is None):
+        return None
+    number = None if disc is None else int(disc)
+    kind = "pair" if notation == "tuple" and disc is None else notation
+    return kind, _Written(number, source.upper(), target.upper())
 
 
 def _is_apart(text: str, end: int, start: int, notation: str) -> bool:

@@ -35,6 +35,9 @@ _REACH: Final = 60
 _GROUPED: Final = re.compile(
     r"(?<![0-9])[0-9]{1,3}(?:[ .,'\u00a0\u2009\u202f][0-9]{3})+(?![0-9])", re.ASCII
 )
+_GOES_ON: Final = re.compile(
+    r"\.?[eE][-+]?[0-9]+|\s?(?:[\^×/]|\*\*?|\\times|\\cdot)\s?\{?[0-9]+|[\u00b2\u00b3]", re.ASCII
+)
 _REMARK: Final = re.compile(r"\s{1,4}\([^()]{1,200}\)$")
 _BEGINS_AS_NUMBER: Final = re.compile(r"[-+\u2212(\s]{0,4}[0-9]")
 
@@ -235,13 +238,14 @@ def _searched(response: str) -> str | None:
     found = pl.DataFrame({"response": [text]}).select(_EXTRACT).item()
     if not isinstance(found, str):
         return None
-    # Of "1 234" and "1.234.567" `extract_answer` may give one group, which is another number.
+    # Of "1 234", "1.234.567" and "3.e5" `extract_answer` may give the beginning, another number.
     start = text.rfind(found)
     end = start + len(found)
     for grouped in _GROUPED.finditer(text, max(0, start - _REACH), end + _REACH):
         if grouped.start() < end and start < grouped.end():
             return text[min(start, grouped.start()) : max(end, grouped.end())]
-    return found
+    more = _GOES_ON.match(text, end) if found[-1:].isdecimal() else None
+    return found + more[0] if more else found
 
 
 # A query takes milliseconds whatever it reads, and a response is read for its vote and its verdict.
