@@ -30,6 +30,9 @@ class KRow(TypedDict):
     """Whether every level passes: a larger range might show a larger `largest_solvable`."""
     share_cut: float
     """Share of the trajectories that are longer than the token budget allows, in [0, 1]."""
+    mean_tokens: float | None
+    """Tokens that the trajectories of an instance spend, on average, one that is cut up to there;
+    None where tokens were not counted."""
 
 
 class Rise(TypedDict):
@@ -169,12 +172,23 @@ def conclude(
         )
     elif budget is None:
         parts.append(
-            f"{high} spends more than {low}, so this alone does not say that collapse is a matter of "
-            "the trajectory; only equal token budgets do."
+            f"{high} spends more than {low}{_times(first, last)}, so this alone does not say that "
+            "collapse is a matter of the trajectory; only equal token budgets do."
         )
     else:
-        parts.append("This supports that collapse is a matter of the trajectory.")
+        spent = (first["mean_tokens"] or 0.0) / budget
+        parts.append(
+            "This supports that collapse is a matter of the trajectory, provided that a model could not "
+            f"have used the tokens that it leaves: at {low} an instance spends {spent:.0%} of them."
+        )
     return " ".join(parts) + _cut_share(last, budget)
+
+
+def _times(first: KRow, last: KRow) -> str:
+    """Say how many times the tokens a K spends, where they were counted."""
+    if not first["mean_tokens"] or not last["mean_tokens"]:
+        return ""
+    return f" ({last['mean_tokens'] / first['mean_tokens']:.1f} times the tokens)"
 
 
 def _cut_share(row: KRow, budget: int | None) -> str:

@@ -232,9 +232,11 @@ def _row(
     solvable = largest_solvable(means, question.levels, question.threshold)
     tail = (1.0 - question.confidence_level) / 2.0
     low, high = solvable_interval(tests, question.levels, tail)
-    is_cut = _is_cut(result.k_trajectories, budget)
+    k, rows = result.k_trajectories, result.trajectories
+    n_tokens = pl.col("n_tokens") if budget is None else pl.min_horizontal("n_tokens", budget / k)
+    is_counted = "n_tokens" in rows.columns
     return KRow(
-        k=result.k_trajectories,
+        k=k,
         n_instances=sum(of_level.size for of_level in values),
         accuracy=math.fsum(means) / len(means),
         max_solved_complexity=max_solved(
@@ -244,7 +246,8 @@ def _row(
         ci_low=low,
         ci_high=high,
         is_at_top=solvable == question.levels[-1],
-        share_cut=float(result.trajectories.select(is_cut.mean()).item()),
+        share_cut=float(rows.select(_is_cut(k, budget).mean()).item()),
+        mean_tokens=k * float(rows.select(n_tokens.mean()).item()) if is_counted else None,
     )
 
 

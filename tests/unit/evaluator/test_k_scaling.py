@@ -75,6 +75,7 @@ def test_the_report_is_json_and_its_keys_are_documented() -> None:
         "ci_high",
         "is_at_top",
         "share_cut",
+        "mean_tokens",
     }
     assert set(report["rise"]) == {"from_k", "to_k", "rise", "ci_low", "ci_high", "p_value"}
 
@@ -207,6 +208,8 @@ def test_a_token_budget_is_shared_and_what_is_longer_is_cut() -> None:
             assert row["share_cut"] == pytest.approx(
                 sum(words(text) * k > budget for text in texts) / len(texts)
             )
+            spent = sum(min(words(text), budget / k) for text in texts) / (10 * 6)
+            assert row["mean_tokens"] == pytest.approx(spent)
     assert [row["accuracy"] for row in report["equal_tokens"][0]["by_k"]] == [0.0, 0.0, 0.0]
     free = {**report["equal_tokens"][3], "token_budget": None, "conclusion": ""}
     assert free == {key: report[key] for key in free} | {"conclusion": ""}  # type: ignore[literal-required]
@@ -259,6 +262,7 @@ def test_a_rise_is_called_one_and_what_it_cost_is_said() -> None:
     assert "95% interval of the rise: 2 to 2" in said
     assert "K = 5 spends more than K = 1" in said
     assert "supports" not in said
+    assert "times the tokens" not in said
     assert "may be larger" in concluded({1: 2, 5: 6})
     assert "The oracle knows" in concluded({1: 2, 5: 4}, method="oracle")
 
@@ -271,7 +275,9 @@ def test_only_equal_tokens_support_the_hypothesis() -> None:
     report = evaluator.compare_k_scaling(results, token_budgets=100)
     said = report["equal_tokens"][0]["conclusion"]
     assert said.startswith("With 100 tokens an instance at every K, the largest solvable")
-    assert "This supports that collapse is a matter of the trajectory." in said
+    assert "This supports that collapse is a matter of the trajectory, provided" in said
+    assert "at K = 1 an instance spends 5% of them" in said
+    assert "(5.0 times the tokens)" in report["conclusion"]
     assert "cuts off 0% of the trajectories at K = 5" in said
 
 
