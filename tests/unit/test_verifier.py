@@ -139,6 +139,16 @@ def test_lazy_frames_stay_lazy_and_rows_may_be_shuffled(engine: Any) -> None:
     assert_frame_equal(lazy.collect(engine=engine), shuffled)
 
 
+def test_infinite_scores_of_both_signs_have_no_mean() -> None:
+    run = pl.DataFrame({
+        "problem_id": ["p", "p", "q"],
+        "step_scores": [[math.inf], [-math.inf], [0.5]],
+        "is_correct": True,
+    })
+    profile = tts.step_profile(run, n_bins=1)
+    assert profile.select("mean_score", "n_attempts", "n_unscored_steps").rows() == [(None, 3, 0)]
+
+
 def test_runs_are_told_apart_by_columns_of_any_name() -> None:
     runs = pl.concat([
         ATTEMPTS.with_columns(key0=pl.lit("x"), bin=pl.lit(1)),

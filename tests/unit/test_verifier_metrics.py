@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,50 @@ def test_groups_and_reductions_are_what_each_is_alone(engine: Any) -> None:
         for level, name in itertools.product((0, 1, 2), ("last", "prod")):
             alone = function(run.filter(level=level), reductions=name)
             assert_frame_equal(found.filter(level=level, reduction=name).drop("level"), alone)
+
+
+def test_the_interval_of_the_area_covers_it_with_problems_as_units() -> None:
+    # How well scores tell differs between problems by more than attempts could show.
+    rng = np.random.default_rng(4)
+    shape = n_runs, n_problems, _ = 400, 30, 32
+    strength = rng.normal(1.0, 1.0, (n_runs, n_problems, 1))
+    is_correct = rng.random(shape) < rng.random((n_runs, n_problems, 1))
+    score = strength * is_correct + rng.normal(size=shape)
+    run, problem, _ = np.indices(shape)
+    found = tts.verifier_metrics(
+        pl.DataFrame({
+            "run": run.ravel(),
+            "problem_id": problem.ravel(),
+            "is_correct": is_correct.ravel(),
+            "score": score.ravel(),
+        }),
+        by="run",
+    )
+    # The area is normal in strength / sqrt 2, of which the mean over N(1, 1) is known.
+    truth = NormalDist().cdf(1.0 / math.sqrt(3.0))
+    covers = found["ci_low"].le(truth) & found["ci_high"].ge(truth)
+    assert 0.92 < covers.mean() < 0.98
+    attempts = (found["auroc"] * (1 - found["auroc"]) / found["n_attempts"]).sqrt()
+    assert (found["standard_error"] > 2 * attempts).all()
+
+
+@pytest.mark.parametrize("n_values", [4, 10**9])
+def test_what_is_not_scored_or_graded_changes_nothing_else(n_values: int) -> None:
+    run = tied_run(7, n_values=n_values).with_columns(n_tokens=pl.int_range(pl.len()) % 37)
+    # A tenth of each has neither, in problems of their own and among the others.
+    lost = run.sample(80, seed=1)
+    more = pl.concat([
+        run,
+        lost.head(40).with_columns(is_correct=None),
+        lost.tail(40).with_columns(score=pl.lit(float("nan"))),
+        lost.head(9).with_columns(score=None, problem_id=pl.lit("unscored")),
+    ])
+    for function in (tts.verifier_metrics, tts.reliability_curve, tts.length_bias):
+        found, expected = function(more.sample(fraction=1, shuffle=True, seed=2)), function(run)
+        counts = ["n_unscored", "n_ungraded"]
+        left = [pl.exclude(counts)]
+        assert_frame_equal(found.select(left), expected.select(left), rel_tol=1e-12)
+    assert tts.verifier_metrics(more).select(counts).row(0) == (49, 40)
 
 
 def test_problems_that_cannot_be_judged_are_counted() -> None:
@@ -259,10 +304,13 @@ def test_a_run_without_scores_is_refused() -> None:
         tts.verifier_metrics(tied_run(0, 9).drop("score"))
 
 
+@pytest.mark.parametrize("n_digits", [1, 15])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_threshold_is_the_best_of_its_half_and_judged_on_the_other(seed: int) -> None:
+def test_a_threshold_is_the_best_of_its_half_and_judged_on_the_other(
+    seed: int, n_digits: int
+) -> None:
     run = tts.simulate_trajectories(31, 8, seed=seed, keys=True).with_columns(
-        pl.col("score").round(1)
+        pl.col("score").round(n_digits)
     )
     rows = tts.best_threshold(run, seed=seed).to_dicts()
     # Which half is which is known from the counts alone, so try to find one that fits both.
@@ -343,10 +391,11 @@ def plain_spearman(x: list[float], y: list[float]) -> float:
     return float(np.corrcoef(ranks(x), ranks(y))[0, 1])
 
 
+@pytest.mark.parametrize("n_digits", [1, 15])
 @pytest.mark.parametrize("seed", range(3))
-def test_length_bias_is_spearmans_correlation(seed: int) -> None:
+def test_length_bias_is_spearmans_correlation(seed: int, n_digits: int) -> None:
     run = tts.simulate_trajectories(12, 6, seed=seed, keys=True).with_columns(
-        pl.col("score").round(1)
+        pl.col("score").round(n_digits)
     )
     found = tts.length_bias(run)
     lengths = {"steps": pl.col("step_scores").list.len(), "tokens": pl.col("n_tokens")}

@@ -188,6 +188,17 @@ def test_a_report_holds_what_the_run_has() -> None:
     assert whole.over_optimization["budget"].to_list() == [1, 2, 4]
 
 
+def test_columns_of_a_caller_may_have_the_names_of_reductions() -> None:
+    run = tts.simulate_trajectories(12, 4, seed=2, keys=True)
+    level = pl.col("problem_id").str.tail(1).cast(pl.Int64) % 2
+    names = ["last", "prod"]
+    plain = tts.verifier_report(run.with_columns(level=level), reductions=names, by="level")
+    taken = tts.verifier_report(run.with_columns(last=level), reductions=names, by="last")
+    for name in ("metrics", "thresholds", "over_optimization", "profile"):
+        expected = getattr(plain, name).rename({"level": "last"})
+        assert_frame_equal(getattr(taken, name), expected)
+
+
 def test_a_report_of_nothing_has_empty_tables() -> None:
     run = tts.simulate_trajectories(2, 2, seed=1, keys=True).clear()
     report = tts.verifier_report(run)

@@ -47,7 +47,7 @@ class Marks:
     def __init__(self, reduction: str, attempts: Attempts, score: Floats) -> None:
         self.reduction = reduction
         self.problems = attempts.problems
-        is_used = attempts.is_graded & ~np.isnan(score)
+        is_used = attempts.is_graded > np.isnan(score)
         n_graded, self.n = (int(np.count_nonzero(of)) for of in (attempts.is_graded, is_used))
         self.n_ungraded, self.n_unscored = len(score) - n_graded, n_graded - self.n
         if self.n == len(score):
@@ -72,14 +72,14 @@ class Marks:
     def right_runs(self) -> RightRuns:
         """Runs of equal scores in which some attempt is right."""
         if self.bounds is None:
-            n_right = np.ones_like(self.right)
             before = np.arange(len(self.right))
-            return RightRuns(self.right, self.right + 1, n_right, before, self.n)
+            one = np.broadcast_to(1, before.shape)
+            return RightRuns(self.right, one, one, before, self.n)
         n_right = np.add.reduceat(self.is_right, self.bounds[:-1], dtype=np.int64)
         there = np.flatnonzero(n_right > 0)
-        n_right = n_right[there]
-        before = np.cumsum(n_right) - n_right
-        return RightRuns(self.bounds[there], self.bounds[there + 1], n_right, before, self.n)
+        first, n_right = self.bounds[there], n_right[there]
+        n_equal, before = self.bounds[there + 1] - first, np.cumsum(n_right) - n_right
+        return RightRuns(first, n_equal, n_right, before, self.n)
 
     def first_equal(self, places: Ints) -> Ints:
         """Find where the runs of equal scores begin that some places are in.

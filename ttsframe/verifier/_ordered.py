@@ -42,14 +42,14 @@ def count_by_problem(tags: Ints, n_problems: int) -> Ints:
 class RightRuns(NamedTuple):
     """Runs of equal scores in which some attempt is right, ascending; arrays are (n_runs,).
 
-    - `first`, `end`: places at which the run begins and ends;
-    - `n_right`: right attempts in it;
-    - `n_right_before`: those before it;
+    - `first`: place at which the run begins;
+    - `n_equal`, `n_right`: attempts in it, and right ones;
+    - `n_right_before`: right ones before it;
     - `n`: number of all attempts.
     """
 
     first: Ints
-    end: Ints
+    n_equal: Ints
     n_right: Ints
     n_right_before: Ints
     n: int
@@ -72,10 +72,10 @@ def area_under_roc(runs: RightRuns) -> float:
     n_pairs = n_right * (runs.n - n_right)
     # Twice the wrong ones below and one half of the equal ones, so that the sum is exact. What is
     # worked out in place is fast; fresh memory takes longer to get than to fill.
-    twice = runs.first + runs.end
+    twice = runs.first - runs.n_right_before
+    twice *= 2
+    twice += runs.n_equal
     twice -= runs.n_right
-    twice -= runs.n_right_before
-    twice -= runs.n_right_before
     twice *= runs.n_right
     return int(twice.sum()) / (2 * n_pairs) if n_pairs else float("nan")
 
@@ -164,9 +164,10 @@ def rank_correlation(codes: Ints, scores: Floats | None) -> float:
     float
         In [-1, 1]; NaN where either does not vary.
     """
-    n, code_counts = len(codes), np.bincount(codes)
-    if np.count_nonzero(code_counts) < 2:
+    n = len(codes)
+    if not n or codes.min() == codes.max():
         return float("nan")
+    code_counts = np.bincount(codes)
     if scores is None:
         ranks, squares = np.arange(1.0 - n, n, 2.0), n * (n * n - 1) / 3
     else:
