@@ -207,7 +207,7 @@ def test_two_runs_without_scores_draw_what_they_can(
         "lost-by-attempts",
         "problems-by-difficulty",
         "accuracy-by-level",
-        "methods-by-level",
+        "methods-by-level-1",
         "accuracy-by-tokens",
     ]
     assert page.marks["accuracy-by-attempts"]["line"] == 2 * 2

@@ -150,6 +150,23 @@ def test_report_prints_the_curve_and_writes_one_page(
     assert page.rstrip().endswith("</html>")
 
 
+def test_report_says_what_levels_and_scores_show(
+    ttsframe: Run, sample: Path, tmp_path: Path
+) -> None:
+    text = ttsframe("report", sample).stdout
+    assert "Majority vote gains most at level " in text
+    assert "a right attempt outscores a wrong one " in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 100
+    alone = ttsframe("report", sample, "--sections", "cost", "--json")
+    document = json.loads(alone.stdout)
+    assert list(document["answers"]) == ["loaded", "accuracy", "cost"]
+    assert document["verifier"] is None
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<section id='cost'" in page
+    assert "<section id='verifier'" not in page
+    assert ttsframe("report", sample, "--sections", "price").exit_code == 2
+
+
 def test_two_runs_side_by_side(ttsframe: Run, lines: list[str]) -> None:
     Path("a.jsonl").write_text("\n".join(lines[:40]))
     Path("b.jsonl").write_text("\n".join(lines[20:]))

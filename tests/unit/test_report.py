@@ -320,7 +320,7 @@ def test_many_runs_are_all_in_the_table_and_twelve_in_the_chart(run: pl.DataFram
         run.filter(pl.col("attempt") < 2).with_columns(model=pl.lit(f"m{i:02d}")) for i in range(14)
     ])
     text = Page(tts.build_report(runs, by="model").to_html()).text
-    assert "The chart shows the first 12 runs; 2 more are in the table." in text
+    assert "Drawn are the first 12 of 14 runs." in text
     assert "m13" in text
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 import polars as pl
@@ -11,6 +12,9 @@ from ttsframe._wording import shorten
 
 N_RUNS_MAX: Final = 12
 """Runs that a chart holds, and that sentences are written of."""
+
+N_PANELS_MAX: Final = 6
+"""Panels that a chart of a further section holds."""
 
 NONE: Final = "—"
 _NAME_MAX: Final = 80
@@ -55,6 +59,59 @@ def runs_of(table: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, pl.Da
         return
     for rows in table.partition_by(by, maintain_order=True):
         yield f"{run_name(rows, by)}: ", rows
+
+
+def telling_names(names: Sequence[str]) -> dict[str, str]:
+    """Leave out of paths the folders, and the ends, that all of them share.
+
+    Parameters
+    ----------
+    names
+        Different names; nothing is left out of other texts than paths.
+
+    Returns
+    -------
+    dict[str, str]
+        The part of each that tells it from the others.
+    """
+    paths = [name.split("/") for name in names]
+    room = min((len(path) for path in paths), default=0) - 1
+    if room < 1 or len(names) < 2:
+        return {name: name for name in names}
+    n_before = _n_shared(paths, room)
+    n_after = _n_shared([path[::-1] for path in paths], room - n_before)
+    return {
+        name: "/".join(path[n_before : len(path) - n_after])
+        for name, path in zip(names, paths, strict=True)
+    }
+
+
+def _n_shared(paths: Sequence[Sequence[str]], room: int) -> int:
+    """Count the parts that all paths begin with."""
+    same = (len({path[i] for path in paths}) == 1 for i in range(room))
+    return sum(1 for _ in takewhile(bool, same))
+
+
+def with_telling_names(table: pl.DataFrame, names: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
+    """Put telling names into a table.
+
+    Parameters
+    ----------
+    table
+        Any table.
+    names
+        For each column that tells runs apart, what `telling_names` gives of it.
+
+    Returns
+    -------
+    pl.DataFrame
+        The same rows.
+    """
+    return table.with_columns(
+        pl.col(name).replace(dict(telling))
+        for name, telling in names.items()
+        if name in table.columns
+    )
 
 
 def said(name: str, text: str) -> str:

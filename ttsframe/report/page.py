@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
@@ -19,10 +20,12 @@ import vl_convert
 from ttsframe._typing import SectionName
 from ttsframe._wording import counted, percent, quantity_of
 from ttsframe.report.contents import SECTIONS
-from ttsframe.report.names import N_RUNS_MAX, runs_of
+from ttsframe.report.example import Example
+from ttsframe.report.names import N_RUNS_MAX, runs_of, telling_names, with_telling_names
 from ttsframe.report.report import Report
 from ttsframe.report.sections import WRITERS
 from ttsframe.report.sections._section import Figure, Part
+from ttsframe.verifier import VerifierReport
 
 _EXPORT: Final = "window.vegaEmbed = vegaEmbed;"
 _START: Final = """
@@ -45,6 +48,10 @@ _NO_SCRIPT: Final = (
 )
 
 
+_N_ANSWERS_MAX: Final = 4
+"""Runs that a section has a sentence on: more are read faster in its tables."""
+
+
 class _Written(NamedTuple):
     """A section as it stands in the page."""
 
@@ -63,6 +70,7 @@ def write_page(report: Report) -> str:
     """Draw the charts of a report and put everything into one document."""
     from importlib.metadata import version
 
+    report = _with_telling_names(report)
     with ThreadPoolExecutor(1) as aside:
         # Rust makes the bundle, meanwhile Python draws.
         bundle = aside.submit(_bundle)
@@ -100,6 +108,30 @@ def write_page(report: Report) -> str:
     ])
 
 
+def _with_telling_names(report: Report) -> Report:
+    """Tell runs apart by what is different in their names; what was loaded keeps them whole."""
+    names = {
+        name: telling_names(report.loaded[name].drop_nulls().unique().sort().to_list())
+        for name in report.by
+        if report.loaded[name].dtype == pl.String
+    }
+
+    def renamed(value: object) -> object:
+        if isinstance(value, pl.DataFrame):
+            return with_telling_names(value, names)
+        if isinstance(value, (VerifierReport, Example)):
+            changed = {each.name: renamed(getattr(value, each.name)) for each in fields(value)}
+            return replace(value, **changed)  # type: ignore[arg-type]
+        return value
+
+    changed = {
+        each.name: renamed(getattr(report, each.name))
+        for each in fields(report)
+        if each.name != "loaded"
+    }
+    return replace(report, **changed)  # type: ignore[arg-type]
+
+
 def _policy(scripts: Iterable[str]) -> str:
     """Allow the page's own scripts by their hash, and no other script and no request at all."""
     hashes = " ".join(
@@ -135,11 +167,11 @@ def _specification(figure: Figure) -> str:
 
 def _section(section: _Written) -> list[str]:
     """Write a section: its question, its answer, what shows it."""
-    more = len(section.answers) - N_RUNS_MAX
+    more = len(section.answers) - _N_ANSWERS_MAX
     return [
         f"<section id='{section.anchor}' aria-labelledby='{section.anchor}-question'>",
         f"<h2 id='{section.anchor}-question'>{escape(section.question)}</h2>",
-        *[f"<p class='answer'>{escape(answer)}</p>" for answer in section.answers[:N_RUNS_MAX]],
+        *[f"<p class='answer'>{escape(answer)}</p>" for answer in section.answers[:_N_ANSWERS_MAX]],
         *([f"<p>And {more} more runs.</p>"] if more > 0 else []),
         *[_figure(part) if isinstance(part, Figure) else part for part in section.parts],
         "</section>",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 N_ROWS_MAX: Final = 200
 _CELL_MAX: Final = 80
+_N_ROWS_OPEN: Final = 16
 
 
 class Chart(Protocol):
@@ -94,6 +95,11 @@ def _head(place: int) -> str:
     return f"head {place}"
 
 
+def folded_if_long(summary: str, n_rows: int, listed: str) -> str:
+    """Put a table that fills more than a screen behind a line that opens it."""
+    return folded(summary, [listed]) if n_rows > _N_ROWS_OPEN else listed
+
+
 def table(caption: str, names: Sequence[str], rows: pl.DataFrame | list[dict[str, object]]) -> str:
     """Write a small table: `heads` of ``names`` come first; a cell's second line is set small."""
     frame = pl.DataFrame(rows, infer_schema_length=None) if isinstance(rows, list) else rows
@@ -154,8 +160,9 @@ def more_runs(table: pl.DataFrame, by: Sequence[str], n_max: int) -> list[Part]:
     n_runs = table.select(by).n_unique() if by else 1
     if n_runs <= n_max:
         return []
-    return [
-        paragraph(
-            f"The chart shows the first {n_max} runs; {n_runs - n_max} more are in the table."
-        )
-    ]
+    return [paragraph(f"Drawn are the first {n_max:,} of {n_runs:,} runs.")]
+
+
+def more_lines(n_lines: int, n_max: int) -> list[Part]:
+    """Say how many lines a chart does not show."""
+    return [paragraph(f"Drawn are the first {n_max} of {n_lines} lines.")] * (n_lines > n_max)

@@ -17,7 +17,15 @@ from ttsframe.report.names import (
     said,
     with_interval,
 )
-from ttsframe.report.sections._section import Part, Section, by_budget, drawn, heads, more_runs
+from ttsframe.report.sections._section import (
+    Part,
+    Section,
+    by_budget,
+    drawn,
+    folded_if_long,
+    heads,
+    more_runs,
+)
 
 if TYPE_CHECKING:
     from ttsframe.report.report import Report
@@ -95,7 +103,13 @@ def body(report: Report) -> list[Part]:
                     confidence_level=report.confidence_level,
                 )
             )
-        parts += [*more_runs(table, report.by, N_RUNS_MAX), curve_table(table, report)]
+        n_rows = table.select(*report.by, "selector", "reduction").n_unique()
+        listed = curve_table(table, report)
+        summary = f"{quantity.capitalize()} by number of attempts, in numbers"
+        parts += [
+            *more_runs(table, report.by, N_RUNS_MAX),
+            folded_if_long(summary, n_rows, listed),
+        ]
     return parts
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from ttsframe import charts
 from ttsframe._wording import interval, percent
 from ttsframe.report.names import (
-    N_RUNS_MAX,
+    N_PANELS_MAX,
     best_row,
     decimals,
     first_runs,
@@ -105,10 +105,10 @@ def body(report: Report) -> list[Part]:
             "accuracy-by-tokens",
             caption,
             charts.pareto_frontier,
-            first_runs(cost, report.by),
+            first_runs(cost, report.by, N_PANELS_MAX),
             confidence_level=report.confidence_level,
         ),
-        *more_runs(cost, report.by, N_RUNS_MAX),
+        *more_runs(cost, report.by, N_PANELS_MAX),
         *gains,
         folded("Accuracy by tokens, in numbers", [_points(cost, report)]),
     ]

@@ -71,7 +71,6 @@ def body(report: Report) -> list[Part]:
         report.by,
         _N_RUNS_MAX,
     )
-    bars = _few_budgets(drawn_lines.filter(pl.col("selector") != "oracle", pl.col("level") > 0))
     few = report.levels["caveat"].drop_nulls().unique().to_list()
     caveat = (
         " With fewer than 16 attempts to estimate a problem's level on, neighbouring levels mix."
@@ -98,23 +97,37 @@ def body(report: Report) -> list[Part]:
             drawn_lines,
             confidence_level=report.confidence_level,
         ),
-        drawn(
-            "methods-by-level",
-            "The same, method beside method, at a few numbers of attempts.",
-            charts.level_bars,
-            bars,
-            confidence_level=report.confidence_level,
-        ),
+        *_bars(drawn_lines, report),
         *more_runs(curve, report.by, _N_RUNS_MAX),
         folded("Accuracy by level, in numbers", [curve_table(curve, report, "level")]),
     ]
+
+
+def _bars(curve: pl.DataFrame, report: Report) -> list[Part]:
+    """Draw the bars of each run by themselves: panels are too narrow to name one."""
+    known = curve.filter(pl.col("selector") != "oracle", pl.col("level") > 0)
+    parts = []
+    for i, (name, rows) in enumerate(runs_of(known, report.by)):
+        of_run = f", {name.removesuffix(': ')}" if name else ""
+        parts.append(
+            drawn(
+                f"methods-by-level{f'-{i + 1}' if name else ''}",
+                "The same, method beside method, at a few numbers of attempts.",
+                charts.level_bars,
+                _few_budgets(rows).drop(report.by),
+                title=f"Accuracy by level of difficulty{of_run}",
+                confidence_level=report.confidence_level,
+            )
+        )
+    return parts
 
 
 def _few_budgets(curve: pl.DataFrame) -> pl.DataFrame:
     """Keep the first, the last and the middle budget, or as many as a row of bars has room for."""
     budgets = curve["budget"].unique().sort().to_list()
     n_bars = curve.select("level", "selector", "reduction").n_unique()
-    kept = [budgets[-1], budgets[0], budgets[len(budgets) // 2]][: max(1, _N_BARS_MAX // n_bars)]
+    most = max(1, _N_BARS_MAX // n_bars)
+    kept = [budgets[-1], budgets[0], budgets[len(budgets) // 2]][:most]
     return curve.filter(pl.col("budget").is_in(kept))
 
 

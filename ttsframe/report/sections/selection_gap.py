@@ -9,7 +9,7 @@ import polars as pl
 from ttsframe import charts
 from ttsframe._wording import counted, percent
 from ttsframe.report.names import (
-    N_RUNS_MAX,
+    N_PANELS_MAX,
     best_row,
     first_runs,
     line_name,
@@ -26,6 +26,7 @@ from ttsframe.report.sections._section import (
     drawn,
     folded,
     heads,
+    more_lines,
     more_runs,
 )
 
@@ -59,7 +60,11 @@ def body(report: Report) -> list[Part]:
     gap = report.selection_gap
     if gap is None:
         return []
-    n_max = max(1, N_RUNS_MAX // gap.select(_LINE).n_unique())
+    lines = gap.select(_LINE).unique(maintain_order=True)
+    n_max = max(1, N_PANELS_MAX // lines.height)
+    shown = gap.join(
+        lines.head(N_PANELS_MAX), on=_LINE, how="semi", nulls_equal=True, maintain_order="left"
+    )
     level = f"{100 * report.confidence_level:g}%"
     caption = (
         "At each number of attempts the three bands add up to all problems. The middle one is what a "
@@ -81,10 +86,11 @@ def body(report: Report) -> list[Part]:
             "lost-by-attempts",
             caption,
             charts.selection_gap,
-            first_runs(gap, report.by, n_max),
+            first_runs(shown, report.by, n_max),
             confidence_level=report.confidence_level,
         ),
         *more_runs(gap, report.by, n_max),
+        *more_lines(lines.height, N_PANELS_MAX),
         folded(
             "What selection loses, in numbers",
             [

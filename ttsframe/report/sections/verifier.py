@@ -10,7 +10,7 @@ from ttsframe import charts
 from ttsframe._wording import counted
 from ttsframe.charts._style import scores_from
 from ttsframe.report.names import (
-    N_RUNS_MAX,
+    N_PANELS_MAX,
     decimals,
     first_runs,
     percent_text,
@@ -97,7 +97,7 @@ def body(report: Report) -> list[Part]:
     if card is None:
         return []
     by, used = report.by, _used(card)
-    n_max = max(1, N_RUNS_MAX // len(used))
+    n_max = max(1, N_PANELS_MAX // len(used))
     level = f"{100 * report.confidence_level:g}%"
     parts: list[Part] = [
         drawn(
@@ -106,10 +106,10 @@ def body(report: Report) -> list[Part]:
             "of making one score of step scores. What best of n can use is the comparison within "
             "problems; over all attempts together, knowing which problems are easy counts too.",
             charts.reduction_comparison,
-            first_runs(card.metrics, by),
+            first_runs(card.metrics, by, N_PANELS_MAX),
             confidence_level=report.confidence_level,
         ),
-        *more_runs(card.metrics, by, N_RUNS_MAX),
+        *more_runs(card.metrics, by, N_PANELS_MAX),
         table(
             f"What the scores are worth, with {level} intervals below",
             [*by, "reduction"],
@@ -152,6 +152,8 @@ def body(report: Report) -> list[Part]:
                 confidence_level=report.confidence_level,
             )
         )
+    if n_max < N_PANELS_MAX:
+        parts += more_runs(card.distribution, by, n_max)
     folds = [_thresholds(card, report)]
     if card.length_bias is not None and card.length_bias["correlation"].count():
         folds.append(_lengths(card.length_bias, report))

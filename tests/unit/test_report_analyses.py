@@ -1,0 +1,258 @@
+"""The tables of a report's further sections: what public functions make, where a run allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import ttsframe as tts
+from ttsframe.errors import ParameterError
+
+SELECTORS = ["majority_vote", "weighted_vote", "best_of_n", "oracle"]
+FURTHER = ["selection_gap", "difficulty", "compute_optimal", "cost", "verifier"]
+TREE = "attempts of a tree search depend on each other"
+
+
+@pytest.fixture(scope="module")
+def run() -> pl.DataFrame:
+    return tts.simulate_trajectories(60, 16, seed=5, keys=True)
+
+
+@pytest.fixture(scope="module")
+def report(run: pl.DataFrame) -> tts.Report:
+    return tts.build_report(run)
+
+
+@pytest.fixture(scope="module")
+def problems(run: pl.DataFrame) -> pl.DataFrame:
+    return tts.select_answers(run, selectors=SELECTORS, budgets=[1, 2, 4, 8, 16])
+
+
+@pytest.fixture(scope="module")
+def halved(run: pl.DataFrame) -> pl.DataFrame:
+    halves = tts.halve_attempts(run)
+    return tts.select_answers(halves, selectors=SELECTORS, budgets=[1, 2, 4, 8], by="fold")
+
+
+def test_the_gap_is_that_of_the_curve(report: tts.Report, problems: pl.DataFrame) -> None:
+    expected = tts.selection_gap(problems)
+    assert_frame_equal(report.selection_gap, expected, check_row_order=False)
+    order = report.selection_gap["selector"].unique(maintain_order=True).to_list()
+    assert order == SELECTORS[:3]
+
+
+def test_levels_judge_the_half_that_did_not_decide_them(
+    report: tts.Report, run: pl.DataFrame, halved: pl.DataFrame
+) -> None:
+    levels = tts.difficulty_levels(run)
+    assert_frame_equal(report.levels, levels)
+    assert set(levels["basis"]) == {"cross_fitted"}
+    expected = tts.level_curve(halved, levels=levels)
+    assert_frame_equal(report.level_curve, expected, check_row_order=False)
+    assert report.level_curve["budget"].max() == 8
+
+
+def test_the_honest_choice_stands_beside_the_optimistic_one_and_its_strategies(
+    report: tts.Report, run: pl.DataFrame, halved: pl.DataFrame
+) -> None:
+    levels = tts.difficulty_levels(run)
+    expected = pl.concat([
+        tts.scaling_curve(halved, replicates="fold"),
+        tts.compute_optimal_curve(halved, levels=levels),
+    ])
+    assert_frame_equal(report.optimal, expected, check_row_order=False)
+    choices = tts.compute_optimal_choices(halved, levels=levels)
+    assert_frame_equal(report.choices, choices, check_row_order=False)
+    lines = report.optimal["selector"].unique(maintain_order=True).to_list()
+    assert lines == [*SELECTORS, "compute_optimal", "compute_optimal_in_sample"]
+
+
+def test_cost_is_in_tokens_and_the_oracle_is_no_strategy(
+    report: tts.Report, run: pl.DataFrame, problems: pl.DataFrame
+) -> None:
+    strategies = problems.filter(pl.col("selector") != "oracle")
+    priced = tts.with_costs(strategies, trajectories=run)
+    expected = tts.pareto_frontier(tts.cost_curve(priced))
+    assert_frame_equal(report.cost, expected, check_row_order=False)
+    assert set(report.cost["budget_unit"]) == {"tokens"}
+    gains = tts.efficiency_gain(priced)
+    assert_frame_equal(report.efficiency, gains, check_row_order=False)
+
+
+def test_the_report_card_reads_what_the_curves_read_and_compares_the_rest(
+    report: tts.Report, run: pl.DataFrame, problems: pl.DataFrame
+) -> None:
+    card = report.verifier
+    alone = tts.verifier_report(run.drop("attempt"))
+    compared = tts.verifier_metrics(run, reductions=["last", "min", "mean", "prod"])
+    assert_frame_equal(card.metrics, pl.concat([alone.metrics, compared]), check_row_order=False)
+    for name in ("reliability", "distribution", "thresholds", "length_bias", "profile"):
+        assert_frame_equal(getattr(card, name), getattr(alone, name))
+    turns = tts.over_optimization(problems.filter(selector="best_of_n"))
+    assert_frame_equal(card.over_optimization, turns)
+    assert_frame_equal(report.profile, tts.step_profile(run))
+
+
+@pytest.mark.parametrize(
+    ("change", "reasons"),
+    [
+        (lambda t: t, {}),
+        (
+            lambda t: t.drop("gold", "gold_key", "is_correct"),
+            dict.fromkeys(FURTHER, "no gold answers"),
+        ),
+        (
+            lambda t: t.drop("step_scores", "score"),
+            {"compute_optimal": "a single strategy", "verifier": "no scores"},
+        ),
+        (
+            lambda t: t.filter(pl.col("attempt") < 15),
+            dict.fromkeys(FURTHER[1:3], "fewer than 16 attempts per problem"),
+        ),
+        (
+            lambda t: t.filter(pl.col("problem_id") < "sim-000014"),
+            dict.fromkeys(FURTHER[1:3], "fewer than 15 problems"),
+        ),
+        (
+            lambda t: t.with_columns(is_exchangeable=pl.lit(value=False)),
+            {
+                "difficulty": TREE,
+                "compute_optimal": TREE,
+                "cost": "a tree search pays for branches",
+            },
+        ),
+        (lambda t: t.drop("n_tokens"), {"cost": "no numbers of tokens (n_tokens)"}),
+        (
+            lambda t: t.with_columns(n_tokens=pl.col("n_tokens").replace_strict({}, default=None)),
+            {"cost": "no numbers of tokens (n_tokens)"},
+        ),
+        (
+            lambda t: t.with_columns(n_tokens=pl.when(pl.col("attempt") != 3).then("n_tokens")),
+            {"cost": "the numbers of tokens of too many attempts are unknown"},
+        ),
+        (
+            lambda t: t.with_columns(is_correct=pl.lit(value=True)),
+            {"verifier": "no attempt is wrong"},
+        ),
+        (
+            lambda t: t.with_columns(is_correct=pl.lit(value=False)),
+            {"verifier": "no attempt is right"},
+        ),
+    ],
+)
+def test_what_a_run_does_not_allow_is_left_out_with_the_reason(
+    run: pl.DataFrame,
+    change: Callable[[pl.DataFrame], pl.DataFrame],
+    reasons: dict[str, str],
+) -> None:
+    report = tts.build_report(change(run))
+    assert set(report.omitted) == set(reasons)
+    for name, reason in reasons.items():
+        assert report.omitted[name].startswith(reason)
+    tables = {
+        "selection_gap": report.selection_gap,
+        "difficulty": report.level_curve,
+        "compute_optimal": report.optimal,
+        "cost": report.cost,
+        "verifier": report.verifier,
+    }
+    assert {name for name, table in tables.items() if table is None} == set(reasons)
+    assert set(report.answers()) >= {"loaded", "accuracy", *(set(FURTHER) - set(reasons))}
+
+
+def test_attempts_of_no_tokens_have_no_place_on_a_log_axis(run: pl.DataFrame) -> None:
+    empty = run.with_columns(n_tokens=pl.when(pl.col("attempt") > 0).then("n_tokens").otherwise(0))
+    report = tts.build_report(empty, sections="cost")
+    assert report.cost["nominal_budget"].unique().sort().to_list() == [2, 4, 8, 16]
+    assert report.efficiency is None
+    assert "accuracy-by-tokens" in report.to_html()
+
+
+def test_each_run_gets_what_it_allows_as_if_it_were_alone(run: pl.DataFrame) -> None:
+    small = tts.simulate_trajectories(20, 32, seed=6, keys=True)
+    ungraded = run.with_columns(is_correct=pl.lit(None, pl.Boolean))
+    runs = {"a": run, "b": small, "c": ungraded, "d": run.filter(pl.col("attempt") < 3)}
+    both = pl.concat([table.with_columns(model=pl.lit(name)) for name, table in runs.items()])
+    report = tts.build_report(both, by="model")
+    assert report.omitted["verifier"] == "no gold answers (c)"
+    assert report.omitted["difficulty"] == (
+        "no gold answers (c); fewer than 16 attempts per problem (d)"
+    )
+    assert report.levels.group_by("model").agg(pl.col("n_levels").max()).sort("model").rows() == [
+        ("a", 5),
+        ("b", 3),
+    ]
+    for name in ("a", "b", "d"):
+        alone = tts.build_report(runs[name])
+        for field in ("selection_gap", "level_curve", "optimal", "choices", "cost", "efficiency"):
+            expected, table = getattr(alone, field), getattr(report, field).filter(model=name)
+            if expected is None:
+                assert table.is_empty()
+            else:
+                assert_frame_equal(table.drop("model"), expected, check_row_order=False)
+        for field in ("metrics", "over_optimization"):
+            table = getattr(report.verifier, field).filter(model=name).drop("model")
+            assert_frame_equal(table, getattr(alone.verifier, field), check_row_order=False)
+
+
+def test_repetitions_are_averaged_or_left_out(run: pl.DataFrame) -> None:
+    other = tts.simulate_trajectories(60, 16, seed=7, keys=True)
+    seeds = pl.concat([run.with_columns(seed=pl.lit(0)), other.with_columns(seed=pl.lit(1))])
+    report = tts.build_report(seeds, replicates="seed")
+    assert report.omitted == {"compute_optimal": "repetitions of a run have levels of their own"}
+    alone = [tts.build_report(table).selection_gap["selection_gap"] for table in (run, other)]
+    mean = (alone[0] + alone[1]) / 2
+    assert report.selection_gap["selection_gap"].to_list() == pytest.approx(mean.to_list())
+    assert report.selection_gap["n_problems"].unique().to_list() == [60]
+    assert report.verifier.metrics["n_attempts"].unique().to_list() == [1920]
+    assert report.efficiency is None
+    assert report.verifier.over_optimization is None
+
+
+def test_a_table_that_cannot_be_made_costs_its_section_alone(run: pl.DataFrame) -> None:
+    report = tts.build_report(run.with_columns(level=pl.lit("easy")), by="level")
+    assert set(report.omitted) == {"difficulty", "compute_optimal"}
+    assert "'level'" in report.omitted["difficulty"]
+    assert report.cost.height == 15
+
+
+def test_sections_that_are_not_asked_for_are_not_made(run: pl.DataFrame) -> None:
+    report = tts.build_report(run, sections=["cost", "votes"])
+    assert report.cost is not None
+    assert report.example is not None
+    assert report.verifier is report.levels is report.selection_gap is report.profile is None
+    assert report.omitted == {}
+    assert list(report.answers()) == ["loaded", "votes", "accuracy", "cost"]
+    with pytest.raises(ParameterError, match="sections == 'costs'"):
+        tts.build_report(run, sections="costs")
+
+
+@pytest.mark.parametrize(
+    ("options", "budgets"),
+    [
+        ({"budgets": [3, 8, 16]}, [3, 8]),
+        ({"budgets": [1]}, [1]),
+        ({"selectors": "borda_vote"}, [1, 2, 4, 8]),
+        ({"reductions": ["min", "prod"]}, [1, 2, 4, 8]),
+    ],
+)
+def test_what_was_chosen_is_read_in_every_section(
+    run: pl.DataFrame, options: dict[str, Any], budgets: list[int]
+) -> None:
+    report = tts.build_report(run, **options)
+    assert report.omitted == {}
+    lines = set(report.curve.select("selector", "reduction").rows())
+    assert report.level_curve["budget"].unique().sort().to_list() == budgets
+    assert set(report.level_curve.select("selector", "reduction").rows()) == lines
+    strategies = lines - {("oracle", None)}
+    assert set(report.selection_gap.select("selector", "reduction").rows()) == strategies
+    assert set(report.cost.select("selector", "reduction").rows()) == strategies
+
+
+def test_no_budget_within_half_of_the_attempts(run: pl.DataFrame) -> None:
+    report = tts.build_report(run, budgets=12)
+    assert report.omitted["difficulty"] == "no budget within half of the attempts"
