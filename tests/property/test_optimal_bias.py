@@ -6,7 +6,7 @@ import polars as pl
 
 from benchmarks.optimal_bias import IN_SAMPLE, SETTINGS, broken, study
 
-N_RUNS = {"equal": 40, "opposed": 6, "own levels": 4, "other half's levels": 6}
+N_RUNS = {"equal": 150, "opposed": 6, "own levels": 4, "other half's levels": 6}
 
 
 def test_cross_fitted_lines_are_honest_and_others_are_found_out() -> None:
