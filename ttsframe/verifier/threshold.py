@@ -134,19 +134,18 @@ def threshold_table(sheet: Sheet, *, seed: int) -> Table:
         n_fitted, n_right = marks.n - n_judged, len(marks.right) - n_hits
         # A score that no right attempt has is a worse threshold than the next one, so that the best
         # is one that some has, or accepts none.
-        right = np.compress(~is_judging[marks.right], marks.right)
-        first = marks.first_equal(right)
-        new = run_starts(first)
-        place = first[new]
-        n_judged_before: Ints = np.cumsum(is_judging)[place] - is_judging[place]
-        found = np.append(n_right - new, 0)
-        accepted = np.append(n_fitted - place + n_judged_before, 0)
-        place, threshold = np.append(place, marks.n), np.append(marks.score[place], np.inf)
+        first = marks.first_equal(np.compress(~is_judging[marks.right], marks.right))
+        new = np.append(run_starts(first), n_right)
+        place = np.append(first, marks.n)[new]
+        n_judged_before = np.zeros(marks.n + 1, np.int64)
+        np.cumsum(is_judging, out=n_judged_before[1:])
+        found, accepted = n_right - new, n_fitted - place + n_judged_before[place]
         listed = []
         for metric, measure in _METRICS.items():
             fitted = measure(found, accepted, n_right, n_fitted)
             best, is_chosen = int(np.argmax(fitted)), not np.isnan(fitted).all()
             starts = (int(place[best]), 0, marks.n)
+            threshold = np.inf if starts[0] == marks.n else float(marks.score[starts[0]])
             judged = measure(
                 np.array([np.count_nonzero(is_hit[start:]) for start in starts]),
                 np.array([np.count_nonzero(is_judging[start:]) for start in starts]),
@@ -156,7 +155,7 @@ def threshold_table(sheet: Sheet, *, seed: int) -> Table:
             listed.append({
                 "reduction": marks.reduction,
                 "metric": metric,
-                "threshold": float(threshold[best]) if is_chosen else None,
+                "threshold": threshold if is_chosen else None,
                 "value": float(judged[0]) if is_chosen else None,
                 "accept_all": float(judged[1]),
                 "accept_none": float(judged[2]),
