@@ -12,14 +12,19 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.process.formats.reading import explode_steps, identify, typed, without_faults
+from ttsframe.process.formats.reading import (
+    explode_steps,
+    first_fault,
+    identify,
+    typed,
+    without_faults,
+)
 from ttsframe.process.formats.step_format import Labels, StepFormat
 from ttsframe.process.formats.writing import json_lines, json_text, refuse, solutions
 from ttsframe.readers._table import Reader, Table
 
 TOKEN: Final = "ки"  # noqa: S105 - no password
 _START: Final = r"(?:\A|\s)Step 1:"
-_SPLIT: Final = r"\A((?s:.*?))(?:\A|\s)(Step 1:(?s:.*))\z"
 _DTYPES: dict[str, pl.DataType] = {
     "input": pl.String(),
     "label": pl.String(),
@@ -50,73 +55,115 @@ def _to_steps(source: Table) -> pl.LazyFrame:
 
 def _align(rows: pl.Series) -> pl.Series:
     """Cut inputs at their tokens, and find what each label has in the place of each token."""
-    label = pl.col("label").cast(pl.Binary)
-    piece, size = pl.col("piece"), pl.col("size")
-    length = size + 1
-    pieces = (
-        rows.struct
-        .unnest()
-        .lazy()
+    text, marked = pl.col("input"), pl.col("label").cast(pl.Binary)
+    found = text.str.find(_START).cast(pl.Int64)
+    solution, pieces = pl.col("solution"), pl.col("pieces")
+    before = text.str.len_bytes().cast(pl.Int64) - solution.str.len_bytes()
+    head = text.cast(pl.Binary).bin.slice(0, before)
+    cut = (
+        rows
+        # a file comes in hundreds of pieces, over which each step would go anew
+        .rechunk()
+        .struct.unnest()
         .with_row_index("__row")
-        .with_columns(piece=pl.col("input").str.split(TOKEN))
-        .with_columns(last=pl.col("piece").list.len().cast(pl.Int64) - 1)
-        .with_columns(k=pl.int_ranges(pl.col("last") + 1, dtype=pl.Int64))
-        .explode("piece", "k", empty_as_null=True, keep_nulls=True)
-        .with_columns(size=piece.str.len_bytes().cast(pl.Int64))
-        # where each piece begins in the label, which has one byte where the input has a token
-        .with_columns(end=length.cum_sum().over("__row") - 1)
         .with_columns(
-            body=label.bin.slice(pl.col("end") - size, size),
-            mark=label.bin.slice(pl.col("end"), 1),
-            rest=label.bin.size().cast(pl.Int64) - pl.col("end"),
-            is_last=pl.col("k") == pl.col("last"),
-            split=pl.when(pl.col("k") == 0).then(piece.str.extract_groups(_SPLIT)),
+            problem=text.cast(pl.Binary).bin.slice(0, found).cast(pl.String),
+            # what was found begins with white space, unless it is the very beginning
+            solution=text.cast(pl.Binary).bin.slice(found).cast(pl.String).str.strip_chars_start(),
+        )
+        .with_columns(pieces=solution.str.split(TOKEN), marked=marked.bin.slice(before))
+        .with_columns(
+            n=pieces.list.len().cast(pl.Int64) - 1,
+            rest=pieces.list.last().str.strip_prefix("\n"),
+            fault=first_fault({
+                "'input' is null": text.is_null(),
+                "'label' is null": pl.col("label").is_null(),
+                f"'input' has no {TOKEN!r}, which ends each step": ~text.str.contains(
+                    TOKEN, literal=True
+                ),
+                "'input' has no 'Step 1:', which tells the problem from the first step": found.is_null()
+                | pl.col("problem").str.contains(TOKEN, literal=True),
+                f"the texts of 'input' and 'label' differ before {TOKEN!r} 1": head
+                != marked.bin.slice(0, before),
+            }),
         )
     )
-    is_last = pl.col("is_last")
-    before = pl.format("before {} {}", pl.lit(f"{TOKEN!r}"), pl.col("k") + 1)
-    before = (
-        pl.when(is_last).then(pl.format("after the last {}", pl.lit(repr(TOKEN)))).otherwise(before)
+    steps = pieces.list.head("n").list.eval(
+        pl.element().str.strip_prefix("\n").str.strip_suffix(" ")
     )
-    fault = (
-        pl
-        .when(pl.col("input").is_null())
-        .then(pl.lit("'input' is null"))
-        .when(pl.col("label").is_null())
-        .then(pl.lit("'label' is null"))
-        .when(pl.col("last") == 0)
-        .then(pl.lit(f"'input' has no {TOKEN!r}, which ends each step"))
-        .when((pl.col("k") == 0) & pl.col("split").struct.field("2").is_null())
-        .then(pl.lit("'input' has no 'Step 1:', which tells the problem from the first step"))
-        .when((pl.col("body") != piece.cast(pl.Binary)) | (is_last & (pl.col("rest") > 0)))
-        .then(pl.format("the texts of 'input' and 'label' differ {}", before))
-        .when(~is_last & ~pl.col("mark").is_in([b"+", b"-"]).fill_null(value=False))
-        .then(
-            pl.format(
-                "'label' has no + or - in the place of {} {}", pl.lit(repr(TOKEN)), pl.col("k") + 1
-            )
-        )
-    )
-    is_step = ~is_last | (piece.str.strip_chars() != "")
-    text = pl.coalesce(pl.col("split").struct.field("2"), piece.str.strip_prefix("\n"))
-    text = pl.when(is_last).then(text).otherwise(text.str.strip_suffix(" "))
+    is_cut_off = pl.col("rest").str.strip_chars() != ""
     return (
-        pieces
-        .with_columns(fault=fault, text=text, is_step=is_step)
-        .group_by("__row", maintain_order=True)
-        .agg(
-            problem=pl.col("split").struct.field("1").first(),
-            text=pl.col("text").filter("is_step"),
-            is_correct=pl
-            .when(~is_last)
-            .then(pl.col("mark") == pl.lit(b"+"))
-            .filter(pl.col("is_step")),
-            __fault=pl.col("fault").drop_nulls().first(),
+        cut
+        .join(_marks(cut), on="__row", how="left", maintain_order="left")
+        .select(
+            pl.struct(
+                "problem",
+                pl
+                .when(is_cut_off)
+                .then(pl.concat_list(steps, "rest"))
+                .otherwise(steps)
+                .alias("text"),
+                pl
+                .when(is_cut_off)
+                .then(pl.concat_list("is_correct", pl.lit(None, dtype=pl.Boolean)))
+                .otherwise("is_correct")
+                .alias("is_correct"),
+                pl.coalesce("fault", "fault_of_label").alias("__fault"),
+            ).alias(rows.name)
         )
-        .select(pl.struct("problem", "text", "is_correct", "__fault").alias(rows.name))
-        .collect()
         .to_series()
     )
+
+
+def _marks(cut: pl.DataFrame) -> pl.DataFrame:
+    """Read labels of one byte where the texts have a token of four."""
+    k, n, end, size = (pl.col(name) for name in ("k", "n", "end", "size"))
+    piece, marked = pl.col("pieces"), pl.col("marked")
+    total = (size + 1).cum_sum()
+    flat = (
+        cut
+        .filter(pl.col("fault").is_null())
+        .select("__row", "marked", "pieces", "n", k=pl.int_ranges(n + 1, dtype=pl.Int64))
+        .explode("pieces", "k", empty_as_null=True, keep_nulls=True)
+        .with_columns(size=piece.str.len_bytes().cast(pl.Int64))
+        .with_columns(end=total - pl.when(k == 0).then(total - size - 1).forward_fill() - 1)
+        .with_columns(mark=marked.bin.slice(end, 1), is_last=k == n)
+        .with_columns(
+            is_other=(marked.bin.slice(end - size, size) != piece.cast(pl.Binary))
+            | (pl.col("is_last") & (marked.bin.size().cast(pl.Int64) > end)),
+            is_right=pl.col("mark") == pl.lit(b"+"),
+            is_wrong=pl.col("mark") == pl.lit(b"-"),
+        )
+    )
+    is_unmarked = ~(pl.col("is_last") | pl.col("is_right") | pl.col("is_wrong"))
+    token = repr(TOKEN)
+    where = (
+        pl
+        .when("is_last")
+        .then(pl.lit(f"after the last {token}"))
+        .otherwise(pl.format("before {} {}", pl.lit(token), k + 1))
+    )
+    faults = (
+        flat
+        .filter(pl.col("is_other") | is_unmarked)
+        .unique("__row", keep="first", maintain_order=True)
+        .select(
+            "__row",
+            fault_of_label=pl
+            .when("is_other")
+            .then(pl.format("the texts of 'input' and 'label' differ {}", where))
+            .otherwise(
+                pl.format("'label' has no + or - in the place of {} {}", pl.lit(token), k + 1)
+            ),
+        )
+    )
+    marks = (
+        flat
+        .filter(~pl.col("is_last"))
+        .group_by("__row", maintain_order=True)
+        .agg(pl.col("is_right").alias("is_correct"))
+    )
+    return marks.join(faults, on="__row", how="left", maintain_order="left")
 
 
 def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
