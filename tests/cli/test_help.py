@@ -17,7 +17,17 @@ from ttsframe.selectors import SELECTORS
 from ttsframe.steps import STEP_REDUCTIONS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-COMMANDS = ["report", "validate", "convert", "score", "vote", "curve", "compare", "simulate"]
+COMMANDS = [
+    "report",
+    "validate",
+    "convert",
+    "score",
+    "vote",
+    "curve",
+    "compare",
+    "steps",
+    "simulate",
+]
 
 Run = Callable[..., Result]
 

@@ -15,6 +15,7 @@ from ttsframe.cli.curve import curve
 from ttsframe.cli.report import report
 from ttsframe.cli.score import score
 from ttsframe.cli.simulate import simulate
+from ttsframe.cli.steps import steps
 from ttsframe.cli.validate import validate
 from ttsframe.cli.vote import vote
 
@@ -42,7 +43,7 @@ def cli() -> None:
     """
 
 
-for _command in (report, validate, convert, score, vote, curve, compare, simulate):
+for _command in (report, validate, convert, score, vote, curve, compare, steps, simulate):
     cli.add_command(_command)
 
 

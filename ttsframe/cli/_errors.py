@@ -95,6 +95,10 @@ def _dashed(match: re.Match[str]) -> str:
     return f"--{match[1].replace('_', '-')} == "
 
 
+def _dropped(match: re.Match[str]) -> str:
+    return " ".join(f"--drop {name.strip(' ')[1:-1]}" for name in match[1].split(","))
+
+
 _OPTIONS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
     (re.compile(r"""on_error=["'](\w+)["']"""), r"--on-error \1"),
     (re.compile(r"rename=\{'([^']+)': '([^']+)'\}"), r"--rename \1=\2"),
@@ -105,6 +109,13 @@ _OPTIONS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str
     (re.compile(r"""\bweights=["'](\w+)["']"""), r"--weights \1"),
     (re.compile(r"references\['(.+?)'\] == "), r"--reference \1="),
     (re.compile(r"tts\.validate_trajectories\(\w+\)"), "ttsframe validate"),
+    (re.compile(r"\bneutral=True"), "--neutral right"),
+    (re.compile(r"\bneutral=False"), "--neutral wrong"),
+    (re.compile(r"\bthreshold=(0\.5)"), r"--threshold \1"),
+    (re.compile(r"steps\.drop\(([^)]*)\)"), _dropped),
+    (re.compile(r"tts\.step_paths\(steps\)|steps\.filter\('on_path'\)"), "--paths"),
+    (re.compile(r"steps\.rename\(\{'([^']+)': '([^']+)'\}\)"), r"--rename \1=\2"),
+    (re.compile(r"\bscores='\.\.\.'"), "--scores COLUMN"),
     (re.compile(r"\boverwrite=True"), "--replace"),
     (re.compile(r"\brestart=True"), "--restart"),
     (re.compile(r"\bthe same call\b"), "the same command"),

@@ -223,37 +223,58 @@ def reads_run(command: Command) -> Command:
     return with_options(
         with_run,
         [
-            click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
-            click.option(
-                "--format",
-                "format_",
-                type=click.Choice(["auto", *READERS]),
-                default="auto",
-                show_default=True,
-                help="Format of the files; auto recognises it by their content.",
-            ),
-            click.option(
-                "--rename",
-                callback=_read_pairs,
-                multiple=True,
-                metavar="YOURS=OURS",
-                help="Read the column YOURS as OURS, such as response=completion. Repeatable.",
-            ),
+            *source_options(READERS),
             click.option(
                 "--gold",
                 type=click.Path(),
                 metavar="FILE",
                 help="File of reference answers, a row per problem (JSON, Parquet, Arrow, CSV).",
             ),
-            click.option(
-                "--on-error",
-                type=click.Choice(get_args(OnError)),
-                default="raise",
-                show_default=True,
-                help="What to do with rows that cannot be read: stop, or leave them out and count.",
-            ),
+            on_error_option,
         ],
     )
+
+
+def source_options(formats: Iterable[str]) -> list[Callable[[Command], Command]]:
+    """Make the argument and options that say which files to read, and how.
+
+    Parameters
+    ----------
+    formats
+        The formats that they may be in.
+
+    Returns
+    -------
+    list of decorators
+        The command takes `sources`, `format_` and `rename`.
+    """
+    return [
+        click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
+        click.option(
+            "--format",
+            "format_",
+            type=click.Choice(["auto", *formats]),
+            default="auto",
+            show_default=True,
+            help="Format of the files; auto recognises it by their content.",
+        ),
+        click.option(
+            "--rename",
+            callback=_read_pairs,
+            multiple=True,
+            metavar="YOURS=OURS",
+            help="Read the column YOURS as OURS, such as response=completion. Repeatable.",
+        ),
+    ]
+
+
+on_error_option = click.option(
+    "--on-error",
+    type=click.Choice(get_args(OnError)),
+    default="raise",
+    show_default=True,
+    help="What to do with rows that cannot be read: stop, or leave them out and count.",
+)
 
 
 def chooses(command: Command) -> Command:

@@ -127,7 +127,7 @@ def survey(
             f"{_expectations(readers)}"
         )
     if len(set(chosen)) > 1:
-        raise _mixed(opened, chosen)
+        raise _mixed(opened, chosen, row)
     reader = readers[chosen[0]]
     for one in opened:
         _check_rename(one, rename)
@@ -212,7 +212,7 @@ def _some(names: Collection[str]) -> str:
     return f"{listed[:20]}" + (f" and {len(listed) - 20} more" if len(listed) > 20 else "")
 
 
-def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str]) -> SourceError:
+def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str], row: str) -> SourceError:
     by_format: dict[str, list[str]] = {}
     for one, name in zip(opened, chosen, strict=True):
         by_format.setdefault(name, []).append(str(one.file.path))
@@ -221,7 +221,7 @@ def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str]) -> SourceError:
     )
     return SourceError(
         f"{len(opened)} files in {len(by_format)} formats, must be one; found {listed}. Hint: "
-        f"'ttsframe score SOURCE -o run.parquet' brings each format into one, by='source_file' tells them apart."
+        f"'ttsframe {'steps' if row == 'step' else 'score'} SOURCE -o run.parquet' brings each format into one, by='source_file' tells them apart."
     )
 
 

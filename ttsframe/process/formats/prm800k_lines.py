@@ -38,7 +38,7 @@ _ALWAYS: Final = (
     "is_quality_control_question",
     "is_initial_screening_question",
 )
-_COUNTING: Final = ("alternative", "n_alternatives", "chosen_completion", "is_human")
+COUNTING: Final = ("alternative", "n_alternatives", "chosen_completion", "is_human")
 """Columns that say which texts there were for a step, and which was taken."""
 _OF_STEPS: Final = ("step.", "completion.")
 
@@ -74,16 +74,16 @@ def _present(frame: pl.DataFrame, names: tuple[str, ...]) -> list[str]:
 
 def _with_alternatives(frame: pl.DataFrame) -> pl.DataFrame:
     """Make steps without alternatives steps with one, which was taken."""
-    there = _present(frame, _COUNTING)
+    there = _present(frame, COUNTING)
     if there:
         require_columns(
             frame,
-            _COUNTING,
+            COUNTING,
             where="alternatives of steps",
             hint=f"steps.drop({', '.join(map(repr, there))}) writes each step as the only one.",
         )
         return frame
-    way_out = f"the columns {list(_COUNTING)} number alternatives"
+    way_out = f"the columns {list(COUNTING)} number alternatives"
     if "node" in frame.columns:
         way_out = "tts.step_paths(steps) makes a solution of each path through a tree"
     refuse(
@@ -106,7 +106,7 @@ def _check(frame: pl.DataFrame) -> None:
     is_shown, is_human = alternative.is_not_null(), pl.col("is_human").fill_null(value=False)
     own = frame.filter(step >= 0)
     distinct = own.unique(["__row", "step"], keep="first", maintain_order=True)
-    hint = f"Hint: steps.drop{_COUNTING} writes each step as the only one."
+    hint = f"Hint: steps.drop{COUNTING} writes each step as the only one."
     refuse(frame, pl.col("problem").is_null(), "problem is null")
     refuse(
         frame,
@@ -166,7 +166,7 @@ def _check(frame: pl.DataFrame) -> None:
 
 def _carried(frame: pl.DataFrame, labels: Labels) -> list[str]:
     settled = {"__row", *IDS, "step", "node", "parent", "problem", "text", "is_correct", "rating"}
-    settled |= {*_COUNTING, "on_path", "flagged", "source"}
+    settled |= {*COUNTING, "on_path", "flagged", "source"}
     settled |= {name for name in frame.columns if name.startswith(_OF_STEPS)}
     if labels.threshold is not None:
         settled |= {"soft"}

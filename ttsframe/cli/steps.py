@@ -1,0 +1,312 @@
+"""``ttsframe steps``: labelled steps of any format, counted, compared with scores, converted."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+import polars as pl
+import polars.selectors as cs
+
+from ttsframe._wording import counted
+from ttsframe.cli._console import Console
+from ttsframe.cli._options import (
+    OUTPUT,
+    Command,
+    by_option,
+    examples,
+    level_option,
+    on_error_option,
+    source_options,
+    talks,
+    with_options,
+)
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
+from ttsframe.cli._tables import layout, rows_text
+from ttsframe.errors import ColumnsError
+from ttsframe.process import StepAgreement, estimate_steps, step_agreement
+from ttsframe.process.formats import STEP_FORMATS, StepFormatName, write_steps
+from ttsframe.process.formats.prm800k_lines import COUNTING
+from ttsframe.process.formats.reading import canonical
+from ttsframe.process.formats.rollouts import READER as ROLLOUTS
+from ttsframe.process.summary import StepSummary, main_paths, summarize_steps, with_labels
+from ttsframe.readers import plan_table
+from ttsframe.readers._table import OnError, Reader
+
+_READERS: Final[Mapping[str, Reader]] = {
+    "rollouts": ROLLOUTS,
+    **{name: one.reader for name, one in STEP_FORMATS.items()},
+}
+_N_FIRST: Final = 12
+_NEUTRAL: Final = {"right": True, "wrong": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Writing:
+    """What to write, and how."""
+
+    output: Path | None
+    format: StepFormatName | None
+    neutral: bool | None
+    threshold: float | None
+
+    def check(self, sources: Sequence[str]) -> None:
+        """Refuse what could not be written, before any work is done."""
+        if self.output is None:
+            if self.format is not None or self.neutral is not None:
+                option = "--to" if self.format is not None else "--neutral"
+                raise click.UsageError(
+                    f"{option} says how a file is written; name it with -o FILE."
+                )
+            return
+        is_table = self.format in {None, "table"}
+        check_output(self.output, TABLE_SUFFIXES if is_table else (".jsonl", ".json"), sources)
+
+    def write(self, steps: pl.DataFrame, console: Console) -> dict[str, object]:
+        """Write the steps, and say so."""
+        if self.output is None:
+            return {}
+        if self.format is None or self.format == "table":
+            return save(steps, self.output, console)
+        with console.stage(f"Writing {self.output}"):
+            write_steps(
+                steps,
+                self.output,
+                format=self.format,
+                neutral=self.neutral,
+                threshold=self.threshold,
+            )
+        keys = [
+            name for name in ("source_file", "problem_id", "solution_id") if name in steps.columns
+        ]
+        n_solutions = steps.select(pl.struct(keys).n_unique()).item()
+        console.say(
+            f"Wrote {self.output}: {counted([n_solutions], 'solution')} in format {self.format}"
+        )
+        return {"output": str(self.output), "format": self.format, "n_solutions": n_solutions}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """What to read, and how."""
+
+    paths: tuple[str, ...]
+    format: str
+    rename: Mapping[str, str]
+    on_error: OnError
+
+    def read(
+        self, threshold: float | None, by: Sequence[str], console: Console
+    ) -> tuple[str, pl.DataFrame]:
+        """Read labelled steps, or make them of completions; return what was read as well."""
+        label = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} sources"
+        with console.stage(f"Reading {label}") as stage:
+            frame, survey, said = plan_table(
+                list(self.paths),
+                _READERS,
+                format=self.format,
+                rename=self.rename,
+                on_error=self.on_error,
+                row="step",
+            )
+            for warning in said:
+                warnings.warn(warning, stacklevel=2)
+            name = next(name for name, one in _READERS.items() if one is survey.reader)
+            if name == "rollouts":
+                table = estimate_steps(frame, threshold=threshold or 0.0, by=by).collect()
+            else:
+                table = canonical(frame).collect()
+            stage.note = counted([table.height], "row")
+        return name, table
+
+
+def _reads_steps(command: Command) -> Command:
+    """Give a command the arguments that say which steps to read; it takes them as `source`."""
+
+    @functools.wraps(command)
+    def with_source(
+        *,
+        sources: tuple[str, ...],
+        format_: str,
+        rename: Mapping[str, str],
+        on_error: OnError,
+        **others: object,
+    ) -> None:
+        source = _Source(paths=sources, format=format_, rename=rename, on_error=on_error)
+        command(source=source, **others)
+
+    return with_options(with_source, [*source_options(_READERS), on_error_option])
+
+
+@click.command(
+    short_help="Labelled steps: counts, agreement, conversion.",
+    epilog=examples(
+        "ttsframe steps math-shepherd.jsonl",
+        "ttsframe steps prm800k.jsonl --paths --drop flagged --to trl --neutral right -o trl.jsonl",
+        "ttsframe steps rollouts.parquet -o steps.parquet",
+    ),
+)
+@_reads_steps
+@click.option(
+    "--paths",
+    is_flag=True,
+    help="Keep one text for each step: of alternatives the one that was continued, of a tree each path "
+    "as a solution of its own.",
+)
+@click.option(
+    "--scores",
+    metavar="COLUMN",
+    help="Column with a verifier's score of each step, to compare with the labels. Without it: score, if "
+    "it is there.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0.0, 1.0),
+    help="Steps with a soft value, or a share of right completions, above it are right (OpenR takes "
+    "0.5). Without it: of completions any right one will do, and other soft values are no labels.",
+)
+@by_option
+@click.option(
+    "--to",
+    "format_to",
+    type=click.Choice(list(STEP_FORMATS)),
+    help="Format to write, as JSON lines; without it the table of steps, as the suffix says.",
+)
+@click.option(
+    "--neutral",
+    type=click.Choice(list(_NEUTRAL)),
+    help="What a neutral rating counts as in a format that knows right and wrong alone.",
+)
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column to leave out, because the format has no place for it. Repeatable.",
+)
+@level_option
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    metavar="FILE",
+    help=f"File to write: {', '.join(TABLE_SUFFIXES)}, or .jsonl with --to.",
+)
+@talks
+def steps(
+    *,
+    source: _Source,
+    paths: bool,
+    scores: str | None,
+    threshold: float | None,
+    by: tuple[str, ...],
+    format_to: StepFormatName | None,
+    neutral: str | None,
+    drop: tuple[str, ...],
+    confidence_level: float,
+    output: Path | None,
+    console: Console,
+) -> None:
+    """Count labelled steps, compare labels with scores, and convert between formats.
+
+    SOURCE holds steps that are labelled, as Math-Shepherd, MATH-APS, PRM800K, OpenR or TRL write them,
+    or ttsframe's own table; or completions of steps, one per row with problem_id, solution_id, step,
+    rollout and is_correct (or answer and gold), of which labels are made first.
+    """
+    writing = _Writing(
+        output=output,
+        format=format_to,
+        neutral=None if neutral is None else _NEUTRAL[neutral],
+        threshold=threshold,
+    )
+    writing.check(source.paths)
+    name, table = source.read(threshold, by, console)
+    _check_drop(drop, table.columns)
+    with console.stage("Counting"):
+        limit = None if name == "rollouts" else threshold
+        has_scores = scores is not None or "score" in table.columns
+        _check_by(by, is_read=has_scores or name == "rollouts")
+        summary = summarize_steps(table, threshold=limit, by=by)
+        report = None
+        if has_scores or name == "rollouts":
+            labelled = with_labels(table, threshold=limit)
+            report = step_agreement(
+                labelled,
+                labels=None if scores is None else "is_correct",
+                scores=scores,
+                by=by,
+                confidence_level=confidence_level,
+            )
+    console.say(_text(name, summary, report, by))
+    if paths:
+        table = main_paths(table).drop("on_path", *COUNTING, strict=False)
+    written = writing.write(table.drop(drop), console)
+    console.result({
+        "format": name,
+        **summary.counts,
+        "mean_soft": summary.mean_soft,
+        "first_errors": summary.first_errors.to_dicts(),
+        "agreement": None if report is None else report.to_dict(),
+        **({"written": written} if written else {}),
+    })
+
+
+def _check_by(by: Sequence[str], *, is_read: bool) -> None:
+    if by and not is_read:
+        raise click.UsageError(
+            "--by tells completions or scores of several runs apart; there are neither here."
+        )
+
+
+def _check_drop(drop: Sequence[str], found: Sequence[str]) -> None:
+    missing = [column for column in drop if column not in found]
+    if missing:
+        hint = "columns that are not there need no dropping."
+        error = ColumnsError.missing(missing, found, where="--drop", hint=hint)
+        raise error
+
+
+def _text(name: str, summary: StepSummary, report: StepAgreement | None, by: Sequence[str]) -> str:
+    """Write the counts and, where there are scores or completions, how labels agree with them."""
+    counts = summary.counts
+    n_steps, n_judged = counts["n_steps"], counts["n_judged"]
+    of = {name: counted([counts[f"n_{name}s"]], name) for name in ("step", "solution", "problem")}
+    parts = [f"{name}: {of['step']} in {of['solution']} to {of['problem']}"]
+    labels = {label: counts[f"n_{label}"] for label in ("right", "wrong", "neutral", "unlabelled")}
+    parts.append(_shares("label", "steps", {k: n for k, n in labels.items() if n}, n_steps))
+    if summary.mean_soft is not None:
+        valued = counted([counts["n_valued"]], "step")
+        parts.append(f"Soft values: {valued}, {summary.mean_soft:.4g} on average")
+    if n_judged:
+        unit = "solutions" if counts["n_paths"] == counts["n_solutions"] else "paths"
+        places: dict[str, int] = {}
+        for step, n in summary.first_errors.iter_rows():
+            place = "none" if step is None else str(step) if step < _N_FIRST else "later"
+            places[place] = places.get(place, 0) + n
+        parts.append(_shares("first wrong step", unit, places, n_judged))
+    for title, table in _agreement(report):
+        shown = table.select(~cs.ends_with("standard_error") & ~cs.matches("_ci_|_kappa$"))
+        text = rows_text(shown, n_rows=shown.height, n_fixed=1 + len(by), more="")
+        parts.append(f"{title}\n{text}")
+    return "\n\n".join(parts)
+
+
+def _shares(what: str, of: str, counts: Mapping[str, int], total: int) -> str:
+    rows = [[name, f"{n:,}", f"{100 * n / total:.1f}%"] for name, n in counts.items()]
+    return layout([what, of, "share"], rows, numbers=[False, True, True], n_fixed=1)
+
+
+def _agreement(report: StepAgreement | None) -> list[tuple[str, pl.DataFrame]]:
+    if report is None:
+        return []
+    tables = {
+        "Labels and scores, by threshold": report.thresholds,
+        "How well scores tell right steps from wrong ones": report.separation,
+        "Whether scores find the first wrong step": report.first_errors,
+        "Labels with fewer completions": report.rollouts,
+    }
+    return [(title, table) for title, table in tables.items() if table is not None]
