@@ -9,102 +9,160 @@ __all__ = ["AccuracyDifference", "KComparison", "KRow", "KScaling", "Rise", "con
 
 
 class KRow(TypedDict):
-    """What is found at one K."""
+    """What is found at one K.
+
+    Parameters
+    ----------
+    k
+        Number of trajectories.
+    n_instances
+        Instances, over all levels.
+    accuracy
+        Mean over levels of their accuracy.
+    max_solved_complexity
+        Highest level at or above the threshold, whatever the levels below do; 0 if none.
+    largest_solvable
+        Highest level such that every level up to it is at or above the threshold; one less than
+        the first level where that one is not.
+    ci_low
+        Lower end of the interval of `largest_solvable`.
+    ci_high
+        Upper end of it.
+    is_at_top
+        Whether every level passes: a larger range might show a larger `largest_solvable`.
+    share_cut
+        Share of the trajectories that are longer than the token budget allows, in [0, 1].
+    mean_tokens
+        Tokens that the trajectories of an instance spend, on average, one that is cut up to there;
+        None where tokens were not counted.
+    """
 
     k: int
-    """Number of trajectories."""
     n_instances: int
-    """Instances, over all levels."""
     accuracy: float
-    """Mean over levels of their accuracy."""
     max_solved_complexity: int
-    """Highest level at or above the threshold, whatever the levels below do; 0 if none."""
     largest_solvable: int
-    """Highest level such that every level up to it is at or above the threshold; one less than the
-    first level where that one is not."""
     ci_low: int
-    """Lower end of the interval of `largest_solvable`."""
     ci_high: int
-    """Upper end of it."""
     is_at_top: bool
-    """Whether every level passes: a larger range might show a larger `largest_solvable`."""
     share_cut: float
-    """Share of the trajectories that are longer than the token budget allows, in [0, 1]."""
     mean_tokens: float | None
-    """Tokens that the trajectories of an instance spend, on average, one that is cut up to there;
-    None where tokens were not counted."""
 
 
 class Rise(TypedDict):
-    """What the largest solvable complexity rises by between the smallest and the largest K."""
+    """What the largest solvable complexity rises by between the smallest and the largest K.
+
+    Parameters
+    ----------
+    from_k
+        Smallest K.
+    to_k
+        Largest K.
+    rise
+        `largest_solvable` at the largest K less that at the smallest.
+    ci_low
+        Lower end of the interval of the rise.
+    ci_high
+        Upper end of it.
+    p_value
+        Of no rise or fall, two-sided.
+    """
 
     from_k: int
-    """Smallest K."""
     to_k: int
-    """Largest K."""
     rise: int
-    """`largest_solvable` at the largest K less that at the smallest."""
     ci_low: int
-    """Lower end of the interval of the rise."""
     ci_high: int
-    """Upper end of it."""
     p_value: float
-    """Of no rise or fall, two-sided."""
 
 
 class AccuracyDifference(TypedDict):
-    """What `compare` finds between a K and the smallest one, over all instances."""
+    """What `compare` finds between a K and the smallest one, over all instances.
+
+    Parameters
+    ----------
+    k
+        Number of trajectories.
+    from_k
+        Smallest K.
+    difference
+        Mean over instances of the accuracy at this K less that at the smallest.
+    ci_low
+        Lower end of its interval; None below two instances.
+    ci_high
+        Upper end of it.
+    p_value
+        Two-sided: McNemar's exact test of values 0 and 1, else the paired t.
+    p_adjusted
+        The same, corrected for the number of K after Holm.
+    """
 
     k: int
-    """Number of trajectories."""
     from_k: int
-    """Smallest K."""
     difference: float
-    """Mean over instances of the accuracy at this K less that at the smallest."""
     ci_low: float | None
-    """Lower end of its interval; None below two instances."""
     ci_high: float | None
-    """Upper end of it."""
     p_value: float | None
-    """Two-sided: McNemar's exact test of values 0 and 1, else the paired t."""
     p_adjusted: float | None
-    """The same, corrected for the number of K after Holm."""
 
 
 class KComparison(TypedDict):
-    """The comparison of all K, free or at one token budget."""
+    """The comparison of all K, free or at one token budget.
+
+    Parameters
+    ----------
+    token_budget
+        Tokens of an instance, shared by its trajectories; None: each as long as it is.
+    by_k
+        A row for each K, ascending.
+    rise
+        The answer, in numbers.
+    accuracy_differences
+        A row for each K but the smallest; empty where the K do not have the same instances.
+    conclusion
+        The answer, in words.
+    """
 
     token_budget: int | None
-    """Tokens of an instance, shared by its trajectories; None: each as long as it is."""
     by_k: list[KRow]
-    """A row for each K, ascending."""
     rise: Rise
-    """The answer, in numbers."""
     accuracy_differences: list[AccuracyDifference]
-    """A row for each K but the smallest; empty where the K do not have the same instances."""
     conclusion: str
-    """The answer, in words."""
 
 
 class KScaling(KComparison):
-    """What `Evaluator.compare_k_scaling` returns: the free comparison, and those at token budgets."""
+    """What `Evaluator.compare_k_scaling` returns: the free comparison, and those at token budgets.
+
+    It has the keys of `KComparison`, for trajectories of any length, and these:
+
+    Parameters
+    ----------
+    task_name
+        Name of the task.
+    selection_method
+        Method of the aggregator.
+    threshold
+        Accuracy from which on a level passes.
+    confidence_level
+        Coverage of each interval.
+    complexities
+        The levels, ascending.
+    k_values
+        The numbers of trajectories, ascending.
+    is_paired
+        Whether all K have the same instances.
+    equal_tokens
+        The comparison at each token budget, ascending; empty where tokens were not counted.
+    """
 
     task_name: str
-    """Name of the task."""
     selection_method: str
-    """Method of the aggregator."""
     threshold: float
-    """Accuracy from which on a level passes."""
     confidence_level: float
-    """Coverage of each interval."""
     complexities: list[int]
-    """The levels, ascending."""
     k_values: list[int]
-    """The numbers of trajectories, ascending."""
     is_paired: bool
-    """Whether all K have the same instances."""
     equal_tokens: list[KComparison]
-    """The comparison at each token budget, ascending; empty where tokens were not counted."""
 
 
 def conclude(

@@ -12,6 +12,7 @@ from evaluator_oracle import Echo, echoing, score, selected
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.evaluator import (
     ArithmeticSequence,
+    LogicalDeduction,
     TaskInstance,
     TaskResult,
     TowerOfHanoi,
@@ -119,7 +120,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", [TowerOfHanoi, ArithmeticSequence])
+@pytest.mark.parametrize("kind", [TowerOfHanoi, ArithmeticSequence, LogicalDeduction])
 def test_hostile_responses_are_never_right(method: Any, kind: Any) -> None:
     task = kind(seed=1)
     aggregator = TrajectoryAggregator(method, lambda response, _: float(len(response)))

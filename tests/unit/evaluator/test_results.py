@@ -50,6 +50,11 @@ def test_fields_and_defaults_are_those_of_the_documentation() -> None:
     assert [*found.values()][3:7] == [{}, 0, [], {}]
 
 
+def test_the_names_are_reached_from_the_package() -> None:
+    assert tts.evaluator.Evaluator is Evaluator
+    assert tts.evaluator.EvaluationResult is EvaluationResult
+
+
 def evaluate(method: str, *, reuse: bool) -> dict[int, EvaluationResult]:
     aggregator = TrajectoryAggregator(method, score)  # type: ignore[arg-type]
     return Evaluator(Echo(), aggregator).evaluate(
