@@ -79,6 +79,17 @@ def test_a_tree_is_paid_for_once_as_soon_as_a_path_is_used() -> None:
     assert found["cost"].to_list() == [100.0, 100.0, 130.0, 130.0]
     one = {**options, "trajectories": run.with_columns(total_tokens=pl.lit(130))}
     assert tts.with_costs(problems, **one)["cost"].to_list() == [130.0] * 4
+    # The verifier scored the tree to guide it, whether or not the vote reads its scores.
+    flops = tts.with_costs(
+        problems,
+        budget_unit="flops",
+        generator_parameters=1e9,
+        verifier_parameters=7e9,
+        tree="subtree",
+        **options,
+    )
+    assert flops["verifier_cost"].to_list() == [14e9 * n for n in (100, 100, 130, 130)]
+    assert flops["cost"].to_list() == [16e9 * n for n in (100, 100, 130, 130)]
     with pytest.raises(DataError, match="paths of one tree have different numbers of tokens"):
         tts.with_costs(problems, **options)
     with pytest.raises(ParameterError, match="tree == 'subtree', which needs"):

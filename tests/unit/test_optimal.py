@@ -302,6 +302,35 @@ def test_models_and_searches_are_strategies_or_runs() -> None:
     assert apart["accuracy"].to_list() == [0.5] * 4
 
 
+def test_models_compete_at_equal_flops_where_budgets_are_flops() -> None:
+    # Eight attempts of the small model cost what one of the large one does, and are worth more.
+    names = [f"p{i}" for i in range(8)]
+    rows = [
+        (name, model, n, value)
+        for name in names
+        for model, points in {"1B": {1: 0.2, 8: 0.9}, "8B": {1: 0.5, 8: 1.0}}.items()
+        for n, value in points.items()
+    ]
+    attempts = pl.DataFrame(rows, ["problem_id", "model", "budget", "value"], orient="row")
+    attempts = attempts.with_columns(status=pl.lit("ok"))
+    parameters = pl.col("model").replace_strict({"1B": 1e9, "8B": 8e9})
+    flops = attempts.with_columns(
+        budget=2 * parameters * 500 * pl.col("budget"), budget_unit=pl.lit("flops")
+    )
+    levels = pl.DataFrame({"problem_id": names, "level": [1] * 8})
+    same = {"levels": levels, "strategy": "model"}
+    chosen = tts.compute_optimal_choices(attempts, **same).filter(problem_fold=0)
+    assert chosen.select("budget", "model").rows() == [(1, "8B"), (8, "8B")]
+    chosen = tts.compute_optimal_choices(flops, **same).filter(problem_fold=0)
+    assert chosen.select("budget", "model").rows() == [(1e12, "1B"), (8e12, "1B"), (64e12, "8B")]
+    curve = tts.compute_optimal_curve(flops, **same).filter(selector="compute_optimal")
+    assert curve.select("budget", "budget_unit", "accuracy").rows() == [
+        (1e12, "flops", 0.2),
+        (8e12, "flops", pytest.approx(0.9)),
+        (64e12, "flops", 1.0),
+    ]
+
+
 def test_levels_of_each_run_are_matched() -> None:
     run = table({"a": [1.0, 1.0, 0.0, 0.0], "b": [0.0, 0.0, 1.0, 1.0]})
     both = pl.concat([run.with_columns(model=pl.lit(name)) for name in ("x", "y")])

@@ -56,7 +56,7 @@ def with_costs(
         Number of parameters of the model that wrote the attempts; for FLOPs.
     verifier_parameters
         Number of parameters of the model that scored them, 0 for none; for FLOPs. Only answers of
-        selectors that read a score pay for it.
+        selectors that read a score pay for it; of search trees all do, since it guided the search.
     tree_tokens
         Column with the tokens of the whole search tree that an attempt is a path of, repeated in
         each of its paths: counted once per tree, as soon as any path of it is within the budget.
@@ -154,7 +154,8 @@ def with_costs(
             all_of_it = pl.col(used) / n_attempts.cast(pl.Float64) * budget
             count = pl.when(is_expected).then(all_of_it).otherwise(used)
             of_generator, of_verifier = flops
-            to_score = pl.when(pl.col("reduction").is_not_null()).then(of_verifier).otherwise(0.0)
+            is_scored = pl.col("reduction").is_not_null() | pl.lit(tree_tokens is not None)
+            to_score = pl.when(is_scored).then(of_verifier).otherwise(0.0)
             priced = (
                 lazy
                 .join(

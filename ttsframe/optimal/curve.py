@@ -256,6 +256,10 @@ def compute_optimal_curve(
     are equally good the cheapest is chosen; where that does not decide, or no cost is known, one
     that reads no score, and then the first in the order of the columns of `strategy`.
 
+    Strategies compete at equal `budget`. Where an attempt of one is dearer than that of another, as
+    between models, equal numbers of attempts favour the dearer: give rows the budget that they spend
+    in place of attempts, such as FLOPs on one grid for all (any number, with its `budget_unit`).
+
     The interval is that of the strategies that were chosen, on problems that had no part in the
     choice. It does not say what other problems would have chosen.
 
