@@ -305,11 +305,7 @@ def _gain(base: _Line, other: _Line, question: _Question) -> dict[str, object]:
         return {"status": "unknown", **counts}
     names = ("value", "cost", "value_other", "cost_other")
     sides = [
-        both[name]
-        .explode(empty_as_null=False)
-        .to_numpy()
-        .astype(np.float64)
-        .reshape(both.height, -1)
+        both[name].explode(empty_as_null=False).cast(pl.Float64).to_numpy().reshape(both.height, -1)
         for name in names
     ]
     if min(sides[1].min(), sides[3].min()) <= 0:
