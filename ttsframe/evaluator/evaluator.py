@@ -103,7 +103,8 @@ class Evaluator:
         k_values
             Numbers of trajectories that are aggregated.
         trials_per_complexity
-            Instances of each level.
+            Instances of each level. One that a task makes twice, such as the tower on the same two
+            pegs, counts as two trials.
         verbose
             Write a line to standard error when a level is done.
         reuse
@@ -260,8 +261,10 @@ class Evaluator:
         ----------
         Berger (1982), Multiparameter Hypothesis Testing and Acceptance Sampling, Technometrics 24,
         295-300, on passing all tests. Maurer, Hothorn and Lehmacher (1995), Multiple Comparisons in
-        Drug Clinical Trials and Preclinical Assays: A-Priori Ordered Hypotheses, on testing in order. Clopper and Pearson (1934), The Use of Confidence or Fiducial
-        Limits Illustrated in the Case of the Binomial, Biometrika 26, 404-413.
+        Drug Clinical Trials and Preclinical Assays: A-Priori Ordered Hypotheses, in Vollmar (ed.),
+        Biometrie in der chemisch-pharmazeutischen Industrie 6, 3-18, on testing in order. Clopper and
+        Pearson (1934), The Use of Confidence or Fiducial Limits Illustrated in the Case of the
+        Binomial, Biometrika 26, 404-413.
         """
         return scale_with_k(
             results,
