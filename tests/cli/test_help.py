@@ -13,6 +13,7 @@ from click.testing import Result
 
 from ttsframe.cli import cli
 from ttsframe.readers import READERS
+from ttsframe.report import SECTIONS
 from ttsframe.selectors import SELECTORS
 from ttsframe.steps import STEP_REDUCTIONS
 
@@ -65,6 +66,7 @@ def test_choices_are_the_registries(ttsframe: Run, name: str) -> None:
     for registry in (SELECTORS, STEP_REDUCTIONS):
         assert ", ".join(registry) in text
     assert f"[auto|{'|'.join(READERS)}]" in text
+    assert (", ".join(SECTIONS) in text) == (name == "report")
 
 
 def test_version(ttsframe: Run) -> None:

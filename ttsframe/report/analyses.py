@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias, TypedDict
 
 import polars as pl
 
-from ttsframe._typing import SectionName, StepReduction
+from ttsframe._typing import SectionName, SelectorName, StepReduction
 from ttsframe.cost import cost_curve, efficiency_gain, pareto_frontier, with_costs
 from ttsframe.difficulty import difficulty_levels, halve_attempts, level_curve
 from ttsframe.errors import DataError, TtsframeError
@@ -27,11 +27,10 @@ _N_PROBLEMS_OF_FIVE: Final = 50
 """Levels of ten problems, or three of five: of fewer, a curve says nothing."""
 _N_DRAWS: Final = 2_000
 _N_DRAWS_MIN: Final = 200
-_N_CELLS: Final = 20_000_000
+_N_CELLS: Final = 4_000_000
 _COMPARED: Final[tuple[StepReduction, ...]] = ("last", "min", "mean", "prod")
 
-_IS_GRADED: Final = pl.col("n_right") + pl.col("n_wrong") > 0
-_GRADED: Final = Rule(_IS_GRADED, "no gold answers")
+_GRADED: Final = Rule(pl.col("n_right") + pl.col("n_wrong") > 0, "no gold answers")
 _TREE: Final = "attempts of a tree search depend on each other"
 
 
@@ -76,15 +75,13 @@ class _Run:
         self._halved: list[_Halved] | None = None
 
     @property
-    def readers(self) -> int:
-        """Number of strategies that read no score."""
-        return sum(
-            not SELECTORS[name].reads_score for name in self.options.selectors if name != "oracle"
-        )
+    def strategies(self) -> list[SelectorName]:
+        """Selectors that can be chosen."""
+        return [name for name in self.options.selectors if name != "oracle"]
 
     @property
-    def smallest(self) -> int:
-        """The smallest budget."""
+    def smallest_budget(self) -> int:
+        """Number of attempts at the left end of the curves."""
         return min(min(part.budgets or (1,)) for part in self.picks.runs)
 
     def parts(self, runs: pl.DataFrame) -> list[tuple[AlikeRuns, pl.DataFrame, pl.DataFrame]]:
@@ -316,17 +313,17 @@ def _level_rules(run: _Run) -> list[Rule]:
             f"fewer than {_N_ATTEMPTS_MIN} attempts per problem",
         ),
         Rule(pl.col("n_problems") >= _N_PROBLEMS_MIN, f"fewer than {_N_PROBLEMS_MIN} problems"),
-        Rule(pl.col("n_each") // 2 >= run.smallest, "no budget within half of the attempts"),
+        Rule(pl.col("n_each") // 2 >= run.smallest_budget, "no budget within half of the attempts"),
     ]
 
 
 def _optimal_rules(run: _Run) -> list[Rule]:
     """Say what a run must have for a choice between strategies by level."""
-    n_each_way = sum(name != "oracle" for name in run.options.selectors)
-    has_choice = (pl.col("n_scored") > 0) & (n_each_way > 1)
+    n_scoreless = sum(not SELECTORS[name].reads_score for name in run.strategies)
+    has_scores = (pl.col("n_scored") > 0) & (len(run.strategies) > 1)
     return [
         *_level_rules(run),
-        Rule(pl.lit(run.readers > 1) | has_choice, "a single strategy, so nothing to choose from"),
+        Rule(pl.lit(n_scoreless > 1) | has_scores, "a single strategy, so nothing to choose from"),
         Rule(pl.lit(not run.repeats), "repetitions of a run have levels of their own"),
     ]
 

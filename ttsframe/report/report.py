@@ -68,7 +68,7 @@ class Report:
         What `cost_curve` made of numbers of tokens, marked by `pareto_frontier`.
     efficiency
         What `efficiency_gain` made, against majority vote; its interval is of fewer resamples
-        where there are more than 10,000 problems.
+        where there are more than 2,000 problems.
     verifier
         What `verifier_report` made; `metrics` has further reductions, to compare.
     profile
