@@ -71,6 +71,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("trl", {**TRL, "labels": None}, "'labels' is null"),
     ("trl", {**TRL, "completions": ["a", None]}, "'completions' has a null"),
     ("trl", {**TRL, "labels": [True, 1]}, r"labels\[1\] is a number \(1\), must be true or false"),
+    ("trl", {**TRL, "problem_id": None}, "'problem_id' is null"),
     ("openr", {**OPENR, "label": ["+"]}, "has 1 labels but 2 steps that end in five line ends"),
     ("openr", {**OPENR, "process": f"a {TAG} b {TAG} c"}, "nothing after the last"),
     ("openr", {**OPENR, "label": ["+", "x"]}, r"must hold '\+' and '-' only"),
@@ -124,6 +125,8 @@ def test_a_bad_row_is_named_or_left_out(
     name: str, row: dict[str, Any], message: str, store: Store
 ) -> None:
     good = GOOD[name]
+    if "problem_id" in row and name != "table":
+        good = {**good, "problem_id": "p"}
     path = store(good, row, good)
     with pytest.raises(SourceError, match=message) as caught:
         tts.read_steps(path)

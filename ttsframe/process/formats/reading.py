@@ -33,6 +33,10 @@ def typed(table: Table, dtypes: Mapping[str, pl.DataType], *, made: Collection[s
 
 def identify(table: Table, texts: pl.Expr, *, ids: Sequence[str] = ("problem_id",)) -> Table:
     """Add ``problem_id``, and ``solution_id``: the source's own, else the hash of the texts."""
+    given = [name for name in (*ids, "solution_id") if name in table.schema]
+    nulls = {f"{name!r} is null": pl.col(name).is_null() for name in given}
+    if nulls:
+        table = table._replace(frame=without_faults(table, table.frame, first_fault(nulls)))
     found = identified(table, ids, "problem")
     if "solution_id" in found.schema:
         frame = found.frame.with_columns(pl.col("solution_id").cast(pl.String))
