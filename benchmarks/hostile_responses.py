@@ -108,9 +108,13 @@ def sequence_agrees(task: AnyTask, instance: TaskInstance, response: str) -> str
         value += terms[i] * weight
     if str(value) != task.parse(response):
         return f"not {value}"
-    text = unicodedata.normalize("NFKC", response)
+    text = unicodedata.normalize("NFKC", re.sub("[¼-¾⅐-⅟]", " ", response))
+    text = "".join(char for char in text if unicodedata.category(char) != "Cf")
+    text = re.sub(r"\\[()\[\]]", "", text)
     text = re.sub(r"[−–‐‑﹣－]", "-", text)
-    packed = re.sub(r"(?<=\d)(?:[, '_\u00a0\u2009\u202f]|\{,\}|\\[,;:! ]|\\!)+(?=\d{3})", "", text)
+    packed = re.sub(
+        r"(?<=\d)(?:[, '_\u00a0\u2009\u202f]|\{,\}|\\[,;:! ]|\\!)+(?=\d{3}(?!\d))", "", text
+    )
     magnitude = abs(value)
     for found in re.finditer(
         r"(\d{1,80})(?:\.(\d{0,40}))?(?:e\+?(\d{1,2}))?(?:\s*/\s*(\d{1,40}))?", packed

@@ -48,7 +48,8 @@ class TowerOfHanoi(SeededTask):
     Which list counts when there are several: the first one after the last marker
     (``Final answer``, ``Answer:``, ``Solution:``, ``Moves:``, ``moves =``, ``\boxed``, ``####``,
     ``</think>``) that has moves after it; without a marker the last one. A list is of one notation,
-    so remarks in another do not disturb it, and ends where 400 characters follow without a move.
+    so remarks in another do not disturb it (where two compete the longer one counts), and ends where
+    400 characters follow without a move.
 
     References
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from functools import lru_cache
 from typing import ClassVar, Final
 
@@ -22,6 +23,7 @@ _MOST_DIGITS: Final = 40
 
 _FARTHEST: Final = 100
 _LONGEST_KEPT: Final = 10_000
+_LONGEST_FOUND: Final = 200
 _LONGEST_QUOTE: Final = 60
 _POLICY: Final = AnswerPolicy(percent="kept", decimal_comma="refused")
 _EXTRACT: Final = extract_answer(pl.col("response"))
@@ -36,7 +38,8 @@ _GROUPED: Final = re.compile(
     r"(?<![0-9])[0-9]{1,3}(?:[ .,'\u00a0\u2009\u202f][0-9]{3})+(?![0-9])", re.ASCII
 )
 _GOES_ON: Final = re.compile(
-    r"\.?[eE][-+]?[0-9]+|\s?(?:[\^×/]|\*\*?|\\times|\\cdot)\s?\{?[0-9]+|[\u00b2\u00b3]", re.ASCII
+    r"\.?[eE][-+]?[0-9]+|\s?(?:[\^×/]|\*\*?|\\times|\\cdot)\s?\{?[0-9]+|\s?\\[dt]?frac",
+    re.ASCII,
 )
 _REMARK: Final = re.compile(r"\s{1,4}\([^()]{1,200}\)$")
 _BEGINS_AS_NUMBER: Final = re.compile(r"[-+\u2212(\s]{0,4}[0-9]")
@@ -238,14 +241,27 @@ def _searched(response: str) -> str | None:
     found = pl.DataFrame({"response": [text]}).select(_EXTRACT).item()
     if not isinstance(found, str):
         return None
-    # Of "1 234", "1.234.567" and "3.e5" `extract_answer` may give the beginning, another number.
-    start = text.rfind(found)
-    end = start + len(found)
+    return _whole(found, text)
+
+
+def _whole(found: str, text: str) -> str:
+    """Return the whole of a number of which, as in "1 234", "3.e5" and "4½", a part was found."""
+    if len(found) > _LONGEST_FOUND:
+        return found
+    last = deque(re.finditer(rf"(?<![0-9]){re.escape(found)}(?![0-9])", text), maxlen=1)
+    if not last:
+        return found
+    start, end = last[0].span()
     for grouped in _GROUPED.finditer(text, max(0, start - _REACH), end + _REACH):
         if grouped.start() < end and start < grouped.end():
-            return text[min(start, grouped.start()) : max(end, grouped.end())]
-    more = _GOES_ON.match(text, end) if found[-1:].isdecimal() else None
-    return found + more[0] if more else found
+            start, end = min(start, grouped.start()), max(end, grouped.end())
+    before, after = text[max(0, start - 1) : start], text[end : end + 1]
+    if text[start:end][-1:].isdecimal():
+        more = _GOES_ON.match(text, end)
+        after = more[0] if more else after if after.isnumeric() else ""
+    else:
+        after = ""
+    return (before if before.isnumeric() else "") + text[start:end] + after
 
 
 # A query takes milliseconds whatever it reads, and a response is read for its vote and its verdict.
