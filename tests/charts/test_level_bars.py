@@ -115,8 +115,8 @@ def test_levels_without_problems_and_problems_without_a_level(by_level: pl.DataF
 
 def test_runs_get_a_row_of_panels_each(by_level: pl.DataFrame) -> None:
     runs = pl.concat([by_level.with_columns(model=pl.lit(name)) for name in ("a", "b")])
-    facts = [fact for _, fact in headings(charts.level_bars(runs.lazy()))]
-    assert facts == [f"{name} · 97 problems" for name in ("a", "a", "b", "b")]
+    found = headings(charts.level_bars(runs.lazy()))
+    assert [texts[2:] for texts in found] == [["a"], [], ["b"], []]
     assert charts.level_bars(runs).columns == 2
 
 

@@ -46,7 +46,10 @@ def test_frontiers_are_panels_and_reductions_shapes(
 ) -> None:
     runs = pl.concat([frontier.with_columns(level=pl.lit(level)) for level in (1, 2)])
     chart = charts.pareto_frontier(runs)
-    assert [panel["title"]["text"] for panel in chart.to_dict()["concat"]] == ["1", "2"]
+    assert [panel["title"]["text"] for panel in chart.to_dict()["concat"]] == [
+        "level: 1",
+        "level: 2",
+    ]
     more = frontier.filter(selector="best_of_n").with_columns(reduction=pl.lit("min"))
     texts = draw(charts.pareto_frontier(pl.concat([frontier, more]))).texts
     assert {"Step scores", "last", "min", "no score"} <= set(texts)

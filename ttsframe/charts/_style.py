@@ -132,9 +132,11 @@ def tidy(
 def panel_column(frame: pl.DataFrame, names: Sequence[str], *, where: str) -> pl.DataFrame:
     """Add the column ``panel``: the text of the columns that vary, empty where none does."""
     varying = [name for name in names if frame[name].n_unique() > 1]
+    # A name of a run speaks for itself, a number of a level or seed does not.
+    is_plain = len(varying) == 1 and not frame[varying[0]].dtype.is_numeric()
     texts = [
         pl.concat_str(
-            pl.lit("" if len(varying) == 1 else f"{name}: "),
+            pl.lit("" if is_plain else f"{name}: "),
             pl.col(name).cast(pl.String).fill_null("none"),
         )
         for name in varying

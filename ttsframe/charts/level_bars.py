@@ -30,7 +30,8 @@ __all__ = ["level_bars"]
 
 _N_BARS_MAX: Final = 120
 _WIDTH: Final = 700
-_ROW_SPACING: Final = 110
+_ROW_SPACING: Final = 130
+_NAME_MAX: Final = 100
 _BAR: Final = 13
 
 
@@ -230,10 +231,11 @@ def _panel(
         whisker.mark_rule(strokeWidth=1.2, color=INK, clip=True),
     ]
     n_problems = drawn["n_problems"].drop_nulls().to_list()
-    facts = [name, counted(n_problems, "problem") if n_problems else ""]
     # Titles would stand at different heights, as labels of axes and whiskers reach up.
     layers += [
         panel_text(f"Level {level:g}", x=0, y=-30, style=PANEL_NAME),
-        panel_text(shorten(" · ".join(filter(None, facts)), 40), x=0, y=-14),
+        panel_text(counted(n_problems, "problem") if n_problems else "", x=0, y=-14),
     ]
+    if name and is_first:
+        layers.append(panel_text(shorten(name, _NAME_MAX), x=-60, y=-54, style=PANEL_NAME))
     return panel_of(layers, width=frame.width, height=frame.height)
