@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -197,6 +198,37 @@ def test_each_run_gets_what_it_allows_as_if_it_were_alone(run: pl.DataFrame) -> 
         for field in ("metrics", "over_optimization"):
             table = getattr(report.verifier, field).filter(model=name).drop("model")
             assert_frame_equal(table, getattr(alone.verifier, field), check_row_order=False)
+
+
+def test_strategies_compete_on_the_problems_that_all_of_them_have(run: pl.DataFrame) -> None:
+    is_unscored = pl.col("problem_id") < "sim-000003"
+    unscored = run.with_columns(score=pl.when(~is_unscored).then("score"))
+    report = tts.build_report(unscored)
+    alone = tts.build_report(run.filter(~is_unscored))
+    for table in (report.cost, report.optimal):
+        assert table["n_problems"].unique().to_list() == [57]
+        assert table["n_unscored"].unique().to_list() == [3]
+    assert report.curve.filter(selector="majority_vote")["n_problems"].unique().to_list() == [60]
+    names = ["selector", "nominal_budget", "budget", "accuracy", "ci_low", "is_efficient"]
+    assert_frame_equal(report.cost.select(names), alone.cost.select(names), check_row_order=False)
+
+
+def test_a_strategy_that_problems_are_without_does_not_compete(run: pl.DataFrame) -> None:
+    is_negative = pl.col("problem_id") >= "sim-000010"
+    logits = run.with_columns(score=pl.when(is_negative).then(-1.0).otherwise("score"))
+    report = tts.build_report(logits)
+    assert "weighted_vote" in report.curve["selector"].to_list()
+    for table in (report.cost, report.optimal, report.choices, report.level_curve):
+        assert "weighted_vote" not in table["selector"].to_list()
+        assert "best_of_n" in table["selector"].to_list()
+    (answer,) = report.answers()["accuracy"]
+    assert re.search(r"weighted vote \(score\) \S+ \(\S+ to \S+\) of 10 problems alone", answer)
+    text = report.to_html()
+    left = "Left out, since more than one in ten problems are without it: weighted vote (score)."
+    assert text.count(left) == 3
+    assert "weighted vote" not in "".join(
+        report.answers()["cost"] + report.answers()["selection_gap"]
+    )
 
 
 def test_repetitions_are_averaged_or_left_out(run: pl.DataFrame) -> None:

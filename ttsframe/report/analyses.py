@@ -14,7 +14,7 @@ from ttsframe.difficulty import difficulty_levels, halve_attempts, level_curve
 from ttsframe.errors import DataError, TtsframeError
 from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve
 from ttsframe.report.picks import AlikeRuns, Picks
-from ttsframe.report.runs import Rule, describe_runs, keep_runs, rows_of
+from ttsframe.report.runs import Rule, compared_alike, describe_runs, keep_runs, rows_of
 from ttsframe.report.tables import RUN
 from ttsframe.scaling import scaling_curve
 from ttsframe.selection_gap import selection_gap
@@ -129,7 +129,7 @@ class _Run:
             by=[*keys, "fold"],
         )
         levels = difficulty_levels(rows, n_levels=runs["n_levels"][0], by=keys)
-        return _Halved(runs, picked, levels)
+        return _Halved(runs, compared_alike(picked, self.groups), levels)
 
 
 def analyze(
@@ -234,7 +234,7 @@ def _cost(run: _Run, runs: pl.DataFrame) -> Tables:
     curves, gains = [], []
     for _, own, table in run.parts(runs):
         priced = with_costs(
-            table.filter(pl.col("selector") != "oracle"),
+            compared_alike(table.filter(pl.col("selector") != "oracle"), run.groups),
             trajectories=rows_of(run.attempts, own),
             by=keys,
         )

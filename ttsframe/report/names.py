@@ -158,6 +158,8 @@ def first_runs(table: pl.DataFrame, by: Sequence[str], n_max: int = N_RUNS_MAX) 
 def best_row(rows: pl.DataFrame) -> dict[str, Any]:
     """Take the row of the highest accuracy; of equal ones the cheapest, and one that reads no score.
 
+    Rows that are averaged over fewer problems than others do not compare, and are passed over.
+
     Parameters
     ----------
     rows
@@ -168,8 +170,9 @@ def best_row(rows: pl.DataFrame) -> dict[str, Any]:
     dict[str, Any]
         The row.
     """
-    order = ["accuracy", "budget", pl.col("reduction").is_null()]
-    return rows.sort(order, descending=[True, False, True], maintain_order=True).row(0, named=True)
+    order = ["n_problems", "accuracy", "budget", pl.col("reduction").is_null()]
+    ranked = rows.sort(order, descending=[True, True, False, True], maintain_order=True)
+    return ranked.row(0, named=True)
 
 
 def line_name(selector: str, reduction: str | None) -> str:

@@ -121,3 +121,44 @@ def rows_of(attempts: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     if numbers == attempts[RUN].unique().sort().to_list():
         return attempts
     return attempts.filter(pl.col(RUN).is_in(numbers))
+
+
+def compared_alike(problems: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+    """Let strategies compete on the same problems.
+
+    A strategy that is undefined on half of the problems, and so averaged over the others, would win
+    by being spared the hard ones.
+
+    Parameters
+    ----------
+    problems
+        `problems` under several selectors and reductions.
+    groups
+        Columns that tell runs apart.
+
+    Returns
+    -------
+    pl.DataFrame
+        The rows of strategies that at least nine in ten of the problems have that any has; a problem
+        that is not "ok" under one of these has that status, and no value, under all of them.
+    """
+    is_ok = pl.col("status") == "ok"
+    if problems.select(is_ok.all()).item():
+        return problems
+    line = [*groups, "selector", "reduction"]
+    n_ok = pl.col("problem_id").filter(pl.col("is_ok")).n_unique()
+    lines = (
+        problems
+        .group_by(*line, "problem_id")
+        .agg(is_ok.all().alias("is_ok"))
+        .group_by(line)
+        .agg(n_ok.alias("n_ok"))
+    )
+    most = pl.col("n_ok").max().over(groups) if groups else pl.col("n_ok").max()
+    kept = lines.filter(pl.col("n_ok") >= (1.0 - SHARE_OF_PROBLEMS) * most)
+    rows = problems.join(kept, on=line, how="semi", nulls_equal=True, maintain_order="left")
+    missing = pl.col("status").filter(~is_ok).min().over(*groups, "problem_id")
+    status = pl.when(is_ok).then(missing.fill_null("ok")).otherwise("status")
+    return rows.with_columns(status=status).with_columns(
+        value=pl.when(pl.col("status") == "ok").then("value")
+    )

@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe._wording import shorten
 from ttsframe.errors import DataError
-from ttsframe.report.names import NONE
+from ttsframe.report.names import NONE, line_name, runs_of
 
 if TYPE_CHECKING:
     from ttsframe.report.report import Report
@@ -161,6 +161,31 @@ def more_runs(table: pl.DataFrame, by: Sequence[str], n_max: int) -> list[Part]:
     if n_runs <= n_max:
         return []
     return [paragraph(f"Drawn are the first {n_max:,} of {n_runs:,} runs.")]
+
+
+def left_lines(table: pl.DataFrame, report: Report) -> list[Part]:
+    """Name the lines of the curve that a table does without: strategies compete on equal problems."""
+    if report.curve is None:
+        return []
+    line = [*report.by, "selector", "reduction"]
+    strategies = (
+        report.curve.filter(pl.col("selector") != "oracle").select(line).unique(maintain_order=True)
+    )
+    if report.by:
+        strategies = strategies.join(table, on=report.by, how="semi", nulls_equal=True)
+    absent = strategies.join(table, on=line, how="anti", nulls_equal=True, maintain_order="left")
+    names = [
+        f"{name}{line_name(row['selector'], row['reduction'])}"
+        for name, rows in runs_of(absent, report.by)
+        for row in rows.iter_rows(named=True)
+    ]
+    if not names:
+        return []
+    return [
+        paragraph(
+            f"Left out, since more than one in ten problems are without it: {', '.join(names)}."
+        )
+    ]
 
 
 def more_lines(n_lines: int, n_max: int) -> list[Part]:

@@ -62,11 +62,13 @@ def _answer(rows: pl.DataFrame, quantity: str) -> str:
             "attempts gave the most frequent answer; without gold answers nothing says whether it is "
             "right."
         )
-    found = []
+    found, most = [], max(ends["n_problems"].to_list())
     for row in ends.iter_rows(named=True):
         line = line_name(row["selector"], row["reduction"])
         value = with_interval(row[quantity], row["ci_low"], row["ci_high"])
-        found.append(f"{line} {value}")
+        n_problems = row["n_problems"]
+        alone = f" of {counted([n_problems], 'problem')} alone" if n_problems < most else ""
+        found.append(f"{line} {value}{alone}")
     first = rows.filter(budget=rows["budget"].min(), selector="majority_vote")
     start = ""
     if first.height and first["budget"][0] < ends["budget"][0]:

@@ -25,6 +25,7 @@ from ttsframe.report.sections._section import (
     drawn,
     folded,
     heads,
+    left_lines,
     more_runs,
 )
 from ttsframe.report.sections.accuracy import curve_table
@@ -90,6 +91,7 @@ def body(report: Report) -> list[Part]:
             confidence_level=report.confidence_level,
         ),
         *more_runs(report.optimal, report.by, _N_RUNS_MAX),
+        *left_lines(report.optimal, report),
         folded(
             "What was chosen, in numbers",
             [_choices(report.choices, report), curve_table(report.optimal, report)],

@@ -28,6 +28,7 @@ from ttsframe.report.sections._section import (
     folded,
     head_values,
     heads,
+    left_lines,
     more_runs,
     table,
 )
@@ -109,6 +110,7 @@ def body(report: Report) -> list[Part]:
             confidence_level=report.confidence_level,
         ),
         *more_runs(cost, report.by, N_PANELS_MAX),
+        *left_lines(cost, report),
         *gains,
         folded("Accuracy by tokens, in numbers", [_points(cost, report)]),
     ]

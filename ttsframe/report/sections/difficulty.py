@@ -15,6 +15,7 @@ from ttsframe.report.sections._section import (
     asks,
     drawn,
     folded,
+    left_lines,
     more_runs,
 )
 from ttsframe.report.sections.accuracy import curve_table
@@ -99,6 +100,7 @@ def body(report: Report) -> list[Part]:
         ),
         *_bars(drawn_lines, report),
         *more_runs(curve, report.by, _N_RUNS_MAX),
+        *left_lines(curve, report),
         folded("Accuracy by level, in numbers", [curve_table(curve, report, "level")]),
     ]
 
