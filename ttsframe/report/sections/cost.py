@@ -58,7 +58,7 @@ def answers(report: Report) -> list[str]:
 
 
 def _gain(report: Report, rows: pl.DataFrame) -> str:
-    """Say of the line with the largest known gain what it saves."""
+    """Say of the line whose gain is surest what it saves."""
     if report.efficiency is None:
         return ""
     gains = report.efficiency.filter(status="ok")
@@ -67,7 +67,10 @@ def _gain(report: Report, rows: pl.DataFrame) -> str:
         gains = gains.join(own, on=report.by, how="semi", nulls_equal=True)
     if gains.is_empty():
         return ""
-    row = gains.sort("gain", maintain_order=True).row(-1, named=True)
+    order = ["ci_low", "gain"]
+    row = gains.sort(order, descending=True, nulls_last=True, maintain_order=True).row(
+        0, named=True
+    )
     goal = f"majority vote's best, {percent_text(row['accuracy'])},"
     if row["gain"] <= 1.0:
         return f"; nothing reaches {goal} for fewer tokens"
