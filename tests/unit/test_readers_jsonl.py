@@ -469,7 +469,7 @@ def test_any_json_rows_can_be_read_and_none_is_lost(
     assert in_spans.equals(frame)
     assert frame.height == len(rows) == found.n_rows
     assert set(schema) == {name for row in rows for name in row}
-    assert frame["__row"].to_list() == list(range(1, len(rows) + 1))
+    assert frame[_jsonl.ROW].to_list() == list(range(1, len(rows) + 1))
     for name in schema:
         is_null = [row.get(name) is None for row in rows]
         assert frame[name].is_null().to_list() == is_null
@@ -688,3 +688,28 @@ def test_small_and_large_chunks_agree(
     for size in (10, 100, 1_000, 10_000):
         monkeypatch.setattr(_chunks, "CHUNK_BYTES", size)
         assert tts.read_trajectories(path).equals(plain)
+
+
+@pytest.mark.parametrize("name", ["extra", "größe"])
+@pytest.mark.parametrize("ensure_ascii", [True, False])
+def test_objects_among_texts_become_json_that_can_be_read(
+    tmp_path: Path, collect: Callable[[Path], pl.DataFrame], name: str, ensure_ascii: bool
+) -> None:
+    values: list[Any] = ["{not json", {"a": '\\frac{1}{2} "q"'}, ["x\\y\n", 1], 3, None]
+    rows = [row(number, **{name: value}) for number, value in enumerate(values)]
+    path = tmp_path / "run.jsonl"
+    lines = (json.dumps(each, ensure_ascii=ensure_ascii) for each in rows)
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+    found = collect(path).unique("problem_id").sort("problem_id")[name].to_list()
+
+    assert found[0] == values[0]
+    assert [json.loads(text) for text in found[1:4]] == values[1:4]
+    assert found[4] is None
+
+
+def test_no_column_is_taken_for_one_of_the_readers_own(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps(row(0, __row=7, __file="mine")), encoding="utf-8")
+
+    assert tts.read_trajectories(path).select("__row", "__file").row(0) == (7, "mine")

@@ -9,6 +9,8 @@ that mixes types becomes String and holds JSON text; ``null`` and a missing key 
 
 from __future__ import annotations
 
+import json
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,8 +36,9 @@ from ttsframe.readers._rows import (
 from ttsframe.readers._searches import search
 from ttsframe.readers._sniff import DataFile
 
-ROW = "__row"
-FILE = "__file"
+ROW = "\ue000row"
+FILE = "\ue000file"
+"""Names of further columns; no source has a column with a private character."""
 _SLOW_LINES = 32
 _FRAMES_AT_ONCE = 3
 """Chunks that are handed on together: fewer and larger pieces cost the query that follows less."""
@@ -241,7 +244,9 @@ def _parse(
         except pl.exceptions.PolarsError:
             pass
         else:
-            return frame.with_columns(_numbers(chunk, frame.height)), []
+            if not _holds_json(frame, chunk):
+                return frame.with_columns(_numbers(chunk, frame.height)), []
+            in_python = True
     halves = chunk.halves() if chunk.n_lines > _SLOW_LINES and not in_python else None
     if halves is not None:
         parsed = [
@@ -260,6 +265,19 @@ def _parse(
         else:
             rows.append({**fitted, ROW: number})
     return to_frame(rows, {**columns, ROW: pl.UInt32()}), faults
+
+
+def _holds_json(frame: pl.DataFrame, chunk: Chunk) -> bool:
+    """Whether a text may be JSON text of Polars, which escapes nothing in it."""
+    opens = pl.col(pl.String).str.contains(r"^[\[{]").any()
+    names = [column.name for column in frame.select(opens) if column.item()]
+    written = {
+        json.dumps(name, ensure_ascii=is_ascii).encode("utf-8", "surrogatepass")
+        for name in names
+        for is_ascii in (True, False)
+    }
+    keys = b"|".join(re.escape(name) for name in sorted(written))
+    return bool(names) and bool(re.search(rb"(?:%b)\s*:\s*[\[{]" % keys, chunk.data))
 
 
 def _numbers(chunk: Chunk, height: int) -> pl.Series:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -30,7 +29,7 @@ class Reader(NamedTuple):
     to_attempts: Callable[[Table], pl.LazyFrame]
     evidence: tuple[str, ...] = ()
     """Columns of which one must be there as well for the format to be recognised unnamed."""
-    shapes: Mapping[str, type[pl.DataType]] = MappingProxyType({})
+    shapes: Mapping[str, type[pl.DataType]] = {}
     """Columns that tell it from a format with the same names: what each must be."""
     as_text: frozenset[str] = frozenset()
     """Columns whose value, whatever it is, is handed on as JSON text."""
