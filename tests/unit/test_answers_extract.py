@@ -176,6 +176,27 @@ def test_last_lines_that_conclude(text: str, answer: str) -> None:
     assert extract(text) == [answer]
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        "1 234 567",
+        "1\u202f234",
+        "1.000.000",
+        "4²",
+        "3½",
+        "2 1/2",
+        "6.02e23",
+        "12:30",
+        "192.168.0.1",
+    ],
+)
+@pytest.mark.parametrize(
+    "statement", ["The answer is {}.", "Answer: {}", "Hence the result is {}."]
+)
+def test_no_number_is_taken_for_the_part_that_it_begins_with(number: str, statement: str) -> None:
+    assert extract(statement.format(number)) == [number]
+
+
 def test_a_short_text_may_be_a_statement() -> None:
     matrix = r"\begin{pmatrix}\frac{1}{2} & \frac{3}{4} \\ \frac{5}{6} & \frac{7}{8}\end{pmatrix}"
     assert extract(f"Matrix with fractions: $ {matrix} $") == [matrix]

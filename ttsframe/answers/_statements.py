@@ -23,13 +23,19 @@ NUMBER: Final = (
 Written in the syntax that Python's and Rust's regular expressions share.
 """
 
+_SPACED: Final = r"[-+−]?\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?(?!\d)|[-+−]?\d+ \d+/\d+"
+"""Thousands that spaces part, and mixed numbers."""
+
+_WHOLE: Final = r"(?![a-zA-Z0-9_^{]|[.:]\d|[¹²³⁰⁴-⁹½¼¾⅐-⅞])"
+"""Where a number ends: not in "6.02e23", "1.000.000", "12:30", "4²" or "3½"."""
+
 _CANDIDATE: Final = re.compile(
     r"\*\*(?P<bold>[^*\n]*[^*\s:：])\s*\*\*(?!\s*[:：])"
     r"|\$\$(?P<display>.+?)\$\$"
     r"|\$(?P<dollars>(?:\\.|[^$\\])+)\$(?!\d)"
     r"|\\\((?P<round>.+?)\\\)"
     r"|\\\[(?P<square>.+?)\\\]"
-    rf"|(?<![a-zA-Z0-9_.^{{\\])(?P<number>{NUMBER})(?![a-zA-Z0-9_^{{])",
+    rf"|(?<![a-zA-Z0-9_.^{{\\])(?<!\d:)(?P<number>{_SPACED}|{NUMBER}){_WHOLE}",
     re.DOTALL,
 )
 # "30\pi", "2+3i", "7 - 2\sqrt{2}": a number that only begins what is stated
