@@ -198,7 +198,11 @@ def conclude(
     """
     first, last = by_k[0], by_k[-1]
     low, high = f"K = {rise['from_k']}", f"K = {rise['to_k']}"
-    at = "Without a token budget" if budget is None else f"With {budget:,} tokens an instance at every K"
+    at = (
+        "Without a token budget"
+        if budget is None
+        else f"With {budget:,} tokens an instance at every K"
+    )
     if first["is_at_top"] and last["is_at_top"]:
         return (
             f"{at}, every level passes at {low} and at {high}. The range ends before the collapse, so "
