@@ -201,7 +201,7 @@ def test_what_people_rated_is_converted_with_what_they_mean(
     ttsframe: Run, shared_data: Path
 ) -> None:
     path = shared_data / "openr" / "samples_prm800k.jsonl"
-    steps = tts.read_steps(path).filter("on_path")
+    steps = tts.read_steps(path).filter("is_on_path")
     whole = steps.filter(pl.col("rating").is_not_null().all().over("solution_id"))
     names = ["alternative", "n_alternatives", "chosen_completion", "is_human"]
     tts.write_steps(whole.drop(names), "rated.jsonl", format="prm800k")

@@ -243,7 +243,7 @@ def steps(
             )
     console.say(_text(name, summary, report, by))
     if paths:
-        table = main_paths(table).drop("on_path", *COUNTING, strict=False)
+        table = main_paths(table).drop("is_on_path", *COUNTING, strict=False)
     written = writing.write(table.drop(drop), console)
     console.result({
         "format": name,

@@ -298,7 +298,7 @@ def _check_rows(table: pl.DataFrame, keys: dict[str, str]) -> None:
         raise DataError(
             f"{place(row, unit)}: several rows, expected one per step. Hint: name the column that "
             "tells verifiers or runs apart in by=(...), or keep one of several texts for a step, such as "
-            "those that are 'on_path'."
+            "those that are 'is_on_path'."
         )
     if table["step"].has_nulls():
         row = table.filter(pl.col("step").is_null()).row(0, named=True)

@@ -30,7 +30,7 @@ def main_paths(steps: pl.DataFrame) -> pl.DataFrame:
     """Keep one row per step of a solution: each path of a tree, the alternative that was continued."""
     if {"node", "parent", "problem", "text"} <= set(steps.columns):
         return step_paths(steps)
-    return steps.filter("on_path") if "on_path" in steps.columns else steps
+    return steps.filter("is_on_path") if "is_on_path" in steps.columns else steps
 
 
 def summarize_steps(

@@ -495,7 +495,7 @@ def test_columns_are_checked() -> None:
 
 def test_steps_that_branch_are_pointed_to_their_solutions() -> None:
     twice = pl.concat([solutions(SHARED), solutions(SHARED)])
-    for column, hint in {"node": "tts.step_paths", "on_path": ".filter('on_path')"}.items():
+    for column, hint in {"node": "tts.step_paths", "is_on_path": ".filter('is_on_path')"}.items():
         with pytest.raises(DataError, match=re.escape(hint)):
             tts.annotate(twice.with_columns(pl.lit(0).alias(column)), Recorder(), 1)
 

@@ -141,7 +141,7 @@ def test_paths_of_a_tree_become_solutions_with_labels(shared_data: Path, write: 
 def test_the_path_that_people_took_becomes_one_solution(shared_data: Path, write: Write) -> None:
     steps = tts.read_steps(shared_data / "openr" / "samples_prm800k.jsonl")
     counting = ["alternative", "n_alternatives", "chosen_completion", "is_human"]
-    path = steps.filter("on_path").drop(*counting, "flagged", "source")
+    path = steps.filter("is_on_path").drop(*counting, "flagged", "source")
     whole = path.filter((pl.col("rating").is_not_null()).all().over("solution_id"))
     rows = write(whole, "trl", neutral=True)
     assert [row["completions"] for row in rows] == [
@@ -260,7 +260,7 @@ def test_alternatives_must_be_whole(shared_data: Path, write: Write) -> None:
     with pytest.raises(
         DataError, match=r"alternative 4 does not follow.*steps\.drop\('alternative'"
     ):
-        write(steps.filter("on_path"), "prm800k")
+        write(steps.filter("is_on_path"), "prm800k")
     with pytest.raises(DataError, match="chosen_completion differs between the alternatives"):
         write(steps.with_columns(chosen_completion=pl.col("alternative")), "prm800k")
     with pytest.raises(DataError, match="n_alternatives is 5, but so many rows there are not"):

@@ -83,7 +83,7 @@ def test_scanning_gives_what_reading_gives(
 def test_every_step_has_one_key(path: Path, name: str) -> None:
     steps = tts.read_steps(path)
     if name == "prm800k":
-        steps = steps.filter("on_path")
+        steps = steps.filter("is_on_path")
     key = ["problem_id", "solution_id", "node" if "node" in steps.columns else "step"]
     assert not steps.select(pl.struct(key).is_duplicated().any()).item()
 
@@ -128,7 +128,7 @@ def test_prm800k_ratings_are_those_of_every_alternative(shared_data: Path) -> No
                 chosen.append(texts[0])
     told = steps.filter(pl.col("text").is_not_null())
     assert Counter(told["rating"].to_list()) == expected
-    assert steps.filter("on_path")["text"].to_list() == chosen
+    assert steps.filter("is_on_path")["text"].to_list() == chosen
     assert told["is_correct"].sum() == expected[1]
     assert (~told["is_correct"]).sum() == expected[-1]
     # the step of the labeller who gave up has no text at all, and is there

@@ -95,7 +95,7 @@ def scan_steps(
         such a hash of the texts of its steps; of equal solutions to a problem the second has ``-2`` behind it), ``step``
         (Int64; -1 is the problem before any step, which MATH-APS has a value for, and which stands
         alone for a solution without steps), then of ``node`` and ``parent`` (Int64, MATH-APS), ``alternative``
-        (Int64) and ``on_path`` (Boolean, PRM800K), ``problem``, ``gold``, ``text`` (of this step alone), ``is_correct``
+        (Int64) and ``is_on_path`` (Boolean, PRM800K), ``problem``, ``gold``, ``text`` (of this step alone), ``is_correct``
         (Boolean, null where there is no label), ``rating`` (Int8, -1, 0 or 1) and ``soft`` (Float64) what
         the source has, then its other columns, those of a solution repeated for each step, and
         ``source_file`` when several files were read.

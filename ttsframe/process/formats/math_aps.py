@@ -203,7 +203,7 @@ def carried_of_tree(nodes: pl.DataFrame, format_name: str, of_node: str) -> list
         "gold",
         "text",
         "soft",
-        "on_path",
+        "is_on_path",
     }
     settled |= {name for name in nodes.columns if name.startswith(of_node)}
     settled |= {"is_correct", "rating"}

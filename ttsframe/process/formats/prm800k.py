@@ -1,7 +1,7 @@
 """PRM800K: what people said of each step, with all the alternatives that they were shown.
 
-A row of the table is one alternative; ``on_path`` marks the one that was continued, or the first where
-the labelling ended without a choice, so that ``steps.filter("on_path")`` has one row per step. A step
+A row of the table is one alternative; ``is_on_path`` marks the one that was continued, or the first where
+the labelling ended without a choice, so that ``steps.filter("is_on_path")`` has one row per step. A step
 with no alternative keeps a row whose ``text`` is null.
 """
 
@@ -170,12 +170,12 @@ def _explode_alternatives(frame: pl.LazyFrame, fields: Mapping[str, pl.DataType]
     chosen, nth = pl.col("chosen_completion"), pl.col("__nth")
     is_human = nth >= pl.col("n_alternatives").fill_null(0)
     is_first = chosen.is_null() & ~pl.col("__has_human") & (nth == 0)
-    on_path = pl.when(is_human).then(chosen.is_null()).otherwise((nth == chosen) | is_first)
+    is_on_path = pl.when(is_human).then(chosen.is_null()).otherwise((nth == chosen) | is_first)
     rating = pl.col("rating") if "rating" in kinds else pl.lit(None, dtype=pl.Int64)
     return exploded.with_columns(
         is_human.alias("is_human"),
         pl.when(~is_human).then(nth).alias("alternative"),
-        on_path.fill_null(value=False).alias("on_path"),
+        is_on_path.fill_null(value=False).alias("is_on_path"),
         rating.cast(pl.Int8).alias("rating"),
         pl.when(rating != 0).then(rating > 0).alias("is_correct"),
     ).drop("__all", "__nth", "__has_human")

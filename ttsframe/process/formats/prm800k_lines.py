@@ -166,7 +166,7 @@ def _check(frame: pl.DataFrame) -> None:
 
 def _carried(frame: pl.DataFrame, labels: Labels) -> list[str]:
     settled = {"__row", *IDS, "step", "node", "parent", "problem", "text", "is_correct", "rating"}
-    settled |= {*COUNTING, "on_path", "flagged", "source"}
+    settled |= {*COUNTING, "is_on_path", "flagged", "source"}
     settled |= {name for name in frame.columns if name.startswith(_OF_STEPS)}
     if labels.threshold is not None:
         settled |= {"soft"}

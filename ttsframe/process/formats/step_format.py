@@ -22,7 +22,7 @@ STEP_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({
     "node": Column(pl.Int64(), "of a tree: number of the step within it, from 0"),
     "parent": Column(pl.Int64(), "of a tree: the node that this one continues"),
     "alternative": Column(pl.Int64(), "of several texts for one step: its number, from 0"),
-    "on_path": Column(pl.Boolean(), "of several texts for one step: the one that was continued"),
+    "is_on_path": Column(pl.Boolean(), "of several texts for one step: the one that was continued"),
     "problem": Column(pl.String(), "text of the problem"),
     "gold": Column(pl.String(), "reference answer"),
     "solution": Column(pl.String(), "reference solution"),

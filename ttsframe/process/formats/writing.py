@@ -145,7 +145,7 @@ def _check_numbers(frame: pl.DataFrame, format_name: str) -> None:
     """Refuse several rows for one step, and gaps."""
     is_own = pl.col("step") >= 0
     if "alternative" in frame.columns:
-        way_out = "steps.filter('on_path') keeps the one that was continued"
+        way_out = "steps.filter('is_on_path') keeps the one that was continued"
     elif "node" in frame.columns:
         way_out = "tts.step_paths(steps) makes a solution of each path through a tree"
     else:
@@ -233,8 +233,8 @@ def _carried(
     settled = _STRUCTURE | {"__label", "is_correct", "rating"}
     if labels.threshold is not None:
         settled |= {"soft"}
-    if "on_path" in frame.columns and frame["on_path"].all(ignore_nulls=False):
-        settled |= {"on_path"}
+    if "is_on_path" in frame.columns and frame["is_on_path"].all(ignore_nulls=False):
+        settled |= {"is_on_path"}
     carried = carried_columns(frame, settled, format_name)
     refuse_taken(carried, taken, format_name)
     refuse(
