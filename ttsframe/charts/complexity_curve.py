@@ -17,6 +17,7 @@ from ttsframe.charts._style import (
     MUTED,
     arrange,
     axis,
+    check_at_most,
     heading,
     inline,
     panel_column,
@@ -40,6 +41,7 @@ _NUMBERS: Final = (
 )
 _COLUMNS: Final = {"task", "selector", *_NUMBERS}
 _N_LINES_MAX: Final = 12
+_N_LEVELS_MAX: Final = 200
 _N_TICKS_MAX: Final = 16
 
 # From few trajectories to many: olive, green, blue, violet, each darker than the one before, and
@@ -112,7 +114,7 @@ def complexity_curve(
         When the table is not the one described.
     DataError
         When the table has no rows, no accuracy, several rows at one point of a line, more than 12
-        numbers of trajectories, or too many groups.
+        numbers of trajectories, 200 levels, or too many groups.
     ParameterError
         When the threshold or the confidence level is impossible.
 
@@ -156,11 +158,11 @@ def complexity_curve(
     if drawn.is_empty():
         raise DataError(f"curve has no accuracy: null in all {rows.height} rows.")
     numbers = drawn["k"].unique().sort().to_list()
-    if len(numbers) > _N_LINES_MAX:
-        raise DataError(
-            f"curve has {len(numbers)} values of k, this chart holds at most {_N_LINES_MAX}. Hint: "
-            "filter the table to those to compare."
-        )
+    for n, most, what in (
+        (len(numbers), _N_LINES_MAX, "values of k"),
+        (drawn["complexity"].n_unique(), _N_LEVELS_MAX, "levels of complexity"),
+    ):
+        check_at_most(n, most, what, where="curve", hint="filter the table to those to compare.")
     drawn = _worded(panel_column(drawn.with_columns(_spaced(*apart[:2])), apart, where="curve"))
     panels = drawn.partition_by("panel", as_dict=True, maintain_order=True)
     frame = _Frame(

@@ -12,6 +12,7 @@ from ttsframe._wording import counted
 from ttsframe.charts._style import (
     arrange,
     axis,
+    check_at_most,
     end_labels,
     heading,
     inline,
@@ -24,6 +25,8 @@ from ttsframe.charts._style import (
 from ttsframe.errors import DataError
 
 __all__ = ["label_agreement"]
+
+_N_SIZES_MAX: Final = 200
 
 _HINT: Final = "tts.step_agreement(steps).rollouts is this table."
 _LINES: Final = {
@@ -86,7 +89,8 @@ def label_agreement(
     ColumnsError
         When the table is not the one of rollouts.
     DataError
-        When the table has no rows, several rows at one point, or too many groups.
+        When the table has no rows, several rows at one point, or too many groups or
+        numbers of rollouts.
 
     Examples
     --------
@@ -117,6 +121,13 @@ def label_agreement(
             "one per number of rollouts. Hint: keep the column that tells the groups apart, as "
             "tts.step_agreement(steps, by=...) does."
         )
+    check_at_most(
+        rows["n_rollouts"].n_unique(),
+        _N_SIZES_MAX,
+        "numbers of rollouts",
+        where="rollouts",
+        hint="tts.step_agreement(steps, n_rollouts=[1, 2, 4, ...]) takes some.",
+    )
     rows = panel_column(rows, apart, where="rollouts")
     long = pl.concat([_line(rows, name) for name in _LINES]).drop_nulls("value")
     panels = long.partition_by("panel", as_dict=True, maintain_order=True)

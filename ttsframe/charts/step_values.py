@@ -16,6 +16,7 @@ from ttsframe.charts._style import (
     OUTCOME_COLOURS,
     arrange,
     axis,
+    check_at_most,
     heading,
     inline,
     outcome,
@@ -47,6 +48,7 @@ _ESTIMATED: Final = frozenset({
     "score",
 })
 _TEXT_MAX: Final = 200
+_N_STEPS_MAX: Final = 200
 
 
 def step_values(
@@ -88,7 +90,8 @@ def step_values(
     ColumnsError
         When the table is not one of estimated steps.
     DataError
-        When the table has no rows, no value, several rows for a step, or too many solutions.
+        When the table has no rows, no value, several rows for a step, or too many solutions or
+        steps.
 
     Examples
     --------
@@ -124,6 +127,13 @@ def step_values(
             f"steps has several rows for {repeated.select(point).row(0, named=True)}, must have one "
             "per step. Hint: keep the column that tells the runs apart."
         )
+    check_at_most(
+        rows["step"].n_unique(),
+        _N_STEPS_MAX,
+        "steps of a solution",
+        where="steps",
+        hint="filter the table to the first steps.",
+    )
     named = rows.sort(point).with_columns(
         pl.col("problem_id").cast(pl.String).alias("problem"),
         pl.col("solution_id").cast(pl.String).alias("solution"),
