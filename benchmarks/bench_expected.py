@@ -25,8 +25,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import ttsframe as tts
-from ttsframe.expectation import subset_votes as _subset_votes
-from ttsframe.expectation.majority import Pool, majority_accuracy
+from ttsframe.votes.expectation import subset_votes as _subset_votes
+from ttsframe.votes.expectation.majority import Pool, majority_accuracy
 
 N_PROBLEMS = int(os.environ.get("TTSFRAME_BENCH_PROBLEMS", "40"))
 N_ATTEMPTS = 256

@@ -14,8 +14,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import ttsframe as tts
-from ttsframe.answers import keys, reading
+from ttsframe.answers import keys
 from ttsframe.answers.engine import canonicalise
+from ttsframe.answers.lookup import reading
 
 ROWS = int(os.environ.get("TTSFRAME_BENCH_ROWS", "100000"))
 DISTINCT = int(os.environ.get("TTSFRAME_BENCH_ANSWERS", "500"))

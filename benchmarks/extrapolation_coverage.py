@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttsframe.extrapolation.beta import _Likelihood, beta_passes
-from ttsframe.extrapolation.model import Counts, ExtrapolationModel, Floats
-from ttsframe.extrapolation.models import MODELS, range_at
+from ttsframe.statistics.extrapolation.beta import _Likelihood, beta_passes
+from ttsframe.statistics.extrapolation.model import Counts, ExtrapolationModel, Floats
+from ttsframe.statistics.extrapolation.models import MODELS, range_at
 
 N_RUNS = int(os.environ.get("TTSFRAME_BENCH_RUNS", "600"))
 N_WORKERS = int(os.environ.get("TTSFRAME_BENCH_WORKERS", "2"))

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import polars as pl
 
 import ttsframe as tts
-from ttsframe.answers import reading, worker
 from ttsframe.answers.engine import canonicalise
+from ttsframe.answers.lookup import reading, worker
 from ttsframe.answers.normalize import normalize_text
 
 STRINGS = 100_000

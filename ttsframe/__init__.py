@@ -6,8 +6,6 @@ from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ttsframe import _namespace as _namespace
-from ttsframe.adaptive import allocate_attempts, select_allocated, stopping_points
-from ttsframe.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
 from ttsframe.answers import (
     AnswerExplanation,
     AnswerPolicy,
@@ -22,25 +20,21 @@ from ttsframe.answers import (
     is_same_key,
     normalize_answer,
 )
-from ttsframe.bestofk import best_of_k
-from ttsframe.comparison import compare
-from ttsframe.cost import cost_curve, efficiency_gain, pareto_frontier, with_costs
-from ttsframe.curation import best_trajectories
-from ttsframe.datasets import simulate_trajectories
-from ttsframe.difficulty import difficulty_levels, halve_attempts, level_curve
-from ttsframe.errors import TtsframeError
-from ttsframe.expectation import expected_accuracy
-from ttsframe.extrapolation import (
-    PassAtKFit,
-    beta_binomial_passatk,
-    check_extrapolation,
-    fit_pass_at_k,
+from ttsframe.curves.adaptive import allocate_attempts, select_allocated, stopping_points
+from ttsframe.curves.cost import cost_curve, efficiency_gain, pareto_frontier, with_costs
+from ttsframe.curves.gaps import selection_gap
+from ttsframe.curves.levels import difficulty_levels, halve_attempts, level_curve
+from ttsframe.curves.optimal import (
+    compute_optimal_choices,
+    compute_optimal_curve,
+    select_compute_optimal,
 )
-from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
-from ttsframe.intervals import normal_interval, student_t_interval, wilson_interval
-from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve, select_compute_optimal
-from ttsframe.passk import closed_form_passatk, pass_at_k, pass_hat_k
-from ttsframe.power import PairedDesign
+from ttsframe.curves.scaling import scaling_curve
+from ttsframe.errors import TtsframeError
+from ttsframe.estimators.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
+from ttsframe.estimators.bestofk import best_of_k
+from ttsframe.estimators.gpassk import g_pass_at_k, mean_g_pass_at_k
+from ttsframe.estimators.passk import closed_form_passatk, pass_at_k, pass_hat_k
 from ttsframe.process import (
     Completer,
     Prefix,
@@ -51,13 +45,6 @@ from ttsframe.process import (
     rank_answers,
     step_agreement,
 )
-from ttsframe.process.formats import (
-    STEP_FORMATS,
-    read_steps,
-    scan_steps,
-    step_paths,
-    write_steps,
-)
 from ttsframe.readers import (
     READERS,
     SkippedRowsWarning,
@@ -65,25 +52,28 @@ from ttsframe.readers import (
     read_trajectories,
     scan_trajectories,
 )
+from ttsframe.readers.steps import (
+    STEP_FORMATS,
+    read_steps,
+    scan_steps,
+    step_paths,
+    write_steps,
+)
 from ttsframe.report import Report, build_report
-from ttsframe.scaling import scaling_curve
 from ttsframe.schema import drop_duplicate_completions, renumber_attempts
 from ttsframe.scoring import score_trajectories
-from ttsframe.selection_gap import selection_gap
-from ttsframe.selectors import (
-    SELECTORS,
-    best_of_n,
-    borda_vote,
-    confidence_vote,
-    first_valid,
-    majority_of_the_bests,
-    majority_vote,
-    minimum_bayes_risk,
-    oracle,
-    select_answers,
-    top_fraction_vote,
-    weighted_vote,
+from ttsframe.simulation.trajectories import simulate_trajectories
+from ttsframe.statistics.comparison import compare
+from ttsframe.statistics.extrapolation import (
+    PassAtKFit,
+    beta_binomial_passatk,
+    check_extrapolation,
+    fit_pass_at_k,
 )
+from ttsframe.statistics.intervals import normal_interval, student_t_interval, wilson_interval
+from ttsframe.statistics.power import PairedDesign
+from ttsframe.statistics.uncertainty import bootstrap_interval, standard_error
+from ttsframe.statistics.variance import variance_components
 from ttsframe.steps import (
     STEP_REDUCTIONS,
     step_first,
@@ -95,9 +85,7 @@ from ttsframe.steps import (
     step_prod,
     step_sum,
 )
-from ttsframe.uncertainty import bootstrap_interval, standard_error
 from ttsframe.validation import ValidationReport, validate_trajectories
-from ttsframe.variance import variance_components
 from ttsframe.verifier import (
     VerifierReport,
     best_threshold,
@@ -111,7 +99,23 @@ from ttsframe.verifier import (
     verifier_metrics,
     verifier_report,
 )
-from ttsframe.votes import tally_votes
+from ttsframe.votes.curation import best_trajectories
+from ttsframe.votes.expectation import expected_accuracy
+from ttsframe.votes.selectors import (
+    SELECTORS,
+    best_of_n,
+    borda_vote,
+    confidence_vote,
+    first_valid,
+    majority_of_the_bests,
+    majority_vote,
+    minimum_bayes_risk,
+    oracle,
+    select_answers,
+    top_fraction_vote,
+    weighted_vote,
+)
+from ttsframe.votes.tally import tally_votes
 
 if _TYPE_CHECKING:
     from ttsframe import batch as batch

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import polars as pl
 
-from ttsframe._resampling import BootstrapMethod
 from ttsframe._typing import AnswerStyle, IntoExprColumn
 from ttsframe.answers import (
     AnswerPolicy,
@@ -23,10 +22,12 @@ from ttsframe.answers import (
     is_same_key,
     normalize_answer,
 )
-from ttsframe.answers.reading import KeyMethod
-from ttsframe.bestofk import best_of_k
-from ttsframe.gpassk import g_pass_at_k, mean_g_pass_at_k
-from ttsframe.passk import pass_at_k, pass_hat_k
+from ttsframe.answers.lookup.reading import KeyMethod
+from ttsframe.estimators.bestofk import best_of_k
+from ttsframe.estimators.gpassk import g_pass_at_k, mean_g_pass_at_k
+from ttsframe.estimators.passk import pass_at_k, pass_hat_k
+from ttsframe.statistics.resampling import BootstrapMethod
+from ttsframe.statistics.uncertainty import bootstrap_interval, standard_error
 from ttsframe.steps import (
     step_first,
     step_geometric_mean,
@@ -37,7 +38,6 @@ from ttsframe.steps import (
     step_prod,
     step_sum,
 )
-from ttsframe.uncertainty import bootstrap_interval, standard_error
 from ttsframe.verifier import first_error
 
 

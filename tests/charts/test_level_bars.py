@@ -11,7 +11,7 @@ from altair import TopLevelMixin
 
 import ttsframe as tts
 from ttsframe import charts
-from ttsframe.charts._style import selector_colours, strategy_colours
+from ttsframe.charts.style import selector_colours, strategy_colours
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
 

@@ -11,7 +11,7 @@ from altair import TopLevelMixin
 
 import ttsframe as tts
 from ttsframe import charts
-from ttsframe.charts._budgets import round_numbers, short_number
+from ttsframe.charts.budgets import round_numbers, short_number
 from ttsframe.errors import ColumnsError, DataError
 
 

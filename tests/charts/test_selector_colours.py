@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ttsframe as tts
-from ttsframe.charts._style import selector_colours
+from ttsframe.charts.style import selector_colours
 
 # Machado et al. 2009, doi:10.1109/TVCG.2009.113, table 1 at severity 1, on linear RGB.
 VIEWS = {

@@ -14,8 +14,8 @@ from click.testing import Result
 from ttsframe.cli import cli
 from ttsframe.readers import READERS
 from ttsframe.report import SECTIONS
-from ttsframe.selectors import SELECTORS
 from ttsframe.steps import STEP_REDUCTIONS
+from ttsframe.votes.selectors import SELECTORS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 COMMANDS = [

@@ -29,7 +29,7 @@ import ttsframe as tts
 from benchmarks.kill_jobs import Job, kill_often, make_jobs, two_at_once
 from ttsframe.batch import Progress
 from ttsframe.cli._progress import progress_line
-from ttsframe.report.picks import choose_picks, plan_picks
+from ttsframe.defaults.picks import choose_picks, plan_picks
 
 Run = Callable[..., Result]
 PROGRAM = [sys.executable, "-m", "ttsframe"]

@@ -1,54 +1,45 @@
-"""Imports go one way: a module knows its own layer's package and the layers below, no others."""
+"""Imports go one way: no module imports from its own layer or above, and there is no circle."""
 
 from __future__ import annotations
 
+import ast
 import re
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 from package_source import imports, imports_at_load, modules
 
 LAYERS: list[set[str]] = [
     {"errors", "_typing", "_draws"},
-    {"_exprs", "_checks", "_files", "_resampling", "_subset_counts", "_wording"},
-    {"schema", "_simulated_answers"},
+    {"_exprs", "_checks", "_files", "_wording"},
+    {"schema"},
     {
         "steps",
-        "passk",
-        "gpassk",
-        "bestofk",
         "answers",
-        "intervals",
-        "uncertainty",
         "readers",
-        "datasets",
-        "charts",
+        "simulation",
+        "estimators",
+        "statistics",
         "validation",
+        "charts",
     },
-    {"scoring", "_ballots", "_units", "_paired"},
-    {"votes", "_pairing"},
-    {"selectors", "aggregators", "expectation", "curation"},
-    {"scaling", "comparison", "extrapolation", "variance", "power"},
-    {"difficulty"},
-    {
-        "cost",
-        "adaptive",
-        "optimal",
-        "verifier",
-        "selection_gap",
-    },
+    {"scoring", "votes"},
+    {"curves"},
+    {"verifier"},
     {"process"},
-    {"evaluator", "search"},
+    {"evaluator"},
+    {"defaults"},
     {"report", "batch"},
     {"_namespace"},
     {"cli"},
     {"__main__", "__init__"},
 ]
-"""DESIGN section 4, lowest first; modules in one set do not know each other."""
+"""The wings, lowest first; wings of one set do not know each other."""
 
 RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-ONLY_SCHEMA_AND_BELOW = {"readers", "datasets", "charts", "validation"}
-"""DESIGN says it of the first three; a report on data needs no statistics either."""
+ONLY_SCHEMA_AND_BELOW = {"readers", "simulation", "charts", "validation"}
+"""Readers return what a file says, and charts draw what they are given."""
 
 HEAVY = {"altair", "vl_convert", "scipy", "sympy", "flint", "latex2sympy2", "antlr4", "ray"}
 
@@ -65,38 +56,81 @@ OWNERS = {
 """Packages that only one part of the package knows."""
 
 
-def owner(module: str) -> str:
-    """Return the name in `LAYERS` of a module, by its path."""
+def dotted(module: str) -> str:
+    """Return the import name of a module from its path, such as `ttsframe.readers.engine`."""
+    return "ttsframe." + module.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+BY_NAME = {dotted(module).removesuffix(".__init__"): module for module in modules()}
+
+
+def wing(module: str) -> str:
+    """Return the name in `LAYERS` of a module, from its path."""
     return module.removesuffix(".py").split("/", maxsplit=1)[0]
 
 
-def own_imports(module: str) -> set[str]:
-    """Return the parts of the package that a module imports."""
+def imported_modules(module: str) -> set[str]:
+    """Return the modules of the package that a module imports, by path."""
     found = set()
     for name in imports(modules()[module]):
-        parts = name.split(".")
-        if parts[0] == "ttsframe":
-            found.add("__init__" if len(parts) == 1 else parts[1])
-    return found - {owner(module)}
+        for candidate in (name, name.rpartition(".")[0]):
+            if candidate in BY_NAME:
+                found.add(BY_NAME[candidate])
+                break
+    return found - {module}
+
+
+def imported_wings(module: str) -> set[str]:
+    return {wing(name) for name in imported_modules(module)} - {wing(module)}
 
 
 @pytest.mark.parametrize("module", modules())
 def test_a_module_has_a_layer(module: str) -> None:
-    assert owner(module) in RANKS, f"{module} has no place in LAYERS"
+    assert wing(module) in RANKS, f"{module} has no place in LAYERS"
 
 
 @pytest.mark.parametrize("module", modules())
 def test_a_module_imports_only_from_below(module: str) -> None:
-    rank = RANKS[owner(module)]
-    upward = {name for name in own_imports(module) if RANKS.get(name, 99) >= rank}
+    rank = RANKS[wing(module)]
+    upward = {name for name in imported_wings(module) if RANKS[name] >= rank}
     assert not upward, f"{module} imports {upward}"
 
 
+def test_no_circle_exists_inside_packages_either() -> None:
+    graph = {module: imported_modules(module) for module in modules()}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"circle of imports: {' -> '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize("module", modules())
+def test_private_modules_stay_in_their_package(module: str) -> None:
+    for imported in imported_modules(module):
+        *folders, file = imported.split("/")
+        for depth, part in enumerate([*folders, file.removesuffix(".py")]):
+            if part.startswith("_") and part != "__init__" and depth:
+                package = "/".join(imported.split("/")[:depth]) + "/"
+                assert module.startswith(package), f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", modules())
+def test_private_names_stay_in_their_module(module: str) -> None:
+    for node in ast.walk(modules()[module]):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ttsframe."):
+            private = {
+                alias.name
+                for alias in node.names
+                if alias.name.startswith("_") and f"{node.module}.{alias.name}" not in BY_NAME
+            }
+            assert not private, f"{module} imports {private} of {node.module}"
+
+
 @pytest.mark.parametrize(
-    "module", [name for name in modules() if owner(name) in ONLY_SCHEMA_AND_BELOW]
+    "module", [name for name in modules() if wing(name) in ONLY_SCHEMA_AND_BELOW]
 )
 def test_tables_come_in_and_charts_go_out_without_statistics(module: str) -> None:
-    above = {name for name in own_imports(module) if RANKS[name] > RANKS["schema"]}
+    above = {name for name in imported_wings(module) if RANKS[name] > RANKS["schema"]}
     assert not above, f"{module} imports {above}"
 
 
@@ -127,5 +161,5 @@ def test_imports_are_absolute_and_never_starred(module: str) -> None:
 
 def test_the_test_sees_what_it_looks_for() -> None:
     assert "polars" in imports(modules()["steps.py"])
-    assert own_imports("scaling.py") >= {"_checks", "_units", "schema"}
-    assert "answers" not in own_imports("votes.py")
+    assert imported_wings("curves/scaling.py") >= {"_checks", "statistics", "schema"}
+    assert "answers" not in imported_wings("votes/tally.py")

@@ -22,8 +22,8 @@ from ttsframe._typing import (
     SelectorName,
     StepReduction,
 )
-from ttsframe.process.formats import StepFormatName
-from ttsframe.readers import Format
+from ttsframe.readers.steps import StepFormatName
+from ttsframe.readers.trajectories import Format
 
 IGNORED = {
     "PR04": "types live in the signature",
@@ -88,7 +88,7 @@ def test_a_docstring_shows_an_example(name: str) -> None:
 def test_an_aggregator_is_documented_alike(name: str) -> None:
     found = getattr(tts.aggregators, name)
     exempt = {"PR01"} if getattr(found, "_is_protocol", False) else set()
-    errors = validate(f"ttsframe.aggregators.{name}")["errors"]
+    errors = validate(f"ttsframe.estimators.aggregators.{name}")["errors"]
     assert not [each for each in errors if each[0] not in IGNORED and each[0] not in exempt]
     assert f"{name}(" in (inspect.getdoc(found) or "") or exempt
 

@@ -20,7 +20,7 @@ import polars as pl
 from sal_replay import extract, picks, strip
 
 import ttsframe as tts
-from ttsframe.answers.worker import resolve_strings
+from ttsframe.answers.lookup.worker import resolve_strings
 
 SELECTORS = {"naive": "best_of_n", "weighted": "weighted_vote", "maj": "majority_vote"}
 UNEXPLAINED = "unexplained"

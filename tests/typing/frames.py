@@ -7,7 +7,7 @@ from typing import assert_type
 import polars as pl
 
 import ttsframe as tts
-from ttsframe.aggregators import AtLeastK, GPassAtK, Majority, Max, Median, PassHatK
+from ttsframe.estimators.aggregators import AtLeastK, GPassAtK, Majority, Max, Median, PassHatK
 
 
 def eager_stays_eager(frame: pl.DataFrame) -> None:

@@ -8,8 +8,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.rational import rational_key, read_plain, read_rational
-from ttsframe.answers.words import text_key
+from ttsframe.answers.shapes.words import text_key
+from ttsframe.answers.values.rational import rational_key, read_plain, read_rational
 
 __all__ = [
     "LONGEST_ANSWER",
@@ -112,7 +112,7 @@ def read_normalized(
     unresolved: tuple[str, ...] = ()
     if len(text) <= LONGEST_ANSWER:
         # flint, which does the arithmetic, is loaded on the first answer that needs it.
-        from ttsframe.answers.structure import Reader
+        from ttsframe.answers.shapes.structure import Reader
 
         reader = Reader(policy, resolved, trace)
         reading = reader.read(text)
@@ -146,6 +146,6 @@ def numeric_value(answer: str, policy: AnswerPolicy) -> Fraction | float | None:
         return None if rational[1] else rational[0]
     if not text or len(text) > LONGEST_ANSWER:
         return None
-    from ttsframe.answers.structure import Reader
+    from ttsframe.answers.shapes.structure import Reader
 
     return Reader(policy, {}).number(text)

@@ -15,8 +15,8 @@ import polars as pl
 from ttsframe._checks import check_choice
 from ttsframe._exprs import into_expr, keep_name
 from ttsframe._typing import AnswerStyle, IntoExprColumn
-from ttsframe.answers import _statements
-from ttsframe.answers._columns import as_strings, per_distinct
+from ttsframe.answers import statements as _statements
+from ttsframe.answers.columns import as_strings, per_distinct
 
 __all__ = ["extract_answer"]
 

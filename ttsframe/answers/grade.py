@@ -13,12 +13,12 @@ import polars as pl
 
 from ttsframe._exprs import into_expr, keep_name
 from ttsframe._typing import IntoExprColumn
-from ttsframe.answers._columns import as_strings
-from ttsframe.answers._table import KeyTable
+from ttsframe.answers.columns import as_strings
 from ttsframe.answers.engine import numeric_value
 from ttsframe.answers.keys import gold_answers, keys_of
+from ttsframe.answers.lookup.reading import KeyMethod, key_table
+from ttsframe.answers.lookup.table import KeyTable
 from ttsframe.answers.policy import CODE_VERSION, AnswerPolicy
-from ttsframe.answers.reading import KeyMethod, key_table
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
 __all__ = ["is_equivalent", "is_same_key"]

@@ -11,13 +11,13 @@ import polars as pl
 
 from ttsframe._exprs import into_expr, keep_name
 from ttsframe._typing import IntoExprColumn
-from ttsframe.answers._columns import as_strings, per_distinct
-from ttsframe.answers._table import Entry, KeyTable
+from ttsframe.answers.columns import as_strings, per_distinct
 from ttsframe.answers.engine import AnswerKind
 from ttsframe.answers.extract import extract_answer
+from ttsframe.answers.lookup.reading import KeyMethod, key_table
+from ttsframe.answers.lookup.table import Entry, KeyTable
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.reading import KeyMethod, key_table
 
 __all__ = [
     "answer_key",

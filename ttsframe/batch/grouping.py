@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe.batch.numbered import row_hash
 from ttsframe.batch.sources import Slice
-from ttsframe.readers._attempts import Survey, SurveyedFile, renamed, scan_table
+from ttsframe.readers.engine.attempts import Survey, SurveyedFile, renamed, scan_table
 
 __all__ = ["find_cuts"]
 

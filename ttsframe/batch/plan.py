@@ -26,8 +26,8 @@ from ttsframe.batch.scoring import Scoring
 from ttsframe.batch.sources import Slice, cut_rows, pieces_of, slices_of
 from ttsframe.batch.stages import TEXTS, Curve, Score, Select, Stage, Table, Votes
 from ttsframe.batch.tasks import JoinTask, PartTask, ScanTask, Task, Writing
-from ttsframe.readers import READERS, Reading
-from ttsframe.readers._attempts import renamed
+from ttsframe.readers.engine.attempts import renamed
+from ttsframe.readers.trajectories import READERS, Reading
 from ttsframe.schema import require_columns
 from ttsframe.scoring import plan_additions
 

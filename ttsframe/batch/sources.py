@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from ttsframe.batch.progress import Amount, added
-from ttsframe.readers._attempts import Survey, SurveyedFile, scan_attempts, scan_table
-from ttsframe.readers._gold import Gold
+from ttsframe.readers.engine.attempts import Survey, SurveyedFile, scan_attempts, scan_table
+from ttsframe.readers.engine.gold import Gold
 
 __all__ = ["Piece", "Slice", "cut_rows", "pieces_of", "slices_of"]
 

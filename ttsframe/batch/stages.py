@@ -24,12 +24,12 @@ from ttsframe._typing import (
     Weights,
 )
 from ttsframe.answers import AnswerPolicy
+from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError, ParameterTypeError
-from ttsframe.scaling import scaling_curve
 from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
-from ttsframe.selectors import SELECTORS, select_answers
 from ttsframe.steps import STEP_REDUCTIONS
-from ttsframe.votes import tally_votes
+from ttsframe.votes.selectors import SELECTORS, select_answers
+from ttsframe.votes.tally import tally_votes
 
 __all__ = ["Curve", "Score", "Select", "Stage", "Table", "Votes"]
 

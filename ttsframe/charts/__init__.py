@@ -16,22 +16,22 @@ Examples
 
 from __future__ import annotations
 
-from ttsframe.charts.answer_votes import answer_votes
-from ttsframe.charts.complexity_curve import complexity_curve
-from ttsframe.charts.compute_optimal import compute_optimal
-from ttsframe.charts.difficulty_histogram import difficulty_histogram
-from ttsframe.charts.label_agreement import label_agreement
-from ttsframe.charts.level_bars import level_bars
-from ttsframe.charts.level_curves import level_curves
-from ttsframe.charts.over_optimization import over_optimization
-from ttsframe.charts.pareto_frontier import pareto_frontier
-from ttsframe.charts.reduction_comparison import reduction_comparison
-from ttsframe.charts.reliability import reliability
-from ttsframe.charts.scaling_curve import scaling_curve
-from ttsframe.charts.score_distribution import score_distribution
-from ttsframe.charts.selection_gap import selection_gap
-from ttsframe.charts.step_profile import step_profile
-from ttsframe.charts.step_values import step_values
+from ttsframe.charts._answer_votes import answer_votes
+from ttsframe.charts._complexity_curve import complexity_curve
+from ttsframe.charts._compute_optimal import compute_optimal
+from ttsframe.charts._difficulty_histogram import difficulty_histogram
+from ttsframe.charts._label_agreement import label_agreement
+from ttsframe.charts._level_bars import level_bars
+from ttsframe.charts._level_curves import level_curves
+from ttsframe.charts._over_optimization import over_optimization
+from ttsframe.charts._pareto_frontier import pareto_frontier
+from ttsframe.charts._reduction_comparison import reduction_comparison
+from ttsframe.charts._reliability import reliability
+from ttsframe.charts._scaling_curve import scaling_curve
+from ttsframe.charts._score_distribution import score_distribution
+from ttsframe.charts._selection_gap import selection_gap
+from ttsframe.charts._step_profile import step_profile
+from ttsframe.charts._step_values import step_values
 
 __all__ = [
     "answer_votes",

@@ -23,8 +23,8 @@ from ttsframe.cli._options import Choosing, Run
 from ttsframe.cli._output import TABLE_SUFFIXES, check_folder, check_output
 from ttsframe.cli._progress import Follower, following
 from ttsframe.cli._stopping import stopping
+from ttsframe.defaults.picks import Budgets, Choice, choose_picks
 from ttsframe.errors import SourceError
-from ttsframe.report.picks import Budgets, Choice, choose_picks
 from ttsframe.scoring import plan_additions
 
 OUTPUT_HELP: Final = (

@@ -13,11 +13,11 @@ import polars as pl
 
 from ttsframe._typing import AnswerStyle, SelectorName, StepReduction, Weights
 from ttsframe.cli._console import Console
-from ttsframe.readers import READERS, plan_reading, scan_trajectories
-from ttsframe.readers._attempts import Survey
-from ttsframe.readers._table import OnError
-from ttsframe.selectors import SELECTORS
+from ttsframe.readers.engine.attempts import Survey
+from ttsframe.readers.engine.table import OnError
+from ttsframe.readers.trajectories import READERS, plan_reading, scan_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
+from ttsframe.votes.selectors import SELECTORS
 
 Command: TypeAlias = Callable[..., None]
 

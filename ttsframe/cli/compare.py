@@ -23,9 +23,9 @@ from ttsframe.cli._options import (
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.cli._tables import layout
-from ttsframe.comparison import compare as compare_pairs
+from ttsframe.defaults.picks import Picks, plan_picks
 from ttsframe.errors import DataError
-from ttsframe.report.picks import Picks, plan_picks
+from ttsframe.statistics.comparison import compare as compare_pairs
 
 _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
 """Columns that are not told apart in the run, but made by picking answers."""

@@ -30,8 +30,8 @@ from ttsframe.cli._options import (
 )
 from ttsframe.cli._output import save
 from ttsframe.cli._tables import curve_text
-from ttsframe.report.picks import Choice, unlike_lines
-from ttsframe.report.tables import join_curves
+from ttsframe.defaults.picks import Choice, unlike_lines
+from ttsframe.defaults.tables import join_curves
 
 
 @click.command(

@@ -9,7 +9,7 @@ import click
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import OUTPUT, examples, talks
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
-from ttsframe.datasets import simulate_trajectories
+from ttsframe.simulation.trajectories import simulate_trajectories
 
 
 @click.command(

@@ -30,13 +30,13 @@ from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.cli._tables import layout, rows_text
 from ttsframe.errors import ColumnsError
 from ttsframe.process import StepAgreement, estimate_steps, step_agreement
-from ttsframe.process.formats import STEP_FORMATS, StepFormatName, write_steps
-from ttsframe.process.formats.prm800k_lines import COUNTING
-from ttsframe.process.formats.reading import canonical
-from ttsframe.process.formats.rollouts import READER as ROLLOUTS
 from ttsframe.process.summary import StepSummary, main_paths, summarize_steps, with_labels
-from ttsframe.readers import plan_table
-from ttsframe.readers._table import OnError, Reader
+from ttsframe.readers.engine.table import OnError, Reader
+from ttsframe.readers.step_formats.prm800k_lines import COUNTING
+from ttsframe.readers.step_formats.reading import canonical
+from ttsframe.readers.step_formats.rollouts import READER as ROLLOUTS
+from ttsframe.readers.steps import STEP_FORMATS, StepFormatName, write_steps
+from ttsframe.readers.trajectories import plan_table
 
 _READERS: Final[Mapping[str, Reader]] = {
     "rollouts": ROLLOUTS,

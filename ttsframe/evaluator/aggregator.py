@@ -12,7 +12,7 @@ from ttsframe.errors import ParameterError
 from ttsframe.evaluator._judging import Drawn, Judge, Verifier, check_responses, trajectories_of
 from ttsframe.evaluator.results import SELECTOR_OF_METHOD, AggregatedResult, AggregationMethod
 from ttsframe.evaluator.tasks import Task, TaskInstance
-from ttsframe.selectors import select_answers
+from ttsframe.votes.selectors import select_answers
 
 __all__ = ["TrajectoryAggregator", "aggregate_drawn"]
 

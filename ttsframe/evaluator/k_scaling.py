@@ -9,7 +9,6 @@ from typing import NamedTuple
 import polars as pl
 
 from ttsframe._checks import check_between, check_budgets, check_fraction
-from ttsframe.comparison import compare
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.evaluator._crossings import (
     Floats,
@@ -35,6 +34,7 @@ from ttsframe.evaluator.results import (
     method_of,
     problems_of,
 )
+from ttsframe.statistics.comparison import compare
 
 __all__ = ["scale_with_k"]
 

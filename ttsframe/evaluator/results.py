@@ -10,11 +10,11 @@ from typing import Final, Literal, TypeAlias
 import polars as pl
 
 from ttsframe._typing import SelectorName
+from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError
 from ttsframe.evaluator.tasks import TaskResult
-from ttsframe.expectation import expected_accuracy
-from ttsframe.scaling import scaling_curve
-from ttsframe.selectors import select_answers
+from ttsframe.votes.expectation import expected_accuracy
+from ttsframe.votes.selectors import select_answers
 
 __all__ = [
     "SELECTOR_OF_METHOD",

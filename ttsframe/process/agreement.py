@@ -10,7 +10,6 @@ import polars as pl
 
 from ttsframe._checks import check_draws, check_fraction, check_frame, check_names
 from ttsframe._typing import ColumnNames
-from ttsframe._units import place
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.process.fewer_rollouts import SIZES, sizes_table
 from ttsframe.process.verdicts import (
@@ -22,6 +21,7 @@ from ttsframe.process.verdicts import (
     thresholds_table,
 )
 from ttsframe.schema import require_columns
+from ttsframe.statistics.units import place
 
 __all__ = ["StepAgreement", "step_agreement"]
 

@@ -10,12 +10,12 @@ import polars as pl
 from ttsframe._checks import check_between, check_draws, check_fraction, check_frame, check_names
 from ttsframe._exprs import raise_where, run_plan
 from ttsframe._typing import ColumnNames, FrameT
-from ttsframe._units import place
 from ttsframe.errors import ColumnsError, DataError
-from ttsframe.intervals import wilson_interval
-from ttsframe.passk import pass_at_k
+from ttsframe.estimators.passk import pass_at_k
 from ttsframe.schema import require_columns
 from ttsframe.scoring import score_trajectories
+from ttsframe.statistics.intervals import wilson_interval
+from ttsframe.statistics.units import place
 
 __all__ = ["estimate_steps"]
 

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from ttsframe._subset_counts import mean_excess
-from ttsframe.process._tables import kappa, over_problems, typed
+from ttsframe.estimators.counting import mean_excess
+from ttsframe.process.tables import kappa, over_problems, typed
 
 SIZES: Final[Mapping[str, type[pl.DataType]]] = {
     "n_rollouts": pl.UInt32,

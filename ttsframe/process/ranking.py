@@ -8,12 +8,12 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._ballots.winners import TIE_TOLERANCE
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import run_plan
 from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
-from ttsframe.selectors import SELECTORS, select_answers
-from ttsframe.votes import tally_votes
+from ttsframe.votes.engine.winners import TIE_TOLERANCE
+from ttsframe.votes.selectors import SELECTORS, select_answers
+from ttsframe.votes.tally import tally_votes
 
 __all__ = ["rank_answers"]
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from ttsframe.process.formats.nodes import step_paths
-from ttsframe.process.formats.step_format import Labels
-from ttsframe.process.formats.writing import right_or_wrong
+from ttsframe.readers.step_formats.nodes import step_paths
+from ttsframe.readers.step_formats.step_format import Labels
+from ttsframe.readers.step_formats.writing import right_or_wrong
 
 _SOLUTION = ("source_file", "problem_id", "solution_id")
 

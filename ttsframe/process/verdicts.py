@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from ttsframe.process._tables import kappa, over_problems, typed
+from ttsframe.process.tables import kappa, over_problems, typed
 from ttsframe.verifier import first_error, processbench_f1
-from ttsframe.verifier._marks import Attempts, Marks
+from ttsframe.verifier.marks import Attempts, Marks
 
 THRESHOLDS: Final[Mapping[str, type[pl.DataType]]] = {
     "threshold": pl.Float64,

@@ -9,17 +9,17 @@ from typing import Final, NamedTuple, TypeAlias, TypedDict
 import polars as pl
 
 from ttsframe._typing import SectionName, SelectorName, StepReduction
-from ttsframe.cost import cost_curve, efficiency_gain, pareto_frontier, with_costs
-from ttsframe.difficulty import difficulty_levels, halve_attempts, level_curve
+from ttsframe.curves.cost import cost_curve, efficiency_gain, pareto_frontier, with_costs
+from ttsframe.curves.gaps import selection_gap
+from ttsframe.curves.levels import difficulty_levels, halve_attempts, level_curve
+from ttsframe.curves.optimal import compute_optimal_choices, compute_optimal_curve
+from ttsframe.curves.scaling import scaling_curve
+from ttsframe.defaults.picks import AlikeRuns, Picks
+from ttsframe.defaults.tables import RUN
 from ttsframe.errors import DataError, TtsframeError
-from ttsframe.optimal import compute_optimal_choices, compute_optimal_curve
-from ttsframe.report.picks import AlikeRuns, Picks
 from ttsframe.report.runs import Rule, compared_alike, describe_runs, keep_runs, rows_of
-from ttsframe.report.tables import RUN
-from ttsframe.scaling import scaling_curve
-from ttsframe.selection_gap import selection_gap
-from ttsframe.selectors import SELECTORS, select_answers
 from ttsframe.verifier import VerifierReport, over_optimization, verifier_metrics, verifier_report
+from ttsframe.votes.selectors import SELECTORS, select_answers
 
 _N_ATTEMPTS_MIN: Final = 16
 _N_PROBLEMS_MIN: Final = 15

@@ -17,17 +17,17 @@ from ttsframe._typing import (
     StepReduction,
     Weights,
 )
+from ttsframe.defaults.picks import Picks, plan_picks, unlike_lines
+from ttsframe.defaults.tables import average_steps, count_loaded
 from ttsframe.errors import ParameterError
 from ttsframe.report.analyses import analyze
 from ttsframe.report.contents import SECTIONS
 from ttsframe.report.example import choose_example
-from ttsframe.report.picks import Picks, plan_picks, unlike_lines
 from ttsframe.report.report import Report
-from ttsframe.report.tables import average_steps, count_loaded
 from ttsframe.schema import require_columns
 from ttsframe.scoring import score_trajectories
-from ttsframe.selectors import SELECTORS
 from ttsframe.validation import validate_trajectories
+from ttsframe.votes.selectors import SELECTORS
 
 _ALWAYS: Final[tuple[SelectorName, ...]] = ("majority_vote", "oracle")
 

@@ -9,8 +9,8 @@ from typing import Final
 import polars as pl
 
 from ttsframe._typing import StepReduction
-from ttsframe.report.tables import Options
-from ttsframe.votes import tally_votes
+from ttsframe.defaults.tables import Options
+from ttsframe.votes.tally import tally_votes
 
 _LOST: Final = (
     "Of the problems that majority vote got wrong although an attempt was right, the one in which "

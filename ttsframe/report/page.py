@@ -24,7 +24,7 @@ from ttsframe.report.example import Example
 from ttsframe.report.names import N_RUNS_MAX, runs_of, telling_names, with_telling_names
 from ttsframe.report.report import Report
 from ttsframe.report.sections import WRITERS
-from ttsframe.report.sections._section import Figure, Part
+from ttsframe.report.sections.section import Figure, Part
 from ttsframe.verifier import VerifierReport
 
 _EXPORT: Final = "window.vegaEmbed = vegaEmbed;"

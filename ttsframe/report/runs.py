@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from ttsframe.defaults.tables import RUN, SHARE_OF_PROBLEMS, Options
 from ttsframe.report.names import run_name
-from ttsframe.report.tables import RUN, SHARE_OF_PROBLEMS, Options
 
 _N_NAMED_MAX: Final = 4
 

@@ -10,9 +10,9 @@ import polars as pl
 
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.errors import ColumnsError
-from ttsframe.verifier._marks import Marks
-from ttsframe.verifier._ordered import rank_correlation
-from ttsframe.verifier._sheet import Columns, Schema, Table, request
+from ttsframe.verifier.marks import Marks
+from ttsframe.verifier.ordered import rank_correlation
+from ttsframe.verifier.sheet import Columns, Schema, Table, request
 
 __all__ = ["length_bias"]
 

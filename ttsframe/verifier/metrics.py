@@ -10,9 +10,9 @@ import polars as pl
 
 from ttsframe._checks import check_fraction, check_positive
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
-from ttsframe.intervals import student_t_interval
-from ttsframe.verifier._marks import Marks
-from ttsframe.verifier._ordered import (
+from ttsframe.statistics.intervals import student_t_interval
+from ttsframe.verifier.marks import Marks
+from ttsframe.verifier.ordered import (
     Floats,
     Ints,
     area_under_roc,
@@ -20,7 +20,7 @@ from ttsframe.verifier._ordered import (
     equal_mass_starts,
     equal_width_starts,
 )
-from ttsframe.verifier._sheet import Columns, Schema, Table, request
+from ttsframe.verifier.sheet import Columns, Schema, Table, request
 
 __all__ = ["verifier_metrics"]
 

@@ -10,13 +10,13 @@ import polars as pl
 
 from ttsframe._checks import check_fraction, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._paired import TIE, paired_inference
 from ttsframe._typing import ColumnNames, FrameT
-from ttsframe._units import judged
-from ttsframe.scaling import scaling_curve
+from ttsframe.curves.scaling import scaling_curve
 from ttsframe.schema import require_columns
-from ttsframe.verifier._ordered import Floats
-from ttsframe.verifier._sheet import Schema, name_numbers
+from ttsframe.statistics.paired import TIE, paired_inference
+from ttsframe.statistics.units import judged
+from ttsframe.verifier.ordered import Floats
+from ttsframe.verifier.sheet import Schema, name_numbers
 
 __all__ = ["over_optimization"]
 

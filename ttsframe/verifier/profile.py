@@ -11,10 +11,10 @@ from ttsframe._checks import check_fraction, check_frame, check_names, check_pos
 from ttsframe._exprs import run_plan
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
-from ttsframe.intervals import student_t_interval
 from ttsframe.schema import require_columns
-from ttsframe.verifier._ordered import Floats, Ints
-from ttsframe.verifier._sheet import Schema, in_threads, name_numbers
+from ttsframe.statistics.intervals import student_t_interval
+from ttsframe.verifier.ordered import Floats, Ints
+from ttsframe.verifier.sheet import Schema, in_threads, name_numbers
 
 __all__ = ["step_profile"]
 

@@ -10,17 +10,17 @@ import polars as pl
 
 from ttsframe._checks import check_choices, check_fraction, check_positive
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
-from ttsframe.intervals import student_t_interval, wilson_interval
-from ttsframe.verifier._marks import Marks
-from ttsframe.verifier._ordered import (
+from ttsframe.statistics.intervals import student_t_interval, wilson_interval
+from ttsframe.verifier.marks import Marks
+from ttsframe.verifier.metrics import calibration_status
+from ttsframe.verifier.ordered import (
     Ints,
     bin_edges,
     count_by_problem,
     equal_mass_starts,
     equal_width_starts,
 )
-from ttsframe.verifier._sheet import Columns, Schema, Sheet, Table, request
-from ttsframe.verifier.metrics import calibration_status
+from ttsframe.verifier.sheet import Columns, Schema, Sheet, Table, request
 
 __all__ = ["Binning", "reliability_curve", "score_distribution"]
 

@@ -10,14 +10,10 @@ from typing import Final, get_args
 
 import polars as pl
 
-from ttsframe._ballots.picked import PICKED_COLUMNS, judge, pick_winners
-from ttsframe._ballots.pools import key_dtype, map_pools
-from ttsframe._ballots.registry import Pick
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
 from ttsframe._exprs import unused_name
 from ttsframe._typing import ColumnNames, StepReduction
 from ttsframe.schema import require_columns
-from ttsframe.verifier._sheet import Request, name_numbers, request
 from ttsframe.verifier.labels import processbench_f1
 from ttsframe.verifier.lengths import BIAS, bias_table
 from ttsframe.verifier.metrics import METRICS, metrics_table
@@ -30,7 +26,11 @@ from ttsframe.verifier.reliability import (
     distribution_table,
     reliability_table,
 )
+from ttsframe.verifier.sheet import Request, name_numbers, request
 from ttsframe.verifier.threshold import THRESHOLD, threshold_table
+from ttsframe.votes.engine.picked import PICKED_COLUMNS, judge, pick_winners
+from ttsframe.votes.engine.pools import key_dtype, map_pools
+from ttsframe.votes.engine.registry import Pick
 
 __all__ = ["VerifierReport", "verifier_report"]
 

@@ -9,12 +9,12 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from ttsframe._ballots.runs import run_starts
 from ttsframe._checks import check_seed
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
-from ttsframe.verifier._marks import Marks
-from ttsframe.verifier._ordered import Floats, Ints
-from ttsframe.verifier._sheet import Columns, Schema, Sheet, Table, held_out, request
+from ttsframe.verifier.marks import Marks
+from ttsframe.verifier.ordered import Floats, Ints
+from ttsframe.verifier.sheet import Columns, Schema, Sheet, Table, held_out, request
+from ttsframe.votes.engine.runs import run_starts
 
 __all__ = ["best_threshold"]
 

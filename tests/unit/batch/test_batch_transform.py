@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 import ttsframe as tts
 from ttsframe.batch.plan import Size, make_plan
 from ttsframe.errors import ColumnsError, DataError, ParameterError, SourceError
-from ttsframe.readers import plan_reading
+from ttsframe.readers.trajectories import plan_reading
 
 BUDGETS = [1, 4, 8]
 KEYS = ["source_file", "problem_id", "attempt", "budget", "selector", "reduction", "first_attempt"]
@@ -221,7 +221,7 @@ def test_rows_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path, form:
 def test_long_json_lines_are_read_in_slices_that_know_their_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ttsframe.readers._chunks.CHUNK_BYTES", 1 << 14)
+    monkeypatch.setattr("ttsframe.readers.engine.chunks.CHUNK_BYTES", 1 << 14)
     source = as_json_lines(tmp_path)
     reading = plan_reading(source, format="auto", rename=None, gold=None, on_error="raise")
     plan = make_plan(reading, [], [], Size(60, 1 << 20))

@@ -12,7 +12,7 @@ import polars as pl
 from ttsframe._checks import check_between, check_positive
 from ttsframe.answers import AnswerPolicy, extract_answer
 from ttsframe.answers.normalize import normalize_text
-from ttsframe.answers.rational import read_rational
+from ttsframe.answers.values.rational import read_rational
 from ttsframe.errors import DataError
 from ttsframe.evaluator.tasks.task import SeededTask, TaskInstance, TaskResult
 

@@ -18,7 +18,7 @@ from ttsframe.report.sections import (
     verifier,
     votes,
 )
-from ttsframe.report.sections._section import Section
+from ttsframe.report.sections.section import Section
 
 WRITERS: Final[Mapping[SectionName, Section]] = MappingProxyType({
     "loaded": loaded.SECTION,

@@ -17,7 +17,7 @@ from ttsframe.report.names import (
     said,
     with_interval,
 )
-from ttsframe.report.sections._section import (
+from ttsframe.report.sections.section import (
     Part,
     Section,
     by_budget,

@@ -17,7 +17,8 @@ from ttsframe.report.names import (
     said,
     with_interval,
 )
-from ttsframe.report.sections._section import (
+from ttsframe.report.sections.accuracy import curve_table
+from ttsframe.report.sections.section import (
     Part,
     Section,
     asks,
@@ -28,7 +29,6 @@ from ttsframe.report.sections._section import (
     left_lines,
     more_runs,
 )
-from ttsframe.report.sections.accuracy import curve_table
 
 if TYPE_CHECKING:
     from ttsframe.report.report import Report

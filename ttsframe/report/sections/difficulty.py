@@ -9,7 +9,8 @@ import polars as pl
 from ttsframe import charts
 from ttsframe._wording import counted
 from ttsframe.report.names import first_runs, percent_text, runs_of, said, with_interval
-from ttsframe.report.sections._section import (
+from ttsframe.report.sections.accuracy import curve_table
+from ttsframe.report.sections.section import (
     Part,
     Section,
     asks,
@@ -18,7 +19,6 @@ from ttsframe.report.sections._section import (
     left_lines,
     more_runs,
 )
-from ttsframe.report.sections.accuracy import curve_table
 
 if TYPE_CHECKING:
     from ttsframe.report.report import Report

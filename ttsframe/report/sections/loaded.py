@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from ttsframe._wording import counted, shorten
-from ttsframe.report.sections._section import Part, Section, asks, folded, heads, paragraph, table
+from ttsframe.report.sections.section import Part, Section, asks, folded, heads, paragraph, table
 
 if TYPE_CHECKING:
     from ttsframe.report.report import Report

@@ -8,7 +8,7 @@ import polars as pl
 
 from ttsframe import charts
 from ttsframe.report.names import N_RUNS_MAX, decimals, first_runs, runs_of, said
-from ttsframe.report.sections._section import Part, Section, asks, drawn, more_runs
+from ttsframe.report.sections.section import Part, Section, asks, drawn, more_runs
 
 if TYPE_CHECKING:
     from ttsframe.report.report import Report

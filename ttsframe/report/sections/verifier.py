@@ -8,7 +8,7 @@ import polars as pl
 
 from ttsframe import charts
 from ttsframe._wording import counted
-from ttsframe.charts._style import scores_from
+from ttsframe.charts.style import scores_from
 from ttsframe.report.names import (
     N_PANELS_MAX,
     decimals,
@@ -18,7 +18,7 @@ from ttsframe.report.names import (
     said,
     with_interval,
 )
-from ttsframe.report.sections._section import (
+from ttsframe.report.sections.section import (
     N_ROWS_MAX,
     Part,
     Section,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ttsframe import charts
 from ttsframe._wording import counted, shorten
-from ttsframe.report.sections._section import Part, Section, asks, drawn
+from ttsframe.report.sections.section import Part, Section, asks, drawn
 
 if TYPE_CHECKING:
     from ttsframe.report.report import Report

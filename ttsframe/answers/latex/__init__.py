@@ -1,0 +1,1 @@
+"""LaTeX to expression trees: tokens, grammar, parser."""

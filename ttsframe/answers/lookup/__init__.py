@@ -1,0 +1,1 @@
+"""Keys of distinct strings: the table in memory and the sympy workers."""

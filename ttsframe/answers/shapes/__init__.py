@@ -1,0 +1,1 @@
+"""The shape of an answer: scalars, lists, sets, intervals, relations, matrices, words."""

@@ -1,0 +1,177 @@
+"""Matrices and vectors, and sums of them with scalar factors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from ttsframe.answers.latex.parser import parse
+from ttsframe.answers.latex.tokens import Unreadable
+from ttsframe.answers.latex.tree import MINUS_ONE, Node
+from ttsframe.answers.shapes.marks import wrapping
+
+__all__ = ["read_matrix"]
+
+Rows: TypeAlias = list[list[Node]]
+
+MOST_CELLS: Final = 64
+DEEPEST: Final = 4
+
+_ENVIRONMENT: Final = re.compile(
+    r"\\begin\s*\{(?P<name>[pbB]?matrix|smallmatrix|array)\}\s*(?:\{[lcr| ]*\})?(?P<cells>.*?)"
+    r"\\end\s*\{(?P=name)\}",
+    re.DOTALL,
+)
+_TRANSPOSED: Final = re.compile(r"\^\s*(?:\{\s*(?:T|\\top)\s*\}|T(?![A-Za-z])|\\top(?![A-Za-z]))")
+_DECORATION: Final = re.compile(r"\\hline|\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm)\s*\]")
+_STEP: Final = re.compile(
+    r"\\(?:begin|end)\s*\{[A-Za-z*]+\}|\\[A-Za-z]+|\\.|[()\[\]{}+-]", re.DOTALL
+)
+_OPENING: Final = frozenset({"(", "[", "{", "\\{"})
+_CLOSING: Final = frozenset({")", "]", "}", "\\}"})
+
+
+def read_matrix(text: str, spelled: Callable[[str], str]) -> Rows | None:
+    """Read a matrix, or a sum of matrices with scalar factors.
+
+    Parameters
+    ----------
+    text
+        Normalised text that holds a matrix environment.
+    spelled
+        Prepares the text of a scalar for the parser.
+
+    Returns
+    -------
+    list[list[tuple]] or None
+        The trees of the cells, row by row; None where the text is anything else, such as a
+        product of matrices or a determinant.
+    """
+    try:
+        return _sum(text, spelled, 0)
+    except Unreadable:
+        return None
+
+
+def _sum(text: str, spelled: Callable[[str], str], depth: int) -> Rows | None:
+    terms = _terms(text)
+    if depth > DEEPEST or not terms:
+        return None
+    total: Rows | None = None
+    for sign, term in terms:
+        rows = _term(term, spelled, depth)
+        if rows is None:
+            return None
+        if sign == "-":
+            rows = _scaled(rows, MINUS_ONE)
+        if total is None:
+            total = rows
+        elif [len(row) for row in total] == [len(row) for row in rows]:
+            total = [
+                [("+", pair) for pair in zip(left, right, strict=True)]
+                for left, right in zip(total, rows, strict=True)
+            ]
+        else:
+            return None
+    return total
+
+
+def _terms(text: str) -> list[tuple[str, str]]:
+    """Split a text at the signs outside all brackets."""
+    terms: list[tuple[str, str]] = []
+    depth = start = 0
+    sign = "+"
+    for found in _STEP.finditer(text):
+        step = found[0]
+        if step in _OPENING or step.startswith("\\begin"):
+            depth += 1
+        elif step in _CLOSING or step.startswith("\\end"):
+            depth -= 1
+        elif step in {"+", "-"} and not depth:
+            before = text[start : found.start()].strip()
+            if before:
+                terms.append((sign, before))
+            elif terms or sign != "+":
+                return []
+            sign, start = step, found.end()
+    terms.append((sign, text[start:].strip()))
+    return terms
+
+
+def _term(text: str, spelled: Callable[[str], str], depth: int) -> Rows | None:
+    """Read factors around one matrix, or around a bracketed sum of matrices."""
+    begin = text.find("\\begin")
+    if begin < 0:
+        return None
+    opening = _enclosing(text, begin)
+    if opening is None:
+        found = _ENVIRONMENT.match(text, begin)
+        if found is None:
+            return None
+        head, tail = text[:begin], text[found.end() :]
+        rows = _cells(found["cells"], spelled)
+    else:
+        closing = _closing(text, opening)
+        wrapped = wrapping(text[opening:closing])
+        if wrapped is None or wrapped[0] + wrapped[2] not in {"()", "[]"}:
+            return None
+        head, tail = text[:opening], text[closing:]
+        rows = _sum(wrapped[1], spelled, depth + 1)
+    if rows is None:
+        return None
+    tail = tail.strip()
+    transposed = _TRANSPOSED.match(tail)
+    if transposed:
+        rows = [list(row) for row in zip(*rows, strict=True)]
+        tail = tail[transposed.end() :].strip()
+    head = head.strip().removesuffix("\\cdot").removesuffix("*").strip()
+    if tail.startswith(("^", "_", "!", "'")) or "|" in head + tail:
+        return None
+    if "\\begin" in tail:
+        return None
+    for factor in (head, tail):
+        if factor:
+            rows = _scaled(rows, parse(spelled(factor)))
+    return rows
+
+
+def _enclosing(text: str, at: int) -> int | None:
+    """Find the bracket outside all others that is still open at a place."""
+    open_at: list[int] = []
+    for found in _STEP.finditer(text, 0, at):
+        step = found[0]
+        if step in _OPENING:
+            open_at.append(found.start())
+        elif step in _CLOSING and open_at:
+            open_at.pop()
+    return open_at[0] if open_at else None
+
+
+def _closing(text: str, opening: int) -> int:
+    """Find the place after the bracket that closes one."""
+    depth = 0
+    for found in _STEP.finditer(text, opening):
+        step = found[0]
+        if step in _OPENING or step.startswith("\\begin"):
+            depth += 1
+        elif step in _CLOSING or step.startswith("\\end"):
+            depth -= 1
+            if not depth:
+                return found.end()
+    return len(text)
+
+
+def _scaled(rows: Rows, factor: Node) -> Rows:
+    return [[("*", (factor, cell)) for cell in row] for row in rows]
+
+
+def _cells(text: str, spelled: Callable[[str], str]) -> Rows | None:
+    rows = [
+        [cell.strip() for cell in row.split("&")]
+        for row in _DECORATION.sub("", text).split("\\\\")
+        if row.strip()
+    ]
+    if not rows or len({len(row) for row in rows}) != 1 or len(rows) * len(rows[0]) > MOST_CELLS:
+        return None
+    return [[parse(spelled(cell)) for cell in row] for row in rows]

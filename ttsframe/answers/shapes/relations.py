@@ -1,0 +1,241 @@
+"""Equations, inequalities and memberships: what stands on the two sides of a relation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+from ttsframe.answers.latex.parser import parse
+from ttsframe.answers.latex.tokens import Unreadable
+from ttsframe.answers.latex.tree import MINUS_ONE, Node, symbols_of
+from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.shapes.inequalities import bounds_of, punctured_line
+from ttsframe.answers.shapes.marks import (
+    INEQUALITIES,
+    RELATIONS,
+    Mark,
+    expand_signs,
+    split_at,
+    wrapping,
+)
+from ttsframe.answers.shapes.names import is_function_name, is_name, is_tuple_of_names, spaceless
+from ttsframe.answers.shapes.scalars import Reading, ScalarReader
+from ttsframe.answers.shapes.sets import read_alternatives
+from ttsframe.answers.values.fingerprint import Lost, real_number, scalar_key, scale_free_key
+
+__all__ = ["read_relation", "read_unequal"]
+
+_DECIMAL: Final = re.compile(r"-?[0-9]+\.[0-9]+")
+
+
+def read_relation(reader: ScalarReader, text: str, marks: list[Mark], depth: int) -> Reading | None:
+    """Read what has equals signs, inequality signs, or a sign of membership at its top level."""
+    relation = [mark for mark in marks if mark.sign in RELATIONS or mark.sign == "~"]
+    near = next((mark for mark in relation if mark.sign == "~"), None)
+    if near is not None:
+        left, right = text[: near.start].strip(), text[near.end :].strip()
+        if not left or is_name(left):
+            return reader.read_part(right if not left else f"{left}={right}", depth + 1)
+        # The value before the sign is exact, what follows only rounds it.
+        return reader.read_part(left, depth + 1)
+    operators = [mark.sign for mark in relation]
+    parts = split_at(text, relation, RELATIONS)
+    if len(parts) != len(operators) + 1:
+        return None
+    reader.see("relation", text)
+    try:
+        if operators == ["in"]:
+            return _read_membership(reader, parts, depth)
+        if operators == ["!="]:
+            return read_unequal(reader, parts, depth)
+        if set(operators) == {"="}:
+            return _read_equation(reader, parts, depth)
+        if set(operators) <= INEQUALITIES:
+            return _read_inequality(reader, parts, operators)
+    except (Lost, Unreadable):
+        return None
+    return None
+
+
+def _read_membership(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
+    if not (is_name(parts[0]) or wrapping(parts[0])):
+        return None
+    reading = reader.read_part(parts[1], depth + 1)
+    if reading is None or reader.policy.assignment != "kept":
+        return reading
+    return f"N{{{parts[0]}in{reading[0]}}}", "structure"
+
+
+def read_unequal(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
+    """Read that a name is none of some values.
+
+    Parameters
+    ----------
+    reader
+        Reads the values.
+    parts
+        The name, and the values between commas.
+    depth
+        How deep in the answer the parts lie.
+
+    Returns
+    -------
+    Reading or None
+        The real line without the values; where one is not a real number, the exclusion by name.
+
+    Raises
+    ------
+    Lost
+        When a value cannot be certified.
+    Unreadable
+        When a value is not a scalar.
+    """
+    name, text = parts
+    if not is_name(name):
+        return None
+    texts = [one for part in text.split(",") for one in expand_signs(part) or []]
+    body = punctured_line([parse(reader.spelled(one)) for one in texts], reader.policy)
+    if body is None:
+        reading = reader.read_part(text, depth + 1)
+        return None if reading is None else (f"N{{{name}!={reading[0]}}}", "structure")
+    return (body if reader.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
+
+
+def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
+    while len(parts) > 1 and _rounds(reader, parts[-1], parts[-2]):
+        parts = parts[:-1]
+    if len(parts) == 1:
+        return reader.read_part(parts[0], depth + 1)
+    left, right = parts[0], parts[-1]
+    if is_name(left) or is_tuple_of_names(left):
+        reading = reader.read_part(right, depth + 1)
+        if reading is not None and reading[1] == "text" and right.isupper():
+            # AB = CD says that two segments are equal: CD is no answer in words.
+            return None
+        if reading is not None and reading[1] == "symbolic" and len(parts) > 2:
+            middle = {reader.read_part(part, depth + 1) for part in parts[1:-1]}
+            if middle != {reading}:
+                reading = None
+        if reading is not None and _names_value(reader, left, reading):
+            if reader.policy.assignment != "kept":
+                return reading
+            return f"N{{{spaceless(left)}={reading[0]}}}", reading[1]
+        if reading is not None and reading[1] != "symbolic":
+            return None
+    elif len(parts) == 2 and is_name(right):
+        reading = reader.read_part(left, depth + 1)
+        if reading is not None and reading[1] in {"exact", "numeric", "structure"}:
+            if reader.policy.assignment != "kept":
+                return reading
+            return f"N{{{spaceless(right)}={reading[0]}}}", reading[1]
+    if any("\\pm" in part or "\\mp" in part for part in parts):
+        texts = expand_signs("=".join(parts))
+        return None if texts is None else read_alternatives(reader, texts, depth)
+    if any("\\begin" in part for part in parts):
+        readings = {reader.read_part(part, depth + 1) for part in parts}
+        return readings.pop() if len(readings) == 1 else None
+    nodes = [parse(reader.spelled(part)) for part in parts]
+    if len(nodes) > 2:
+        return _read_chain(reader, nodes)
+    if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
+        return _read_agreed(reader, nodes)
+    body = _equation_key(nodes[0], nodes[-1], reader.policy)
+    return scalar_key(nodes[0], reader.policy) if body is None else (body, "structure")
+
+
+def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
+    """Read a = b = c: the value where all agree, else every equation in it that says something."""
+    keys = {scalar_key(node, reader.policy) for node in nodes}
+    if len(keys) == 1:
+        return keys.pop()
+    bodies: set[str] = set()
+    for left, right in pairwise(nodes):
+        if not symbols_of(left) and not symbols_of(right):
+            return None
+        body = _equation_key(left, right, reader.policy)
+        if body is not None:
+            bodies.add(body)
+    return (
+        bodies.pop() if len(bodies) == 1 else "&{" + ";".join(sorted(bodies)) + "}"
+    ), "structure"
+
+
+def _rounds(reader: ScalarReader, right: str, left: str) -> bool:
+    """Tell whether a decimal only rounds what stands before it, as in 1/3 = 0.333."""
+    if not _DECIMAL.fullmatch(right) or _DECIMAL.fullmatch(left):
+        return False
+    try:
+        exact = real_number(parse(reader.spelled(left)), reader.policy)
+    except (Lost, Unreadable):
+        return False
+    if exact is None:
+        return False
+    unit = Fraction(1, 10 ** len(right.partition(".")[2]))
+    return 0 < abs(Fraction(exact) - Fraction(right)) <= unit * Fraction(51, 100)
+
+
+def _read_agreed(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
+    r"""Return the one value of both sides; \log has here whichever base makes them agree."""
+    policies = [reader.policy]
+    if reader.policy.log_base == "unknown":
+        policies += [replace(reader.policy, log_base=base) for base in ("10", "e")]
+    for policy in policies:
+        keys = {scalar_key(node, policy) for node in nodes}
+        if len(keys) == 1:
+            reader.last = nodes[-1] if policy is reader.policy else None
+            return keys.pop()
+    return None
+
+
+def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
+    """Tell whether an equation only names its right side, unlike that of a line or curve."""
+    if reading[1] == "symbolic":
+        return reader.policy.assignment == "dropped" or is_function_name(left)
+    return True
+
+
+def _read_inequality(
+    reader: ScalarReader, parts: list[str], operators: list[str]
+) -> Reading | None:
+    found = bounds_of([reader.spelled(part) for part in parts], operators, reader.policy)
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return found, "structure"
+    name, low, high = found
+    body = (
+        ("(-oo" if low is None or low.key == "-oo" else ("(" if low.is_open else "[") + low.key)
+        + ";"
+        + ("oo)" if high is None or high.key == "oo" else high.key + (")" if high.is_open else "]"))
+    )
+    return (body if reader.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
+
+
+def _equation_key(left: Node, right: Node, policy: AnswerPolicy) -> str | None:
+    """Return the key of an equation up to a constant factor.
+
+    Parameters
+    ----------
+    left, right
+        The trees of the two sides.
+    policy
+        The conventions.
+
+    Returns
+    -------
+    str or None
+        Body of the key; None where the two sides are the same, so that the equation says nothing.
+
+    Raises
+    ------
+    Lost
+        When no key can be certified.
+    """
+    difference: Node = ("+", (left, ("*", (MINUS_ONE, right))))
+    body, _ = scalar_key(difference, policy)
+    if body == "0":
+        return None
+    return "E" + scale_free_key(difference, policy, signed=False)

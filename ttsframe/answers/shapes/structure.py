@@ -1,0 +1,173 @@
+"""Structure: whether a text is a list, a relation, a set, a matrix, words, or one scalar.
+
+A text is taken apart from the outside in, with brackets respected, until scalars are left. A part
+that cannot be read leaves the whole text unread: half a reading would merge what differs.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Final
+
+from ttsframe.answers.shapes.lists import read_list
+from ttsframe.answers.shapes.marks import (
+    JOINERS,
+    RELATIONS,
+    expand_signs,
+    is_thousands,
+    top_marks,
+    wrapping,
+)
+from ttsframe.answers.shapes.matrices import read_matrix
+from ttsframe.answers.shapes.ratios import read_ratio, read_time
+from ttsframe.answers.shapes.relations import read_relation
+from ttsframe.answers.shapes.scalars import Reading, ScalarReader
+from ttsframe.answers.shapes.sets import EMPTY, read_alternatives, read_bracketed, read_union
+from ttsframe.answers.shapes.words import choice_letter, read_words, unwrap_text
+from ttsframe.answers.values.fingerprint import Lost, real_number, scalar_key
+from ttsframe.answers.values.rational import read_rational
+
+__all__ = ["Reader"]
+
+DEEPEST: Final = 8
+LONGEST_BODY: Final = 160
+
+_SYSTEM: Final = re.compile(
+    r"(?:\\\{\s*)?\\begin\s*\{(?P<name>cases|array|aligned|align\*?)\}\s*(?:\{[lcr| ]*\})?"
+    r"(?P<rows>(?:(?!\\begin|\\text|\\\\).)*[=<>](?:(?!\\begin|\\text).)*)\\end\s*\{(?P=name)\}",
+    re.DOTALL,
+)
+_NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
+_INTEGER_PARAMETER: Final = re.compile(
+    r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
+    r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
+)
+"""A remark that a parameter of the solutions runs through the integers: without it they mean the same."""
+
+
+class Reader(ScalarReader):
+    """Reads the whole texts of one answer under one policy."""
+
+    __slots__ = ()
+
+    def number(self, text: str) -> Fraction | float | None:
+        """Return the value of a text that is one real number, else None."""
+        reading = self.read_part(text, 0)
+        if reading is None or reading[1] not in {"exact", "numeric"} or self.last is None:
+            return None
+        try:
+            return real_number(self.last, self.policy)
+        except Lost:
+            return None
+
+    def read(self, text: str) -> Reading | None:
+        """Return the reading of a whole normalised text, or None."""
+        reading = self.read_part(text, 0)
+        if reading is not None and len(reading[0]) > LONGEST_BODY:
+            body = reading[0]
+            return body[0] + "#" + blake2b(body.encode(), digest_size=16).hexdigest(), reading[1]
+        return reading
+
+    def read_part(self, text: str, depth: int) -> Reading | None:
+        """Return the reading of a part of the answer that lies so deep in it, or None."""
+        if depth > DEEPEST or not text:
+            return None
+        rational = read_rational(text, self.policy)
+        if rational is not None:
+            return self.rational(text, rational)
+        if "\\begin" in text:
+            system = _SYSTEM.fullmatch(text)
+            if system is not None:
+                rows = [row.replace("&", " ").strip(" ,;") for row in system["rows"].split("\\\\")]
+                return self.read_part(", ".join(row for row in rows if row), depth + 1)
+        marks = top_marks(text)
+        if marks is None:
+            return None
+        signs = {mark.sign for mark in marks}
+        if signs & {"?", "...", "if", "when", "where", "for"}:
+            return None
+        if not signs:
+            if text[-1] == ")" and "\\in" in text:
+                found = _INTEGER_PARAMETER.search(text)
+                if found is not None and found.start():
+                    return self.read_part(text[: found.start()].rstrip(), depth + 1)
+            return self._plain(text, depth)
+        if "in" in signs:
+            found = _INTEGER_PARAMETER.search(text)
+            if found is not None and found.start():
+                return self.read_part(text[: found.start()].rstrip(), depth + 1)
+        if signs & JOINERS:
+            separators = [
+                mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)
+            ]
+            if any(mark.sign in JOINERS for mark in separators):
+                return read_list(self, text, separators, depth)
+        if signs & RELATIONS or "~" in signs:
+            return read_relation(self, text, marks, depth)
+        if "cup" in signs or "minus" in signs or "cap" in signs:
+            return read_union(self, text, marks, signs, depth)
+        if ":" in signs:
+            return read_ratio(self, text, marks)
+        return self._plain(text, depth)
+
+    def _plain(self, text: str, depth: int) -> Reading | None:
+        """Read a text without separators or relations at its top level."""
+        if "\\pm" in text or "\\mp" in text:
+            texts = expand_signs(text)
+            if texts is None or len(texts) < 2:
+                return None
+            self.see("plus-minus", text)
+            return read_alternatives(self, texts, depth)
+        if "\\begin" in text:
+            return self._matrix(text)
+        wrapped = wrapping(text) if text[0] in "([{\\" else None
+        if wrapped is not None:
+            return read_bracketed(self, wrapped, depth)
+        content = unwrap_text(text)
+        if content is not None:
+            return self._text(content, depth)
+        words = read_words(text, self.policy, as_text=False)
+        if words is not None:
+            return self.words(text, words)
+        if text.startswith(("\\text", "(")) or len(text) < 3:
+            letter = choice_letter(text)
+            if letter is not None:
+                self.see("choice", letter)
+                return self.scalar(letter)
+        time = read_time(self, text)
+        if time is not None:
+            return time
+        if "\\mathbb" in text:
+            found = _NUMBER_SET.fullmatch(text)
+            if found:
+                self.see("number set", text)
+                if found[1] == "R" and not found[2]:
+                    return "(-oo;oo)", "structure"
+                return f"B{found[1]}{found[2] or ''}", "structure"
+            return None
+        if text == "\\emptyset":
+            return EMPTY, "structure"
+        return self.scalar(text)
+
+    def _text(self, content: str, depth: int) -> Reading | None:
+        r"""Read what stands in \text{...}: a number, a letter, or words."""
+        rational = read_rational(content, self.policy)
+        if rational is not None:
+            return self.rational(content, rational)
+        words = read_words(content, self.policy, as_text=True)
+        if words is not None:
+            return self.words(content, words)
+        return self.read_part(content, depth + 1)
+
+    def _matrix(self, text: str) -> Reading | None:
+        rows = read_matrix(text, self.spelled)
+        if rows is None:
+            return None
+        self.see("matrix", text)
+        try:
+            bodies = [";".join(scalar_key(cell, self.policy)[0] for cell in row) for row in rows]
+        except Lost:
+            return None
+        return "M(" + "|".join(bodies) + ")", "structure"

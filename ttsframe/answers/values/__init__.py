@@ -1,0 +1,1 @@
+"""The value of an expression tree: exact numbers, certified intervals, fingerprints."""

@@ -1,0 +1,193 @@
+"""Exact rational numbers, read without a parser: most answers are one."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Final
+
+from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.shapes.units import MULTIPLIERS, is_unit_phrase
+
+__all__ = ["LARGEST_EXPONENT", "percent_value", "rational_key", "read_plain", "read_rational"]
+
+LARGEST_EXPONENT: Final = 5_000
+"""Of ten, in scientific notation; larger ones are left to the parser."""
+
+LONGEST_NUMBER: Final = 3_000
+"""Longer texts are no numbers: Python itself refuses to read more than 4,300 digits."""
+
+_PLAIN: Final = re.compile(r"-?(?:[1-9][0-9]{0,17}|0)")
+_UNSIGNED: Final = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
+_ARGUMENT: Final = (
+    r"(?:\{\s*(?P<%s>[+-]?\s*(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))\s*\}|\s*(?P<%s>[0-9]))"
+)
+_FRACTION: Final = (
+    r"\\frac\s*" + _ARGUMENT % ("top", "top_digit") + r"\s*" + _ARGUMENT % ("low", "low_digit")
+)
+_NUMBER: Final = re.compile(
+    rf"(?P<sign>[+-]?)\s*(?P<currency>(?:\\?\$|[£€¥])?)\s*(?P<inner_sign>-?)\s*"
+    rf"(?:(?:(?P<whole>[0-9]+)\s*)?{_FRACTION}"
+    rf"|(?P<whole_slash>[0-9]+)(?:\s+|-)(?P<top_slash>[0-9]+)\s*/\s*(?P<low_slash>[0-9]+)"
+    rf"|(?P<repeat>[0-9]*\.[0-9]*)(?:\\(?:overline|bar|dot)\s*\{{\s*(?P<cycle>[0-9]+)\s*\}}|\((?P<cycle_round>[0-9]+)\)"
+    rf"|\\(?:overline|bar|dot)\s*(?P<cycle_digit>[0-9]))"
+    rf"|(?P<number>{_UNSIGNED})"
+    rf"(?:\s*/\s*(?P<over>{_UNSIGNED})"
+    rf"|[eE](?P<e>[+-]?[0-9]{{1,6}})"
+    rf"|\s*(?:\\times|\\cdot|\*|x|X)\s*10\s*\^\s*(?:\{{\s*(?P<ten>[+-]?\s*[0-9]{{1,6}})\s*\}}|(?P<ten_bare>[+-]?[0-9]{{1,6}})))?)"
+    rf"\s*(?P<rest>.*)",
+    re.DOTALL,
+)
+_PERCENT: Final = re.compile(
+    r"(?:\\?%|\\text\s*\{\s*\\?%\s*\}|(?:\\text\s*\{)?\s*(?:percentage(?: points?)?|percents?|per cent|pct)\.?\s*\}?)",
+    re.IGNORECASE,
+)
+_DEGREE: Final = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\}|o\b)\s*(?P<rest>.*)", re.DOTALL)
+_TEXT: Final = re.compile(
+    r"\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*[234]\s*\}|[234]))?(?P<rest>.*)", re.DOTALL
+)
+_PER_TEXT: Final = re.compile(
+    r"(?:/|-|\\cdot)?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*-?[1234]\s*\}|[1234]))?(?P<rest>.*)",
+    re.DOTALL,
+)
+_CURRENCY: Final = re.compile(r"\\?\$|[£€¥]")
+_ORDINAL: Final = re.compile(r"(?:st|nd|rd|th)")
+_DECIMAL_COMMA: Final = {
+    "accepted": re.compile(r"[+-]?\s*(?:[0-9]+,[0-9]{1,2}|[0-9]+,[0-9]{4,}|0,[0-9]+)"),
+    # What separates neither a list that anybody writes without a space nor thousands.
+    "plain": re.compile(r"[+-]?\s*(?:0,[0-9]{3,}|[0-9]{4,},[0-9]{2})"),
+}
+_SPACED_THOUSANDS: Final = re.compile(r"(?<![0-9.])([0-9]{1,3})((?: [0-9]{3})+)(?![0-9])")
+
+
+def read_plain(text: str) -> str | None:
+    """Return the key of a plain integer without leading zeros, else None."""
+    return text if _PLAIN.fullmatch(text) and text != "-0" else None
+
+
+def rational_key(numerator: int, denominator: int) -> str:
+    """Write a reduced fraction as a key: itself where it is short, else a digest of it."""
+    if numerator.bit_length() + denominator.bit_length() < 150:
+        return str(numerator) if denominator == 1 else f"{numerator}/{denominator}"
+    digest = blake2b(f"{numerator:x}/{denominator:x}".encode(), digest_size=16).hexdigest()
+    return f"#{digest}"
+
+
+def percent_value(value: Fraction, policy: AnswerPolicy) -> Fraction:
+    """Read a percentage as the policy has it (``"kept"`` is the caller's business)."""
+    return value / 100 if policy.percent == "fraction" else value
+
+
+def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | None:
+    r"""Read a normalised text that is one rational number, perhaps with a unit.
+
+    Parameters
+    ----------
+    text
+        A text that `normalize_text` returned.
+    policy
+        The conventions.
+
+    Returns
+    -------
+    tuple[Fraction, bool] or None
+        The number and whether it is a percentage that the policy keeps apart. None for anything
+        else, including ``1/0``.
+    """
+    if len(text) > LONGEST_NUMBER:
+        return None
+    commas = _DECIMAL_COMMA.get(policy.decimal_comma) if "," in text else None
+    if commas is not None and commas.fullmatch(text):
+        text = text.replace(",", ".")
+    if " " in text:
+        text = _SPACED_THOUSANDS.sub(lambda found: found[1] + found[2].replace(" ", ""), text)
+    found = _NUMBER.match(text)
+    if found is None:
+        return None
+    rest = found["rest"]
+    if rest and rest[0].isalpha() and text[found.start("rest") - 1] == ".":
+        return None
+    value = _value(found)
+    if value is None:
+        return None
+    if found["inner_sign"] and (found["sign"] or not found["currency"]):
+        return None
+    if found["sign"] == "-" or found["inner_sign"]:
+        value = -value
+    return _with_rest(value, rest, policy) if rest else (value, False)
+
+
+def _value(found: re.Match[str]) -> Fraction | None:
+    top = found["top"] or found["top_digit"]
+    if top is not None:
+        low = found["low"] or found["low_digit"]
+        return _mixed(found["whole"], top.replace(" ", ""), low.replace(" ", ""))
+    if found["top_slash"] is not None:
+        return _mixed(found["whole_slash"], found["top_slash"], found["low_slash"])
+    if found["repeat"] is not None:
+        cycle = found["cycle"] or found["cycle_round"] or found["cycle_digit"]
+        head, _, tail = found["repeat"].partition(".")
+        whole = Fraction(int(head + tail or "0"), 10 ** len(tail))
+        return whole + Fraction(int(cycle), (10 ** len(cycle) - 1) * 10 ** len(tail))
+    number = found["number"].replace(",", "")
+    if number == ".":
+        return None
+    if found["over"] is not None:
+        low_value = Fraction(found["over"].replace(",", ""))
+        return Fraction(number) / low_value if low_value else None
+    power = found["e"] or found["ten"] or found["ten_bare"]
+    if power is not None:
+        exponent = int(power.replace(" ", ""))
+        if abs(exponent) > LARGEST_EXPONENT:
+            return None
+        return Fraction(number) * Fraction(10) ** exponent
+    return Fraction(int(number)) if number.isdigit() else Fraction(number)
+
+
+def _mixed(whole: str | None, top: str, low: str) -> Fraction | None:
+    numerator, denominator = Fraction(top), Fraction(low)
+    if not denominator:
+        return None
+    value = numerator / denominator
+    if whole is None:
+        return value
+    # 2\frac{3}{2} is a product to some and a mixed number to others: neither reading is safe.
+    if not (0 <= value < 1 and value.denominator > 0 and top.isdigit() and low.isdigit()):
+        return None
+    return int(whole) + value
+
+
+def _with_rest(value: Fraction, rest: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | None:
+    """Apply or drop what follows the number."""
+    if _PERCENT.fullmatch(rest):
+        return percent_value(value, policy), policy.percent == "kept"
+    degree = _DEGREE.fullmatch(rest)
+    if degree:
+        rest = degree["rest"].strip()
+        if not rest or rest in {"C", "F"}:
+            return value, False
+    if _CURRENCY.fullmatch(rest) or (value.denominator == 1 and _ORDINAL.fullmatch(rest)):
+        return value, False
+    folded = rest.casefold()
+    if folded in MULTIPLIERS:
+        return value * MULTIPLIERS[folded], False
+    text = _TEXT.fullmatch(rest)
+    if text is None:
+        return (value, False) if is_unit_phrase(rest, as_text=False) else None
+    word = text["text"].strip().casefold()
+    first, _, more = word.partition(" ")
+    if first in MULTIPLIERS:
+        value *= MULTIPLIERS[first]
+        word = more.strip()
+    if word and not (is_unit_phrase(word, as_text=True) or _CURRENCY.fullmatch(word)):
+        return None
+    rest = text["rest"].strip()
+    while rest:
+        text = _PER_TEXT.fullmatch(rest)
+        if text is None:
+            return None
+        if text["text"].strip() and not is_unit_phrase(text["text"].strip(), as_text=True):
+            return None
+        rest = text["rest"].strip()
+    return value, False

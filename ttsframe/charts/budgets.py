@@ -1,0 +1,122 @@
+"""Budgets on an axis: attempts, tokens or floating-point operations, in numbers that can be read."""
+
+from __future__ import annotations
+
+from math import floor, log10
+from typing import Any, Final, NamedTuple
+
+import altair as alt
+import polars as pl
+
+from ttsframe.charts.style import axis
+
+_NAMES: Final = {"flops": "FLOPs"}
+_PREFIXES: Final = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+_N_TICKS_MAX: Final = 16
+_N_ROUND_MAX: Final = 9
+
+
+class BudgetAxis(NamedTuple):
+    """The horizontal axis of budgets that all panels of a chart share.
+
+    - `unit`: of the budgets, such as "attempts";
+    - `budgets`: those that are drawn, in ascending order;
+    - `is_all`: whether the only one is all attempts, however many these are.
+    """
+
+    unit: str
+    budgets: list[float]
+    is_all: bool = False
+
+    @classmethod
+    def of(cls, drawn: pl.DataFrame, *, is_all: bool = False) -> BudgetAxis:
+        """Take the budgets and their unit from the rows that are drawn."""
+        return cls(drawn["budget_unit"][0], drawn["budget"].unique().sort().to_list(), is_all)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where the axis begins and ends."""
+        first, last = self.budgets[0], self.budgets[-1]
+        return (first, last) if last > first else (first / 2, first * 2)
+
+    @property
+    def most(self) -> str:
+        """The largest budget, in words for the caption."""
+        if self.is_all:
+            return "all attempts of each"
+        # Not "attempts each": a curve may be extrapolated beyond what any problem has.
+        most = f"{short_number(self.budgets[-1])} {unit_name(self.unit)}"
+        return f"budget: {most}" if len(self.budgets) == 1 else f"budgets up to {most}"
+
+    def is_sparse(self, n_ticks_max: int = _N_TICKS_MAX) -> bool:
+        """Return whether every budget can have a tick."""
+        return len(self.budgets) <= n_ticks_max
+
+    def x(
+        self,
+        field: str = "budget",
+        *,
+        n_ticks_max: int = _N_TICKS_MAX,
+        has_title: bool = True,
+        **options: Any,  # noqa: ANN401  (Altair's own options)
+    ) -> alt.X:
+        """Place a column on the axis: ticks at each of a few budgets, else at round numbers."""
+        if self.is_all:
+            style = axis("All attempts" if has_title else None, values=[], grid=False, **options)
+        else:
+            values, form = self._ticks(n_ticks_max)
+            title = f"{sentence(per_problem(self.unit))} (log scale)" if has_title else None
+            options = {"grid": False, "labelOverlap": "greedy", **options}
+            style = axis(title, values=values, format=form, **options)
+        scale = alt.Scale(type="log", base=2, domain=[*self.ends], nice=False)
+        return alt.X(f"{field}:Q", axis=style, scale=scale)
+
+    def _ticks(self, n_ticks_max: int) -> tuple[list[float], str]:
+        """Return the places of ticks, and the format of their labels."""
+        budgets = self.budgets
+        if self.unit == "attempts" and all(budget == int(budget) for budget in budgets):
+            powers = [2.0**i for i in range(int(budgets[-1]).bit_length())]
+            between = [power for power in powers if power >= budgets[0]]
+            return ([*budgets] if self.is_sparse(n_ticks_max) else between), ",d"
+        return round_numbers(budgets[0], budgets[-1]), ".3~s"
+
+
+def unit_name(unit: str) -> str:
+    """Write a unit of budget as charts show it."""
+    return _NAMES.get(unit, unit)
+
+
+def per_problem(unit: str) -> str:
+    """Name the budget in words."""
+    return f"{unit_name(unit)} per problem"
+
+
+def sentence(text: str) -> str:
+    """Begin a text with a capital letter, and leave the others as they are."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def short_number(value: float) -> str:
+    """Write a whole number below ten thousand in full, and others to three digits."""
+    if value == int(value) and value < 10_000:
+        return f"{int(value):,}"
+    power = 0 if value < 1000 else min(floor(log10(value) / 3), len(_PREFIXES) - 1)
+    # Three digits may round up to the next prefix.
+    if float(f"{value / 1000**power:.3g}") >= 1000 and power < len(_PREFIXES) - 1:
+        power += 1
+    return f"{value / 1000**power:.3g}{_PREFIXES[power]}"
+
+
+def round_numbers(low: float, high: float) -> list[float]:
+    """Return ones, twos and fives of powers of ten within a range, or powers where these are many."""
+    exponents = range(floor(log10(low)), floor(log10(high)) + 1)
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        found = [
+            digit * 10.0**exponent
+            for exponent in exponents
+            for digit in digits
+            if low <= digit * 10.0**exponent <= high
+        ]
+        if len(found) <= _N_ROUND_MAX:
+            return found if len(found) > 1 else [low, high]
+    return found

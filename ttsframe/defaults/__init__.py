@@ -1,0 +1,1 @@
+"""What reports, batch jobs and the command line do when little is said: selectors, budgets, tables."""

@@ -1,7 +1,0 @@
-"""Expected accuracy over all subsets of attempts."""
-
-from __future__ import annotations
-
-from ttsframe.expectation.accuracy import expected_accuracy
-
-__all__ = ["expected_accuracy"]

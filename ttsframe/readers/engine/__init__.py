@@ -1,0 +1,1 @@
+"""The engine shared by all readers: find files, recognise the format, read tables lazily."""

@@ -1,0 +1,167 @@
+"""JSON rows in chunks of a few megabytes, each chunk knowing the number of its first row."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from io import SEEK_END
+from typing import NamedTuple
+
+import numpy as np
+
+from ttsframe.errors import SourceError
+from ttsframe.readers.engine.rows import ARRAY_END
+from ttsframe.readers.engine.sniff import DataFile, opened
+
+CHUNK_BYTES = 8 << 20
+_SEARCHED = 1 << 16
+_LINE_END = ord("\n")
+_SPACE = " \t\r\n"
+
+
+class Span(NamedTuple):
+    """Bytes of a file of JSON lines that begin with a line and end with one."""
+
+    start: int
+    end: int
+    first: int
+    """Number of the first line, from 1."""
+
+
+class Chunk(NamedTuple):
+    """Some consecutive rows, one JSON object per line."""
+
+    data: bytes
+    first: int
+    """Number of the first line (of the first element, in an array), from 1."""
+
+    @property
+    def n_lines(self) -> int:
+        return count_ends(self.data) + (not self.data.endswith(b"\n"))
+
+    def halves(self) -> tuple[Chunk, Chunk] | None:
+        """Cut at the line end nearest to the middle; None when there is nothing to cut."""
+        middle = len(self.data) // 2
+        cut = self.data.find(b"\n", middle) + 1
+        if cut in {0, len(self.data)}:
+            cut = self.data.rfind(b"\n", 0, middle) + 1
+        if cut == 0:
+            return None
+        left = Chunk(self.data[:cut], self.first)
+        return left, Chunk(self.data[cut:], self.first + left.data.count(b"\n"))
+
+    def rows(self) -> Iterator[tuple[int, bytes, bool]]:
+        """Yield number, bytes, and whether nothing follows, not even a line end."""
+        lines = self.data.split(b"\n")
+        for offset, line in enumerate(lines):
+            if line.strip():
+                yield self.first + offset, line, offset == len(lines) - 1
+
+
+def count_ends(data: bytes) -> int:
+    """Count line ends, as ``bytes.count`` does, which would hold up all other threads."""
+    return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == _LINE_END))
+
+
+def read_chunks(file: DataFile) -> Iterator[Chunk]:
+    """Yield the rows of a file of JSON lines, or of a document that is an array or an object."""
+    return _from_document(file) if file.container == "json" else _from_lines(file)
+
+
+def _from_lines(file: DataFile) -> Iterator[Chunk]:
+    with opened(file) as stream:
+        start = stream.read(CHUNK_BYTES).removeprefix(codecs.BOM_UTF8)
+        first = 1
+        while start:
+            data = start if start.endswith(b"\n") else start + stream.readline()
+            if not data.isspace():
+                yield Chunk(data, first)
+            first += data.count(b"\n")
+            start = stream.read(CHUNK_BYTES)
+
+
+def cut(file: DataFile) -> list[Span]:
+    """Cut JSON lines that are not compressed into spans, reading next to nothing."""
+    # nobody has counted the lines before: each span says that its first line is line 1
+    spans: list[Span] = []
+    with opened(file) as stream:
+        size = stream.seek(0, SEEK_END)
+        start = 0
+        while start < size:
+            end = start + CHUNK_BYTES - 1
+            stream.seek(end)
+            while piece := stream.readline(_SEARCHED):
+                end += len(piece)
+                if piece.endswith(b"\n"):
+                    break
+            end = min(end, size)
+            spans.append(Span(start, end, 1))
+            start = end
+    return spans
+
+
+def read_span(file: DataFile, span: Span) -> Chunk:
+    """Read a span, without what comes before it."""
+    with opened(file) as stream:
+        stream.seek(span.start)
+        data = stream.read(span.end - span.start)
+    if len(data) < span.end - span.start:
+        raise SourceError(
+            f"{file.path}: has {file.path.stat().st_size:,} bytes, had {span.end:,} or more when it was "
+            f"scanned. Hint: scan it again when nothing writes to it any more."
+        )
+    return Chunk(data if span.start else data.removeprefix(codecs.BOM_UTF8), span.first)
+
+
+def _from_document(file: DataFile) -> Iterator[Chunk]:
+    with opened(file) as stream:
+        content = stream.read()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"{file.path}, byte {error.start}: is not UTF-8 ({error.reason})."
+        ) from error
+    pending: list[bytes] = []
+    size, first = 0, 1
+    for count, element in enumerate(_elements(text), 1):
+        # A line end inside a valid value stands between tokens, so a space does as well.
+        pending.append(element.replace("\n", " ").encode())
+        size += len(pending[-1]) + 1
+        if size >= CHUNK_BYTES:
+            yield Chunk(b"\n".join(pending) + b"\n", first)
+            pending, size, first = [], 0, count + 1
+    if pending:
+        yield Chunk(b"\n".join(pending), first)
+
+
+def _elements(text: str) -> Iterator[str]:
+    """Yield the text of each element; what cannot be decoded is yielded as it is, and ends it."""
+    decode = json.JSONDecoder().raw_decode
+    at = len(text) - len(text.lstrip())
+    is_array = text.startswith("[", at)
+    at += is_array
+    while (at := _skip(text, at)) < len(text):
+        if is_array and text[at] == "]":
+            if trailing := text[at + 1 :].strip():
+                yield trailing
+            return
+        try:
+            _, end = decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        yield text[at:end]
+        at = _skip(text, end)
+        if is_array and text[at : at + 1] == ",":
+            at += 1
+        elif is_array and text[at : at + 1] != "]":
+            break
+    if is_array or at < len(text):
+        yield text[at:] or ARRAY_END
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at

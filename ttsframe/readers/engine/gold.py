@@ -1,0 +1,203 @@
+"""Reference answers from a second file."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from ttsframe.errors import ColumnsError, SourceError
+from ttsframe.readers.engine.attempts import scan_table
+from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, fault_error, scan
+from ttsframe.readers.engine.load import open_file
+from ttsframe.readers.engine.rows import settled
+from ttsframe.readers.engine.sources import one_file
+from ttsframe.readers.engine.table import canonical, problem_hash
+
+_COLUMNS = {
+    "problem_id": ("problem_id", "unique_id", "id", "idx"),
+    "problem": ("problem", "question"),
+    "gold": (
+        "gold",
+        "answer",
+        "gt",
+        "ground_truth",
+        "ground_truth_answer",
+        "groundtruth",
+        "final_answer",
+    ),
+    "solution": ("solution",),
+}
+_GIVEN = ("gold", "solution")
+
+
+class Gold(NamedTuple):
+    """Reference answers of the problems of a run, and the problems that the file has none for."""
+
+    answers: pl.DataFrame
+    """One row per problem: the columns `by`, and those given, each after two underscores."""
+    by: list[str]
+    own: list[str]
+    """Columns of reference answers that the attempts have already."""
+    n_problems: int
+    unmatched: list[object]
+
+    def attach(self, attempts: pl.LazyFrame) -> pl.LazyFrame:
+        """Join the answers found to the attempts; what is there already stays."""
+        columns = [name for name in self.answers.columns if name not in self.by]
+        names = {name: name.removeprefix("__") for name in columns}
+        frame = attempts.join(
+            self.answers.lazy(), on=self.by, how="left", maintain_order="left"
+        ).with_columns(
+            pl.coalesce(*([name] if name in self.own else []), given).alias(name)
+            for given, name in names.items()
+        )
+        return canonical(frame.drop(columns))
+
+
+class _Key(NamedTuple):
+    """A column of the attempts, and what of the file's is compared with it."""
+
+    column: str
+    theirs: str
+    value: pl.Expr
+
+
+_KEYS = (
+    _Key("problem_id", "problem_id", pl.col("problem_id")),
+    # the id of problems that had none, also where the attempts were saved without their texts
+    _Key("problem_id", "problem", problem_hash(pl.col("problem"))),
+    _Key("problem", "problem", pl.col("problem").str.strip_chars()),
+)
+
+
+def find_gold(attempts: pl.LazyFrame, source: str | PathLike[str]) -> Gold:
+    """Find ``gold`` (and ``solution``) of each problem by its id, else by its text."""
+    path = one_file(source, "gold")
+    table = _read_table(path)
+    schema = attempts.collect_schema()
+    keys = [key for key in _KEYS if key.column in schema and key.theirs in table.columns]
+    if not keys:
+        raise ColumnsError(
+            f"{path}: no column to find problems by; found: {table.columns}; expected one of "
+            f"{list(_COLUMNS['problem_id'])} or {list(_COLUMNS['problem'])}."
+        )
+    # Collected now, so that a file that fits no problem is an error and not a column of nulls.
+    own = [name for name in _GIVEN if name in schema]
+    named = {"problem_id": None, **{key.column: None for key in keys}}
+    problems = attempts.select(*named, *own).unique().collect()
+    matched = _matched(problems, table, keys, path)
+    if matched.is_empty():
+        raise SourceError(
+            f"{path}: fits no problem; found {keys[0].theirs} such as {table[keys[0].theirs][0]!r}, "
+            f"expected such as {problems[keys[0].column].min()!r}. Hint: both files need the same ids, or "
+            f"the same texts of the problems."
+        )
+    if "gold" in own:
+        _refuse_disagreement(matched, path)
+    return _found(problems, matched, own)
+
+
+def _read_table(path: Path) -> pl.DataFrame:
+    """Read the file of answers under our names for its columns, all as String."""
+    opened = open_file(path, ())
+    if opened is None:
+        try:
+            table = pl.read_csv(path, infer_schema=False)
+        except pl.exceptions.PolarsError as error:
+            raise SourceError(f"{path}: cannot be read as CSV ({error}).") from error
+    elif opened.faults:
+        raise fault_error(opened.file, opened.faults[0])
+    elif opened.is_json:
+        item = JsonFile(opened.file, opened.has_lone_surrogates, frozenset())
+        schema = {name: settled(dtype, unseen=pl.String()) for name, dtype in opened.schema.items()}
+        table = scan([item], schema).drop(ROW, FILE).collect()
+    else:
+        table = scan_table(opened.file).collect()
+    names = {
+        ours: next((name for name in theirs if name in table.columns), None)
+        for ours, theirs in _COLUMNS.items()
+    }
+    if names["gold"] is None:
+        raise ColumnsError(
+            f"{path}: no column of reference answers; found: {table.columns}; expected one of "
+            f"{list(_COLUMNS['gold'])}."
+        )
+    texts = table.select(
+        pl.col(name).cast(pl.String).alias(ours) for ours, name in names.items() if name
+    )
+    return texts.filter(pl.col("gold").is_not_null())
+
+
+def _matched(
+    problems: pl.DataFrame, table: pl.DataFrame, keys: list[_Key], path: Path
+) -> pl.DataFrame:
+    """Return the problems that have an answer, with it; the first key that finds one counts."""
+    given = [name for name in _GIVEN if name in table.columns]
+    joined = problems
+    for number, key in enumerate(keys):
+        answers = table.select(key.value.alias("__key"), *given).filter(
+            pl.col("__key").is_not_null()
+        )
+        _refuse_two_answers(answers, key, path)
+        joined = joined.with_columns(
+            pl.col(key.column).cast(pl.String).str.strip_chars().alias("__key")
+        ).join(
+            answers.unique("__key", keep="first", maintain_order=True).rename({
+                name: f"__{name}_{number}" for name in given
+            }),
+            on="__key",
+            how="left",
+        )
+    return joined.select(
+        *problems.columns,
+        *(
+            pl.coalesce(f"__{name}_{number}" for number in range(len(keys))).alias(f"__{name}")
+            for name in given
+        ),
+    ).filter(pl.col("__gold").is_not_null())
+
+
+def _refuse_two_answers(answers: pl.DataFrame, key: _Key, path: Path) -> None:
+    clashing = (
+        answers
+        .group_by("__key")
+        .agg(pl.col("gold").unique().sort())
+        .filter(pl.col("gold").list.len() > 1)
+        .sort("__key")
+    )
+    if not clashing.is_empty():
+        name, golds = clashing.row(0)
+        raise SourceError(
+            f"{path}: two reference answers for one problem, {clashing.height} times, such as "
+            f"{key.theirs} {name!r}: {golds}. Hint: keep one row per problem."
+        )
+
+
+def _refuse_disagreement(matched: pl.DataFrame, path: Path) -> None:
+    """Raise where the attempts have a reference answer already, and another one."""
+    differing = matched.filter(pl.col("gold") != pl.col("__gold")).sort("problem_id")
+    if not differing.is_empty():
+        row = differing.row(0, named=True)
+        raise SourceError(
+            f"{path}: another reference answer than the attempts have already, {differing.height} times, "
+            f"such as for {row['problem_id']!r}: {row['gold']!r}, here {row['__gold']!r}. Hint: move the one that is "
+            f"there out of the way with rename={{'its column': 'source_gold'}}."
+        )
+
+
+def _found(problems: pl.DataFrame, matched: pl.DataFrame, own: list[str]) -> Gold:
+    """Reduce what was matched to one row per problem."""
+    columns = [f"__{name}" for name in _GIVEN if f"__{name}" in matched.columns]
+    by = ["problem_id"]
+    answers = matched.select(*by, *columns).unique(maintain_order=True)
+    if answers["problem_id"].n_unique() < answers.height:  # one id for several texts
+        by = ["problem_id", "problem"]
+        answers = matched.select(*by, *columns).unique(maintain_order=True)
+    has_gold = pl.col("problem_id").is_in(matched["problem_id"].implode())
+    if "gold" in own:
+        has_gold |= pl.col("gold").is_not_null()
+    unmatched = problems.filter(~has_gold)["problem_id"].unique().sort().to_list()
+    return Gold(answers, by, own, problems["problem_id"].n_unique(), unmatched)

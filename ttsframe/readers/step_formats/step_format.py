@@ -1,0 +1,56 @@
+"""What a format of labelled steps is: how it is recognised, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import polars as pl
+
+from ttsframe.readers.engine.table import Reader
+from ttsframe.schema import Column
+
+StepFormatName: TypeAlias = Literal[
+    "math_shepherd", "math_aps", "math_aps_tree", "prm800k", "openr", "trl", "table"
+]
+
+STEP_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({
+    "problem_id": Column(pl.String(), "the source's own id, else a hash of the problem's text"),
+    "solution_id": Column(pl.String(), "the source's own id, else a hash of the steps' texts"),
+    "step": Column(pl.Int64(), "0 is the first step, -1 the problem before any step"),
+    "node": Column(pl.Int64(), "of a tree: number of the step within it, from 0"),
+    "parent": Column(pl.Int64(), "of a tree: the node that this one continues"),
+    "alternative": Column(pl.Int64(), "of several texts for one step: its number, from 0"),
+    "is_on_path": Column(pl.Boolean(), "of several texts for one step: the one that was continued"),
+    "problem": Column(pl.String(), "text of the problem"),
+    "gold": Column(pl.String(), "reference answer"),
+    "solution": Column(pl.String(), "reference solution"),
+    "text": Column(pl.String(), "text of this step alone"),
+    "is_correct": Column(pl.Boolean(), "label; null where the step has none"),
+    "rating": Column(pl.Int8(), "label of a person: 1 right, 0 neutral, -1 wrong"),
+    "soft": Column(pl.Float64(), "share of completions from here that reach the right answer"),
+})
+"""The columns of `steps` that have a meaning; any other column passes through untouched."""
+
+
+class Labels(NamedTuple):
+    """What turns other values into labels, where a format has room for right and wrong alone."""
+
+    neutral: bool | None
+    """What a neutral rating counts as."""
+    threshold: float | None
+    """A soft value above it counts as right."""
+
+
+class StepFormat(NamedTuple):
+    """One format of labelled steps."""
+
+    summary: str
+    """One line for people."""
+    reader: Reader
+    """How its files become steps."""
+    to_lines: Callable[[pl.DataFrame, Labels], pl.Series] | None
+    """Make the JSON lines of a file out of steps; None for the table itself."""
+    takes: frozenset[str] = frozenset()
+    """Which of `Labels` it needs."""

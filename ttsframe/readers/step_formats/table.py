@@ -1,0 +1,67 @@
+"""ttsframe's own table of steps: one row per step, under its own column names (Parquet, Arrow, JSON)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from ttsframe.errors import ColumnsError
+from ttsframe.readers.engine.table import Reader, Table, as_dtypes
+from ttsframe.readers.step_formats.step_format import STEP_COLUMNS, StepFormat
+
+_DTYPES = {
+    name: column.dtype
+    for name, column in STEP_COLUMNS.items()
+    if name not in {"problem_id", "step", "rating"}
+}
+_INT8: tuple[int, int] = (-128, 127)
+
+
+def _to_steps(source: Table) -> pl.LazyFrame:
+    table = as_dtypes(source, _DTYPES)
+    files = ", ".join(table.row_words)
+    if "rollout" in table.schema:
+        raise ColumnsError(
+            f"{files}: column 'rollout' makes it a table of completions, must have a row per step. Hint: "
+            f"tts.estimate_steps(rollouts) makes labels of it."
+        )
+    step, rating = pl.col("step"), pl.col("rating")
+    rules = {
+        "step": (step.is_null() | (step != step.round()) | (step < -1), "a whole number from -1")
+    }
+    if "rating" in table.schema:
+        rules["rating"] = (~rating.is_in([-1, 0, 1]), "-1, 0, 1 or null")
+    for name in rules:
+        dtype = table.schema[name]
+        if not (dtype.is_numeric() or isinstance(dtype, pl.Null)):
+            raise ColumnsError(f"{files}: column {name!r} is {dtype}, must be {rules[name][1]}.")
+    for name in ("problem_id", "solution_id"):
+        rules[name] = (pl.col(name).is_null(), "there: a step belongs to a solution of a problem")
+    broken = {f"__bad_{name}": is_bad for name, (is_bad, _) in rules.items()}
+
+    def reason(row: Mapping[str, object]) -> str:
+        name = next(name for name in rules if row[f"__bad_{name}"])
+        return f"{name} is {row[name]!r}, must be {rules[name][1]}"
+
+    frame = table.check(
+        table.frame.with_columns(**broken),
+        pl.any_horizontal(pl.col(name).fill_null(value=False) for name in broken),
+        [*rules, *broken],
+        reason,
+    ).drop(broken)
+    return frame.with_columns(
+        pl.col(name).cast(STEP_COLUMNS[name].dtype) for name in ("step", "rating") if name in rules
+    )
+
+
+FORMAT = StepFormat(
+    summary="ttsframe's own table: a row per step (Parquet, Arrow IPC or JSON)",
+    reader=Reader(
+        summary="ttsframe's own table of steps",
+        requires=(("problem_id",), ("solution_id",), ("step",)),
+        dtypes=_DTYPES,
+        to_attempts=_to_steps,
+    ),
+    to_lines=None,
+)

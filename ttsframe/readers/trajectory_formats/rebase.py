@@ -1,0 +1,53 @@
+"""REBASE and ETS: a JSON array with one element per problem, or one ``answer_q{id}.json`` per problem.
+
+``total_tokens`` counts the whole search tree of a problem, so it stays what it is and never becomes the
+tokens of an attempt; only the sampling baseline's ``num_gen_tokens`` does. Candidates of a tree share
+their beginnings: unless they carry ``num_gen_tokens`` they are marked as not exchangeable. The scored
+baseline writes the same file as the search, and is marked so too, on the safe side.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ttsframe.readers.engine.table import (
+    Reader,
+    Table,
+    as_dtypes,
+    explode_attempts,
+    identified,
+    unpack,
+)
+
+_DTYPES: dict[str, pl.DataType] = {
+    "question": pl.String(),
+    "ground_truth_answer": pl.String(),
+    "model_answer": pl.List(
+        pl.Struct({
+            "text": pl.String(),
+            "step_scores": pl.List(pl.Float64()),
+            "num_gen_tokens": pl.Int64(),
+        })
+    ),
+}
+_FIELDS = {"text": "completion", "num_gen_tokens": "n_tokens"}
+
+
+def _to_attempts(source: Table) -> pl.LazyFrame:
+    table = identified(as_dtypes(source, _DTYPES), ("problem_id", "id"), "question")
+    attempts, columns = unpack(
+        explode_attempts(table, ["model_answer"]), table.schema, "model_answer", _FIELDS
+    )
+    is_tree = pl.col("n_tokens").is_null() if "n_tokens" in columns else pl.lit(value=True)
+    return attempts.with_columns(
+        pl.when(is_tree).then(statement=False).alias("is_exchangeable")
+    ).rename({"question": "problem", "ground_truth_answer": "gold"}, strict=False)
+
+
+READER = Reader(
+    summary="REBASE and ETS: a JSON array of problems, or a file answer_q{id}.json for each",
+    requires=(("question",), ("model_answer",)),
+    dtypes=_DTYPES,
+    to_attempts=_to_attempts,
+    piece=r"answer_q[0-9]+\.json",
+)

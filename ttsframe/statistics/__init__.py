@@ -1,0 +1,30 @@
+"""Statistics over problems: intervals, comparisons, power, variance, extrapolation."""
+
+from __future__ import annotations
+
+from ttsframe.statistics.comparison import compare
+from ttsframe.statistics.extrapolation import (
+    PassAtKFit,
+    beta_binomial_passatk,
+    check_extrapolation,
+    fit_pass_at_k,
+)
+from ttsframe.statistics.intervals import normal_interval, student_t_interval, wilson_interval
+from ttsframe.statistics.power import PairedDesign
+from ttsframe.statistics.uncertainty import bootstrap_interval, standard_error
+from ttsframe.statistics.variance import variance_components
+
+__all__ = [
+    "PairedDesign",
+    "PassAtKFit",
+    "beta_binomial_passatk",
+    "bootstrap_interval",
+    "check_extrapolation",
+    "compare",
+    "fit_pass_at_k",
+    "normal_interval",
+    "standard_error",
+    "student_t_interval",
+    "variance_components",
+    "wilson_interval",
+]

@@ -1,0 +1,388 @@
+"""Fits of pass@k: a run in, a model out that says what more attempts would solve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, get_args
+
+import numpy as np
+import polars as pl
+
+from ttsframe._checks import check_budgets, check_choice, check_fraction, check_positive
+from ttsframe._typing import ColumnNames
+from ttsframe.errors import ParameterError, ParameterTypeError
+from ttsframe.statistics.extrapolation.attempts import (
+    count_attempts,
+    distinct_counts,
+    read_attempts,
+)
+from ttsframe.statistics.extrapolation.beta import beta_passes
+from ttsframe.statistics.extrapolation.model import ExtrapolationModel, Fit
+from ttsframe.statistics.extrapolation.models import MODELS, attempts_to, range_at
+
+__all__ = ["PassAtKFit", "beta_binomial_passatk", "fit_pass_at_k"]
+
+_MOST_DRAWS: Final = 2**32 - 1
+
+_CURVE_SCHEMA: Final = {
+    "selector": pl.String(),
+    "reduction": pl.String(),
+    "budget": pl.UInt32(),
+    "budget_unit": pl.String(),
+    "subsets": pl.String(),
+    "accuracy": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "n_problems": pl.UInt32(),
+    "n_short": pl.UInt32(),
+    "n_unscored": pl.UInt32(),
+    "n_undefined": pl.UInt32(),
+    "n_ungraded": pl.UInt32(),
+}
+_FIT_SCHEMA: Final = {
+    "status": pl.String(),
+    "alpha": pl.Float64(),
+    "beta": pl.Float64(),
+    "never_solved": pl.Float64(),
+    "scale": pl.Float64(),
+    "exponent": pl.Float64(),
+    "log_likelihood": pl.Float64(),
+    "n_problems": pl.UInt32(),
+    "n_ungraded": pl.UInt32(),
+    "n_attempts_min": pl.UInt32(),
+    "n_attempts_max": pl.UInt32(),
+}
+_TAKEN: Final = ("problem_id", "target", "n_attempts", *_CURVE_SCHEMA, *_FIT_SCHEMA)
+
+
+@dataclass(frozen=True, eq=False)
+class PassAtKFit:
+    """A model of pass@k, fitted by `fit_pass_at_k`.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    by
+        Columns that have a fit each.
+    confidence_level
+        Nominal coverage of the intervals.
+    parameters
+        One row per group of `by`, sorted:
+
+        - `status` (String): "ok"; "equal", the problems do not differ by more than chance, so alpha
+          and beta are infinite; "all_or_none", each problem is always or never solved, so both are
+          0; "all_wrong", "all_correct": no correct attempt, or no wrong one, so they are null;
+          "too_few": no problem has two graded attempts, which pass@2 would need; "ungraded";
+        - `alpha`, `beta` (Float64 >= 0), `never_solved` (Float64 in [0, 1]): the Beta distribution
+          and the share beside it; null in a power law;
+        - `scale`, `exponent` (Float64): a and b of the power law; null in the others;
+        - `log_likelihood` (Float64), without the terms that depend on no parameter: twice the
+          difference of "zero_inflated" and "beta_binomial" above 2.7 speaks for problems that are
+          never solved, at the 5 % level;
+        - `n_problems`, `n_ungraded` (UInt32): problems fitted, and without a grade;
+        - `n_attempts_min`, `n_attempts_max` (UInt32): graded attempts per problem.
+    fits
+        The estimate of each row and the parameters around it that the data do not rule out.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> run = tts.simulate_trajectories(200, 64, seed=0, accuracy=(0.5, 2), keys=True)
+    >>> fit = tts.fit_pass_at_k(run)
+    >>> curve = fit.predict([16, 160])
+    >>> curve.select("budget", pl.col("accuracy", "ci_low", "ci_high").round(3)).rows()
+    [(16, 0.718, 0.666, 0.766), (160, 0.916, 0.878, 0.945)]
+    """
+
+    model: ExtrapolationModel
+    by: tuple[str, ...]
+    confidence_level: float
+    parameters: pl.DataFrame
+    fits: tuple[Fit, ...] = field(repr=False)
+
+    def predict(self, k: int | Sequence[int]) -> pl.DataFrame:
+        """Give pass@k at any k, below or above the number of sampled attempts.
+
+        Parameters
+        ----------
+        k
+            Number of attempts, at least 1, or several such numbers.
+
+        Returns
+        -------
+        pl.DataFrame
+            `curve`, one row per (by, `budget`), which `charts.scaling_curve` draws, alone or below
+            a measured curve: `selector` is the model's name, `subsets` "all", `accuracy` pass@k
+            for a new problem of the same kind, `ci_low` and `ci_high` its interval (null where
+            nothing was fitted), `standard_error` null since the interval is not symmetric.
+
+        Raises
+        ------
+        ParameterTypeError
+            When k is neither an int nor a sequence of them.
+        ParameterError
+            When a k is below 1 or above 2^32 - 1, or there is none.
+        """
+        draws = check_budgets(k)
+        if draws is None:
+            raise ParameterTypeError("k is None, must be a number of attempts or several.")
+        if draws[-1] > _MOST_DRAWS:
+            raise ParameterError(f"k == {draws[-1]}, must be at most {_MOST_DRAWS}.")
+        ends = [range_at(self.model, fit, np.array(draws, dtype=np.float64)) for fit in self.fits]
+        accuracy, low, high = np.concatenate([np.empty((3, 0)), *ends], axis=1)
+        return (
+            self
+            ._repeated(len(draws))
+            .with_columns(
+                pl.Series("accuracy", accuracy),
+                pl.Series("ci_low", low),
+                pl.Series("ci_high", high),
+                pl.Series("budget", draws * len(ends), dtype=pl.UInt32),
+                selector=pl.lit(self.model),
+                budget_unit=pl.lit("attempts"),
+                subsets=pl.lit("all"),
+                **dict.fromkeys(("reduction", "standard_error")),
+                **dict.fromkeys(("n_short", "n_unscored", "n_undefined"), 0),
+            )
+            .select(*self.by, *[pl.col(name).cast(to) for name, to in _CURVE_SCHEMA.items()])
+            .with_columns(pl.col("accuracy", "ci_low", "ci_high").fill_nan(None))
+        )
+
+    def attempts_for(self, target: float | Sequence[float]) -> pl.DataFrame:
+        """Give the number of attempts at which pass@k reaches a target.
+
+        Parameters
+        ----------
+        target
+            Value of pass@k, strictly between 0 and 1, or several.
+
+        Returns
+        -------
+        pl.DataFrame
+            One row per (by, `target`), with `n_attempts`, `ci_low` and `ci_high`: whole numbers as
+            Float64, infinite where 10^15 attempts do not reach the target, null where nothing was
+            fitted.
+
+        Raises
+        ------
+        ParameterError
+            When a target is not strictly between 0 and 1, or there is none.
+        """
+        targets = [target] if isinstance(target, int | float) else list(target)
+        if not targets:
+            raise ParameterError("target is empty, must hold at least one value of pass@k.")
+        goals = np.array([check_fraction(value, "target") for value in targets])
+        found = [attempts_to(self.model, fit, goals) for fit in self.fits]
+        n_attempts, low, high = np.concatenate([np.empty((3, 0)), *found], axis=1)
+        return (
+            self
+            ._repeated(len(targets))
+            .with_columns(
+                pl.Series("target", targets * len(found), dtype=pl.Float64),
+                pl.Series("n_attempts", n_attempts),
+                pl.Series("ci_low", low),
+                pl.Series("ci_high", high),
+            )
+            .select(*self.by, "target", pl.col("n_attempts", "ci_low", "ci_high").fill_nan(None))
+        )
+
+    def _repeated(self, n_rows: int) -> pl.DataFrame:
+        """Repeat the columns that tell groups apart, and the counts of their problems."""
+        rows = np.repeat(np.arange(self.parameters.height), n_rows)
+        return self.parameters.select(*self.by, "n_problems", "n_ungraded")[rows]
+
+
+def fit_pass_at_k(
+    trajectories: pl.DataFrame | pl.LazyFrame,
+    /,
+    *,
+    model: ExtrapolationModel = "beta_binomial",
+    by: ColumnNames = (),
+    confidence_level: float = 0.95,
+) -> PassAtKFit:
+    r"""Fit a model of how often problems are solved, which gives pass@k beyond the sampled attempts.
+
+    A run of 64 attempts says what pass@64 is; what 10,000 attempts would solve is a question about
+    the problems that were rarely solved, and about those that never were. An answer is only as good
+    as the model: `check_extrapolation` says how far to trust it.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, with `problem_id` and `is_correct` (Boolean; attempts with a null are
+        left out); problems may differ in their number of attempts. Collected if lazy.
+    model
+        "beta_binomial": each problem's chance is drawn from a Beta distribution. "zero_inflated":
+        beside it, a share of the problems is never solved; takes a second or so. "power_law": log(pass@k) = a k^b, fitted
+        to the unbiased pass@k up to the smallest number of attempts.
+    by
+        Columns that get a fit each, such as the run or the model.
+    confidence_level
+        Nominal coverage of the intervals, in (0, 1).
+
+    Returns
+    -------
+    PassAtKFit
+        The fits: `parameters`, `predict(k)` and `attempts_for(target)`.
+
+    Raises
+    ------
+    ColumnsError
+        When a column is missing, or `is_correct` is not Boolean.
+    ParameterError
+        When the model is unknown, the level is not in (0, 1), or `by` names a column of a result.
+    DataError
+        When attempts are not exchangeable (`is_exchangeable` is false), or an attempt comes twice:
+        rows of several runs were not told apart with `by`.
+
+    Notes
+    -----
+    With c of n attempts correct, the beta-binomial model maximises the product over problems of
+    :math:`B(\alpha + c, \beta + n - c) / B(\alpha, \beta)`, and
+
+    .. math::
+
+        \mathrm{pass@}k = (1 - \pi) \left( 1 - \frac{B(\alpha, \beta + k)}{B(\alpha, \beta)} \right)
+
+    with :math:`\pi = 0` unless zero-inflated. Intervals are profile-likelihood intervals: the range
+    of pass@k over all parameters whose log-likelihood is within half a chi-squared quantile of the
+    highest, found without a start or a gradient, since the likelihood is log-concave in the mean at
+    each alpha + beta. They are about problems like these, not about these problems alone.
+
+    On simulated runs of 50 to 1,000 problems with 16 or 64 attempts, and k up to 100 times as many,
+    the 95 % intervals held the truth this often (`benchmarks/results/extrapolation_coverage.txt`):
+
+    - "beta_binomial": 92.8 to 96.7 % where chances have a Beta distribution. Where 30 % of the
+      problems are never solved it takes them for merely hard, its pass@k goes to 1, and at 100
+      times the attempts its intervals held the truth in 0 to 6 % of the runs.
+    - "zero_inflated": 92 to 99 % in all of these worlds (200 problems, 100 runs). What it pays is
+      width, and an estimate that is too low where every problem can be solved.
+    - "power_law": 82 to 96 % for Beta(0.5, 0.5), down to none for Beta(0.2, 2): its pass@k rises
+      faster than any Beta distribution's, the more so the farther, and no interval allows for that.
+
+    References
+    ----------
+    Griffiths (1973), Maximum likelihood estimation for the beta-binomial distribution, Biometrics
+    29, 637-648. Brown et al. (2024), Large Language Monkeys, arXiv:2407.21787, section 3, for the
+    power law. Schaeffer et al. (2025), How Do Large Language Monkeys Get Their Power (Laws)?,
+    arXiv:2502.17578, for what the left tail of the chances does to it.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> run = tts.simulate_trajectories(200, 64, seed=0, accuracy=(0.5, 2), keys=True)
+    >>> fit = tts.fit_pass_at_k(run)
+    >>> fit.parameters.select("status", "alpha", "beta", "n_problems")
+    shape: (1, 4)
+    ┌────────┬─────────┬──────────┬────────────┐
+    │ status ┆ alpha   ┆ beta     ┆ n_problems │
+    │ ---    ┆ ---     ┆ ---      ┆ ---        │
+    │ str    ┆ f64     ┆ f64      ┆ u32        │
+    ╞════════╪═════════╪══════════╪════════════╡
+    │ ok     ┆ 0.54789 ┆ 1.964844 ┆ 200        │
+    └────────┴─────────┴──────────┴────────────┘
+    >>> fit.attempts_for([0.5, 0.9])
+    shape: (2, 4)
+    ┌────────┬────────────┬────────┬─────────┐
+    │ target ┆ n_attempts ┆ ci_low ┆ ci_high │
+    │ ---    ┆ ---        ┆ ---    ┆ ---     │
+    │ f64    ┆ f64        ┆ f64    ┆ f64     │
+    ╞════════╪════════════╪════════╪═════════╡
+    │ 0.5    ┆ 5.0        ┆ 4.0    ┆ 6.0     │
+    │ 0.9    ┆ 116.0      ┆ 65.0   ┆ 248.0   │
+    └────────┴────────────┴────────┴─────────┘
+    """
+    check_choice(model, "model", get_args(ExtrapolationModel))
+    check_fraction(confidence_level, "confidence_level")
+    attempts = read_attempts(trajectories, by, taken=_TAKEN)
+    groups = attempts.groups()
+    problems = [count_attempts(group) for group in groups]
+    fits = [MODELS[model].fit(distinct_counts(counted), confidence_level) for counted in problems]
+    tables = [
+        pl.DataFrame([_parameters(model, fit) | _coverage(counted)], schema=_FIT_SCHEMA)
+        for fit, counted in zip(fits, problems, strict=True)
+    ]
+    parameters = attempts.labelled(groups, tables, _FIT_SCHEMA)
+    return PassAtKFit(model, attempts.names, confidence_level, parameters, tuple(fits))
+
+
+def beta_binomial_passatk(alpha: float, beta: float, k: int) -> float:
+    r"""Give pass@k of problems whose chances have a Beta distribution.
+
+    The scalar that `PassAtKFit.predict` computes for a fit.
+
+    Parameters
+    ----------
+    alpha
+        First parameter of the distribution, above 0.
+    beta
+        Second parameter, above 0.
+    k
+        Number of attempts, at least 1.
+
+    Returns
+    -------
+    float
+        The probability that at least one of k attempts at a random problem is correct, in [0, 1].
+
+    Raises
+    ------
+    ParameterTypeError
+        When k is not an int.
+    ParameterError
+        When k is below 1, or a parameter is not positive and finite.
+
+    Notes
+    -----
+    .. math:: 1 - \frac{B(\alpha, \beta + k)}{B(\alpha, \beta)}
+
+    References
+    ----------
+    Griffiths (1973), Maximum likelihood estimation for the beta-binomial distribution, Biometrics
+    29, 637-648.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> round(tts.beta_binomial_passatk(1, 1, 3), 12)
+    0.75
+    """
+    check_positive(k, "k")
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if not 0.0 < value < math.inf:
+            raise ParameterError(f"{name} == {value}, must be positive and finite.")
+    parameters = np.array([alpha / (alpha + beta), alpha + beta, 0.0])
+    return float(beta_passes(parameters, np.array(k, dtype=np.float64)))
+
+
+def _parameters(model: ExtrapolationModel, fit: Fit) -> dict[str, str | float | None]:
+    """Name what a fit estimates, in the terms of the literature."""
+    shown: dict[str, str | float | None] = {
+        "status": fit.status,
+        "log_likelihood": fit.log_likelihood,
+    }
+    estimate = fit.estimate[:, 0].tolist()
+    if model == "power_law":
+        intercept, slope = estimate
+        return shown | {"scale": -math.exp(intercept), "exponent": slope}
+    mean, concentration, never = estimate
+    if fit.status not in {"all_wrong", "all_correct"}:
+        shown |= {"alpha": mean * concentration, "beta": (1.0 - mean) * concentration}
+    return shown | {"never_solved": never}
+
+
+def _coverage(problems: pl.DataFrame) -> dict[str, int | None]:
+    """Count what a fit rests on."""
+    n = problems["n"].to_list()
+    graded = [count for count in n if count]
+    return {
+        "n_problems": len(graded),
+        "n_ungraded": len(n) - len(graded),
+        "n_attempts_min": min(graded, default=None),
+        "n_attempts_max": max(graded, default=None),
+    }

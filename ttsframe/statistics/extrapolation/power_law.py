@@ -1,0 +1,106 @@
+"""The power law of coverage: log(pass@k) = a k^b."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ttsframe.statistics.extrapolation.model import (
+    Counts,
+    Fit,
+    Floats,
+    half_quantile,
+    log_rising,
+    no_fit,
+    status_of,
+)
+
+_N_DRAWS: Final = 32
+_N_DIRECTIONS: Final = 128
+
+
+def power_law_passes(parameters: Floats, k: Floats) -> Floats:
+    """Return pass@k where its logarithm is a power of k.
+
+    Parameters
+    ----------
+    parameters
+        Logarithm of -a, and b, of log(pass@k) = a k^b.
+    k
+        Numbers of attempts, at least 1.
+
+    Returns
+    -------
+    Floats
+        The probabilities, of the shape that all broadcast to.
+    """
+    intercept, slope = parameters
+    with np.errstate(over="ignore"):
+        passes: Floats = np.exp(-np.exp(intercept + slope * np.log(k)))
+    return passes
+
+
+def fit_power_law(counts: Counts, confidence_level: float) -> Fit:
+    """Fit log(-log pass@k) as a line in log k, by weighted least squares.
+
+    Parameters
+    ----------
+    counts
+        Problems; k goes up to their smallest number of attempts.
+    confidence_level
+        Nominal coverage of the intervals.
+
+    Returns
+    -------
+    Fit
+        Intercept and slope, as `power_law_passes` reads them. The edge is the ellipse of their
+        covariance, from what each problem does to both, linearised: the values at different k are
+        of the same problems.
+    """
+    status = status_of(counts)
+    if status != "ok":
+        return no_fit(status, 2)
+    draws = np.unique(np.geomspace(1.0, counts.n.min(), _N_DRAWS).round())
+    n_problems = counts.weight.sum()
+    passes = unbiased_passes(counts, draws)
+    mean = counts.weight @ passes / n_problems
+    variance = counts.weight @ (passes - mean) ** 2 / (n_problems * max(n_problems - 1.0, 1.0))
+    is_usable = (variance > 0.0) & (mean > 0.0) & (mean < 1.0)
+    if is_usable.sum() < 2:
+        return no_fit("too_few", 2)
+    mean, variance, passes = mean[is_usable], variance[is_usable], passes[:, is_usable]
+    slope = 1.0 / (mean * np.log(mean))
+    design = np.stack([np.ones_like(mean), np.log(draws[is_usable])])
+    weighted = design / (slope**2 * variance)
+    solve = np.linalg.solve(weighted @ design.T, weighted)
+    estimate = solve @ np.log(-np.log(mean))
+    pulls = solve @ (slope * (passes - mean)).T
+    covariance = (counts.weight * pulls) @ pulls.T / (n_problems * (n_problems - 1.0))
+    values, vectors = np.linalg.eigh(covariance)
+    radii = np.sqrt(2.0 * half_quantile(confidence_level) * np.maximum(values, 0.0))
+    angles = np.linspace(0.0, 2.0 * np.pi, _N_DIRECTIONS, endpoint=False)
+    circle = np.stack([np.cos(angles), np.sin(angles)])
+    edge = estimate[:, None] + vectors @ (radii[:, None] * circle)
+    return Fit("ok", estimate[:, None], edge, np.nan)
+
+
+def unbiased_passes(counts: Counts, k: Floats) -> Floats:
+    """Return the unbiased pass@k of problems.
+
+    Parameters
+    ----------
+    counts
+        Problems.
+    k
+        Numbers of attempts, from 1 to the smallest that a problem has.
+
+    Returns
+    -------
+    Floats
+        (n_counts, n_k).
+    """
+    n, wrong = counts.n[:, None], (counts.n - counts.c)[:, None]
+    is_open = wrong >= k
+    miss = log_rising(np.where(is_open, wrong - k, 0.0) + 1.0, k) - log_rising(n - k + 1.0, k)
+    return np.where(is_open, -np.expm1(miss), 1.0)

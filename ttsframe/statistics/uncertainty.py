@@ -1,0 +1,205 @@
+"""Standard error and bootstrap interval of a mean over problems, as aggregating expressions."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, get_args
+
+import numpy as np
+import polars as pl
+
+from ttsframe._checks import check_choice, check_fraction, check_positive, check_seed
+from ttsframe._exprs import into_expr, keep_name
+from ttsframe._typing import IntoExprColumn
+from ttsframe.statistics.resampling import BootstrapMethod, bootstrap_ends, units_of
+
+__all__ = ["bootstrap_interval", "standard_error"]
+
+_ENDS: Final = pl.Struct({"ci_low": pl.Float64(), "ci_high": pl.Float64()})
+
+
+def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = None) -> pl.Expr:
+    r"""Give the standard error of the mean over problems, or over clusters of problems.
+
+    The spread between problems already holds the sampling noise within them. Problems that were
+    drawn together, such as questions about one text, are no independent units: named as clusters
+    they get the standard error that such a sample has.
+
+    Parameters
+    ----------
+    value
+        Numeric or Boolean column, one row per problem; nulls are left out.
+    cluster
+        Column of any dtype, the cluster of each problem; a null is a cluster like any other. None:
+        problems are independent.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, aggregating, named as ``value``; null below two problems or clusters, NaN where a
+        value is.
+
+    Notes
+    -----
+    With n values of mean :math:`\bar x` in G clusters,
+
+    .. math::
+
+        \mathrm{SE} = \frac{1}{n}
+        \sqrt{\frac{G}{G-1} \sum_g \Big(\sum_{i \in g} (x_i - \bar x)\Big)^2}
+
+    which for clusters of one is the standard deviation with ddof 1 over the square root of n.
+
+    References
+    ----------
+    Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640, sections 2 and 2.2.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"text": ["a", "a", "b", "b"], "value": [1.0, 1.0, 0.0, 0.5]})
+    >>> frame.select(tts.standard_error("value").round(4)).item()
+    0.2394
+    >>> frame.select(tts.standard_error("value", cluster="text").round(4)).item()
+    0.375
+    """
+    source = into_expr(value, "value")
+    if cluster is None:
+        values = source.cast(pl.Float64)
+        return keep_name(values.std(ddof=1) / values.count().cast(pl.Float64).sqrt(), source)
+
+    def clustered(rows: pl.Series) -> pl.Series:
+        units = (
+            rows.struct
+            .unnest()
+            .drop_nulls("value")
+            .group_by("cluster")
+            .agg(pl.col("value").sum().alias("total"), pl.len().cast(pl.Float64).alias("size"))
+        )
+        mean = pl.col("total").sum() / pl.col("size").sum()
+        pulls = ((pl.col("total") - mean * pl.col("size")) ** 2).sum()
+        n_units = units.height
+        if n_units < 2:
+            return pl.Series(rows.name, [None], dtype=pl.Float64)
+        error = (pulls * (n_units / (n_units - 1))).sqrt() / pl.col("size").sum()
+        return units.select(error).to_series()
+
+    return keep_name(
+        _problems(source, cluster).map_batches(
+            clustered, return_dtype=pl.Float64, returns_scalar=True
+        ),
+        source,
+    )
+
+
+def bootstrap_interval(
+    value: IntoExprColumn,
+    *,
+    cluster: IntoExprColumn | None = None,
+    method: BootstrapMethod = "bca",
+    n_resamples: int = 10_000,
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> pl.Expr:
+    r"""Give the bootstrap interval of the mean over problems, or over clusters of problems.
+
+    Problems are drawn with replacement, never attempts: the problem is the unit. Drawing is over
+    the sorted values, so the order of rows does not matter; each group of a ``group_by`` gets the
+    same stream of random numbers.
+
+    It needs some tens of problems, and cannot see a kind of problem that is not among them: where
+    all values are equal its width is 0. For 0 and 1 `wilson_interval` covers better.
+
+    Parameters
+    ----------
+    value
+        Numeric or Boolean column, one row per problem; nulls are left out.
+    cluster
+        Column of any dtype, the cluster of each problem: whole clusters are drawn. A null is a
+        cluster like any other. None: problems are independent.
+    method
+        ``"percentile"``: quantiles of the resampled means; ``"bca"``: at levels corrected for bias
+        and skewness, which is closer to the nominal coverage where values are skewed.
+    n_resamples
+        Number of resamples, at least 1.
+    confidence_level
+        Nominal coverage, strictly between 0 and 1.
+    seed
+        Seed of the random numbers, which are those of numpy's default generator; a later version of
+        numpy may draw others.
+
+    Returns
+    -------
+    pl.Expr
+        Struct with the fields ``ci_low`` and ``ci_high``, Float64, aggregating, named as ``value``;
+        both null below two problems or clusters, NaN where a value is.
+
+    Raises
+    ------
+    ParameterTypeError
+        At once, when ``n_resamples`` or ``seed`` is not an int, or a column is no column.
+    ParameterError
+        At once, when a parameter is impossible.
+
+    Notes
+    -----
+    BCa takes the quantiles of the resampled means at
+
+    .. math:: \Phi\Big(z_0 + \frac{z_0 + z_\alpha}{1 - a (z_0 + z_\alpha)}\Big)
+
+    with :math:`\Phi(z_0)` the share of resampled means below the mean, equal ones by half, and the
+    acceleration a from leaving one unit out at a time.
+
+    References
+    ----------
+    Efron (1987), Better bootstrap confidence intervals, Journal of the American Statistical
+    Association 82, 171-185, doi:10.1080/01621459.1987.10478410.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"value": [0.0, 0.25, 0.5, 1.0, 1.0, 0.75]})
+    >>> interval = frame.select(tts.bootstrap_interval("value", seed=1)).unnest("value")
+    >>> interval.select(pl.all().round(2)).row(0)
+    (0.25, 0.88)
+    """
+    check_choice(method, "method", get_args(BootstrapMethod))
+    check_positive(n_resamples, "n_resamples")
+    level = check_fraction(confidence_level, "confidence_level")
+    check_seed(seed)
+
+    def ends(rows: pl.Series) -> pl.Series:
+        known = rows.struct.unnest().drop_nulls("value")
+        clusters = None
+        if cluster is not None:
+            known = known.sort("cluster")
+            clusters = known["cluster"].rle_id().cast(pl.Int64).to_numpy()
+        values = known["value"].to_numpy()
+        n_units = values.size if clusters is None else np.unique(clusters).size
+        found: dict[str, float] | None = None
+        if np.isnan(values).any():
+            found = {"ci_low": math.nan, "ci_high": math.nan}
+        elif n_units > 1:
+            low, high = bootstrap_ends(
+                units_of(values, clusters),
+                method=method,
+                n_resamples=n_resamples,
+                confidence_level=level,
+                rng=np.random.default_rng(seed),
+            )
+            found = {"ci_low": low, "ci_high": high}
+        return pl.Series(rows.name, [found], dtype=_ENDS)
+
+    source = into_expr(value, "value")
+    rows = _problems(source, cluster)
+    return keep_name(rows.map_batches(ends, return_dtype=_ENDS, returns_scalar=True), source)
+
+
+def _problems(value: pl.Expr, cluster: IntoExprColumn | None) -> pl.Expr:
+    """Bring values and clusters into one column, which a function can then read."""
+    fields = [value.cast(pl.Float64).alias("value")]
+    if cluster is not None:
+        fields.append(into_expr(cluster, "cluster").alias("cluster"))
+    return pl.struct(fields)

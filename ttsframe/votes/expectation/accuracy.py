@@ -1,0 +1,309 @@
+"""Expected accuracy of selectors over all subsets of a problem's attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, get_args
+
+import numpy as np
+import polars as pl
+
+from ttsframe._checks import (
+    check_budgets,
+    check_choice,
+    check_choices,
+    check_frame,
+    check_names,
+    check_positive,
+    check_seed,
+)
+from ttsframe._exprs import raise_where, run_plan
+from ttsframe._typing import ColumnNames, FrameT, SelectorName, Status, StepReduction, Weights
+from ttsframe.errors import DataError, ParameterError
+from ttsframe.schema import require_columns
+from ttsframe.votes.engine.picked import ALL_ATTEMPTS, check_one_run
+from ttsframe.votes.engine.pools import (
+    Flags,
+    Floats,
+    Integers,
+    Pools,
+    key_dtype,
+    make_readings,
+    map_pools,
+)
+from ttsframe.votes.engine.registry import (
+    PROBLEM_COLUMNS,
+    SELECTORS,
+    Pick,
+)
+from ttsframe.votes.expectation.expected import (
+    NEVER_GRADED,
+    OK,
+    SHORT,
+    Expected,
+    Question,
+    expect,
+    nothing,
+)
+from ttsframe.votes.expectation.subset_votes import Sampling
+
+__all__ = ["expected_accuracy"]
+
+_COLUMNS: Final[Mapping[str, pl.DataType | type[pl.DataType]]] = MappingProxyType({
+    **PROBLEM_COLUMNS,
+    "monte_carlo_error": pl.Float64,
+})
+
+
+def expected_accuracy(
+    trajectories: FrameT,
+    /,
+    *,
+    selectors: SelectorName | Sequence[SelectorName] = (
+        "majority_vote",
+        "weighted_vote",
+        "best_of_n",
+    ),
+    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    budgets: int | Sequence[int],
+    weights: Weights = "score",
+    by: ColumnNames = (),
+    n_subsets: int = 200,
+    seed: int = 0,
+) -> FrameT:
+    r"""Average selectors over all subsets of each problem's attempts, at each budget.
+
+    `select_answers` looks at the first `budget` attempts, one subset of many; here all attempts
+    count at every budget, so that curves are smooth and their intervals narrower.
+
+    Parameters
+    ----------
+    trajectories
+        One row per attempt, with `problem_id`, `attempt` (a number of its own within `by` and
+        problem), `answer_key` (null: no answer found) and `is_correct`; and `score` (Float64,
+        higher is better) or `step_scores` for selectors that read a score.
+    selectors
+        Names in `SELECTORS`.
+    reductions
+        Names in `STEP_REDUCTIONS`, each applied to `step_scores`; None reads the column `score`.
+    budgets
+        Numbers of attempts in a subset.
+    weights
+        What a vote weighs in `weighted_vote`: "score" as it is (must be >= 0), "sigmoid" of it, or
+        "softmax" of it over the scored attempts of the subset.
+    by
+        Columns that tell runs, models or seeds apart; attempts never join across them.
+    n_subsets
+        How many subsets of each size are drawn where no count is exact, at least 2.
+    seed
+        Seed of these draws, 0 to 2^64 - 1. They depend on it and on the values of `by` and
+        `problem_id`, and are the same for all selectors.
+
+    Returns
+    -------
+    FrameT
+        `problems`, one row per (by, `problem_id`, `budget`, `selector`, `reduction`), sorted by the
+        first three, as `scaling_curve` reads it:
+
+        - `subsets` (String): "all";
+        - `value` (Float64 in [0, 1]): the expected accuracy; null unless `status` is "ok";
+        - `status` (String): "ok"; "short", fewer attempts than the budget; "unscored", no attempt
+          has a score; "undefined", a weight is negative or not finite; "ungraded", no attempt has
+          a grade;
+        - `n_attempts`, `n_valid` (with an answer) (UInt32): what subsets are drawn from;
+        - `monte_carlo_error` (Float64): standard error of `value` from drawing subsets; 0 where
+          it is exact or all draws agree, null where `value` is;
+        - `attempt`, `answer`, `answer_key`, `is_correct`, `n_votes`, `weight`, `agreement`: null,
+          since no single answer is picked.
+
+        `reduction` is null, and the row appears once, for selectors that read no score.
+
+    Raises
+    ------
+    ColumnsError
+        At once, when a column is missing.
+    ParameterError
+        At once, when a selector, reduction, budget, kind of weight, `n_subsets` or `seed` is
+        impossible, or `by` names a column of the result.
+    DataError
+        On collection, when `is_exchangeable` is false in a row, as in tree search, where attempts
+        depend on each other and only the first `budget` are a valid choice; and when a problem has
+        an attempt twice: rows of several runs were not told apart with `by`.
+
+    See Also
+    --------
+    select_answers : The same for the first attempts, with the answers that were picked.
+    pass_at_k : What `oracle` expects, as an expression.
+    best_of_k : What `best_of_n` expects, as an expression.
+
+    Notes
+    -----
+    Exact: `oracle` (pass@k), `best_of_n` and `first_valid` in closed form, and `majority_vote` by
+    the coefficients of a product over answers,
+
+    .. math::
+
+        \binom{n}{k}^{-1} \sum_{a, v} r_a \binom{c_a}{v} [x^{k-v}] \int_0^1 (1 + x)^{c_0}
+        \prod_{b \ne a} \Bigl( \sum_{u < v} \binom{c_b}{u} x^u + y \binom{c_b}{v} x^v \Bigr) dy
+
+    with :math:`c_a` votes for answer :math:`a`, of which the share :math:`r_a` is correct, and
+    :math:`c_0` abstentions; the integral shares ties equally. All other selectors, and a majority
+    that would take much longer to count than to sample (more than 256 answers given equally often),
+    are averaged over `n_subsets` subsets drawn without replacement; with all attempts there is but
+    one subset. At 256 attempts a count takes 1 to 2 times as long as 200 subsets.
+
+    The error of a mean over problems is that of one problem divided by the root of their number. It
+    is part of the spread over problems, so that a standard error of `scaling_curve` includes it.
+
+    A subset in which no attempt has an answer counts 0, and so does one in which no attempt has a
+    score where a score is read. Attempts without a grade are left out, as in `pass_at_k`; without
+    answer and grade, an attempt is wrong if any other of its problem has a grade. Ties are shared
+    equally; totals within 1e-9 of the sum of weights are a tie.
+
+    References
+    ----------
+    pass@k: Chen et al., "Evaluating Large Language Models Trained on Code", arXiv:2107.03374,
+    equation 1. Majority: Wang et al., "Self-Consistency Improves Chain of Thought Reasoning in
+    Language Models", arXiv:2203.11171.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["p"] * 5,
+    ...     "attempt": [0, 1, 2, 3, 4],
+    ...     "answer_key": ["7", "7", "8", "8", "9"],
+    ...     "is_correct": [True, True, False, False, False],
+    ...     "score": [0.9, 0.5, 0.7, 0.2, 0.1],
+    ... })
+    >>> problems = tts.expected_accuracy(
+    ...     trajectories, selectors=["majority_vote", "best_of_n"], budgets=[1, 3]
+    ... )
+    >>> problems.select("budget", "selector", pl.col("value").round(4), "monte_carlo_error")
+    shape: (4, 4)
+    ┌────────┬───────────────┬────────┬───────────────────┐
+    │ budget ┆ selector      ┆ value  ┆ monte_carlo_error │
+    │ ---    ┆ ---           ┆ ---    ┆ ---               │
+    │ u32    ┆ str           ┆ f64    ┆ f64               │
+    ╞════════╪═══════════════╪════════╪═══════════════════╡
+    │ 1      ┆ majority_vote ┆ 0.4    ┆ 0.0               │
+    │ 1      ┆ best_of_n     ┆ 0.4    ┆ 0.0               │
+    │ 3      ┆ majority_vote ┆ 0.4333 ┆ 0.0               │
+    │ 3      ┆ best_of_n     ┆ 0.7    ┆ 0.0               │
+    └────────┴───────────────┴────────┴───────────────────┘
+    """
+    check_frame(trajectories, "trajectories")
+    chosen = check_choices(selectors, "selectors", SELECTORS)
+    checked = check_budgets(budgets)
+    if checked is None:
+        raise ParameterError(
+            "budgets is None, must hold at least one number of attempts. Hint: all attempts are a "
+            "single subset; tts.select_answers(trajectories) picks from it."
+        )
+    check_choice(weights, "weights", get_args(Weights))
+    if check_positive(n_subsets, "n_subsets") < 2:
+        raise ParameterError("n_subsets == 1, must be at least 2: one shows no error.")
+    sampling = Sampling(n_subsets, check_seed(seed))
+    names: tuple[str, ...] = check_names(by, "by", taken=("problem_id", *_COLUMNS))
+    keys: list[str] = [*names, "problem_id"]
+    schema: pl.Schema = require_columns(
+        trajectories, [*keys, "attempt", "answer_key", "is_correct"]
+    )
+    readings = (
+        make_readings(schema, reductions, is_score_needed=True)
+        if any(SELECTORS[name].reads_score for name in chosen)
+        else ()
+    )
+    picks = tuple(
+        Pick(name, reading)
+        for name in chosen
+        for reading in (readings if SELECTORS[name].reads_score else (None,))
+    )
+    question = Question(picks, np.array(checked), weights, sampling)
+
+    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        if "is_exchangeable" in schema:
+            lazy = lazy.filter(_exchangeable_only(keys))
+        return map_pools(
+            lazy,
+            schema,
+            keys=keys,
+            readings=readings,
+            work=lambda pools: _table(pools, question, keys),
+            made={**_COLUMNS, "answer_key": key_dtype(schema)},
+        )
+
+    return run_plan(trajectories, plan)
+
+
+def _exchangeable_only(keys: Sequence[str]) -> pl.Expr:
+    """Build the filter that raises where attempts depend on each other."""
+    named = {f"key{i}": pl.col(name).alias(f"key{i}") for i, name in enumerate(keys)}
+
+    def describe(rows: pl.DataFrame) -> DataError:
+        row = rows.sort(*named).row(0, named=True)
+        where = ", ".join(f"{name} {row[key]!r}" for key, name in zip(named, keys, strict=True))
+        return DataError(
+            f"{where}: is_exchangeable is false, expected true: attempts of a tree search depend on "
+            "each other, so a random subset of them is no run with a smaller budget. Hint: "
+            "tts.select_answers(trajectories, budgets=[...]) takes the first attempts, the only "
+            "valid choice there."
+        )
+
+    is_broken = ~pl.col("is_exchangeable")
+    described = pl.struct(is_broken.alias("broken"), *named.values())
+    return raise_where(described, describe)
+
+
+def _table(pools: Pools, question: Question, names: Sequence[str]) -> pl.DataFrame:
+    """Make the table of what each selector is expected to get right."""
+    picks, budgets = question.picks, question.budgets
+    problems = pools.problems.rows()
+    n_subsets = question.sampling.n_subsets
+    if any(SELECTORS[pick.selector].reads_texts for pick in picks):
+        pools = pools.with_texts()
+    blocks = pools.in_blocks(n_subsets, lambda block: expect(block, problems, question))
+    if not blocks:
+        blocks = [nothing(len(budgets), len(picks))]
+    parts = [np.concatenate(parts)[pools.order] for parts in zip(*blocks, strict=True)]
+    expected = Expected(*parts)
+    check_one_run(
+        pools,
+        expected.n_attempts[:, None],
+        expected.is_repeated[:, None],
+        np.array([ALL_ATTEMPTS]),
+        names,
+    )
+    problem, budget, pick = (axis.ravel() for axis in np.indices(expected.value.shape))
+    status = expected.flaw[problem, pick]
+    status = np.where(expected.is_graded[problem] | (status != OK), status, NEVER_GRADED)
+    status = np.where(expected.n_attempts[problem] < budgets[budget], SHORT, status)
+    is_shown = status == OK
+    columns: dict[str, pl.Series | pl.Expr] = {
+        "budget": pl.Series(budgets[budget]),
+        "subsets": pl.lit("all"),
+        "selector": _of_picks([each.selector for each in picks], pick),
+        "reduction": _of_picks([each.reading and each.reading.name for each in picks], pick),
+        "status": pl.Series(get_args(Status)).gather(status),
+        "n_attempts": pl.Series(expected.n_attempts[problem]),
+        "n_valid": pl.Series(expected.n_valid[problem]),
+        "value": _shown(expected.value, is_shown),
+        "monte_carlo_error": _shown(expected.error, is_shown),
+    }
+    dtypes = {**_COLUMNS, "answer_key": pools.key_dtype}
+    null: pl.Series | pl.Expr = pl.lit(None)
+    return pools.problems.select(pl.all().gather(pools.order[problem])).with_columns(**{
+        name: columns.get(name, null).cast(dtype) for name, dtype in dtypes.items()
+    })
+
+
+def _of_picks(values: Sequence[str | None], pick: Integers) -> pl.Series:
+    """Return what is known of each pick, once per row."""
+    return pl.Series(values, dtype=pl.String).gather(pick)
+
+
+def _shown(values: Floats, is_shown: Flags) -> pl.Series:
+    """Return values, null where they are not shown."""
+    return pl.Series(np.where(is_shown, values.ravel(), np.nan), nan_to_null=True)
