@@ -73,7 +73,7 @@ def in_python(solutions: pl.DataFrame) -> Iterator[tuple[str, int, int, float]]:
 
 def check(rollouts: pl.DataFrame, solutions: pl.DataFrame) -> None:
     """Compare the values of the steps with those of plain Python."""
-    steps = tts.estimate_steps(rollouts).sort("problem_id", "solution_id", "step")
+    steps = tts.process.estimate_steps(rollouts).sort("problem_id", "solution_id", "step")
     expected = list(in_python(solutions))
     assert steps.select("problem_id", "solution_id", "step", "soft").rows() == expected
     assert rollouts.height == len(expected) * N_EACH
@@ -81,7 +81,7 @@ def check(rollouts: pl.DataFrame, solutions: pl.DataFrame) -> None:
 
 @pytest.mark.benchmark(group="annotation")
 def test_in_memory(benchmark: BenchmarkFixture, solutions: pl.DataFrame) -> None:
-    check(benchmark(tts.annotate, solutions, completer, N_EACH), solutions)
+    check(benchmark(tts.process.annotate, solutions, completer, N_EACH), solutions)
 
 
 @pytest.mark.benchmark(group="annotation")
@@ -89,7 +89,7 @@ def test_into_a_cache(benchmark: BenchmarkFixture, solutions: pl.DataFrame, tmp_
     folders = (str(tmp_path / str(i)) for i in range(10_000))
 
     def run() -> pl.DataFrame:
-        return tts.annotate(solutions, completer, N_EACH, cache=next(folders), key="bench")
+        return tts.process.annotate(solutions, completer, N_EACH, cache=next(folders), key="bench")
 
     check(benchmark.pedantic(run, rounds=3), solutions)
 
@@ -99,7 +99,7 @@ def test_out_of_a_cache(
     benchmark: BenchmarkFixture, solutions: pl.DataFrame, tmp_path: Path
 ) -> None:
     def run() -> pl.DataFrame:
-        return tts.annotate(solutions, completer, N_EACH, cache=tmp_path, key="bench")
+        return tts.process.annotate(solutions, completer, N_EACH, cache=tmp_path, key="bench")
 
     run()
     check(benchmark(run), solutions)

@@ -28,7 +28,7 @@ def run() -> pl.DataFrame:
     shuffled = simulated.with_columns(completion, pl.col("score").round(2)).sample(
         fraction=1.0, shuffle=True, seed=0
     )
-    found = tts.best_trajectories(shuffled, n_per_problem=N_PER_PROBLEM)
+    found = tts.votes.best_trajectories(shuffled, n_per_problem=N_PER_PROBLEM)
     expected = best_in_python(shuffled.drop("completion", "step_scores").to_dicts())
     assert found.select("problem_id", "attempt").rows() == expected
     return shuffled
@@ -51,7 +51,7 @@ def test_best_trajectories(
     benchmark: BenchmarkFixture, run: pl.DataFrame, engine: pl.Engine
 ) -> None:
     benchmark.group = f"best of {N_ATTEMPTS:,} attempts"
-    plan = tts.best_trajectories(run.lazy(), n_per_problem=N_PER_PROBLEM)
+    plan = tts.votes.best_trajectories(run.lazy(), n_per_problem=N_PER_PROBLEM)
     benchmark(lambda: plan.collect(engine=engine))
 
 

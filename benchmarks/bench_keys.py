@@ -52,12 +52,12 @@ def plan(frame: pl.DataFrame) -> pl.Series:
 
 @pytest.mark.parametrize("way", ["cold", "cached", "python, once per distinct", "python, per row"])
 def test_answer_key(benchmark: BenchmarkFixture, frame: pl.DataFrame, way: str) -> None:
-    policy = tts.AnswerPolicy()
+    policy = tts.answers.AnswerPolicy()
     expected = {answer: canonicalise(answer, policy).key for answer in frame["answer"].unique()}
     rows = frame["answer"].to_list()
-    before = tts.answer_statistics()
+    before = tts.answers.answer_statistics()
     assert plan(frame).to_list() == [expected[answer] for answer in rows]
-    assert tts.answer_statistics().n_by_worker == before.n_by_worker
+    assert tts.answers.answer_statistics().n_by_worker == before.n_by_worker
     benchmark.group = f"answer_key, {ROWS:,} rows of {DISTINCT:,} answers"
 
     def python_distinct() -> list[str]:

@@ -80,7 +80,9 @@ def steps_in_python(rows: list[dict[str, Any]]) -> dict[tuple[str, int, int], di
 
 def estimate(path: Path) -> pl.DataFrame:
     """Estimate all steps of a file."""
-    return tts.estimate_steps(pl.scan_parquet(path), n_rollouts=SIZES).collect(engine="streaming")
+    return tts.process.estimate_steps(pl.scan_parquet(path), n_rollouts=SIZES).collect(
+        engine="streaming"
+    )
 
 
 def read(path: Path) -> pl.DataFrame:

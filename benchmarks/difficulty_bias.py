@@ -107,7 +107,7 @@ def as_problems(attempts: pl.DataFrame, by: Sequence[str], value: pl.Expr) -> pl
 def rows_of(setting: Setting, n_runs: int, seed: int) -> list[Row]:
     """Return the lines of one setting."""
     attempts, others = simulate(setting, n_runs, seed)
-    halves = tts.halve_attempts(attempts)
+    halves = tts.curves.halve_attempts(attempts)
     options = {"by": "run", "n_levels": N_LEVELS}
     ways: dict[Way, tuple[pl.DataFrame, pl.DataFrame, list[str]]] = {
         "same sample": (

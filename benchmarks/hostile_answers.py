@@ -206,7 +206,7 @@ class Report(NamedTuple):
     seconds: dict[str, list[float]]
     growth_mb: float
     n_killed: int
-    statistics: tts.AnswerStatistics
+    statistics: tts.answers.AnswerStatistics
     problems: list[str]
 
 
@@ -221,7 +221,7 @@ def columns() -> list[pl.Expr]:
     text = pl.col("text")
     return [
         tts.answer_key("text").alias("key"),
-        tts.answer_kind("text").alias("kind"),
+        tts.answers.answer_kind("text").alias("kind"),
         tts.normalize_answer("text").alias("normalized"),
         tts.extract_answer("text").alias("extracted"),
         tts.extract_answer(pl.concat_str(pl.lit("So \\boxed{"), text, pl.lit("}."))).alias("boxed"),
@@ -240,7 +240,7 @@ def run(count: int, seed: int, *, n_timed: int, n_kills: int) -> Report:
     controls = pl.DataFrame({"text": CONTROLS})
     expected = controls.select(columns())
     pl.DataFrame({"text": [text for _, text in strings[:CHUNK]]}).select(columns())
-    before, failed_before = resident_mb(), tts.answer_statistics().n_failed
+    before, failed_before = resident_mb(), tts.answers.answer_statistics().n_failed
     keys: list[str | None] = []
     n_killed = 0
     for start in range(0, len(strings), CHUNK):
@@ -262,10 +262,12 @@ def run(count: int, seed: int, *, n_timed: int, n_kills: int) -> Report:
     seconds = timed(rng.sample(strings, min(n_timed, len(strings))), problems)
     slow = {name: max(times) for name, times in seconds.items() if max(times) > MOST_SECONDS}
     problems += [f"{name} took {time_:.2f} s" for name, time_ in slow.items()]
-    n_failed = tts.answer_statistics().n_failed - failed_before
+    n_failed = tts.answers.answer_statistics().n_failed - failed_before
     if n_failed:
         problems.append(f"{n_failed} answers could not be read")
-    return Report(len(strings), seconds, growth, n_killed, tts.answer_statistics(), problems)
+    return Report(
+        len(strings), seconds, growth, n_killed, tts.answers.answer_statistics(), problems
+    )
 
 
 def impure(
@@ -285,7 +287,7 @@ def impure(
 
 def timed(strings: list[tuple[str, str]], problems: list[str]) -> dict[str, list[float]]:
     """Time the reading of single strings, without workers; note those that cannot be read."""
-    policy = tts.AnswerPolicy()
+    policy = tts.answers.AnswerPolicy()
     seconds: dict[str, list[float]] = {}
     for name, text in strings:
         start = time.perf_counter()

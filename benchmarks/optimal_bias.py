@@ -126,7 +126,7 @@ def other_levels(rng: np.random.Generator) -> Run:
     """Levels from the other half of the attempts."""
     run, chances = attempts(rng)
     levels = tts.difficulty_levels(run, n_levels=N_LEVELS)
-    problems = picked(tts.halve_attempts(run), by="fold")
+    problems = picked(tts.curves.halve_attempts(run), by="fold")
     return problems.join(chances, on=["problem_id", "selector"]), levels
 
 
@@ -142,7 +142,7 @@ def lines(problems: pl.DataFrame, levels: pl.DataFrame, seed: int) -> pl.DataFra
     """Return what each line of each run claims, what is true, and whether its interval holds that."""
     options = {"levels": levels, "by": "run", "cost": "chance", "seed": seed}
     # The mean cost of what was chosen, on the problems that it was chosen for, is its true chance.
-    choices = tts.compute_optimal_choices(problems, **options)
+    choices = tts.curves.optimal_choices(problems, **options)
     truth = (
         choices
         .group_by("run", is_honest=pl.col("problem_fold").is_not_null())
@@ -155,7 +155,7 @@ def lines(problems: pl.DataFrame, levels: pl.DataFrame, seed: int) -> pl.DataFra
     alone = problems.group_by("run", "selector").agg(pl.col("chance").mean().alias("truth"))
     halves = ["fold"] if "fold" in problems.columns else []
     curves = pl.concat([
-        tts.compute_optimal_curve(problems, **options),
+        tts.optimal_curve(problems, **options),
         tts.scaling_curve(problems, by="run", replicates=halves),
     ])
     is_method = pl.col("selector").str.starts_with("method")

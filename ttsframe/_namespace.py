@@ -97,7 +97,7 @@ class TtsExpressions:
         method: KeyMethod = "auto",
         cache: str | Path | None = None,
     ) -> pl.Expr:
-        """See `ttsframe.answer_kind`."""
+        """See `ttsframe.answers.answer_kind`."""
         return answer_kind(self._expr, policy=policy, method=method, cache=cache)
 
     def is_equivalent(
@@ -124,7 +124,7 @@ class TtsExpressions:
         )
 
     def is_same_key(self, gold_key: IntoExprColumn) -> pl.Expr:
-        """See `ttsframe.is_same_key`."""
+        """See `ttsframe.answers.is_same_key`."""
         return is_same_key(self._expr, gold_key)
 
     def step_last(self) -> pl.Expr:
@@ -160,7 +160,7 @@ class TtsExpressions:
         return step_geometric_mean(self._expr)
 
     def first_error(self, threshold: float = 0.5) -> pl.Expr:
-        """See `ttsframe.first_error`."""
+        """See `ttsframe.verifier.first_error`."""
         return first_error(self._expr, threshold)
 
     def pass_at_k(self, k: int | Sequence[int]) -> pl.Expr:

@@ -17,8 +17,10 @@ __all__ = [
     "MissingExtraError",
     "ParameterError",
     "ParameterTypeError",
+    "SkippedRowsWarning",
     "SourceError",
     "TtsframeError",
+    "UnmatchedGoldWarning",
 ]
 
 _POLARS_TRAILER = "\n\nThis error occurred "
@@ -104,3 +106,23 @@ class CompletionError(TtsframeError, RuntimeError):
 
 class MissingExtraError(TtsframeError, ImportError):
     """A feature needs an optional package that is not installed."""
+
+
+class SkippedRowsWarning(UserWarning):
+    """Rows were left out because ``on_error="skip"`` was asked for; the message counts them.
+
+    Parameters
+    ----------
+    message
+        How many rows, and the first of them with file, line and reason.
+    n_skipped
+        How many rows.
+    """
+
+    def __init__(self, message: str, n_skipped: int = 0) -> None:
+        super().__init__(message)
+        self.n_skipped = n_skipped
+
+
+class UnmatchedGoldWarning(UserWarning):
+    """The file of reference answers has none for some problems, which cannot be graded."""

@@ -21,7 +21,7 @@ def tables() -> tuple[pl.DataFrame, pl.DataFrame]:
     run = tts.simulate_trajectories(120, 32, seed=0, keys=True)
     levels = tts.difficulty_levels(run, n_levels=3)
     problems = tts.select_answers(
-        tts.halve_attempts(run),
+        tts.curves.halve_attempts(run),
         selectors=["majority_vote", "best_of_n", "oracle"],
         reductions=["last", "min"],
         budgets=BUDGETS,
@@ -29,10 +29,10 @@ def tables() -> tuple[pl.DataFrame, pl.DataFrame]:
     )
     plain = pl.col("reduction").is_null() | (pl.col("reduction") == "last")
     curve = pl.concat([
-        tts.compute_optimal_curve(problems, levels=levels),
+        tts.optimal_curve(problems, levels=levels),
         tts.scaling_curve(problems.filter(plain), replicates="fold"),
     ])
-    return curve, tts.compute_optimal_choices(problems, levels=levels)
+    return curve, tts.curves.optimal_choices(problems, levels=levels)
 
 
 def cells(chart: TopLevelMixin) -> dict[tuple[int, int], dict[str, Any]]:
@@ -48,7 +48,7 @@ def test_a_letter_says_what_was_chosen_and_the_legend_what_it_means(
     tables: tuple[pl.DataFrame, pl.DataFrame], draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     curve, choices = tables
-    chart = charts.compute_optimal(curve, choices)
+    chart = charts.optimal_curve(curve, choices)
     found = cells(chart)
     assert sorted(found) == [(level, budget) for level in (1, 2, 3) for budget in BUDGETS]
     meaning = {row["letter"]: row["key"] for row in found.values()}
@@ -66,7 +66,7 @@ def test_a_square_is_filled_where_every_fold_agrees(
     tables: tuple[pl.DataFrame, pl.DataFrame],
 ) -> None:
     curve, choices = tables
-    found = cells(charts.compute_optimal(curve, choices))
+    found = cells(charts.optimal_curve(curve, choices))
     kinds = set()
     for (level, budget), row in found.items():
         cell = choices.filter(level=level, budget=budget)
@@ -81,7 +81,7 @@ def test_the_curve_stands_above_with_its_references(
     tables: tuple[pl.DataFrame, pl.DataFrame], draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     curve, choices = tables
-    chart = charts.compute_optimal(
+    chart = charts.optimal_curve(
         curve, choices, references={"8B, one attempt": 0.7}, title="Mine", confidence_level=0.9
     )
     above, _ = chart.to_dict()["vconcat"]
@@ -97,38 +97,38 @@ def test_runs_get_a_strip_each(tables: tuple[pl.DataFrame, pl.DataFrame]) -> Non
         pl.concat([table.with_columns(model=pl.lit(name)) for name in ("a", "b")])
         for table in tables
     )
-    spec = charts.compute_optimal(curve, choices.lazy()).to_dict()
+    spec = charts.optimal_curve(curve, choices.lazy()).to_dict()
     below = spec["vconcat"][1]["concat"]
     assert [strip["title"]["text"] for strip in below] == ["a", "b"]
 
 
 def test_one_budget_and_many(tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     curve, choices = tables
-    one = charts.compute_optimal(curve.filter(budget=4), choices.filter(budget=4))
+    one = charts.optimal_curve(curve.filter(budget=4), choices.filter(budget=4))
     assert set(cells(one)) == {(1, 4), (2, 4), (3, 4)}
     many_choices = pl.concat([
         choices.filter(budget=4).with_columns(budget=pl.lit(b, pl.UInt32)) for b in range(1, 60)
     ])
-    budgets = {budget for _, budget in cells(charts.compute_optimal(curve, many_choices))}
+    budgets = {budget for _, budget in cells(charts.optimal_curve(curve, many_choices))}
     assert {1, 59} <= budgets
     assert len(budgets) <= 16
 
 
 def test_what_is_no_table_of_choices_is_refused(tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     curve, choices = tables
-    with pytest.raises(ColumnsError, match=r"'problem_fold'.*tts.compute_optimal_choices"):
-        charts.compute_optimal(curve, choices.drop("problem_fold"))
+    with pytest.raises(ColumnsError, match=r"'problem_fold'.*tts.curves.optimal_choices"):
+        charts.optimal_curve(curve, choices.drop("problem_fold"))
     with pytest.raises(ColumnsError, match=r"1 missing column for choices: 'model'"):
-        charts.compute_optimal(curve, choices, strategy=("selector", "model"))
+        charts.optimal_curve(curve, choices, strategy=("selector", "model"))
     with pytest.raises(DataError, match="no row with a null problem_fold"):
-        charts.compute_optimal(curve, choices.drop_nulls("problem_fold"))
+        charts.optimal_curve(curve, choices.drop_nulls("problem_fold"))
     with pytest.raises(DataError, match="choices has no rows"):
-        charts.compute_optimal(curve, choices.clear())
+        charts.optimal_curve(curve, choices.clear())
     on_all = choices.filter(pl.col("problem_fold").is_null())
     many = pl.concat([
         on_all.with_columns(selector=pl.lit(f"s{i}"), level=pl.lit(i, pl.UInt32)) for i in range(27)
     ])
     with pytest.raises(DataError, match="27 strategies, this chart holds at most 26"):
-        charts.compute_optimal(curve, many, strategy="selector")
+        charts.optimal_curve(curve, many, strategy="selector")
     with pytest.raises(ParameterError, match=r"references\['x'\] == 42"):
-        charts.compute_optimal(curve, choices, references={"x": 42})
+        charts.optimal_curve(curve, choices, references={"x": 42})

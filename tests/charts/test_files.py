@@ -15,7 +15,7 @@ from ttsframe import charts
 
 CHARTS = {
     "scaling_curve": "curve",
-    "compute_optimal": "curve choices",
+    "optimal_curve": "curve choices",
     "level_bars": "leveled",
     "complexity_curve": "complexities",
     "pareto_frontier": "frontier",

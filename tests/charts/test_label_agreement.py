@@ -56,7 +56,7 @@ def test_one_number_of_rollouts_is_drawn_too(
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda t: t.drop("hard"), ColumnsError, "'hard'.*Hint: tts.step_agreement"),
+        (lambda t: t.drop("hard"), ColumnsError, "'hard'.*Hint: tts.process.step_agreement"),
         (lambda t: t.with_columns(hard=pl.lit("x")), ColumnsError, "'hard' is String"),
         (lambda t: t.head(0), DataError, "no rows"),
         (lambda t: pl.concat([t, t]), DataError, "several rows for"),

@@ -130,7 +130,7 @@ def test_one_level_at_all_attempts(by_level: pl.DataFrame) -> None:
 def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any]) -> None:
     run = tts.simulate_trajectories(60, 16, seed=0, keys=True)
     levels = tts.difficulty_levels(run, n_levels=3)
-    problems = tts.select_answers(tts.halve_attempts(run), budgets=[1, 8], by="fold")
+    problems = tts.select_answers(tts.curves.halve_attempts(run), budgets=[1, 8], by="fold")
     curve = tts.level_curve(problems, levels=levels)
     assert len(draw(charts.level_bars(curve)).colours["rect"]) == 3 * 2 * 3
 
@@ -138,9 +138,9 @@ def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any])
 def test_bars_of_costs_stand_at_the_budgets_that_were_given() -> None:
     run = tts.simulate_trajectories(60, 16, seed=0, keys=True)
     levels = tts.difficulty_levels(run, n_levels=3)
-    halves = tts.halve_attempts(run)
+    halves = tts.curves.halve_attempts(run)
     problems = tts.select_answers(halves, budgets=[1, 8], by="fold")
-    priced = tts.with_costs(problems, trajectories=halves, by="fold")
+    priced = tts.curves.add_costs(problems, trajectories=halves, by="fold")
     chart = charts.level_bars(tts.cost_curve(priced, levels=levels))
     plain = charts.level_bars(tts.level_curve(problems, levels=levels))
     assert {row["of_budget"] for row in bars(chart)} == {"1", "8"}

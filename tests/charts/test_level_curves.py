@@ -81,11 +81,11 @@ def test_runs_become_rows_and_reductions_dashes(
 
 def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any]) -> None:
     run = tts.simulate_trajectories(40, 16, seed=0, keys=True)
-    halves, levels = tts.halve_attempts(run), tts.difficulty_levels(run)
+    halves, levels = tts.curves.halve_attempts(run), tts.difficulty_levels(run)
     problems = tts.select_answers(halves, budgets=[1, 2, 4, 8], by="fold")
     plain = charts.level_curves(tts.level_curve(problems, levels=levels))
     assert "Level 5 (hardest)" in draw(plain).texts
-    costs = tts.with_costs(problems, trajectories=halves, by="fold")
+    costs = tts.curves.add_costs(problems, trajectories=halves, by="fold")
     chart = charts.level_curves(tts.cost_curve(costs, levels=levels))
     assert "Tokens per problem (log scale)" in draw(chart).texts
 

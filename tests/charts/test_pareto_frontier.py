@@ -69,13 +69,15 @@ def test_many_points_off_the_frontier_are_thinned() -> None:
 def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any]) -> None:
     run = tts.simulate_trajectories(40, 16, seed=0, keys=True)
     problems = tts.select_answers(run, budgets=[1, 4, 16])
-    curve = tts.cost_curve(tts.with_costs(problems, trajectories=run))
+    curve = tts.cost_curve(tts.curves.add_costs(problems, trajectories=run))
     texts = draw(charts.pareto_frontier(tts.pareto_frontier(curve).lazy())).texts
     assert "Tokens per problem (log scale)" in texts
     drawn = draw(charts.scaling_curve(curve)).texts
     assert "Tokens per problem (log scale)" in drawn
-    used = tts.select_allocated(run, allocation=tts.stopping_points(run, budgets=[4, 16]))
-    adaptive = tts.cost_curve(tts.with_costs(used, budget_unit="attempts"))
+    used = tts.curves.select_allocated(
+        run, allocation=tts.curves.stopping_points(run, budgets=[4, 16])
+    )
+    adaptive = tts.cost_curve(tts.curves.add_costs(used, budget_unit="attempts"))
     chart = charts.scaling_curve(adaptive)
     assert "Attempts per problem (log scale)" in draw(chart).texts
     most = adaptive["budget"].max()

@@ -196,7 +196,7 @@ def complexities(n_levels: int) -> pl.DataFrame:
 
 def agreement(n_sizes: int) -> pl.DataFrame:
     run = steps(2, 2).with_columns(n_rollouts=n_sizes, n_correct=n_sizes // 2)
-    return tts.step_agreement(run, n_rollouts=range(1, n_sizes + 1)).rollouts
+    return tts.process.step_agreement(run, n_rollouts=range(1, n_sizes + 1)).rollouts
 
 
 DRAWN: Final[dict[str, Callable[[], alt.TopLevelMixin]]] = {
@@ -213,7 +213,7 @@ DRAWN: Final[dict[str, Callable[[], alt.TopLevelMixin]]] = {
         of_models(at_levels(lines(5, 200), 10), 7).with_columns(basis=pl.lit("reference"))
     ),
     "level_bars": lambda: charts.level_bars(of_models(at_levels(lines(6, 4), 5), 12)),
-    "compute_optimal": lambda: charts.compute_optimal(lines(5, 20_000), choices(20, 1_700)),
+    "optimal_curve": lambda: charts.optimal_curve(lines(5, 20_000), choices(20, 1_700)),
     "pareto_frontier": lambda: charts.pareto_frontier(
         frontier(of_models(lines(20, 400, cost=300), 12))
     ),
@@ -240,7 +240,7 @@ REFUSED: Final[dict[str, Callable[[], alt.TopLevelMixin]]] = {
     "1,000 selectors.*at most 20.*Hint: filter": lambda: charts.pareto_frontier(
         frontier(lines(1000, 100))
     ),
-    "2,000 levels.*at most 20.*Hint: filter": lambda: charts.compute_optimal(
+    "2,000 levels.*at most 20.*Hint: filter": lambda: charts.optimal_curve(
         lines(2, 8), choices(2000, 16)
     ),
     "turns has 1,000 lines": lambda: charts.over_optimization(turns(lines(1000, 100))),
@@ -338,7 +338,7 @@ def test_long_names_that_begin_alike_stay_apart() -> None:
 
 
 def test_squares_of_what_was_chosen_do_not_overlap() -> None:
-    drawn = rows_of(charts.compute_optimal(lines(5, 64), choices(3, 64)), "letter")
+    drawn = rows_of(charts.optimal_curve(lines(5, 64), choices(3, 64)), "letter")
     budgets = sorted({row["budget"] for row in drawn})
     assert (budgets[0], budgets[-1]) == (1, 64)
     pixels = [480 * math.log(budget, 64) for budget in budgets]

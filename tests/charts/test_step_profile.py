@@ -66,7 +66,7 @@ def test_runs_become_panels(profile: pl.DataFrame, draw: Callable[[TopLevelMixin
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda t: t.drop("position"), ColumnsError, "'position'.*Hint: tts.step_profile"),
+        (lambda t: t.drop("position"), ColumnsError, "'position'.*Hint: tts.verifier.step_profile"),
         (lambda t: t.with_columns(is_correct=pl.lit("yes")), ColumnsError, "must be Boolean"),
         (
             lambda t: t.with_columns(mean_score=pl.lit("high")),

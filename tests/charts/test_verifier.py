@@ -64,7 +64,7 @@ def test_bins_without_an_interval_are_points_alone(
 
 def test_many_bins_are_joined_and_lose_no_attempt() -> None:
     run = tts.simulate_trajectories(500, 200, seed=1, keys=True)
-    curve = tts.reliability_curve(run, n_bins=100_000, binning="equal_mass")
+    curve = tts.verifier.reliability_curve(run, n_bins=100_000, binning="equal_mass")
     assert curve.height > 90_000
     chart = charts.reliability(curve)
     assert n_rows(chart) < 60
@@ -86,7 +86,7 @@ def test_a_distribution_is_two_outlined_heaps(distribution: pl.DataFrame, draw: 
 
 def test_a_hundred_thousand_bins_are_joined() -> None:
     run = tts.simulate_trajectories(20, 20, seed=1, keys=True)
-    table = tts.score_distribution(run, n_bins=100_000)
+    table = tts.verifier.score_distribution(run, n_bins=100_000)
     assert table.height == 200_000
     chart = charts.score_distribution(table)
     assert n_rows(chart) < 400
@@ -103,7 +103,7 @@ def test_logits_get_the_axis_they_need(distribution: pl.DataFrame) -> None:
 
 def test_one_outcome_alone_is_drawn(draw: Draw) -> None:
     run = tts.simulate_trajectories(5, 4, seed=1, keys=True).filter("is_correct")
-    drawing = draw(charts.score_distribution(tts.score_distribution(run)))
+    drawing = draw(charts.score_distribution(tts.verifier.score_distribution(run)))
     assert f"right: {run.height} attempts" in drawing.texts
     assert "wrong: 0 attempts" in drawing.texts
 
@@ -172,7 +172,7 @@ def test_many_budgets_are_thinned_and_keep_the_peak(turns: pl.DataFrame) -> None
             "reliability_curve",
             lambda t: t.drop("accuracy"),
             ColumnsError,
-            r"'accuracy'.*Hint: tts.reliability_curve",
+            r"'accuracy'.*Hint: tts.verifier.reliability_curve",
         ),
         (
             "reliability",
@@ -209,7 +209,7 @@ def test_many_budgets_are_thinned_and_keep_the_peak(turns: pl.DataFrame) -> None
             "turns",
             lambda t: t.drop("drop"),
             ColumnsError,
-            r"'drop'.*Hint: tts.over_optimization",
+            r"'drop'.*Hint: tts.verifier.over_optimization",
         ),
         (
             "over_optimization",

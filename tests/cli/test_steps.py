@@ -136,19 +136,19 @@ def test_completions_become_labels_first(ttsframe: Run, tmp_path: Path, suffix: 
     path = tmp_path / f"rollouts.{suffix}"
     frame.write_parquet(path) if suffix == "parquet" else frame.write_ndjson(path)
     found = document(ttsframe, path, "-o", "steps.parquet")
-    expected = tts.estimate_steps(frame)
+    expected = tts.process.estimate_steps(frame)
     assert found["format"] == "rollouts"
     assert found["n_steps"] == expected.height == 12
     assert found["n_wrong"] == (~expected["is_correct"]).sum()
     assert found["mean_soft"] == pytest.approx(expected["soft"].mean())
     assert pl.read_parquet("steps.parquet").equals(expected)
-    by_hand = tts.step_agreement(expected).rollouts
+    by_hand = tts.process.step_agreement(expected).rollouts
     assert by_hand is not None
     printed = pl.DataFrame(found["agreement"]["rollouts"], schema=by_hand.schema)
     assert_frame_equal(printed, by_hand)
     text = ttsframe("steps", path, "--threshold", "0.5").stdout
     assert "Labels with fewer completions" in text
-    wrong = (~tts.estimate_steps(frame, threshold=0.5)["is_correct"]).sum()
+    wrong = (~tts.process.estimate_steps(frame, threshold=0.5)["is_correct"]).sum()
     assert re.search(rf"^wrong +{wrong} ", text, re.MULTILINE)
 
 
@@ -166,7 +166,7 @@ def test_labels_are_compared_with_scores(ttsframe: Run, source: Path, tmp_path: 
     scored = steps.with_columns(score=pl.int_range(pl.len()) / 10, prm=pl.lit(0.9))
     scored.write_parquet(tmp_path / "scored.parquet")
     found = document(ttsframe, "scored.parquet")
-    by_hand = tts.step_agreement(scored)
+    by_hand = tts.process.step_agreement(scored)
     for table in ("thresholds", "separation", "first_errors"):
         expected = getattr(by_hand, table)
         printed = pl.DataFrame(found["agreement"][table], schema=expected.schema)

@@ -41,7 +41,7 @@ def test_counts_that_vary_are_a_range_and_reasons_are_explained() -> None:
     run = tts.simulate_trajectories(10, 4, seed=1, keys=True)
     ragged = run.filter((pl.col("attempt") < 2) | (pl.col("problem_id") < "sim-000006"))
     problems = tts.select_answers(ragged, selectors=["majority_vote"], budgets=[2, 4])
-    curve = tts.scaling_curve(problems, problems="available", confidence_level=0.9)
+    curve = tts.scaling_curve(problems, include="available", confidence_level=0.9)
     lines = curve_text(curve, confidence_level=0.9).splitlines()
     assert lines[0] == "Accuracy, with 90% intervals over problems"
     assert "problems  6-10" in " ".join("\n".join(lines).split()).replace(

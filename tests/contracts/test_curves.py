@@ -53,7 +53,7 @@ def test_a_curve_agrees_with_the_plain_oracle(choice: Any) -> None:
     for table in (with_statuses(), problems()):
         expected = curve_oracle.curve(table.to_dicts(), common=choice == "common")
         for engine in ENGINES:
-            found = tts.scaling_curve(table.lazy(), problems=choice).collect(engine=engine)
+            found = tts.scaling_curve(table.lazy(), include=choice).collect(engine=engine)
             check(found, expected)
 
 
@@ -65,7 +65,7 @@ def test_common_problems_are_those_with_status_ok_throughout() -> None:
 
 
 def test_available_problems_are_those_with_status_ok_there() -> None:
-    curve = tts.scaling_curve(with_statuses(), problems="available")
+    curve = tts.scaling_curve(with_statuses(), include="available")
     counts = ["n_problems", "n_short", "n_unscored", "n_undefined", "n_ungraded"]
     assert curve.select(counts).rows() == [(4, 0, 1, 0, 2), (4, 0, 1, 1, 1), (4, 2, 0, 1, 0)]
 
@@ -73,7 +73,7 @@ def test_available_problems_are_those_with_status_ok_there() -> None:
 @pytest.mark.parametrize("choice", ["common", "available"])
 def test_every_problem_is_counted_once_in_every_row(choice: Any) -> None:
     columns = ["n_problems", "n_short", "n_unscored", "n_undefined", "n_ungraded"]
-    totals = tts.scaling_curve(problems(), problems=choice).select(pl.sum_horizontal(columns))
+    totals = tts.scaling_curve(problems(), include=choice).select(pl.sum_horizontal(columns))
     assert set(totals.to_series()) == {problems()["problem_id"].n_unique()}
 
 
@@ -115,7 +115,7 @@ def test_replicated_runs_agree_with_the_plain_oracle(choice: Any) -> None:
     table = tts.select_answers(
         pl.concat(seeds), selectors=list(tts.SELECTORS), budgets=[1, 4, 8], by="seed"
     )
-    curve = tts.scaling_curve(table, replicates="seed", problems=choice)
+    curve = tts.scaling_curve(table, replicates="seed", include=choice)
     check(
         curve,
         curve_oracle.curve(table.to_dicts(), common=choice == "common"),
@@ -145,7 +145,7 @@ def test_runs_that_are_told_apart_nowhere_are_an_error(column: str) -> None:
     table = tts.select_answers(both, budgets=[1, 4], by=column)
     for choice in ("common", "available"):
         with pytest.raises(DataError, match=r"problem_id 'sim-.*by=.*replicates="):
-            tts.scaling_curve(table, problems=choice)
+            tts.scaling_curve(table, include=choice)
 
 
 def test_a_column_cannot_be_both_averaged_over_and_kept_apart() -> None:

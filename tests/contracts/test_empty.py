@@ -51,7 +51,7 @@ def test_the_whole_chain_runs_on_nothing(engine: pl.Engine) -> None:
         (scored.pipe(tts.tally_votes, budgets=[1, 4]), VOTES_SCHEMA),
         (problems, PROBLEMS_SCHEMA),
         (problems.pipe(tts.scaling_curve), CURVE_SCHEMA),
-        (problems.pipe(tts.scaling_curve, problems="available"), CURVE_SCHEMA),
+        (problems.pipe(tts.scaling_curve, include="available"), CURVE_SCHEMA),
     ):
         assert dict(plan.collect(engine=engine).schema) == schema
 

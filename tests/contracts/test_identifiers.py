@@ -72,26 +72,28 @@ def of_levels_and_costs(
 ) -> dict[str, pl.LazyFrame]:
     """Return the tables of difficulty, costs and adaptive budgets by a column."""
     found = tts.difficulty_levels(frame, by=name)
-    costs = tts.with_costs(problems, trajectories=frame, by=name)
-    points = tts.stopping_points(frame, budgets=BUDGETS, by=name)
+    costs = tts.curves.add_costs(problems, trajectories=frame, by=name)
+    points = tts.curves.stopping_points(frame, budgets=BUDGETS, by=name)
     same = tts.difficulty_levels(frame, by=name, estimate="same_sample")
     return {
         "levels": found,
         "levels elsewhere": tts.difficulty_levels(frame, reference=frame, by=name),
-        "by level": tts.level_curve(problems, levels=same, by=name, problems="available"),
+        "by level": tts.level_curve(problems, levels=same, by=name, include="available"),
         "by level, averaged": tts.level_curve(
-            problems, levels=same, replicates=name, problems="available"
+            problems, levels=same, replicates=name, include="available"
         ),
         "costs": costs,
-        "spent": tts.cost_curve(costs, by=name, problems="available"),
+        "spent": tts.cost_curve(costs, by=name, include="available"),
         "frontier": tts.pareto_frontier(
-            tts.cost_curve(costs, by=name, problems="available"), by=name
+            tts.cost_curve(costs, by=name, include="available"), by=name
         ),
-        "gain": tts.efficiency_gain(problems, by=name, n_resamples=9),
-        "gain of one": tts.efficiency_gain(problems, column=name, baseline="x", n_resamples=9),
+        "gain": tts.curves.efficiency_gain(problems, by=name, n_resamples=9),
+        "gain of one": tts.curves.efficiency_gain(
+            problems, column=name, baseline="x", n_resamples=9
+        ),
         "points": points,
-        "allocation": tts.allocate_attempts(found, budgets=2, max_attempts=4, by=name),
-        "allocated": tts.select_allocated(frame, allocation=points, by=name),
+        "allocation": tts.curves.allocate_attempts(found, budgets=2, max_attempts=4, by=name),
+        "allocated": tts.curves.select_allocated(frame, allocation=points, by=name),
     }
 
 
@@ -102,26 +104,24 @@ def curves(frame: pl.LazyFrame, name: str) -> dict[str, pl.LazyFrame]:
         "votes": tts.tally_votes(frame, budgets=BUDGETS, by=name),
         "problems": problems,
         "curve": tts.scaling_curve(problems, by=name),
-        "averaged": tts.scaling_curve(problems, replicates=name, problems="available"),
+        "averaged": tts.scaling_curve(problems, replicates=name, include="available"),
         "comparison": tts.compare(problems, by=(name, "budget")),
         "across": tts.compare(problems, column=name, baseline="x"),
-        "components": tts.variance_components(frame, by=name),
-        "profile": tts.step_profile(frame, by=name, n_bins=4),
+        "components": tts.statistics.variance_components(frame, by=name),
+        "profile": tts.verifier.step_profile(frame, by=name, n_bins=4),
         "metrics": tts.verifier_metrics(frame, by=name),
-        "reliability": tts.reliability_curve(frame, by=name),
-        "distribution": tts.score_distribution(frame, by=name),
-        "thresholds": tts.best_threshold(frame, by=name),
-        "bias": tts.length_bias(frame, by=name),
-        "turns": tts.over_optimization(problems, by=name),
+        "reliability": tts.verifier.reliability_curve(frame, by=name),
+        "distribution": tts.verifier.score_distribution(frame, by=name),
+        "thresholds": tts.verifier.best_threshold(frame, by=name),
+        "bias": tts.verifier.length_bias(frame, by=name),
+        "turns": tts.verifier.over_optimization(problems, by=name),
         "renumbered": tts.renumber_attempts(frame, by=name),
         "gap": tts.selection_gap(problems, by=name),
-        "gap of averages": tts.selection_gap(problems, replicates=name, problems="available"),
-        "optimal": tts.compute_optimal_curve(
-            problems, levels=levels(), by=name, problems="available"
-        ),
-        "optimal problems": tts.select_compute_optimal(problems, levels=levels(), by=name),
-        "choices": tts.compute_optimal_choices(problems, levels=levels(), replicates=name),
-        "best": tts.best_trajectories(frame, by=name, n_per_problem=2),
+        "gap of averages": tts.selection_gap(problems, replicates=name, include="available"),
+        "optimal": tts.optimal_curve(problems, levels=levels(), by=name, include="available"),
+        "optimal problems": tts.curves.select_optimal(problems, levels=levels(), by=name),
+        "choices": tts.curves.optimal_choices(problems, levels=levels(), replicates=name),
+        "best": tts.votes.best_trajectories(frame, by=name, n_per_problem=2),
         **of_levels_and_costs(frame, problems, name),
     }
 
@@ -154,10 +154,13 @@ def test_a_column_that_is_not_named_may_have_any_name(name: str) -> None:
         (tts.select_answers, ["problem_id", "budget", "answer", "status", "attempt", "selector"]),
         (tts.scaling_curve, ["problem_id", "budget", "selector", "status", "accuracy", "value"]),
         (tts.compare, ["problem_id", "value", "status", "p_value", "baseline"]),
-        (tts.variance_components, ["problem_id", "is_correct", "mean", "n_problems"]),
-        (tts.step_profile, ["is_correct", "position", "n_problems"]),
+        (tts.statistics.variance_components, ["problem_id", "is_correct", "mean", "n_problems"]),
+        (tts.verifier.step_profile, ["is_correct", "position", "n_problems"]),
         (tts.fit_pass_at_k, ["problem_id", "alpha", "budget", "accuracy", "target", "n_attempts"]),
-        (tts.check_extrapolation, ["problem_id", "model", "n_fitted", "predicted", "n_short"]),
+        (
+            tts.statistics.check_extrapolation,
+            ["problem_id", "model", "n_fitted", "predicted", "n_short"],
+        ),
     ],
 )
 def test_a_by_column_that_the_result_has_itself_is_refused_at_once(
@@ -172,7 +175,12 @@ def test_a_by_column_that_the_result_has_itself_is_refused_at_once(
 @pytest.mark.parametrize("by", [["gone"], "gone", ["seed", "gone"]])
 def test_a_by_column_that_is_missing_is_named(by: Any) -> None:
     frame = run().with_columns(seed=pl.lit(1)).lazy()
-    for function in (tts.tally_votes, tts.select_answers, tts.step_profile, tts.renumber_attempts):
+    for function in (
+        tts.tally_votes,
+        tts.select_answers,
+        tts.verifier.step_profile,
+        tts.renumber_attempts,
+    ):
         with pytest.raises(tts.TtsframeError, match=r"1 missing column .*: 'gone'; found: "):
             function(frame, by=by)
 

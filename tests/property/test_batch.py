@@ -78,7 +78,7 @@ def test_a_job_gives_the_rows_of_memory(
         "score": [score],
         "votes": [score, batch.Votes(budgets=[2])],
         "select": [score, select],
-        "curve": [score, select, batch.Curve(replicates="seed", problems="available")],
+        "curve": [score, select, batch.Curve(replicates="seed", include="available")],
     }
     with tempfile.TemporaryDirectory() as name:
         folder, sink = Path(name, "run"), Path(name, "out.parquet" if is_file else "out")
@@ -104,7 +104,7 @@ def test_a_job_gives_the_rows_of_memory(
                 expected, selectors=list(tts.SELECTORS), budgets=[1, 2, 4], by=keys
             )
         if stages == "curve":
-            expected = tts.scaling_curve(expected, by=by, replicates="seed", problems="available")
+            expected = tts.scaling_curve(expected, by=by, replicates="seed", include="available")
         found = pl.read_parquet(sink if is_file else sorted(sink.iterdir()))
     order = [key for key in [*KEYS, "answer_key"] if key in expected.columns]
     assert_frame_equal(

@@ -44,12 +44,10 @@ def study(how: dict[str, float], *, by_metric: str = "pass_at_1") -> Study:
     problems = tts.select_answers(drawn.filter(is_judged), selectors=selectors, budgets=N_ATTEMPTS)
     curve = tts.level_curve(problems, levels=levels)
     wide = curve.pivot(on="selector", index="level", values="accuracy").sort("level")
-    choices = tts.compute_optimal_choices(problems, levels=levels).filter(
+    choices = tts.curves.optimal_choices(problems, levels=levels).filter(
         pl.col("problem_fold").is_null()
     )
-    answered = tts.select_compute_optimal(problems, levels=levels).filter(
-        selector="compute_optimal"
-    )
+    answered = tts.curves.select_optimal(problems, levels=levels).filter(selector="compute_optimal")
     both = pl.concat([problems, answered], how="diagonal")
     paired = [
         tts.compare(both, baseline=name).filter(selector="compute_optimal") for name in selectors

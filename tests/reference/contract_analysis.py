@@ -17,27 +17,29 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
     softmax = tts.select_answers(run, **options, weights="softmax")
     return {
         "votes": tts.tally_votes(run, budgets=[1, 3, 8], reductions=list(tts.STEP_REDUCTIONS)),
-        "ranked": tts.rank_answers(run, budgets=[1, 3, 8], reductions=list(tts.STEP_REDUCTIONS)),
+        "ranked": tts.process.rank_answers(
+            run, budgets=[1, 3, 8], reductions=list(tts.STEP_REDUCTIONS)
+        ),
         "all": tts.select_answers(run, selectors=list(tts.SELECTORS)),
         "problems": problems,
         "reduced": reduced,
         "softmax": softmax,
         "curve": tts.scaling_curve(problems),
-        "available": tts.scaling_curve(reduced, problems="available"),
+        "available": tts.scaling_curve(reduced, include="available"),
         "gap": tts.selection_gap(problems),
-        "optimal": tts.compute_optimal_curve(problems, levels=_parity(run)),
-        "optimal problems": tts.select_compute_optimal(reduced, levels=_parity(run)),
-        "choices": tts.compute_optimal_choices(reduced, levels=_parity(run), problems="available"),
-        "best": tts.best_trajectories(run, n_per_problem=3, distinct="answer_key"),
+        "optimal": tts.optimal_curve(problems, levels=_parity(run)),
+        "optimal problems": tts.curves.select_optimal(reduced, levels=_parity(run)),
+        "choices": tts.curves.optimal_choices(reduced, levels=_parity(run), include="available"),
+        "best": tts.votes.best_trajectories(run, n_per_problem=3, distinct="answer_key"),
         "comparison": tts.compare(problems),
         "budgets": tts.compare(reduced, column="budget", baseline=1, by=()),
-        "components": tts.variance_components(run),
-        "profile": tts.step_profile(run, n_bins=4),
+        "components": tts.statistics.variance_components(run),
+        "profile": tts.verifier.step_profile(run, n_bins=4),
         "metrics": tts.verifier_metrics(run, reductions=list(tts.STEP_REDUCTIONS)),
-        "reliability": tts.reliability_curve(run, binning=["equal_width", "equal_mass"]),
-        "distribution": tts.score_distribution(run),
-        "thresholds": tts.best_threshold(run),
-        "turns": tts.over_optimization(problems),
+        "reliability": tts.verifier.reliability_curve(run, binning=["equal_width", "equal_mass"]),
+        "distribution": tts.verifier.score_distribution(run),
+        "thresholds": tts.verifier.best_threshold(run),
+        "turns": tts.verifier.over_optimization(problems),
         **_levels_and_costs(run, problems),
         "pass_at_k": run
         .group_by("problem_id")
@@ -60,21 +62,23 @@ def analyse(run: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
 def _levels_and_costs(run: pl.LazyFrame, problems: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
     """Return the tables of difficulty, costs and adaptive budgets."""
     levels = tts.difficulty_levels(run, n_levels=3)
-    halves = tts.halve_attempts(run)
+    halves = tts.curves.halve_attempts(run)
     halved = tts.select_answers(halves, budgets=[1, 3], by="fold")
-    points = tts.stopping_points(run, budgets=[3, 8])
-    used = tts.select_allocated(run, allocation=points, selectors=["majority_vote", "best_of_n"])
-    spent = tts.cost_curve(tts.with_costs(used, budget_unit="attempts"), problems="available")
+    points = tts.curves.stopping_points(run, budgets=[3, 8])
+    used = tts.curves.select_allocated(
+        run, allocation=points, selectors=["majority_vote", "best_of_n"]
+    )
+    spent = tts.cost_curve(tts.curves.add_costs(used, budget_unit="attempts"), include="available")
     return {
         "levels": levels,
         "predicted levels": tts.difficulty_levels(run, by_metric="mean_score", n_levels=3),
-        "by level": tts.level_curve(halved, levels=levels, problems="available"),
-        "allocation": tts.allocate_attempts(levels, budgets=[1, 2], max_attempts=4),
+        "by level": tts.level_curve(halved, levels=levels, include="available"),
+        "allocation": tts.curves.allocate_attempts(levels, budgets=[1, 2], max_attempts=4),
         "points": points,
         "used": used,
         "spent": spent,
         "frontier": tts.pareto_frontier(spent),
-        "gains": tts.efficiency_gain(problems, n_resamples=20),
+        "gains": tts.curves.efficiency_gain(problems, n_resamples=20),
     }
 
 

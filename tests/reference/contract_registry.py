@@ -364,13 +364,13 @@ def run_levels() -> pl.DataFrame:
 @cache
 def allocation() -> pl.DataFrame:
     """Return how many attempts decide each problem of `run`."""
-    return tts.stopping_points(run(), budgets=BUDGETS)
+    return tts.curves.stopping_points(run(), budgets=BUDGETS)
 
 
 @cache
 def costs() -> pl.DataFrame:
     """Return `problems` with what they cost."""
-    return tts.with_costs(problems(), trajectories=run())
+    return tts.curves.add_costs(problems(), trajectories=run())
 
 
 @cache
@@ -533,31 +533,29 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     *[_selects(name, partial(getattr(tts, name), budgets=BUDGETS)) for name in tts.SELECTORS],
     FrameFunction(
         "scaling_curve",
-        partial(tts.scaling_curve, problems="available"),
+        partial(tts.scaling_curve, include="available"),
         problems,
         CURVE_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "selection_gap",
-        partial(tts.selection_gap, problems="available"),
+        partial(tts.selection_gap, include="available"),
         problems,
         GAP_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
-        "compute_optimal_curve",
-        lambda frame, by=(): tts.compute_optimal_curve(
-            frame, levels=levels(), by=by, problems="available"
-        ),
+        "optimal_curve",
+        lambda frame, by=(): tts.optimal_curve(frame, levels=levels(), by=by, include="available"),
         problems,
         CURVE_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
-        "select_compute_optimal",
-        lambda frame, by=(): tts.select_compute_optimal(
-            frame, levels=levels(), by=by, problems="available"
+        "select_optimal",
+        lambda frame, by=(): tts.curves.select_optimal(
+            frame, levels=levels(), by=by, include="available"
         ),
         problems,
         {
@@ -573,9 +571,9 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         takes_by=True,
     ),
     FrameFunction(
-        "compute_optimal_choices",
-        lambda frame, by=(): tts.compute_optimal_choices(
-            frame, levels=levels(), by=by, problems="available"
+        "optimal_choices",
+        lambda frame, by=(): tts.curves.optimal_choices(
+            frame, levels=levels(), by=by, include="available"
         ),
         problems,
         CHOICES_SCHEMA,
@@ -583,11 +581,11 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     ),
     FrameFunction(
         "best_trajectories",
-        partial(tts.best_trajectories, n_per_problem=2),
+        partial(tts.votes.best_trajectories, n_per_problem=2),
         run,
         None,
     ),
-    FrameFunction("halve_attempts", tts.halve_attempts, run, None, {"fold": pl.UInt32()}),
+    FrameFunction("halve_attempts", tts.curves.halve_attempts, run, None, {"fold": pl.UInt32()}),
     FrameFunction(
         "difficulty_levels",
         tts.difficulty_levels,
@@ -598,22 +596,22 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     FrameFunction(
         "level_curve",
         lambda frame, by=(): tts.level_curve(
-            frame, levels=run_levels(), problems="available", by=by
+            frame, levels=run_levels(), include="available", by=by
         ),
         after(run_levels, problems),
         {"level": pl.UInt32(), **CURVE_SCHEMA, "basis": pl.String(), "caveat": pl.String()},
         takes_by=True,
     ),
     FrameFunction(
-        "with_costs",
-        lambda frame: tts.with_costs(frame, trajectories=run()),
+        "add_costs",
+        lambda frame: tts.curves.add_costs(frame, trajectories=run()),
         after(run, problems),
         None,
         COSTS,
     ),
     FrameFunction(
         "cost_curve",
-        partial(tts.cost_curve, problems="available"),
+        partial(tts.cost_curve, include="available"),
         costs,
         {**CURVE_SCHEMA, "budget": pl.Float64(), "nominal_budget": pl.UInt32()},
         takes_by=True,
@@ -621,34 +619,34 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     FrameFunction(
         "pareto_frontier",
         tts.pareto_frontier,
-        lambda: tts.cost_curve(costs(), problems="available"),
+        lambda: tts.cost_curve(costs(), include="available"),
         None,
         {"is_efficient": pl.Boolean()},
     ),
     FrameFunction(
         "efficiency_gain",
-        partial(tts.efficiency_gain, n_resamples=50),
+        partial(tts.curves.efficiency_gain, n_resamples=50),
         problems,
         GAIN_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "stopping_points",
-        partial(tts.stopping_points, budgets=BUDGETS),
+        partial(tts.curves.stopping_points, budgets=BUDGETS),
         run,
         {**ALLOCATION_SCHEMA, "is_decided": pl.Boolean()},
         takes_by=True,
     ),
     FrameFunction(
         "allocate_attempts",
-        partial(tts.allocate_attempts, budgets=2, max_attempts=4),
+        partial(tts.curves.allocate_attempts, budgets=2, max_attempts=4),
         lambda: tts.difficulty_levels(run()),
         {"problem_id": pl.String(), "fold": pl.UInt32()} | ALLOCATION_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "select_allocated",
-        lambda frame: tts.select_allocated(frame, allocation=allocation()),
+        lambda frame: tts.curves.select_allocated(frame, allocation=allocation()),
         after(allocation, run),
         PROBLEMS_SCHEMA,
     ),
@@ -661,14 +659,14 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     ),
     FrameFunction(
         "variance_components",
-        tts.variance_components,
+        tts.statistics.variance_components,
         run,
         COMPONENTS_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "step_profile",
-        partial(tts.step_profile, n_bins=4),
+        partial(tts.verifier.step_profile, n_bins=4),
         run,
         PROFILE_SCHEMA,
         takes_by=True,
@@ -682,63 +680,63 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     ),
     FrameFunction(
         "reliability_curve",
-        partial(tts.reliability_curve, binning=["equal_width", "equal_mass"]),
+        partial(tts.verifier.reliability_curve, binning=["equal_width", "equal_mass"]),
         run,
         RELIABILITY_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "score_distribution",
-        tts.score_distribution,
+        tts.verifier.score_distribution,
         run,
         DISTRIBUTION_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "best_threshold",
-        partial(tts.best_threshold, reductions=["last", "mean"]),
+        partial(tts.verifier.best_threshold, reductions=["last", "mean"]),
         run,
         THRESHOLD_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "length_bias",
-        partial(tts.length_bias, reductions=["last", "prod"]),
+        partial(tts.verifier.length_bias, reductions=["last", "prod"]),
         run,
         BIAS_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "over_optimization",
-        tts.over_optimization,
+        tts.verifier.over_optimization,
         problems,
         TURNS_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "processbench_f1",
-        partial(tts.processbench_f1, threshold=[0.4, 0.5], labels="first_bad"),
+        partial(tts.verifier.processbench_f1, threshold=[0.4, 0.5], labels="first_bad"),
         labelled,
         ERRORS_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "rank_answers",
-        partial(tts.rank_answers, budgets=BUDGETS),
+        partial(tts.process.rank_answers, budgets=BUDGETS),
         run,
         RANKED_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "estimate_steps",
-        partial(tts.estimate_steps, n_rollouts=[1, 2]),
+        partial(tts.process.estimate_steps, n_rollouts=[1, 2]),
         rollouts,
         STEPS_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(
         "step_paths",
-        tts.step_paths,
+        tts.process.step_paths,
         tree_of_steps,
         {
             "problem_id": pl.String(),
@@ -785,7 +783,7 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
         ExprFunction(function.__name__, function, _STEPS, pl.Float64())
         for function in tts.STEP_REDUCTIONS.values()
     ],
-    ExprFunction("first_error", tts.first_error, _STEPS, pl.Int64()),
+    ExprFunction("first_error", tts.verifier.first_error, _STEPS, pl.Int64()),
     ExprFunction(
         "extract_answer",
         tts.extract_answer,
@@ -797,7 +795,7 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
     ExprFunction("gold_key", tts.gold_key, _ANSWERS, pl.String()),
     ExprFunction(
         "answer_kind",
-        tts.answer_kind,
+        tts.answers.answer_kind,
         _ANSWERS,
         pl.Enum(["exact", "numeric", "symbolic", "structure", "text", "missing"]),
     ),
@@ -810,7 +808,7 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
     ),
     ExprFunction(
         "is_same_key",
-        lambda column: tts.is_same_key(column, "gold"),
+        lambda column: tts.answers.is_same_key(column, "gold"),
         pl.Series("keys", ["1/2", "3", None, "4", "5"]),
         pl.Boolean(),
         {"gold": pl.Series(["1/2", "2", "1", None, "5"])},

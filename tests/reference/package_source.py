@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
+from inspect import ismodule
 from pathlib import Path
+
+import ttsframe as tts
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ttsframe"
@@ -38,3 +42,29 @@ def imports_at_load(tree: ast.Module) -> Iterator[str]:
             yield from imports(ast.Module([node], []))
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             pending.extend(ast.iter_child_nodes(node))
+
+
+WINGS = (
+    "answers",
+    "curves",
+    "errors",
+    "estimators",
+    "estimators.aggregators",
+    "process",
+    "readers",
+    "statistics",
+    "verifier",
+    "votes",
+)
+"""The parts of the public API beside the root that load with it."""
+
+
+def public() -> dict[str, object]:
+    """Return what users import, by its shortest name, such as `curves.halve_attempts`."""
+    found: dict[str, object] = {name: getattr(tts, name) for name in tts.__all__}
+    for wing in WINGS:
+        module = import_module(f"ttsframe.{wing}")
+        for name in module.__all__:
+            if name not in tts.__all__ and not ismodule(getattr(module, name)):
+                found[f"{wing.removeprefix('estimators.')}.{name}"] = getattr(module, name)
+    return found

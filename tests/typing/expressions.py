@@ -26,11 +26,11 @@ def columns_are_names_expressions_or_series(series: pl.Series) -> None:
 def answers_are_expressions() -> None:
     assert_type(tts.extract_answer("completion", style="boxed"), pl.Expr)
     assert_type(tts.normalize_answer("answer"), pl.Expr)
-    assert_type(tts.answer_key("answer", policy=tts.AnswerPolicy()), pl.Expr)
+    assert_type(tts.answer_key("answer", policy=tts.answers.AnswerPolicy()), pl.Expr)
     assert_type(tts.gold_key(pl.col("gold")), pl.Expr)
-    assert_type(tts.answer_kind("answer"), pl.Expr)
+    assert_type(tts.answers.answer_kind("answer"), pl.Expr)
     assert_type(tts.is_equivalent("answer", "gold", rel_tol=1e-6), pl.Expr)
-    assert_type(tts.is_same_key("answer_key", pl.col("gold_key")), pl.Expr)
+    assert_type(tts.answers.is_same_key("answer_key", pl.col("gold_key")), pl.Expr)
 
 
 def estimators_are_expressions() -> None:

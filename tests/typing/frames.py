@@ -22,9 +22,9 @@ def eager_stays_eager(frame: pl.DataFrame) -> None:
     assert_type(tts.first_valid(frame), pl.DataFrame)
     assert_type(tts.oracle(frame), pl.DataFrame)
     assert_type(tts.scaling_curve(frame, replicates=("seed",)), pl.DataFrame)
-    assert_type(tts.step_profile(frame, n_bins=5), pl.DataFrame)
+    assert_type(tts.verifier.step_profile(frame, n_bins=5), pl.DataFrame)
     assert_type(tts.selection_gap(frame, by="seed"), pl.DataFrame)
-    assert_type(tts.best_trajectories(frame, n_per_problem=4), pl.DataFrame)
+    assert_type(tts.votes.best_trajectories(frame, n_per_problem=4), pl.DataFrame)
     assert_type(tts.Identity()(frame, ["problem_id"]), pl.DataFrame)
     assert_type(tts.IdentifierMean()(frame, ["problem_id"]), pl.DataFrame)
     assert_type(tts.PassAtK(k=4)(frame, ["problem_id"]), pl.DataFrame)
@@ -42,9 +42,9 @@ def lazy_stays_lazy(frame: pl.LazyFrame) -> None:
     assert_type(tts.first_valid(frame), pl.LazyFrame)
     assert_type(tts.oracle(frame), pl.LazyFrame)
     assert_type(tts.scaling_curve(frame), pl.LazyFrame)
-    assert_type(tts.step_profile(frame), pl.LazyFrame)
+    assert_type(tts.verifier.step_profile(frame), pl.LazyFrame)
     assert_type(tts.selection_gap(frame), pl.LazyFrame)
-    assert_type(tts.best_trajectories(frame, n_per_problem=4, min_score=0.5), pl.LazyFrame)
+    assert_type(tts.votes.best_trajectories(frame, n_per_problem=4, min_score=0.5), pl.LazyFrame)
     assert_type(tts.Identity()(frame, ["problem_id"]), pl.LazyFrame)
     assert_type(tts.IdentifierMean()(frame, ["problem_id"]), pl.LazyFrame)
     assert_type(tts.PassAtK()(frame, ["problem_id"]), pl.LazyFrame)
@@ -62,7 +62,7 @@ def pipes_keep_the_kind(lazy: pl.LazyFrame, eager: pl.DataFrame) -> None:
         eager
         .pipe(tts.score_trajectories, reduction="min")
         .pipe(tts.majority_vote, budgets=(1, 4))
-        .pipe(tts.scaling_curve, problems="available"),
+        .pipe(tts.scaling_curve, include="available"),
         pl.DataFrame,
     )
 
@@ -76,7 +76,7 @@ def sources_are_named_by_their_verb() -> None:
 def comparisons_keep_the_kind_of_frame(eager: pl.DataFrame, lazy: pl.LazyFrame) -> None:
     assert_type(tts.compare(eager, baseline="oracle"), pl.DataFrame)
     assert_type(tts.compare(lazy, column="budget", baseline=1, by=()), pl.LazyFrame)
-    assert_type(tts.variance_components(lazy, by="model"), pl.LazyFrame)
+    assert_type(tts.statistics.variance_components(lazy, by="model"), pl.LazyFrame)
     tts.compare(eager, correction="sidak")  # type: ignore[arg-type]
 
 
@@ -101,7 +101,7 @@ def choices_are_literals(frame: pl.DataFrame) -> None:
     tts.weighted_vote(frame, weights="logit")  # type: ignore[arg-type]
     tts.score_trajectories(frame, style="latex")  # type: ignore[arg-type]
     tts.score_trajectories(frame, reduction=["last"])  # type: ignore[arg-type]
-    tts.scaling_curve(frame, problems="all")  # type: ignore[arg-type]
+    tts.scaling_curve(frame, include="all")  # type: ignore[arg-type]
     tts.scan_trajectories("run.jsonl", format="csv")  # type: ignore[arg-type]
     tts.PassAtK(k=2, n_below_k="zero")  # type: ignore[arg-type]
 

@@ -12,6 +12,9 @@ from ttsframe._namespace import TtsExpressions
 
 METHODS = [name for name, _ in inspect.getmembers(TtsExpressions, inspect.isfunction)]
 NAMES = [name for name in METHODS if not name.startswith("_")]
+PUBLIC = {
+    name: value for wing in (tts, tts.answers, tts.verifier) for name, value in vars(wing).items()
+}
 FRAME = pl.DataFrame({
     "step_scores": [[0.5, 0.25], [1.0], None],
     "completion": [r"\boxed{1/2}", "#### 3", None],
@@ -54,11 +57,11 @@ def test_method_equals_function(name: str) -> None:
     column = COLUMNS.get(name, "step_scores" if name.startswith("step_") else "answer")
     arguments = ARGUMENTS.get(name, [])
     method = getattr(pl.col(column).tts, name)(*arguments)
-    assert FRAME.select(method).equals(FRAME.select(getattr(tts, name)(column, *arguments)))
+    assert FRAME.select(method).equals(FRAME.select(PUBLIC[name](column, *arguments)))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_method_takes_the_parameters_of_the_function(name: str) -> None:
     method = list(inspect.signature(getattr(TtsExpressions, name)).parameters.values())[1:]
-    function = list(inspect.signature(getattr(tts, name)).parameters.values())[1:]
+    function = list(inspect.signature(PUBLIC[name]).parameters.values())[1:]
     assert method == function

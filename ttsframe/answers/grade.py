@@ -125,7 +125,7 @@ def is_same_key(answer_key: IntoExprColumn, gold_key: IntoExprColumn) -> pl.Expr
     >>> import polars as pl
     >>> import ttsframe as tts
     >>> frame = pl.DataFrame({"answer_key": ["1:3", "1:4", None], "gold_key": ["1:3"] * 3})
-    >>> frame.select(tts.is_same_key("answer_key", "gold_key"))["answer_key"].to_list()
+    >>> frame.select(tts.answers.is_same_key("answer_key", "gold_key"))["answer_key"].to_list()
     [True, False, False]
     """
     source = into_expr(answer_key, "answer_key")

@@ -195,7 +195,7 @@ def answer_kind(
     >>> import polars as pl
     >>> import ttsframe as tts
     >>> frame = pl.DataFrame({"answer": ["1,234", r"\sqrt{2}", "x+1", "[0, 1)", "Evelyn", None]})
-    >>> frame.select(tts.answer_kind("answer"))["answer"].to_list()
+    >>> frame.select(tts.answers.answer_kind("answer"))["answer"].to_list()
     ['exact', 'numeric', 'symbolic', 'structure', 'text', 'missing']
     """
     table = key_table(policy, method, cache)

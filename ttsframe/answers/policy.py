@@ -50,9 +50,9 @@ class AnswerPolicy:
     Examples
     --------
     >>> import ttsframe as tts
-    >>> tts.AnswerPolicy().prefix
+    >>> tts.answers.AnswerPolicy().prefix
     '1:'
-    >>> tts.AnswerPolicy(percent="ignored").prefix
+    >>> tts.answers.AnswerPolicy(percent="ignored").prefix
     '1p1:'
     """
 

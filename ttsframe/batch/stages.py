@@ -218,7 +218,7 @@ class Curve:
     replicates
         Columns that number repetitions of one run, such as the seed. Answers are picked for each
         of them, as for the columns of `by`.
-    problems
+    include
         "common" or "available": which problems are averaged.
     confidence_level
         Coverage of the interval, in (0, 1).
@@ -239,23 +239,23 @@ class Curve:
     makes: ClassVar[Table] = "curve"
 
     replicates: ColumnNames = ()
-    problems: ProblemSet = "common"
+    include: ProblemSet = "common"
     confidence_level: float = 0.95
 
     def __post_init__(self) -> None:
         """Check every option."""
         names: tuple[str, ...] = check_names(self.replicates, "replicates")
         object.__setattr__(self, "replicates", names)
-        check_choice(self.problems, "problems", get_args(ProblemSet))
+        check_choice(self.include, "include", get_args(ProblemSet))
         check_fraction(self.confidence_level, "confidence_level")
 
-    def make(self, selected: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    def make(self, problems: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
         return scaling_curve(
-            selected,
+            problems,
             by=[name for name in keys if name not in self.replicates],
             replicates=self.replicates,
-            problems=self.problems,
+            include=self.include,
             confidence_level=self.confidence_level,
         )
 

@@ -8,8 +8,8 @@ Examples
 --------
 >>> from ttsframe import charts
 >>> charts.__all__  # doctest: +NORMALIZE_WHITESPACE
-['answer_votes', 'complexity_curve', 'compute_optimal', 'difficulty_histogram', 'label_agreement',
-'level_bars', 'level_curves', 'over_optimization', 'pareto_frontier', 'reduction_comparison',
+['answer_votes', 'complexity_curve', 'difficulty_histogram', 'label_agreement',
+'level_bars', 'level_curves', 'optimal_curve', 'over_optimization', 'pareto_frontier', 'reduction_comparison',
 'reliability', 'scaling_curve', 'score_distribution', 'selection_gap', 'step_profile',
 'step_values']
 """
@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from ttsframe.charts._answer_votes import answer_votes
 from ttsframe.charts._complexity_curve import complexity_curve
-from ttsframe.charts._compute_optimal import compute_optimal
 from ttsframe.charts._difficulty_histogram import difficulty_histogram
 from ttsframe.charts._label_agreement import label_agreement
 from ttsframe.charts._level_bars import level_bars
 from ttsframe.charts._level_curves import level_curves
+from ttsframe.charts._optimal_curve import optimal_curve
 from ttsframe.charts._over_optimization import over_optimization
 from ttsframe.charts._pareto_frontier import pareto_frontier
 from ttsframe.charts._reduction_comparison import reduction_comparison
@@ -36,11 +36,11 @@ from ttsframe.charts._step_values import step_values
 __all__ = [
     "answer_votes",
     "complexity_curve",
-    "compute_optimal",
     "difficulty_histogram",
     "label_agreement",
     "level_bars",
     "level_curves",
+    "optimal_curve",
     "over_optimization",
     "pareto_frontier",
     "reduction_comparison",

@@ -28,7 +28,7 @@ __all__ = ["label_agreement"]
 
 _N_SIZES_MAX: Final = 200
 
-_HINT: Final = "tts.step_agreement(steps).rollouts is this table."
+_HINT: Final = "tts.process.step_agreement(steps).rollouts is this table."
 _LINES: Final = {
     "hard": ("labelled right", "#4d4d4d", None),
     "agreement": ("same as by all", "#0067a5", ""),
@@ -104,7 +104,7 @@ def label_agreement(
     ...     "n_rollouts": [8, 8, 8],
     ...     "n_correct": [6, 1, 0],
     ... })
-    >>> chart = charts.label_agreement(tts.step_agreement(steps).rollouts)
+    >>> chart = charts.label_agreement(tts.process.step_agreement(steps).rollouts)
     >>> print(chart.title.subtitle[0])
     3 steps of 2 problems · shaded: confidence interval over problems
     """
@@ -119,14 +119,14 @@ def label_agreement(
         raise DataError(
             f"rollouts has several rows for {repeated.select(point).row(0, named=True)}, must have "
             "one per number of rollouts. Hint: keep the column that tells the groups apart, as "
-            "tts.step_agreement(steps, by=...) does."
+            "tts.process.step_agreement(steps, by=...) does."
         )
     check_at_most(
         rows["n_rollouts"].n_unique(),
         _N_SIZES_MAX,
         "numbers of rollouts",
         where="rollouts",
-        hint="tts.step_agreement(steps, n_rollouts=[1, 2, 4, ...]) takes some.",
+        hint="tts.process.step_agreement(steps, n_rollouts=[1, 2, 4, ...]) takes some.",
     )
     rows = panel_column(rows, apart, where="rollouts")
     long = pl.concat([_line(rows, name) for name in _LINES]).drop_nulls("value")

@@ -95,7 +95,7 @@ def level_bars(
     >>> from ttsframe import charts
     >>> run = tts.simulate_trajectories(200, 32, seed=0, keys=True)
     >>> levels = tts.difficulty_levels(run, n_levels=3)
-    >>> problems = tts.select_answers(tts.halve_attempts(run), budgets=[1, 4, 16], by="fold")
+    >>> problems = tts.select_answers(tts.curves.halve_attempts(run), budgets=[1, 4, 16], by="fold")
     >>> chart = charts.level_bars(tts.level_curve(problems, levels=levels))
     >>> len(chart.concat)
     3

@@ -106,7 +106,7 @@ def level_curves(
     >>> from ttsframe import charts
     >>> run = tts.simulate_trajectories(100, 32, seed=0, keys=True)
     >>> problems = tts.select_answers(
-    ...     tts.halve_attempts(run), selectors=["majority_vote"], budgets=[1, 4, 16], by="fold"
+    ...     tts.curves.halve_attempts(run), selectors=["majority_vote"], budgets=[1, 4, 16], by="fold"
     ... )
     >>> chart = charts.level_curves(tts.level_curve(problems, levels=tts.difficulty_levels(run)))
     >>> print(chart.title.subtitle[1])

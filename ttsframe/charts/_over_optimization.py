@@ -27,7 +27,7 @@ from ttsframe.errors import DataError
 
 __all__ = ["over_optimization"]
 
-_HINT: Final = "tts.over_optimization(problems) makes this table."
+_HINT: Final = "tts.verifier.over_optimization(problems) makes this table."
 _NUMBERS: Final = ("budget", "accuracy", "ci_low", "ci_high", "n_problems", "peak_budget", "drop")
 _DROPS: Final = (
     "peak_budget",
@@ -110,7 +110,7 @@ def over_optimization(
     >>> import ttsframe as tts
     >>> from ttsframe import charts
     >>> run = tts.simulate_trajectories(50, 16, seed=1, keys=True)
-    >>> turns = tts.over_optimization(tts.best_of_n(run, budgets=[1, 2, 4, 8, 16]))
+    >>> turns = tts.verifier.over_optimization(tts.best_of_n(run, budgets=[1, 2, 4, 8, 16]))
     >>> charts.over_optimization(turns).title.text
     'Where more attempts begin to hurt'
     """

@@ -100,7 +100,7 @@ def pareto_frontier(
     >>> problems = tts.select_answers(
     ...     run, selectors=["majority_vote", "best_of_n"], budgets=[1, 4, 16]
     ... )
-    >>> curve = tts.cost_curve(tts.with_costs(problems, trajectories=run))
+    >>> curve = tts.cost_curve(tts.curves.add_costs(problems, trajectories=run))
     >>> chart = charts.pareto_frontier(tts.pareto_frontier(curve))
     >>> print(chart.title.text)
     Accuracy for tokens per problem: what is worth its cost

@@ -26,7 +26,7 @@ from ttsframe.errors import DataError
 
 __all__ = ["reliability"]
 
-_HINT: Final = "tts.reliability_curve(trajectories) makes this table."
+_HINT: Final = "tts.verifier.reliability_curve(trajectories) makes this table."
 _NUMBERS: Final = ("mean_score", "accuracy", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "bin_low", "bin_high", "standard_error"})
 _COLOUR: Final = "#0067a5"
@@ -80,7 +80,7 @@ def reliability(
     >>> import ttsframe as tts
     >>> from ttsframe import charts
     >>> run = tts.simulate_trajectories(50, 8, seed=1, keys=True)
-    >>> chart = charts.reliability(tts.reliability_curve(run))
+    >>> chart = charts.reliability(tts.verifier.reliability_curve(run))
     >>> chart.title.subtitle[0]
     '400 attempts · area of a point: its attempts · lines: confidence interval over problems'
     """

@@ -26,7 +26,7 @@ from ttsframe.errors import ColumnsError, DataError
 
 __all__ = ["score_distribution"]
 
-_HINT: Final = "tts.score_distribution(trajectories) makes this table."
+_HINT: Final = "tts.verifier.score_distribution(trajectories) makes this table."
 _NUMBERS: Final = ("bin_low", "bin_high", "n_attempts", "share")
 _KNOWN: Final = frozenset({*_NUMBERS, "is_correct"})
 _N_BINS_MAX: Final = 80
@@ -73,7 +73,7 @@ def score_distribution(
     >>> import ttsframe as tts
     >>> from ttsframe import charts
     >>> run = tts.simulate_trajectories(50, 8, seed=1, keys=True)
-    >>> chart = charts.score_distribution(tts.score_distribution(run))
+    >>> chart = charts.score_distribution(tts.verifier.score_distribution(run))
     >>> chart.title.text
     'Scores of right and of wrong attempts'
     """

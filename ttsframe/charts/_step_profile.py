@@ -28,7 +28,7 @@ from ttsframe.errors import ColumnsError, DataError
 
 __all__ = ["step_profile"]
 
-_HINT: Final = "tts.step_profile(trajectories) makes this table."
+_HINT: Final = "tts.verifier.step_profile(trajectories) makes this table."
 _N_POSITIONS_MAX: Final = 200
 _NUMBERS: Final = ("position", "mean_score", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({
@@ -91,7 +91,7 @@ def step_profile(
     ...     "step_scores": [[0.5, 0.9], [0.5, 0.2], [0.6, 0.7], [0.4, 0.1]],
     ...     "is_correct": [True, False, True, False],
     ... })
-    >>> chart = charts.step_profile(tts.step_profile(trajectories, n_bins=2))
+    >>> chart = charts.step_profile(tts.verifier.step_profile(trajectories, n_bins=2))
     >>> print(chart.title.subtitle[0])
     right: 2 attempts at 2 problems · wrong: 2 attempts at 2 problems · shaded: confidence interval...
     """
@@ -108,7 +108,7 @@ def step_profile(
         found = rows.filter(pl.struct(point).is_duplicated()).select(point).row(0, named=True)
         raise DataError(
             f"profile has several rows for {found}, must have one per point. Hint: keep the column "
-            "that tells the runs apart, as tts.step_profile(trajectories, by=...) does."
+            "that tells the runs apart, as tts.verifier.step_profile(trajectories, by=...) does."
         )
     rows = panel_column(rows, apart, where="profile").drop(apart)
     drawn = rows.with_columns(outcome=outcome(pl.col("is_correct"))).drop_nulls("mean_score")
@@ -119,7 +119,7 @@ def step_profile(
         _N_POSITIONS_MAX,
         "positions",
         where="profile",
-        hint="tts.step_profile(trajectories, n_bins=20) makes fewer.",
+        hint="tts.verifier.step_profile(trajectories, n_bins=20) makes fewer.",
     )
     low = drawn.select(pl.min_horizontal("mean_score", "ci_low").min()).item()
     high = drawn.select(pl.max_horizontal("mean_score", "ci_high").max()).item()

@@ -30,7 +30,7 @@ from ttsframe.errors import ColumnsError, DataError
 
 __all__ = ["step_values"]
 
-_HINT: Final = "tts.estimate_steps(rollouts) makes this table."
+_HINT: Final = "tts.process.estimate_steps(rollouts) makes this table."
 _NUMBERS: Final = ("step", "soft", "ci_low", "ci_high", "n_rollouts", "n_correct")
 _LABELS: Final = ("is_correct", "is_first_error")
 _ESTIMATED: Final = frozenset({
@@ -105,7 +105,7 @@ def step_values(
     ...     "rollout": [0, 1, 2, 0, 1, 2],
     ...     "is_correct": [True, True, False, False, False, False],
     ... })
-    >>> chart = charts.step_values(tts.estimate_steps(rollouts))
+    >>> chart = charts.step_values(tts.process.estimate_steps(rollouts))
     >>> print(chart.title.subtitle[0])
     1 solution · 3 rollouts a step · bars: confidence interval
     """

@@ -113,7 +113,7 @@ _OPTIONS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str
     (re.compile(r"\bneutral=False"), "--neutral wrong"),
     (re.compile(r"\bthreshold=(0\.5)"), r"--threshold \1"),
     (re.compile(r"steps\.drop\(([^)]*)\)"), _dropped),
-    (re.compile(r"tts\.step_paths\(steps\)|steps\.filter\('is_on_path'\)"), "--paths"),
+    (re.compile(r"tts\.process\.step_paths\(steps\)|steps\.filter\('is_on_path'\)"), "--paths"),
     (re.compile(r"steps\.rename\(\{'([^']+)': '([^']+)'\}\)"), r"--rename \1=\2"),
     (re.compile(r"\bscores='\.\.\.'"), "--scores COLUMN"),
     (re.compile(r"\boverwrite=True"), "--replace"),

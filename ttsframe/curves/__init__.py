@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from ttsframe.curves.adaptive import allocate_attempts, select_allocated, stopping_points
-from ttsframe.curves.cost import cost_curve, efficiency_gain, pareto_frontier, with_costs
+from ttsframe.curves.cost import add_costs, cost_curve, efficiency_gain, pareto_frontier
 from ttsframe.curves.gaps import selection_gap
 from ttsframe.curves.levels import difficulty_levels, halve_attempts, level_curve
 from ttsframe.curves.optimal import (
-    compute_optimal_choices,
-    compute_optimal_curve,
-    select_compute_optimal,
+    optimal_choices,
+    optimal_curve,
+    select_optimal,
 )
 from ttsframe.curves.scaling import scaling_curve
 
 __all__ = [
+    "add_costs",
     "allocate_attempts",
-    "compute_optimal_choices",
-    "compute_optimal_curve",
     "cost_curve",
     "difficulty_levels",
     "efficiency_gain",
     "halve_attempts",
     "level_curve",
+    "optimal_choices",
+    "optimal_curve",
     "pareto_frontier",
     "scaling_curve",
     "select_allocated",
-    "select_compute_optimal",
+    "select_optimal",
     "selection_gap",
     "stopping_points",
-    "with_costs",
 ]

@@ -40,12 +40,12 @@ _GAP_COLUMNS: Final = (
 
 
 def selection_gap(
-    selected: FrameT,
+    problems: FrameT,
     /,
     *,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
-    problems: ProblemSet = "common",
+    include: ProblemSet = "common",
     confidence_level: float = 0.95,
 ) -> FrameT:
     r"""Split what is missing to 100 % into attempts never made and answers not chosen.
@@ -56,7 +56,7 @@ def selection_gap(
 
     Parameters
     ----------
-    selected
+    problems
         `problems` with the rows of `oracle` and of the selectors to compare with it, as
         `select_answers(..., selectors=["majority_vote", "oracle"])` or `expected_accuracy` makes
         it: `value` (Float64 in [0, 1]) and `status` per (by, replicates, `problem_id`, `budget`,
@@ -65,7 +65,7 @@ def selection_gap(
         Columns that get a curve each, such as the run or the model.
     replicates
         Columns that number repetitions of one run, such as the seed: averaged per problem first.
-    problems
+    include
         "common" averages the same problems at every budget: those on which selector and oracle have
         status "ok" throughout. "available" averages, at each budget, those with it there.
     confidence_level
@@ -133,12 +133,12 @@ def selection_gap(
     │ 3      ┆ 0.0      ┆ 0.5           ┆ 0.5            │
     └────────┴──────────┴───────────────┴────────────────┘
     """
-    check_frame(selected, "selected")
+    check_frame(problems, "problems")
     taken: set[str] = {*_READ_COLUMNS, *_GAP_COLUMNS}
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
     repeats: tuple[str, ...] = check_names(replicates, "replicates", taken=taken)
     schema: pl.Schema = require_columns(
-        selected,
+        problems,
         [*groups, *repeats, *_READ_COLUMNS],
         where="problems",
         hint="tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...]) makes it.",
@@ -153,7 +153,7 @@ def selection_gap(
             _parts(rows, unit, part),
             by=[*groups, part],
             replicates=repeats,
-            problems=problems,
+            include=include,
             confidence_level=confidence_level,
         )
         line = [*groups, "selector", "reduction", "budget", "budget_unit", "subsets"]
@@ -174,7 +174,7 @@ def selection_gap(
             .select(*groups, *_GAP_COLUMNS)
         )
 
-    return run_plan(selected, plan)
+    return run_plan(problems, plan)
 
 
 def _parts(rows: pl.LazyFrame, unit: list[str], part: str) -> pl.LazyFrame:

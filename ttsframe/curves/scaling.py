@@ -40,19 +40,19 @@ _READ_COLUMNS: Final = ("problem_id", "budget", "selector", "reduction", "value"
 
 
 def scaling_curve(
-    selected: FrameT,
+    problems: FrameT,
     /,
     *,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
-    problems: ProblemSet = "common",
+    include: ProblemSet = "common",
     confidence_level: float = 0.95,
 ) -> FrameT:
     r"""Average problems into one row per budget, with an interval and the counts left out.
 
     Parameters
     ----------
-    selected
+    problems
         `problems`, one row per (by, replicates, `problem_id`, `budget`, `selector`, `reduction`),
         with `value` (Float64 in [0, 1], null: none) and `status`, as `select_answers` makes it.
     by
@@ -60,7 +60,7 @@ def scaling_curve(
     replicates
         Columns that number repetitions of one run, such as the seed: averaged per problem before
         anything else, since the problem is the unit.
-    problems
+    include
         "common" averages the same problems at every budget: those with status "ok" throughout.
         "available" averages, at each budget, those with status "ok" there.
     confidence_level
@@ -132,8 +132,8 @@ def scaling_curve(
     │ oracle   ┆ 2      ┆ 1.0      ┆ 2          │
     └──────────┴────────┴──────────┴────────────┘
     """
-    check_frame(selected, "selected")
-    check_choice(problems, "problems", get_args(ProblemSet))
+    check_frame(problems, "problems")
+    check_choice(include, "include", get_args(ProblemSet))
     check_fraction(confidence_level, "confidence_level")
     taken = {*_READ_COLUMNS, *_CURVE_COLUMNS}
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
@@ -144,7 +144,7 @@ def scaling_curve(
             "(by) or is averaged over (replicates)."
         )
     schema: pl.Schema = require_columns(
-        selected,
+        problems,
         [*groups, *repeats, *_READ_COLUMNS],
         where="problems",
         hint="tts.select_answers(trajectories, budgets=[...]) makes this table.",
@@ -163,9 +163,9 @@ def scaling_curve(
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         renamed = line | seeds | {name: name for name in _READ_COLUMNS}
         rows = lazy.select(pl.col(name).alias(key) for key, name in renamed.items())
-        averaged = _averaged_over_replicates(rows, line, [*seeds], problems)
-        curve = _average_problems(_graded(averaged, line, problems), [*line], confidence_level)
-        if problems == "common":
+        averaged = _averaged_over_replicates(rows, line, [*seeds], include)
+        curve = _average_problems(_graded(averaged, line, include), [*line], confidence_level)
+        if include == "common":
             curve = curve.filter(_same_problems(line))
         return (
             curve
@@ -174,11 +174,11 @@ def scaling_curve(
             .select(*[pl.col(key).alias(name) for key, name in keys.items()], *_CURVE_COLUMNS)
         )
 
-    return run_plan(selected, plan)
+    return run_plan(problems, plan)
 
 
 def _averaged_over_replicates(
-    lazy: pl.LazyFrame, line: Mapping[str, str], repeats: Sequence[str], problems: ProblemSet
+    lazy: pl.LazyFrame, line: Mapping[str, str], repeats: Sequence[str], include: ProblemSet
 ) -> pl.LazyFrame:
     """Return `value` and `severity` of each problem at each budget of each curve."""
     unit = [*line, "problem_id", "budget"]
@@ -190,12 +190,12 @@ def _averaged_over_replicates(
         pl.struct(repeats).n_unique().alias("n_expected"),
         pl.col("value").mean(),
         # One replicate that is left out leaves the problem out, unless any will do.
-        pl.col("severity").max() if problems == "common" else pl.col("severity").min(),
+        pl.col("severity").max() if include == "common" else pl.col("severity").min(),
     )
     return averaged.filter(once({**line, "problem_id": "problem_id", "budget": "budget"}))
 
 
-def _graded(rows: pl.LazyFrame, line: Mapping[str, str], problems: ProblemSet) -> pl.LazyFrame:
+def _graded(rows: pl.LazyFrame, line: Mapping[str, str], include: ProblemSet) -> pl.LazyFrame:
     """Check that a problem has one row per budget, and judge it over its whole curve."""
     unit = [*line, "problem_id"]
     severity = pl.col("severity")
@@ -206,12 +206,12 @@ def _graded(rows: pl.LazyFrame, line: Mapping[str, str], problems: ProblemSet) -
             pl.len().alias("n_rows"),
             pl.col("budget").n_unique().alias("n_expected"),
             pl.col("budget", "value"),
-            severity.max() if problems == "common" else severity,
+            severity.max() if include == "common" else severity,
         )
         .filter(once({**line, "problem_id": "problem_id"}))
         .with_columns(n_units=pl.len().over([*line]))
     )
-    if problems == "available":
+    if include == "available":
         return of_problem.explode("budget", "value", "severity", empty_as_null=False)
     most = pl.col("n_rows").max().over([*line])
     worst = pl.when(pl.col("n_rows") < most).then(SEVERITY["short"]).otherwise(severity)
@@ -232,7 +232,7 @@ def _uncommon(rows: pl.DataFrame, line: Mapping[str, str]) -> DataError:
     return DataError(
         f"{place(row, line)}: {row['n_problems']} problems at budget {row['budget']} and more at others, "
         "although each has the same number of budgets. Hint: select answers for all problems at "
-        "the same budgets, or average what there is with problems='available'."
+        "the same budgets, or average what there is with include='available'."
     )
 
 

@@ -1,4 +1,4 @@
-"""Labels of steps: made by completing them, held against scores, read and written."""
+"""Process supervision: label steps by rollouts, compare labels with scores, rank answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from ttsframe.process.agreement import StepAgreement, step_agreement
 from ttsframe.process.annotation import Completer, Prefix, annotate, openai_completer
 from ttsframe.process.estimate import estimate_steps
 from ttsframe.process.ranking import rank_answers
+from ttsframe.readers.step_formats.nodes import step_paths
 
 __all__ = [
     "Completer",
@@ -16,4 +17,5 @@ __all__ = [
     "openai_completer",
     "rank_answers",
     "step_agreement",
+    "step_paths",
 ]

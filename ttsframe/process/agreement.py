@@ -81,7 +81,7 @@ class StepAgreement:
     ...     "is_correct": [True, False],
     ...     "score": [0.9, 0.2],
     ... })
-    >>> report = tts.step_agreement(steps)
+    >>> report = tts.process.step_agreement(steps)
     >>> report.thresholds["agreement"].item()
     1.0
     >>> report.rollouts is None
@@ -198,7 +198,7 @@ def step_agreement(
     ...     "n_rollouts": [4, 4, 4, 4],
     ...     "n_correct": [4, 1, 2, 0],
     ... })
-    >>> report = tts.step_agreement(steps)
+    >>> report = tts.process.step_agreement(steps)
     >>> columns = ["n_rollouts", "hard", "agreement", "repeat_agreement", "first_error_agreement"]
     >>> report.rollouts.select(pl.col(columns).round(3))
     shape: (3, 5)
@@ -283,7 +283,7 @@ def _columns(schema: pl.Schema, labels: str, scores: str) -> dict[str, pl.Expr]:
     if not read:
         raise ColumnsError(
             f"steps has neither labels and scores ({labels!r}, {scores!r}) nor counts of rollouts "
-            f"('n_rollouts', 'n_correct'); found: {schema.names()}. Hint: tts.estimate_steps "
+            f"('n_rollouts', 'n_correct'); found: {schema.names()}. Hint: tts.process.estimate_steps "
             "counts rollouts; join a verifier's scores as a column, and name it in scores='...'."
         )
     return read

@@ -149,7 +149,7 @@ def estimate_steps(
     ...     "answer": ["47", "46", "47", "47", "41"],
     ...     "gold": ["47"] * 5,
     ... })
-    >>> steps = tts.estimate_steps(rollouts, n_rollouts=[1, 2])
+    >>> steps = tts.process.estimate_steps(rollouts, n_rollouts=[1, 2])
     >>> steps.select("n_rollouts", "hard", "soft", "hard@1", "hard@2")
     shape: (1, 5)
     ┌────────────┬──────┬──────┬────────┬────────┐

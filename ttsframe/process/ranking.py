@@ -122,7 +122,7 @@ def rank_answers(
     ...     "answer_key": ["47", "42", "42", "47", "42"],
     ...     "step_scores": [[0.9, 0.4], [0.9, 0.95], [0.8], [0.5, 0.6], [1.0, 0.7]],
     ... })
-    >>> ranked = tts.rank_answers(trajectories, reductions="min")
+    >>> ranked = tts.process.rank_answers(trajectories, reductions="min")
     >>> ranked.select("answer_key", "n_votes", pl.col("weight").round(6), "top_score")
     shape: (2, 4)
     ┌────────────┬─────────┬────────┬───────────┐

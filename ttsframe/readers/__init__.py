@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from ttsframe.readers.steps import STEP_FORMATS, read_steps, scan_steps, write_steps
-from ttsframe.readers.trajectories import (
-    READERS,
-    SkippedRowsWarning,
-    UnmatchedGoldWarning,
-    read_trajectories,
-    scan_trajectories,
-)
+from ttsframe.readers.trajectories import READERS, read_trajectories, scan_trajectories
 
 __all__ = [
     "READERS",
     "STEP_FORMATS",
-    "SkippedRowsWarning",
-    "UnmatchedGoldWarning",
     "read_steps",
     "read_trajectories",
     "scan_steps",

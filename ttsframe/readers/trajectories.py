@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from ttsframe._checks import check_choice, check_mapping
-from ttsframe.errors import ParameterError
+from ttsframe.errors import ParameterError, SkippedRowsWarning, UnmatchedGoldWarning
 from ttsframe.readers.engine.attempts import Survey, scan_attempts
 from ttsframe.readers.engine.gold import Gold, find_gold
 from ttsframe.readers.engine.load import survey as look_over
@@ -27,8 +27,6 @@ from ttsframe.readers.trajectory_formats import (
 
 __all__ = [
     "READERS",
-    "SkippedRowsWarning",
-    "UnmatchedGoldWarning",
     "read_trajectories",
     "scan_trajectories",
 ]
@@ -47,26 +45,6 @@ READERS: Final[Mapping[str, Reader]] = MappingProxyType({
 """The formats, by the name that ``format`` takes; the first one that recognises a file reads it."""
 
 _SHOWN = 5
-
-
-class SkippedRowsWarning(UserWarning):
-    """Rows were left out because ``on_error="skip"`` was asked for; the message counts them.
-
-    Parameters
-    ----------
-    message
-        How many rows, and the first of them with file, line and reason.
-    n_skipped
-        How many rows.
-    """
-
-    def __init__(self, message: str, n_skipped: int = 0) -> None:
-        super().__init__(message)
-        self.n_skipped = n_skipped
-
-
-class UnmatchedGoldWarning(UserWarning):
-    """The file of reference answers has none for some problems, which cannot be graded."""
 
 
 class Reading(NamedTuple):

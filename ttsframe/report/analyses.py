@@ -9,10 +9,10 @@ from typing import Final, NamedTuple, TypeAlias, TypedDict
 import polars as pl
 
 from ttsframe._typing import SectionName, SelectorName, StepReduction
-from ttsframe.curves.cost import cost_curve, efficiency_gain, pareto_frontier, with_costs
+from ttsframe.curves.cost import add_costs, cost_curve, efficiency_gain, pareto_frontier
 from ttsframe.curves.gaps import selection_gap
 from ttsframe.curves.levels import difficulty_levels, halve_attempts, level_curve
-from ttsframe.curves.optimal import compute_optimal_choices, compute_optimal_curve
+from ttsframe.curves.optimal import optimal_choices, optimal_curve
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.defaults.picks import AlikeRuns, Picks
 from ttsframe.defaults.tables import RUN
@@ -216,11 +216,9 @@ def _optimal(run: _Run, runs: pl.DataFrame) -> Tables:
     for half in run.halved(runs):
         curves += [
             scaling_curve(half.problems, by=run.groups, replicates="fold", confidence_level=level),
-            compute_optimal_curve(
-                half.problems, levels=half.levels, by=run.groups, confidence_level=level
-            ),
+            optimal_curve(half.problems, levels=half.levels, by=run.groups, confidence_level=level),
         ]
-        choices.append(compute_optimal_choices(half.problems, levels=half.levels, by=run.groups))
+        choices.append(optimal_choices(half.problems, levels=half.levels, by=run.groups))
     return {
         "optimal": _joined(curves, run),
         "choices": pl.concat(choices).sort(*run.groups, "level", maintain_order=True),
@@ -233,7 +231,7 @@ def _cost(run: _Run, runs: pl.DataFrame) -> Tables:
     keys = [*run.groups, *run.repeats]
     curves, gains = [], []
     for _, own, table in run.parts(runs):
-        priced = with_costs(
+        priced = add_costs(
             compared_alike(table.filter(pl.col("selector") != "oracle"), run.groups),
             trajectories=rows_of(run.attempts, own),
             by=keys,

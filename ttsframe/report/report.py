@@ -61,9 +61,9 @@ class Report:
     level_curve
         What `level_curve` made of halved attempts.
     optimal
-        What `compute_optimal_curve` made, and the `curve` of its strategies on the same halves.
+        What `optimal_curve` made, and the `curve` of its strategies on the same halves.
     choices
-        What `compute_optimal_choices` made.
+        What `optimal_choices` made.
     cost
         What `cost_curve` made of numbers of tokens, marked by `pareto_frontier`.
     efficiency

@@ -54,7 +54,7 @@ class PairedDesign:
     Examples
     --------
     >>> import ttsframe as tts
-    >>> design = tts.PairedDesign(
+    >>> design = tts.statistics.PairedDesign(
     ...     variance_between=1 / 9, variance_within=0, variance_within_baseline=0
     ... )
     >>> design.n_problems_needed(0.03)

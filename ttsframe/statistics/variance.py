@@ -96,7 +96,7 @@ def variance_components(
     >>> import polars as pl
     >>> import ttsframe as tts
     >>> run = tts.simulate_trajectories(300, 4, seed=1)
-    >>> split = tts.variance_components(run, value="true_is_correct")
+    >>> split = tts.statistics.variance_components(run, value="true_is_correct")
     >>> split.select(pl.col("variance_between", "variance_within").round(3)).row(0)
     (0.08, 0.17)
     """

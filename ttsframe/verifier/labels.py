@@ -65,7 +65,7 @@ def first_error(step_scores: IntoExprColumn, threshold: float = 0.5) -> pl.Expr:
     >>> import polars as pl
     >>> import ttsframe as tts
     >>> frame = pl.DataFrame({"step_scores": [[0.9, 0.2, 0.1], [0.9, 0.5], [None, 0.1], []]})
-    >>> frame.select(tts.first_error("step_scores", 0.5)).to_series().to_list()
+    >>> frame.select(tts.verifier.first_error("step_scores", 0.5)).to_series().to_list()
     [1, -1, 1, None]
     """
     limit = _check_threshold(threshold)
@@ -154,7 +154,7 @@ def processbench_f1(
     ...     "step_scores": [[0.9, 0.2, 0.1], [0.9, 0.8, 0.3], [0.9, 0.8], [0.4, 0.9]],
     ...     "step_labels": [[1, 0, 0], [1, 0, 0], [1, 1], [1, 1]],
     ... })
-    >>> tts.processbench_f1(solutions, threshold=[0.25, 0.5]).select("threshold", "f1").rows()
+    >>> tts.verifier.processbench_f1(solutions, threshold=[0.25, 0.5]).select("threshold", "f1").rows()
     [(0.25, 0.6666666666666666), (0.5, 0.5)]
     """
     check_frame(trajectories, "trajectories")

@@ -81,7 +81,7 @@ def length_bias(
     >>> import polars as pl
     >>> import ttsframe as tts
     >>> run = tts.simulate_trajectories(100, 8, seed=1, keys=True)
-    >>> bias = tts.length_bias(run, reductions=["last", "prod"])
+    >>> bias = tts.verifier.length_bias(run, reductions=["last", "prod"])
     >>> steps = bias.filter(unit="steps", outcome="right")
     >>> dict(steps.select("reduction", pl.col("correlation").round(2)).rows())
     {'last': -0.01, 'prod': -0.44}

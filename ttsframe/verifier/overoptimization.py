@@ -123,7 +123,7 @@ def over_optimization(
     ...     for budget, of_budget in values.items()
     ...     for q, value in enumerate(of_budget)
     ... ]).with_columns(selector=pl.lit("best_of_n"), reduction=pl.lit("last"))
-    >>> turns = tts.over_optimization(problems)
+    >>> turns = tts.verifier.over_optimization(problems)
     >>> turns.select("budget", "peak_budget", pl.col("drop").round(3), "is_turned_down").rows()
     [(1, 1, 0.0, False), (2, 2, 0.0, False), (4, 2, 0.833, True)]
     """

@@ -103,7 +103,7 @@ def step_profile(
     ...     "step_scores": [[0.5, 0.75], [0.5, 0.25], [0.75, 1.0], [0.0]],
     ...     "is_correct": [True, False, True, False],
     ... })
-    >>> profile = tts.step_profile(trajectories, n_bins=2)
+    >>> profile = tts.verifier.step_profile(trajectories, n_bins=2)
     >>> profile.select("is_correct", "position", "mean_score", "n_problems")
     shape: (4, 4)
     ┌────────────┬──────────┬────────────┬────────────┐

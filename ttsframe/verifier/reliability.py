@@ -130,7 +130,7 @@ def reliability_curve(
     ...     "is_correct": [False, False, True, True],
     ...     "score": [0.1, 0.3, 0.6, 1.0],
     ... })
-    >>> curve = tts.reliability_curve(trajectories, n_bins=2)
+    >>> curve = tts.verifier.reliability_curve(trajectories, n_bins=2)
     >>> curve.select("bin_low", "bin_high", "mean_score", "accuracy", "n_attempts").rows()
     [(0.0, 0.5, 0.2, 0.0, 2), (0.5, 1.0, 0.8, 1.0, 2)]
     """
@@ -237,7 +237,7 @@ def score_distribution(
     ...     "is_correct": [False, True, True],
     ...     "score": [0.1, 0.3, 0.9],
     ... })
-    >>> counts = tts.score_distribution(trajectories, n_bins=2)
+    >>> counts = tts.verifier.score_distribution(trajectories, n_bins=2)
     >>> counts.select("is_correct", "bin_low", "n_attempts", "share").rows()
     [(False, 0.0, 1, 1.0), (False, 0.5, 0, 0.0), (True, 0.0, 1, 0.5), (True, 0.5, 1, 0.5)]
     """

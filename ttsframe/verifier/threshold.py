@@ -98,7 +98,7 @@ def best_threshold(
     --------
     >>> import ttsframe as tts
     >>> run = tts.simulate_trajectories(200, 8, seed=1, keys=True)
-    >>> best = tts.best_threshold(run)
+    >>> best = tts.verifier.best_threshold(run)
     >>> best.select("metric", "n_problems", "n_fitted_problems").rows()
     [('accuracy', 100, 100), ('f1', 100, 100)]
     >>> bool((best["value"] > best["accept_all"]).all())

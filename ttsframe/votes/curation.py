@@ -82,7 +82,7 @@ def best_trajectories(
     ...     "completion": ["so 2", "so 3", "thus 2", "no idea"],
     ...     "score": [0.5, 0.75, 0.5, None],
     ... })
-    >>> tts.best_trajectories(trajectories, n_per_problem=2)
+    >>> tts.votes.best_trajectories(trajectories, n_per_problem=2)
     shape: (2, 4)
     ┌────────────┬─────────┬────────────┬───────┐
     │ problem_id ┆ attempt ┆ completion ┆ score │

@@ -41,9 +41,9 @@ def test_a_second_process_reads_what_the_first_wrote(tmp_path: Path) -> None:
     assert key(ANSWERS, path) == expected
     reading._table.cache_clear()
     keys_module._named_expression.cache_clear()
-    before = tts.answer_statistics()
+    before = tts.answers.answer_statistics()
     assert key([*ANSWERS, "77"], path) == [*expected, "1:77"]
-    after = tts.answer_statistics()
+    after = tts.answers.answer_statistics()
     assert after.n_cached - before.n_cached == len(ANSWERS)
     assert after.n_answers - before.n_answers == 1
     assert after.n_by_worker == before.n_by_worker
@@ -68,7 +68,7 @@ def test_policies_and_versions_do_not_share_keys(tmp_path: Path) -> None:
     assert KeyCache(path, "1p1:").get(["25%"]) == {}
     assert KeyCache(path, "2:").get(["25%"]) == {}
     frame = pl.DataFrame({"answer": ["25%"]})
-    ignored = tts.AnswerPolicy(percent="ignored")
+    ignored = tts.answers.AnswerPolicy(percent="ignored")
     assert frame.select(tts.answer_key("answer", cache=path)).item() == "1:1/4"
     assert frame.select(tts.answer_key("answer", cache=path, policy=ignored)).item() == "1p1:25"
     assert frame.select(tts.answer_key("answer", cache=path, method="sympy")).item() == "s1:25"

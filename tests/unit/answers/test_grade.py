@@ -173,10 +173,10 @@ def test_keys_of_different_versions_are_not_compared() -> None:
     with pytest.raises(
         tts.TtsframeError, match=r"'1p1:4' and gold_key '1:4' were made under different"
     ):
-        frame.select(tts.is_same_key("k", "g"))
-    assert frame.head(1).select(tts.is_same_key("k", "g")).item() is True
+        frame.select(tts.answers.is_same_key("k", "g"))
+    assert frame.head(1).select(tts.answers.is_same_key("k", "g")).item() is True
     own = pl.DataFrame({"k": ["seven", None, "x"], "g": ["seven", "x", None]})
-    assert own.select(tts.is_same_key("k", "g"))["k"].to_list() == [True, False, None]
+    assert own.select(tts.answers.is_same_key("k", "g"))["k"].to_list() == [True, False, None]
 
 
 def test_recorded_grades_of_real_answers(shared_data: Path) -> None:

@@ -47,7 +47,7 @@ def key(*answers: str | None, **options: object) -> list[str | None]:
 
 
 def test_keys_are_those_of_the_engine() -> None:
-    policy = tts.AnswerPolicy()
+    policy = tts.answers.AnswerPolicy()
     expected = [None if not a else canonicalise(a, policy).key for a in ANSWERS]
     assert key(*ANSWERS) == expected
 
@@ -94,7 +94,7 @@ def test_names_and_dtypes_are_kept() -> None:
     assert categories.select(tts.answer_key("a")).item() == "1:1"
     nulls = pl.DataFrame({"a": [None, None]})
     assert nulls.select(tts.answer_key("a"))["a"].to_list() == [None, None]
-    assert nulls.select(tts.answer_kind("a"))["a"].to_list() == ["missing", "missing"]
+    assert nulls.select(tts.answers.answer_kind("a"))["a"].to_list() == ["missing", "missing"]
 
 
 def test_numbers_are_refused_with_a_hint() -> None:
@@ -111,7 +111,7 @@ def test_wrong_parameters_are_refused_at_once() -> None:
     ):
         tts.answer_key("answer", method="sympi")  # type: ignore[arg-type]
     with pytest.raises(tts.TtsframeError, match="knows no policy"):
-        tts.answer_key("answer", method="sympy", policy=tts.AnswerPolicy())
+        tts.answer_key("answer", method="sympy", policy=tts.answers.AnswerPolicy())
     with pytest.raises(TypeError, match="policy is a str, must be an AnswerPolicy"):
         tts.answer_key("answer", policy="percent")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="cache is a bool, must be a path"):
@@ -119,18 +119,18 @@ def test_wrong_parameters_are_refused_at_once() -> None:
 
 
 def test_policies_have_keys_of_their_own() -> None:
-    ignored = tts.AnswerPolicy(percent="ignored")
+    ignored = tts.answers.AnswerPolicy(percent="ignored")
     assert key("25%", policy=ignored) == [ignored.prefix + "25"]
     assert key("25%") == ["1:1/4"]
     assert key("25%", method="sympy") == ["s1:25"]
 
 
 def test_sums_and_integrals_are_evaluated_in_workers() -> None:
-    before = tts.answer_statistics()
+    before = tts.answers.answer_statistics()
     assert key(*SPECIAL) == [f"1:{n * n}" for n in range(2, 12)]
     assert key(r"\int_0^1 x^2 dx", r"\lim_{x\to 0} \frac{\sin x}{x}") == ["1:1/3", "1:1"]
     assert key(r"\int_0^1\frac{4}{1+x^2}dx") == key(r"\pi")
-    after = tts.answer_statistics()
+    after = tts.answers.answer_statistics()
     assert after.n_by_worker > before.n_by_worker
     assert after.n_limited == before.n_limited
 
@@ -152,7 +152,7 @@ def test_golds_give_up_their_answers() -> None:
 
 def test_kinds_are_an_enum() -> None:
     frame = pl.DataFrame({"a": ["1,234", r"\sqrt{2}", "x+1", "{1,2}", "Evelyn", "", None]})
-    kinds = frame.select(tts.answer_kind("a"))["a"]
+    kinds = frame.select(tts.answers.answer_kind("a"))["a"]
     assert isinstance(kinds.dtype, pl.Enum)
     assert kinds.to_list() == [
         "exact",
@@ -316,7 +316,7 @@ def test_a_limited_expression_is_text_and_counted(monkeypatch: pytest.MonkeyPatc
         return {text: worker.Outcome(None, "limit") for text in texts}
 
     monkeypatch.setattr(reading, "resolve_strings", limited)
-    entries = reading._read([scalar, "3"], tts.AnswerPolicy())
+    entries = reading._read([scalar, "3"], tts.answers.AnswerPolicy())
     assert entries["3"] == Entry("1:3", "exact", is_final=True)
     assert entries[scalar].kind == "text"
     assert not entries[scalar].is_final
@@ -329,10 +329,10 @@ def test_a_fault_of_the_reader_costs_one_answer(monkeypatch: pytest.MonkeyPatch)
         return canonicalise(answer, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reading, "canonicalise", faulty)
-    before = tts.answer_statistics().n_failed
-    entries = reading._read(["boom", "3"], tts.AnswerPolicy())
+    before = tts.answers.answer_statistics().n_failed
+    entries = reading._read(["boom", "3"], tts.answers.AnswerPolicy())
     assert (entries["boom"].kind, entries["3"].key) == ("text", "1:3")
-    assert tts.answer_statistics().n_failed == before + 1
+    assert tts.answers.answer_statistics().n_failed == before + 1
 
 
 def test_misread_expressions_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,6 +350,6 @@ def test_misread_expressions_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> No
         r"\sum_{k=1}^{9^{9^9}} k",
         r"\int_0^1 12_5 dx",
     ]
-    entries = reading._read(answers, tts.AnswerPolicy())
+    entries = reading._read(answers, tts.answers.AnswerPolicy())
     assert sent == []
     assert len({entry.key for entry in entries.values()}) == len(answers)

@@ -159,7 +159,7 @@ def test_eight_threads_share_the_workers() -> None:
 def test_workers_start_on_the_first_string_that_needs_one() -> None:
     code = """
     import ttsframe, sys
-    from ttsframe.answers import worker
+    from ttsframe.answers.lookup import worker
     assert not worker._pool.everyone
     worker.resolve_strings("evaluate", [])
     assert not worker._pool.everyone
@@ -220,7 +220,7 @@ def test_the_parser_imports_where_typing_io_is_gone(
 def test_a_forked_child_has_workers_of_its_own() -> None:
     code = """
     import os, sys
-    from ttsframe.answers import worker
+    from ttsframe.answers.lookup import worker
     before = worker.resolve_strings("evaluate", ["1+1"])
     mine = {each.process.pid for each in worker._pool.everyone}
     child = os.fork()
@@ -242,7 +242,7 @@ def test_a_forked_child_has_workers_of_its_own() -> None:
 def test_workers_end_with_a_killed_parent() -> None:
     code = """
     import os, sys
-    from ttsframe.answers import worker
+    from ttsframe.answers.lookup import worker
     worker.resolve_strings("evaluate", ["1+1"])
     print(*[each.process.pid for each in worker._pool.everyone], flush=True)
     os.kill(os.getpid(), 9)

@@ -35,7 +35,7 @@ def test_a_manifest_comes_back_from_json(source: Path) -> None:
     manifest = replace(manifest_of(source), layout={"kind": "direct", "n_parts": 1})
     assert Manifest.from_json(manifest.to_json()) == manifest
     assert manifest.versions["polars"] == pl.__version__
-    assert manifest.versions["keys"] == tts.AnswerPolicy().prefix
+    assert manifest.versions["keys"] == tts.answers.AnswerPolicy().prefix
 
 
 def test_a_touched_file_is_the_same_and_a_changed_one_is_not(source: Path) -> None:

@@ -64,7 +64,7 @@ def test_something_else_is_no_stage() -> None:
         (lambda: Select(selectors=["best"]), "selectors == 'best'"),  # type: ignore[list-item]
         (lambda: Select(reductions="median"), "reductions == 'median'"),  # type: ignore[arg-type]
         (lambda: Curve(confidence_level=1.5), "confidence_level == 1.5"),
-        (lambda: Curve(problems="all"), "problems == 'all'"),  # type: ignore[arg-type]
+        (lambda: Curve(include="all"), "include == 'all'"),  # type: ignore[arg-type]
     ],
 )
 def test_an_impossible_option_is_refused_at_once(make: Any, words: str) -> None:
@@ -80,7 +80,7 @@ def test_the_same_stage_said_otherwise_is_the_same() -> None:
 
 
 def test_settings_are_values_for_json_and_stages_can_be_pickled() -> None:
-    stage = Score(policy=tts.AnswerPolicy(percent="ignored"), overwrite=["gold"])
+    stage = Score(policy=tts.answers.AnswerPolicy(percent="ignored"), overwrite=["gold"])
     settings = stage_settings(stage)
     assert settings["stage"] == "score"
     assert settings["overwrite"] == ["gold"]

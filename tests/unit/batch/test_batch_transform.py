@@ -185,9 +185,9 @@ def test_reference_answers_are_attached_to_every_slice(tmp_path: Path) -> None:
     answers = texts().unique("problem_id").filter(pl.col("problem_id") != "sim-000039")
     answers.select("problem_id", "gold", "solution").write_csv(tmp_path / "gold.csv")
     given = {"gold": tmp_path / "gold.csv"}
-    with pytest.warns(tts.UnmatchedGoldWarning, match="no reference answer for 1 of 40"):
+    with pytest.warns(tts.errors.UnmatchedGoldWarning, match="no reference answer for 1 of 40"):
         done = tts.batch.transform(tmp_path / "run.parquet", tmp_path / "out", **given, **SMALL)
-    with pytest.warns(tts.UnmatchedGoldWarning):
+    with pytest.warns(tts.errors.UnmatchedGoldWarning):
         expected = tts.read_trajectories(tmp_path / "run.parquet", **given)
     assert_same_rows(read(tmp_path / "out"), expected)
     assert done.manifest.gold is not None
@@ -210,9 +210,9 @@ def test_rows_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path, form:
         )
     with pytest.raises(SourceError, match=r"line 18|row 18"):
         tts.batch.transform(path, tmp_path / "out", **SMALL)
-    with pytest.warns(tts.SkippedRowsWarning, match="1 row skipped"):
+    with pytest.warns(tts.errors.SkippedRowsWarning, match="1 row skipped"):
         tts.batch.transform(path, tmp_path / "out", on_error="skip", restart=True, **SMALL)
-    with pytest.warns(tts.SkippedRowsWarning):
+    with pytest.warns(tts.errors.SkippedRowsWarning):
         expected = tts.read_trajectories(path, on_error="skip")
     assert expected.height == 319
     assert_same_rows(read(tmp_path / "out"), expected)
@@ -262,7 +262,7 @@ def test_keys_follow_the_policy_and_the_column(tmp_path: Path) -> None:
         "gold": [r"Hence \boxed{50}", "#### 50", None] * 100,
     })
     rows.write_parquet(tmp_path / "run.parquet", row_group_size=50)
-    for policy in (None, tts.AnswerPolicy(percent="ignored")):
+    for policy in (None, tts.answers.AnswerPolicy(percent="ignored")):
         sink = tmp_path / f"{policy is None}.parquet"
         tts.batch.transform(
             tmp_path / "run.parquet", sink, stages=tts.batch.Score(policy=policy), **SMALL

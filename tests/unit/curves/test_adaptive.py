@@ -67,7 +67,7 @@ def test_attempts_are_those_of_plain_python(
     answers: list[list[str | None]], budgets: list[int], threshold: float
 ) -> None:
     run = run_of(answers).sample(fraction=1.0, shuffle=True, seed=0)
-    found = tts.stopping_points(run, budgets=budgets, threshold=threshold)
+    found = tts.curves.stopping_points(run, budgets=budgets, threshold=threshold)
     expected = [
         (f"p{p:02}", budget, *plain_stop(listed, budget, threshold))
         for p, listed in enumerate(answers)
@@ -77,21 +77,21 @@ def test_attempts_are_those_of_plain_python(
 
 
 def test_four_that_agree_are_enough_at_95_percent() -> None:
-    found = tts.stopping_points(run_of([["x"] * 8, ["x", "y", *["x"] * 6]]), budgets=8)
+    found = tts.curves.stopping_points(run_of([["x"] * 8, ["x", "y", *["x"] * 6]]), budgets=8)
     # 4 to 0, and 6 to 1.
     assert found["n_attempts"].to_list() == [4, 7]
-    exact = tts.stopping_points(run_of([["x"] * 8]), budgets=8, threshold=1 - 2**-5)
+    exact = tts.curves.stopping_points(run_of([["x"] * 8]), budgets=8, threshold=1 - 2**-5)
     assert exact["n_attempts"].to_list() == [5]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_selector_sees_what_was_made_by_then(engine: pl.Engine) -> None:
     run = tts.simulate_trajectories(60, 16, seed=5, keys=True)
-    points = tts.stopping_points(run, budgets=[4, 16])
+    points = tts.curves.stopping_points(run, budgets=[4, 16])
     selectors: list[Any] = ["majority_vote", "best_of_n"]
-    found = tts.select_allocated(run.lazy(), allocation=points.lazy(), selectors=selectors).collect(
-        engine=engine
-    )
+    found = tts.curves.select_allocated(
+        run.lazy(), allocation=points.lazy(), selectors=selectors
+    ).collect(engine=engine)
     assert found.height == 60 * 2 * 2
     budgets = range(1, 17)
     every = tts.select_answers(run, selectors=selectors, budgets=[*budgets])
@@ -101,11 +101,11 @@ def test_the_selector_sees_what_was_made_by_then(engine: pl.Engine) -> None:
     )
     order = ["problem_id", "budget", "selector"]
     assert_frame_equal(found.sort(order), expected.select(found.columns).sort(order))
-    curve = tts.cost_curve(tts.with_costs(found, budget_unit="attempts"))
+    curve = tts.cost_curve(tts.curves.add_costs(found, budget_unit="attempts"))
     majority = curve.filter(selector="adaptive_majority_vote")
     means = points.group_by("budget").agg(pl.col("n_attempts").mean()).sort("budget")
     assert majority["budget"].to_list() == pytest.approx(means["n_attempts"].to_list())
-    tokens = tts.cost_curve(tts.with_costs(found, trajectories=run))
+    tokens = tts.cost_curve(tts.curves.add_costs(found, trajectories=run))
     within = run.join(points.filter(budget=16), on="problem_id").filter(
         pl.col("attempt") < pl.col("n_attempts")
     )
@@ -115,8 +115,8 @@ def test_the_selector_sees_what_was_made_by_then(engine: pl.Engine) -> None:
 
 def test_a_problem_with_fewer_attempts_than_allocated_is_short() -> None:
     run = run_of([["x", "y"], ["x"] * 6]).with_columns(is_correct=pl.lit(value=True))
-    points = tts.stopping_points(run, budgets=6)
-    found = tts.select_allocated(run, allocation=points)
+    points = tts.curves.stopping_points(run, budgets=6)
+    found = tts.curves.select_allocated(run, allocation=points)
     assert found.select("status", "n_attempts", "value").rows() == [
         ("short", 2, None),
         ("ok", 4, 1.0),
@@ -157,7 +157,7 @@ def test_each_attempt_goes_where_it_helps_most(
         "difficulty": pl.Series([d for d, _ in levels], dtype=pl.Float64),
         "n_used": [n for _, n in levels],
     })
-    found = tts.allocate_attempts(frame, budgets=budget, max_attempts=8)
+    found = tts.curves.allocate_attempts(frame, budgets=budget, max_attempts=8)
     expected = plain_allocation(levels, budget, 8)
     assert sum(found["n_attempts"]) == budget * len(levels)
 
@@ -178,8 +178,8 @@ def test_each_attempt_goes_where_it_helps_most(
 
 def test_halves_share_totals_of_their_own_and_beat_uniform_budgets() -> None:
     run = tts.simulate_trajectories(300, 64, seed=2, keys=True, accuracy=(0.4, 0.8))
-    halves, levels = tts.halve_attempts(run), tts.difficulty_levels(run)
-    allocation = tts.allocate_attempts(levels, budgets=[2, 4], max_attempts=32)
+    halves, levels = tts.curves.halve_attempts(run), tts.difficulty_levels(run)
+    allocation = tts.curves.allocate_attempts(levels, budgets=[2, 4], max_attempts=32)
     assert_frame_equal(
         allocation
         .group_by("fold", "budget")
@@ -190,7 +190,9 @@ def test_halves_share_totals_of_their_own_and_beat_uniform_budgets() -> None:
             schema_overrides={"fold": pl.UInt32, "budget": pl.UInt32},
         ),
     )
-    found = tts.select_allocated(halves, allocation=allocation, selectors=["oracle"], by="fold")
+    found = tts.curves.select_allocated(
+        halves, allocation=allocation, selectors=["oracle"], by="fold"
+    )
     assert set(found["selector"]) == {"allocated_oracle"}
     uniform = tts.select_answers(halves, selectors=["oracle"], budgets=[2, 4], by="fold")
     gains = [
@@ -204,16 +206,18 @@ def test_what_is_impossible_is_refused() -> None:
     run = run_of([["x", "y"]]).with_columns(is_correct=pl.lit(value=True))
     levels = tts.difficulty_levels(run)
     with pytest.raises(ParameterError, match="threshold == 1"):
-        tts.stopping_points(run, budgets=2, threshold=1)
+        tts.curves.stopping_points(run, budgets=2, threshold=1)
     with pytest.raises(DataError, match=r"'p00'.*an attempt is there twice"):
-        tts.stopping_points(pl.concat([run, run]), budgets=2)
+        tts.curves.stopping_points(pl.concat([run, run]), budgets=2)
     with pytest.raises(ParameterError, match="budgets holds 3, must be at most max_attempts == 2"):
-        tts.allocate_attempts(levels, budgets=[1, 3], max_attempts=2)
-    allocation = tts.allocate_attempts(levels, budgets=1, max_attempts=1)
+        tts.curves.allocate_attempts(levels, budgets=[1, 3], max_attempts=2)
+    allocation = tts.curves.allocate_attempts(levels, budgets=1, max_attempts=1)
     with pytest.raises(ParameterError, match=r"allocation has the column 'fold'.*halve_attempts"):
-        tts.select_allocated(run, allocation=allocation)
-    points = tts.stopping_points(run, budgets=2)
+        tts.curves.select_allocated(run, allocation=allocation)
+    points = tts.curves.stopping_points(run, budgets=2)
     with pytest.raises(DataError, match="2 allocations of budget 2"):
-        tts.select_allocated(run, allocation=pl.concat([points, points]))
+        tts.curves.select_allocated(run, allocation=pl.concat([points, points]))
     with pytest.raises(ColumnsError, match="'problem_id' is Int64, must be String"):
-        tts.select_allocated(run, allocation=points.with_columns(problem_id=pl.lit(1, pl.Int64)))
+        tts.curves.select_allocated(
+            run, allocation=points.with_columns(problem_id=pl.lit(1, pl.Int64))
+        )

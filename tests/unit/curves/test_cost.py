@@ -34,7 +34,7 @@ def test_tokens_within_the_budget_are_counted(engine: pl.Engine) -> None:
     )
     problems = tts.select_answers(run, selectors=SELECTORS, budgets=[1, 3, 8])
     shuffled = run.sample(fraction=1.0, shuffle=True, seed=1)
-    plan = tts.with_costs(problems.lazy(), trajectories=shuffled.lazy())
+    plan = tts.curves.add_costs(problems.lazy(), trajectories=shuffled.lazy())
     found = plan.collect(engine=engine)
     tokens = tokens_of(run)
     for row in found.iter_rows(named=True):
@@ -48,7 +48,7 @@ def test_tokens_within_the_budget_are_counted(engine: pl.Engine) -> None:
 def test_only_selectors_that_read_a_score_pay_the_verifier() -> None:
     run = simulated()
     problems = tts.select_answers(run, selectors=SELECTORS, budgets=[2])
-    dear = tts.with_costs(
+    dear = tts.curves.add_costs(
         problems,
         trajectories=run,
         budget_unit="flops",
@@ -75,12 +75,12 @@ def test_a_tree_is_paid_for_once_as_soon_as_a_path_is_used() -> None:
     })
     problems = tts.select_answers(run, selectors=["majority_vote"], budgets=[1, 2, 3, 4])
     options: dict[str, Any] = {"trajectories": run, "tree_tokens": "total_tokens"}
-    found = tts.with_costs(problems, tree="subtree", **options)
+    found = tts.curves.add_costs(problems, tree="subtree", **options)
     assert found["cost"].to_list() == [100.0, 100.0, 130.0, 130.0]
     one = {**options, "trajectories": run.with_columns(total_tokens=pl.lit(130))}
-    assert tts.with_costs(problems, **one)["cost"].to_list() == [130.0] * 4
+    assert tts.curves.add_costs(problems, **one)["cost"].to_list() == [130.0] * 4
     # The verifier scored the tree to guide it, whether or not the vote reads its scores.
-    flops = tts.with_costs(
+    flops = tts.curves.add_costs(
         problems,
         budget_unit="flops",
         generator_parameters=1e9,
@@ -91,19 +91,19 @@ def test_a_tree_is_paid_for_once_as_soon_as_a_path_is_used() -> None:
     assert flops["verifier_cost"].to_list() == [14e9 * n for n in (100, 100, 130, 130)]
     assert flops["cost"].to_list() == [16e9 * n for n in (100, 100, 130, 130)]
     with pytest.raises(DataError, match="paths of one tree have different numbers of tokens"):
-        tts.with_costs(problems, **options)
+        tts.curves.add_costs(problems, **options)
     with pytest.raises(ParameterError, match="tree == 'subtree', which needs"):
-        tts.with_costs(problems, trajectories=run, tree="subtree")
+        tts.curves.add_costs(problems, trajectories=run, tree="subtree")
 
 
 def test_all_subsets_cost_their_expectation() -> None:
     run = simulated()
     problems = tts.expected_accuracy(run, selectors=["oracle"], budgets=[2, 8])
-    found = tts.with_costs(problems, trajectories=run)
+    found = tts.curves.add_costs(problems, trajectories=run)
     means = {name: sum(t for t in listed if t) / 8 for name, listed in tokens_of(run).items()}
     for row in found.iter_rows(named=True):
         assert row["cost"] == pytest.approx(row["budget"] * means[row["problem_id"]])
-    attempts = tts.with_costs(problems, budget_unit="attempts")
+    attempts = tts.curves.add_costs(problems, budget_unit="attempts")
     assert attempts["cost"].to_list() == attempts["budget"].to_list()
 
 
@@ -112,7 +112,7 @@ def test_a_curve_is_drawn_over_what_the_same_problems_cost(engine: pl.Engine) ->
     run = simulated().filter((pl.col("problem_id") != "sim-000001") | (pl.col("attempt") < 5))
     run = run.with_columns(n_tokens=pl.when(pl.col("problem_id") != "sim-000002").then("n_tokens"))
     problems = tts.select_answers(run, selectors=SELECTORS, budgets=[1, 8])
-    curve = tts.cost_curve(tts.with_costs(problems.lazy(), trajectories=run.lazy())).collect(
+    curve = tts.cost_curve(tts.curves.add_costs(problems.lazy(), trajectories=run.lazy())).collect(
         engine=engine
     )
     left_out = ["sim-000001", "sim-000002"]
@@ -130,9 +130,9 @@ def test_a_curve_is_drawn_over_what_the_same_problems_cost(engine: pl.Engine) ->
 
 def test_a_curve_by_level_pays_for_its_own_problems() -> None:
     run = tts.simulate_trajectories(40, 16, seed=3, keys=True)
-    halves, levels = tts.halve_attempts(run), tts.difficulty_levels(run)
+    halves, levels = tts.curves.halve_attempts(run), tts.difficulty_levels(run)
     problems = tts.select_answers(halves, selectors=["oracle"], budgets=[1, 8], by="fold")
-    costs = tts.with_costs(problems, trajectories=halves, by="fold")
+    costs = tts.curves.add_costs(problems, trajectories=halves, by="fold")
     curve = tts.cost_curve(costs, levels=levels)
     expected = tts.level_curve(problems, levels=levels)
     assert_frame_equal(
@@ -195,11 +195,13 @@ def test_what_is_impossible_is_refused() -> None:
     run = simulated()
     problems = tts.select_answers(run, selectors=["oracle"], budgets=[1])
     with pytest.raises(ParameterError, match="trajectories is None, which budget_unit == 'tokens'"):
-        tts.with_costs(problems)
+        tts.curves.add_costs(problems)
     with pytest.raises(ParameterError, match="verifier_parameters is None"):
-        tts.with_costs(problems, trajectories=run, budget_unit="flops", generator_parameters=1e9)
+        tts.curves.add_costs(
+            problems, trajectories=run, budget_unit="flops", generator_parameters=1e9
+        )
     with pytest.raises(ParameterError, match="generator_parameters == -1"):
-        tts.with_costs(
+        tts.curves.add_costs(
             problems,
             trajectories=run,
             budget_unit="flops",
@@ -207,10 +209,10 @@ def test_what_is_impossible_is_refused() -> None:
             verifier_parameters=0,
         )
     with pytest.raises(ColumnsError, match="'n_tokens'"):
-        tts.with_costs(problems, trajectories=run.drop("n_tokens"))
+        tts.curves.add_costs(problems, trajectories=run.drop("n_tokens"))
     with pytest.raises(ColumnsError, match="'problem_id' is Int8, must be String"):
-        tts.with_costs(problems, trajectories=run.with_columns(problem_id=pl.lit(1, pl.Int8)))
+        tts.curves.add_costs(problems, trajectories=run.with_columns(problem_id=pl.lit(1, pl.Int8)))
     with pytest.raises(DataError, match="attempt 0 is there twice"):
-        tts.with_costs(problems, trajectories=pl.concat([run, run]))
-    with pytest.raises(ColumnsError, match=r"'cost', 'cost_unit'.*tts.with_costs"):
+        tts.curves.add_costs(problems, trajectories=pl.concat([run, run]))
+    with pytest.raises(ColumnsError, match=r"'cost', 'cost_unit'.*tts.curves.add_costs"):
         tts.cost_curve(problems)

@@ -34,7 +34,7 @@ def curves(**lines: list[float]) -> pl.DataFrame:
 
 
 def only(problems: pl.DataFrame, **options: Any) -> dict[str, Any]:
-    found = tts.efficiency_gain(problems, baseline="base", **options)
+    found = tts.curves.efficiency_gain(problems, baseline="base", **options)
     assert found.height == 1
     return found.row(0, named=True)
 
@@ -185,13 +185,13 @@ def test_models_are_compared_within_their_selector() -> None:
         ).with_columns(model=pl.lit(model), budget=pl.col("budget") * factor)
         for model, factor in (("small", 2), ("large", 1))
     )
-    found = tts.efficiency_gain(problems, column="model", baseline="small", n_resamples=20)
+    found = tts.curves.efficiency_gain(problems, column="model", baseline="small", n_resamples=20)
     assert found.select("model", "selector", "gain").rows() == [
         ("large", "majority_vote", 2.0),
         ("large", "oracle", 2.0),
     ]
     assert found.select("ci_low", "ci_high").rows() == [(2.0, 2.0)] * 2
-    again = tts.efficiency_gain(
+    again = tts.curves.efficiency_gain(
         problems.lazy(), column="model", baseline="small", n_resamples=20
     ).collect(engine="streaming")
     assert_frame_equal(again, found)
@@ -200,7 +200,7 @@ def test_models_are_compared_within_their_selector() -> None:
 def test_what_is_impossible_is_refused() -> None:
     problems = curves(base=[0.2, 0.3], other=[0.3, 0.4])
     with pytest.raises(DataError, match="no row with selector 'majority_vote' to compare it with"):
-        tts.efficiency_gain(problems)
+        tts.curves.efficiency_gain(problems)
     with pytest.raises(DataError, match=r"problem_id 'a': 4 rows at 2 budgets"):
         only(pl.concat([problems, problems]))
     with pytest.raises(DataError, match="not above 0"):

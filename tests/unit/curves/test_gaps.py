@@ -140,7 +140,7 @@ def test_available_problems_are_taken_at_each_budget() -> None:
     few = table({"oracle": {"a": 1.0}, "best_of_n": {"a": 0.0}}, budget=8)
     many = table({"oracle": {"a": 1.0, "b": 1.0}, "best_of_n": {"a": 0.0, "b": 1.0}}, budget=4)
     both = pl.concat([many, few])
-    gap = tts.selection_gap(both, problems="available")
+    gap = tts.selection_gap(both, include="available")
     assert gap.select("budget", "selection_gap", "n_problems", "n_short").rows() == [
         (4, 0.5, 2, 0),
         (8, 1.0, 1, 1),
@@ -168,8 +168,8 @@ def test_a_forgotten_by_is_an_error_and_impossible_parameters_are_refused() -> N
         tts.selection_gap(pl.concat([problems(), problems()]))
     with pytest.raises(ColumnsError, match=r"1 missing column for problems: 'status'"):
         tts.selection_gap(problems().drop("status"))
-    with pytest.raises(ParameterError, match="problems == 'all'"):
-        tts.selection_gap(problems(), problems="all")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="include == 'all'"):
+        tts.selection_gap(problems(), include="all")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"by names \['selection_gap'\]"):
         tts.selection_gap(problems(), by="selection_gap")
     with pytest.raises(ParameterTypeError, match="must be a polars DataFrame or LazyFrame"):

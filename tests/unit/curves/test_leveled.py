@@ -23,7 +23,7 @@ def simulated(**options: Any) -> pl.DataFrame:
 
 def halved(run: pl.DataFrame, budgets: list[int]) -> pl.DataFrame:
     return tts.select_answers(
-        tts.halve_attempts(run), selectors=SELECTORS, budgets=budgets, by="fold"
+        tts.curves.halve_attempts(run), selectors=SELECTORS, budgets=budgets, by="fold"
     )
 
 
@@ -79,7 +79,7 @@ def test_levels_for_all_attempts_are_plain_curves_by_level() -> None:
 def test_expected_accuracy_of_halves_is_averaged_too() -> None:
     run = simulated(accuracy=(2.0, 2.0))
     problems = tts.expected_accuracy(
-        tts.halve_attempts(run), selectors=SELECTORS, budgets=[1, 4], by="fold"
+        tts.curves.halve_attempts(run), selectors=SELECTORS, budgets=[1, 4], by="fold"
     )
     curve = tts.level_curve(problems, levels=tts.difficulty_levels(run))
     for row in curve.iter_rows(named=True):
@@ -158,13 +158,13 @@ def test_problems_left_out_are_counted_in_their_level() -> None:
         is_hit = row["level"] in short
         assert row["n_short"] == is_hit
         assert row["n_problems"] == before["n_problems"] - is_hit
-    available = tts.level_curve(problems, levels=levels, problems="available")
+    available = tts.level_curve(problems, levels=levels, include="available")
     assert available.filter(budget=1)["n_short"].sum() == 0
     assert available.filter(budget=8)["n_short"].sum() == 2 * len(short)
     absent = tts.level_curve(
         problems.filter((pl.col("problem_id") != "sim-000003") | (pl.col("budget") == 1)),
         levels=levels,
-        problems="available",
+        include="available",
     )
     assert_frame_equal(absent, available)
 
@@ -188,18 +188,18 @@ def test_replicates_are_averaged_per_problem_first() -> None:
 
 def test_halves_alternate_and_are_numbered_anew() -> None:
     run = pl.DataFrame({"problem_id": ["a"] * 5, "attempt": [4, 0, 1, 2, 3]})
-    halves = tts.halve_attempts(run)
+    halves = tts.curves.halve_attempts(run)
     assert halves.select("fold", "attempt").rows() == [(0, 2), (0, 0), (1, 0), (0, 1), (1, 1)]
     with pytest.raises(ColumnsError, match="'fold' already"):
-        tts.halve_attempts(halves)
+        tts.curves.halve_attempts(halves)
     with pytest.raises(DataError, match="attempt 0: is_exchangeable is false"):
-        tts.halve_attempts(run.with_columns(is_exchangeable=pl.col("attempt") > 1))
+        tts.curves.halve_attempts(run.with_columns(is_exchangeable=pl.col("attempt") > 1))
 
 
 def test_answers_from_all_attempts_are_refused_under_levels_of_halves() -> None:
     run = simulated()
     problems = tts.select_answers(run, selectors=["oracle"], budgets=[1])
-    with pytest.raises(DataError, match=r"levels are cross-fitted.*tts.halve_attempts"):
+    with pytest.raises(DataError, match=r"levels are cross-fitted.*tts.curves.halve_attempts"):
         tts.level_curve(problems, levels=tts.difficulty_levels(run))
 
 

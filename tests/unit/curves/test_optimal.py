@@ -97,11 +97,11 @@ def check(
     expected, chosen = optimal_oracle.optimal(
         rows,
         levels,
-        common=options.get("problems", "common") == "common",
+        common=options.get("include", "common") == "common",
         **{name: options[name] for name in ("n_folds", "seed") if name in options},
     )
     frame, of_levels = frame_of(rows).lazy(), levels_frame(levels).lazy()
-    curve = tts.compute_optimal_curve(frame, levels=of_levels, cost="tokens", **options)
+    curve = tts.optimal_curve(frame, levels=of_levels, cost="tokens", **options)
     found = {
         (row["selector"], row["reduction"], row["budget"]): row
         for row in curve.collect(engine=engine).iter_rows(named=True)
@@ -111,7 +111,7 @@ def check(
         for name, value in wanted.items():
             close = None if value is None else pytest.approx(value, rel=1e-9, abs=1e-12)
             assert found[cell][name] == close, (cell, name)
-    choices = tts.compute_optimal_choices(frame, levels=of_levels, cost="tokens", **options)
+    choices = tts.curves.optimal_choices(frame, levels=of_levels, cost="tokens", **options)
     table = choices.collect(engine=engine)
     keys = table.select("level", "budget", "problem_fold").rows()
     assert len(set(keys)) == len(keys)
@@ -134,7 +134,7 @@ def test_curve_and_choices_agree_with_the_plain_oracle(
     for seed in range(6):
         draws = random.Random(seed)
         rows = problem_rows(draws, statuses=STATUSES, missing=0.002 * (seed % 2))
-        check(rows, problem_levels(draws), engine, problems=choice, n_folds=n_folds, seed=seed)
+        check(rows, problem_levels(draws), engine, include=choice, n_folds=n_folds, seed=seed)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -146,7 +146,7 @@ def test_halves_of_attempts_have_levels_of_their_own(
     for seed in range(4):
         draws = random.Random(seed)
         rows = problem_rows(draws, statuses=STATUSES, halves=(0, 1))
-        check(rows, problem_levels(draws, halves=level_halves), engine, problems=choice)
+        check(rows, problem_levels(draws, halves=level_halves), engine, include=choice)
 
 
 @settings(deadline=None, max_examples=25)
@@ -202,14 +202,14 @@ def test_a_problem_has_no_say_in_the_strategy_that_answers_it() -> None:
     draws = random.Random(1)
     values = {name: [float(draws.random() < 0.5) for _ in range(40)] for name in "abc"}
     levels = one_level(40)
-    before = tts.compute_optimal_choices(table(values), levels=levels)
+    before = tts.curves.optimal_choices(table(values), levels=levels)
     folds = optimal_oracle.folds_of({(f"p{i}", None): 1 for i in range(40)}, n_folds=2, seed=0)
     assert sorted(folds.values()) == [0] * 20 + [1] * 20
     other = {
         name: [1.0 - value if folds[f"p{i}"] == 0 else value for i, value in enumerate(each)]
         for name, each in values.items()
     }
-    after = tts.compute_optimal_choices(table(other), levels=levels)
+    after = tts.curves.optimal_choices(table(other), levels=levels)
     seen = ["selector", "accuracy_seen", "n_seen"]
     assert (
         before.filter(problem_fold=0).select(seen).equals(after.filter(problem_fold=0).select(seen))
@@ -227,9 +227,9 @@ def test_folds_follow_from_the_levels_and_the_seed_alone() -> None:
     levels = pl.DataFrame({"problem_id": names, "level": [i % 3 for i in range(60)]})
 
     def found(seed: int) -> pl.DataFrame:
-        return tts.compute_optimal_choices(table(values), levels=levels, seed=seed)
+        return tts.curves.optimal_choices(table(values), levels=levels, seed=seed)
 
-    shuffled = tts.compute_optimal_choices(
+    shuffled = tts.curves.optimal_choices(
         table(values).sample(fraction=1.0, shuffle=True, seed=3).lazy(),
         levels=levels.sample(fraction=1.0, shuffle=True, seed=4),
         seed=5,
@@ -246,7 +246,7 @@ def test_ties_go_to_the_cheaper_then_to_the_one_without_a_verifier() -> None:
     frame, levels = pl.concat([scored, plain, worse]), one_level(4)
 
     def chosen(**options: Any) -> set[str]:
-        table = tts.compute_optimal_choices(frame, levels=levels, **options)
+        table = tts.curves.optimal_choices(frame, levels=levels, **options)
         assert set(table["n_tied"]) == {3}
         assert set(table["n_strategies"]) == {4}
         return set(table["selector"])
@@ -254,7 +254,7 @@ def test_ties_go_to_the_cheaper_then_to_the_one_without_a_verifier() -> None:
     assert chosen() == {"b_plain"}
     assert chosen(cost="tokens") == {"a_scored"}
     unknown = frame.with_columns(tokens=pl.when(pl.col("selector") != "a_scored").then("tokens"))
-    costs = tts.compute_optimal_choices(unknown, levels=levels, cost="tokens")
+    costs = tts.curves.optimal_choices(unknown, levels=levels, cost="tokens")
     assert set(costs["selector"]) == {"b_plain"}
     assert set(costs["cost"]) == {20.0}
 
@@ -262,7 +262,7 @@ def test_ties_go_to_the_cheaper_then_to_the_one_without_a_verifier() -> None:
 def test_rounding_breaks_no_tie() -> None:
     thirds = [0.1, 0.2, 0.3] * 20
     frame = table({"a": thirds, "b": thirds[::-1]})
-    found = tts.compute_optimal_choices(frame, levels=one_level(60).with_columns(level=1))
+    found = tts.curves.optimal_choices(frame, levels=one_level(60).with_columns(level=1))
     assert set(found.filter(pl.col("problem_fold").is_null())["n_tied"]) == {2}
 
 
@@ -276,13 +276,13 @@ def test_replicates_are_averaged_first() -> None:
     keys = ["problem_id", "budget", "selector", "reduction"]
     averaged = both.group_by(keys).agg(pl.col("value").mean(), pl.col("status").first())
     assert_frame_equal(
-        tts.compute_optimal_curve(both, levels=levels, replicates="seed"),
-        tts.compute_optimal_curve(averaged, levels=levels),
+        tts.optimal_curve(both, levels=levels, replicates="seed"),
+        tts.optimal_curve(averaged, levels=levels),
     )
     with pytest.raises(
         DataError, match=r"3 rows of one strategy, expected 1.*in strategy=\(\.\.\.\)"
     ):
-        tts.compute_optimal_curve(both, levels=levels)
+        tts.optimal_curve(both, levels=levels)
 
 
 def test_models_and_searches_are_strategies_or_runs() -> None:
@@ -293,11 +293,11 @@ def test_models_and_searches_are_strategies_or_runs() -> None:
     ])
     levels = one_level(4).with_columns(level=pl.Series([1, 1, 2, 2]))
     strategy = ("selector", "reduction", "model")
-    mixed = tts.compute_optimal_curve(both, levels=levels, strategy=strategy)
+    mixed = tts.optimal_curve(both, levels=levels, strategy=strategy)
     assert mixed["accuracy"].to_list() == [1.0, 1.0]
-    choices = tts.compute_optimal_choices(both, levels=levels, strategy=strategy)
+    choices = tts.curves.optimal_choices(both, levels=levels, strategy=strategy)
     assert dict(choices.select("level", "model").rows()) == {1: "1B", 2: "8B"}
-    apart = tts.compute_optimal_curve(both, levels=levels, by="model")
+    apart = tts.optimal_curve(both, levels=levels, by="model")
     assert apart.columns[0] == "model"
     assert apart["accuracy"].to_list() == [0.5] * 4
 
@@ -319,11 +319,11 @@ def test_models_compete_at_equal_flops_where_budgets_are_flops() -> None:
     )
     levels = pl.DataFrame({"problem_id": names, "level": [1] * 8})
     same = {"levels": levels, "strategy": "model"}
-    chosen = tts.compute_optimal_choices(attempts, **same).filter(problem_fold=0)
+    chosen = tts.curves.optimal_choices(attempts, **same).filter(problem_fold=0)
     assert chosen.select("budget", "model").rows() == [(1, "8B"), (8, "8B")]
-    chosen = tts.compute_optimal_choices(flops, **same).filter(problem_fold=0)
+    chosen = tts.curves.optimal_choices(flops, **same).filter(problem_fold=0)
     assert chosen.select("budget", "model").rows() == [(1e12, "1B"), (8e12, "1B"), (64e12, "8B")]
-    curve = tts.compute_optimal_curve(flops, **same).filter(selector="compute_optimal")
+    curve = tts.optimal_curve(flops, **same).filter(selector="compute_optimal")
     assert curve.select("budget", "budget_unit", "accuracy").rows() == [
         (1e12, "flops", pytest.approx(0.2)),
         (8e12, "flops", pytest.approx(0.9)),
@@ -339,7 +339,7 @@ def test_levels_of_each_run_are_matched() -> None:
         one_level(4).with_columns(level=pl.Series(level), model=pl.lit(name))
         for name, level in (("x", sorted_out), ("y", mixed_up))
     ])
-    found = tts.compute_optimal_curve(both, levels=levels, by="model", name="mine")
+    found = tts.optimal_curve(both, levels=levels, by="model", name="mine")
     assert found.filter(pl.col("selector") == "mine").select("model", "accuracy").rows()[0] == (
         "x",
         1.0,
@@ -347,20 +347,20 @@ def test_levels_of_each_run_are_matched() -> None:
     assert set(found["selector"]) == {"mine", "mine_in_sample"}
     assert found.filter(model="y", selector="mine_in_sample")["accuracy"].item() == 0.5
     with pytest.raises(DataError, match=r"problem_id 'p\d': 2 rows of levels, expected 1"):
-        tts.compute_optimal_curve(both, levels=levels, strategy=("selector", "model"))
+        tts.optimal_curve(both, levels=levels, strategy=("selector", "model"))
 
 
 def test_the_cost_of_what_was_chosen_goes_along() -> None:
     draws = random.Random(4)
     rows = frame_of(problem_rows(draws, statuses=STATUSES)).with_columns(cost_unit=pl.lit("tokens"))
     levels = levels_frame(problem_levels(draws)).drop("fold")
-    found = tts.select_compute_optimal(rows, levels=levels, cost="tokens")
+    found = tts.curves.select_optimal(rows, levels=levels, cost="tokens")
     assert found.select("problem_id", "budget", "selector").is_unique().all()
     assert set(found["cost_unit"]) == {"tokens"}
     is_ok = pl.col("status") == "ok"
     assert found.filter(is_ok).select(pl.col("value", "cost").null_count()).row(0) == (0, 0)
     assert found.filter(~is_ok).select(pl.col("value", "cost").count()).row(0) == (0, 0)
-    choices = tts.compute_optimal_choices(rows, levels=levels, cost="tokens")
+    choices = tts.curves.optimal_choices(rows, levels=levels, cost="tokens")
     weighted = (pl.col("cost") * pl.col("n_problems")).sum() / pl.col("n_problems").sum()
     spent = choices.drop_nulls("problem_fold").group_by("budget").agg(cost=weighted).sort("budget")
     curve = tts.cost_curve(found.filter(selector="compute_optimal"))
@@ -369,14 +369,14 @@ def test_the_cost_of_what_was_chosen_goes_along() -> None:
     )
     assert set(curve["budget_unit"]) == {"tokens"}
     assert_frame_equal(
-        tts.scaling_curve(found), tts.compute_optimal_curve(rows, levels=levels, cost="tokens")
+        tts.scaling_curve(found), tts.optimal_curve(rows, levels=levels, cost="tokens")
     )
 
 
 def test_a_curve_of_each_level() -> None:
     frame = table({"a": [1.0, 1.0, 0.0, 0.0], "b": [0.0, 0.0, 1.0, 0.0]})
     levels = one_level(4).with_columns(level=pl.Series(["easy", "easy", "hard", "hard"]))
-    found = tts.compute_optimal_curve(frame, levels=levels, by="level")
+    found = tts.optimal_curve(frame, levels=levels, by="level")
     assert found.columns[:2] == ["level", "selector"]
     in_sample = found.filter(selector="compute_optimal_in_sample")
     assert in_sample.select("level", "accuracy", "n_problems").rows() == [
@@ -388,10 +388,10 @@ def test_a_curve_of_each_level() -> None:
 def test_problems_without_a_choice_are_counted() -> None:
     frame = table({"a": [1.0] * 6, "b": [0.0] * 6})
     levels = one_level(5).with_columns(level=pl.Series([1, 1, 1, 2, None]))
-    found = tts.compute_optimal_curve(frame, levels=levels)
+    found = tts.optimal_curve(frame, levels=levels)
     # p3 is alone in its level, p4 has none, p5 is not in the table of levels.
     assert found.select("n_problems", "n_undefined", "accuracy").rows() == [(3, 3, 1.0)] * 2
-    choices = tts.compute_optimal_choices(frame, levels=levels)
+    choices = tts.curves.optimal_choices(frame, levels=levels)
     assert set(choices["level"]) == {1}
 
 
@@ -401,15 +401,15 @@ def test_subsets_may_be_a_part_of_the_strategy() -> None:
         table({"a": [0.0, 0.0, 1.0, 0.0]}, subsets="prefix"),
     ])
     levels = one_level(4)
-    apart = tts.compute_optimal_curve(frame, levels=levels)
+    apart = tts.optimal_curve(frame, levels=levels)
     assert apart.filter(selector="compute_optimal").select("subsets", "accuracy").rows() == [
         ("all", 0.5),
         ("prefix", 0.25),
     ]
     strategy = ("selector", "subsets")
-    mixed = tts.compute_optimal_curve(frame, levels=levels, strategy=strategy)
+    mixed = tts.optimal_curve(frame, levels=levels, strategy=strategy)
     assert mixed.select("subsets", "accuracy").rows()[1] == (None, 0.5)
-    assert set(tts.compute_optimal_choices(frame, levels=levels, strategy=strategy)["subsets"]) <= {
+    assert set(tts.curves.optimal_choices(frame, levels=levels, strategy=strategy)["subsets"]) <= {
         "all",
         "prefix",
     }
@@ -418,9 +418,9 @@ def test_subsets_may_be_a_part_of_the_strategy() -> None:
 def test_what_does_not_fit_is_refused_at_once() -> None:
     frame, levels = table({"a": [1.0] * 4}, tokens="many").lazy(), one_level(4)
     for function in (
-        tts.compute_optimal_curve,
-        tts.compute_optimal_choices,
-        tts.select_compute_optimal,
+        tts.optimal_curve,
+        tts.curves.optimal_choices,
+        tts.curves.select_optimal,
     ):
         with pytest.raises(
             ColumnsError, match=r"1 missing column for problems: 'search'.*strategy="
@@ -448,26 +448,26 @@ def test_what_does_not_fit_is_refused_at_once() -> None:
             function(frame, levels=levels, strategy=())
         with pytest.raises(ParameterError, match=r"strategy names \['level'\]"):
             function(frame, levels=levels, strategy="level")
-        with pytest.raises(ParameterError, match="problems == 'some'"):
-            function(frame, levels=levels, problems="some")  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="include == 'some'"):
+            function(frame, levels=levels, include="some")  # type: ignore[arg-type]
         with pytest.raises(ParameterTypeError, match="levels is a dict"):
             function(frame, levels={})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="name is empty"):
-        tts.compute_optimal_curve(frame, levels=levels, name="")
+        tts.optimal_curve(frame, levels=levels, name="")
     with pytest.raises(ParameterError, match="confidence_level"):
-        tts.compute_optimal_curve(frame, levels=levels, confidence_level=95)
+        tts.optimal_curve(frame, levels=levels, confidence_level=95)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_only_rows_show_is_refused_on_collection(engine: pl.Engine) -> None:
     frame, levels = table({"a": [1.0] * 4, "b": [1.0] * 4}), one_level(4)
     halved = levels.with_columns(fold=pl.lit(0, pl.UInt32))
-    plan = tts.compute_optimal_curve(frame.lazy(), levels=halved)
+    plan = tts.optimal_curve(frame.lazy(), levels=halved)
     with pytest.raises(
         DataError, match=r"problem_id 'p\d': its levels are for halves.*halve_attempts"
     ):
         plan.collect(engine=engine)
-    twice = tts.compute_optimal_curve(frame.lazy(), levels=pl.concat([levels, levels]))
+    twice = tts.optimal_curve(frame.lazy(), levels=pl.concat([levels, levels]))
     with pytest.raises(DataError, match=r"2 rows of levels, expected 1"):
         twice.collect(engine=engine)
 
@@ -482,10 +482,10 @@ def test_strategies_are_compared_on_the_same_problems_alone() -> None:
         frame.with_columns(budget=16).filter((pl.col("selector") == "a") | is_early),
     ])
     for choice in ("common", "available"):
-        nothing = tts.compute_optimal_curve(crossed, levels=levels, problems=choice)
+        nothing = tts.optimal_curve(crossed, levels=levels, include=choice)
         assert nothing["n_problems"].to_list() == [0] * 4
         assert nothing["accuracy"].to_list() == [None] * 4
-        some = tts.compute_optimal_curve(partly, levels=levels, problems=choice)
+        some = tts.optimal_curve(partly, levels=levels, include=choice)
         honest = some.filter(selector="compute_optimal")
         assert honest["n_problems"].to_list() == [10 if choice == "common" else 20, 10]
         assert honest["n_short"].to_list() == [10 if choice == "common" else 0, 10]

@@ -61,9 +61,9 @@ def test_a_budget_of_all_attempts_is_a_point_of_its_own() -> None:
 
 def test_budgets_that_no_two_problems_share_have_no_common_curve() -> None:
     apart = table({"a": {1: 1.0, 2: 1.0}, "b": {1: 1.0, 4: 1.0}})
-    with pytest.raises(DataError, match=r"1 problems at budget 2.*problems='available'"):
+    with pytest.raises(DataError, match=r"1 problems at budget 2.*include='available'"):
         tts.scaling_curve(apart)
-    available = tts.scaling_curve(apart, problems="available")
+    available = tts.scaling_curve(apart, include="available")
     assert available.select("budget", "n_problems", "n_short").rows() == [
         (1, 2, 0),
         (2, 1, 1),
@@ -102,7 +102,7 @@ def test_ragged_replicates_are_short_among_common_ones() -> None:
         table({"a": {1: 1.0, 2: 1.0}, "b": {1: 1.0, 2: 1.0}}).with_columns(seed=pl.lit(0)),
         table({"a": {1: 0.0}, "b": {1: 0.0, 2: 0.0}}).with_columns(seed=pl.lit(1)),
     ])
-    available = tts.scaling_curve(rows, replicates="seed", problems="available")
+    available = tts.scaling_curve(rows, replicates="seed", include="available")
     assert available.select("accuracy", "n_problems").rows() == [(0.5, 2), (0.75, 2)]
 
 
@@ -119,5 +119,5 @@ def test_a_missing_column_comes_with_the_way_out(column: str) -> None:
 
 
 def test_an_unknown_set_of_problems_is_refused_at_once() -> None:
-    with pytest.raises(ParameterError, match="problems == 'all', must be one of 'common', "):
-        tts.scaling_curve(problems().lazy(), problems="all")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="include == 'all', must be one of 'common', "):
+        tts.scaling_curve(problems().lazy(), include="all")  # type: ignore[arg-type]

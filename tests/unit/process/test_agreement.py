@@ -108,7 +108,7 @@ def frame_of(rows: list[Step]) -> pl.DataFrame:
 @given(rows=labelled())
 def test_scores_are_judged_as_by_a_plain_loop(rows: list[Step]) -> None:
     limits = [0.25, 0.5, 2.0]
-    report = tts.step_agreement(frame_of(rows), threshold=limits)
+    report = tts.process.step_agreement(frame_of(rows), threshold=limits)
     assert report.rollouts is None
     assert report.thresholds is not None
     used = [row for row in rows if is_used(row)]
@@ -138,7 +138,7 @@ def solutions_of(rows: list[Step]) -> list[list[Step]]:
     return list(groups.values())
 
 
-def check_separation(report: tts.StepAgreement, rows: list[Step], used: list[Step]) -> None:
+def check_separation(report: tts.process.StepAgreement, rows: list[Step], used: list[Step]) -> None:
     assert report.separation is not None
     assert report.separation.height == bool(rows)
     for row in report.separation.iter_rows(named=True):
@@ -158,7 +158,9 @@ def check_separation(report: tts.StepAgreement, rows: list[Step], used: list[Ste
         assert row["n_problems"] == len({step["problem_id"] for step in used})
 
 
-def check_first_errors(report: tts.StepAgreement, rows: list[Step], limits: list[float]) -> None:
+def check_first_errors(
+    report: tts.process.StepAgreement, rows: list[Step], limits: list[float]
+) -> None:
     assert report.first_errors is not None
     assert report.first_errors.height == (len(limits) if rows else 0)
     for row in report.first_errors.iter_rows(named=True):
@@ -214,7 +216,7 @@ def test_fewer_rollouts_are_all_subsets_of_them(counts: list[int], m: int) -> No
         {"problem_id": "p", "solution_id": 0, "step": i, "n_rollouts": 6, "n_correct": c}
         for i, c in enumerate(counts)
     ]
-    table = tts.step_agreement(frame_of(rows), n_rollouts=m).rollouts
+    table = tts.process.step_agreement(frame_of(rows), n_rollouts=m).rollouts
     assert table is not None
     row = table.row(0, named=True)
     for name, value in enumerated([(6, c) for c in counts], m).items():
@@ -231,7 +233,7 @@ def test_kappas_are_those_of_the_expected_counts() -> None:
         {"problem_id": f"p{i}", "solution_id": 0, "step": 0, "n_rollouts": 6, "n_correct": c}
         for i, c in enumerate(counts)
     ]
-    table = tts.step_agreement(frame_of(rows), n_rollouts=2).rollouts
+    table = tts.process.step_agreement(frame_of(rows), n_rollouts=2).rollouts
     assert table is not None
     row = table.row(0, named=True)
     pairs, repeats = [], []
@@ -263,7 +265,7 @@ def annotated(truth: np.ndarray, n: int, seed: int) -> pl.DataFrame:
 
 def test_repeat_agreement_is_what_a_second_annotation_shows() -> None:
     truth = np.random.default_rng(0).beta(0.5, 2.0, (900, 5))
-    stored = tts.step_agreement(annotated(truth, 16, seed=1), n_rollouts=[1, 4, 8]).rollouts
+    stored = tts.process.step_agreement(annotated(truth, 16, seed=1), n_rollouts=[1, 4, 8]).rollouts
     assert stored is not None
     for m in (1, 4, 8):
         first, second = (annotated(truth, m, seed=s)["n_correct"] > 0 for s in (2, 3))
@@ -286,8 +288,8 @@ def test_intervals_have_problems_as_their_units() -> None:
         problem_id=pl.col("solution_id") // 20, score=pl.col("n_correct") / 4, is_correct=True
     )
     noisy = stored.with_columns(is_correct=pl.Series(np.random.default_rng(6).random(20_000) < 0.5))
-    narrow = tts.step_agreement(noisy).thresholds
-    report = tts.step_agreement(stored)
+    narrow = tts.process.step_agreement(noisy).thresholds
+    report = tts.process.step_agreement(stored)
     assert report.thresholds is not None
     assert narrow is not None
     row, other = report.thresholds.row(0, named=True), narrow.row(0, named=True)
@@ -305,7 +307,7 @@ def test_all_steps_alike_still_have_an_interval() -> None:
         {"problem_id": f"p{i}", "solution_id": 0, "step": 0, "is_correct": True, "score": 0.9}
         for i in range(10)
     ]
-    report = tts.step_agreement(frame_of(rows))
+    report = tts.process.step_agreement(frame_of(rows))
     assert report.thresholds is not None
     row = report.thresholds.row(0, named=True)
     z2 = NormalDist().inv_cdf(0.975) ** 2
@@ -321,17 +323,17 @@ def test_steps_with_fewer_rollouts_are_left_out_and_counted() -> None:
         {"problem_id": p, "solution_id": 0, "step": s, "n_rollouts": n, "n_correct": c}
         for p, s, n, c in counts
     ]
-    table = tts.step_agreement(frame_of(rows)).rollouts
+    table = tts.process.step_agreement(frame_of(rows)).rollouts
     assert table is not None
     assert table["n_rollouts"].to_list() == [1, 2, 4]
-    table = tts.step_agreement(frame_of(rows), n_rollouts=[1, 4]).rollouts
+    table = tts.process.step_agreement(frame_of(rows), n_rollouts=[1, 4]).rollouts
     assert table is not None
     assert (
         table.select("n_steps", "n_short", "n_solutions", "n_problems").rows() == [(3, 1, 1, 2)] * 2
     )
     # Two annotations of one rollout fit into four, two of four do not.
     assert table["repeat_agreement"].null_count() == 1
-    none = tts.step_agreement(frame_of(rows), n_rollouts=9).rollouts
+    none = tts.process.step_agreement(frame_of(rows), n_rollouts=9).rollouts
     assert none is not None
     assert none.height == 0
 
@@ -341,7 +343,7 @@ def test_the_problem_itself_is_no_step() -> None:
         {"problem_id": "p", "solution_id": 0, "step": s, "n_rollouts": 2, "n_correct": s + 1}
         for s in (-1, 0)
     ]
-    table = tts.step_agreement(frame_of(rows)).rollouts
+    table = tts.process.step_agreement(frame_of(rows)).rollouts
     assert table is not None
     assert table["n_steps"].to_list() == [1, 1]
 
@@ -357,9 +359,9 @@ def test_by_gives_each_group_what_it_gets_alone() -> None:
         scores = [draws.choice([0.1, 0.4, 0.6, 0.9]) for _ in range(part.height)]
         parts.append(part.with_columns(score=pl.Series(scores)))
     both = pl.concat(parts)
-    report = tts.step_agreement(both.lazy(), by="prefix").to_dict()
+    report = tts.process.step_agreement(both.lazy(), by="prefix").to_dict()
     for part in parts:
-        alone = tts.step_agreement(part.drop("prefix")).to_dict()
+        alone = tts.process.step_agreement(part.drop("prefix")).to_dict()
         name = part["prefix"][0]
         for table, rows in alone.items():
             mine = [row for row in report[table] if row["prefix"] == name]  # type: ignore[attr-defined]
@@ -368,7 +370,7 @@ def test_by_gives_each_group_what_it_gets_alone() -> None:
                 for row in rows  # type: ignore[attr-defined]
             ]
     with pytest.raises(DataError, match=r"step 0: several rows.*by="):
-        tts.step_agreement(both)
+        tts.process.step_agreement(both)
 
 
 def test_the_report_is_json() -> None:
@@ -379,11 +381,11 @@ def test_the_report_is_json() -> None:
         "rollout": [0, 1, 0, 1],
         "is_correct": [True, False, False, False],
     })
-    steps = tts.estimate_steps(rollouts)
-    found = json.loads(json.dumps(tts.step_agreement(steps).to_dict(), allow_nan=False))
+    steps = tts.process.estimate_steps(rollouts)
+    found = json.loads(json.dumps(tts.process.step_agreement(steps).to_dict(), allow_nan=False))
     assert [name for name, rows in found.items() if rows is not None] == ["rollouts"]
     scored = steps.with_columns(score=pl.Series([0.9, math.nan]))
-    found = json.loads(json.dumps(tts.step_agreement(scored).to_dict(), allow_nan=False))
+    found = json.loads(json.dumps(tts.process.step_agreement(scored).to_dict(), allow_nan=False))
     assert found["separation"][0]["n_unscored"] == 1
 
 
@@ -398,11 +400,11 @@ def test_nothing_to_judge_gives_tables_of_the_same_columns(*, is_empty: bool) ->
         "n_rollouts": [2, 2],
         "n_correct": [2, 0],
     })
-    full = tts.step_agreement(steps)
+    full = tts.process.step_agreement(steps)
     if is_empty:
-        found = tts.step_agreement(steps.clear())
+        found = tts.process.step_agreement(steps.clear())
     else:
-        found = tts.step_agreement(
+        found = tts.process.step_agreement(
             steps.with_columns(
                 is_correct=pl.lit(None, pl.Boolean), score=None, n_rollouts=0, n_correct=0
             )
@@ -462,4 +464,4 @@ def test_what_cannot_be_is_refused(
         "n_correct": [2],
     })
     with pytest.raises(error, match=message):
-        tts.step_agreement(change(steps), **options)
+        tts.process.step_agreement(change(steps), **options)

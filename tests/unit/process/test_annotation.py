@@ -91,7 +91,7 @@ def prefixes_of(frame: pl.DataFrame, template: str, separator: str, *, problem: 
 def test_each_distinct_prefix_is_completed_once(include_problem: bool, batch_size: int) -> None:
     completer = Recorder()
     template = "<{x}> {problem} Solve it.\n{steps}"
-    rollouts = tts.annotate(
+    rollouts = tts.process.annotate(
         solutions(SHARED),
         completer,
         4,
@@ -115,7 +115,7 @@ def test_each_distinct_prefix_is_completed_once(include_problem: bool, batch_siz
 
 
 def test_the_columns_are_those_of_the_contract() -> None:
-    rollouts = tts.annotate(solutions(SHARED), Recorder(), 2)
+    rollouts = tts.process.annotate(solutions(SHARED), Recorder(), 2)
     assert dict(rollouts.schema) == {
         "problem_id": pl.String(),
         "solution_id": pl.String(),
@@ -140,7 +140,7 @@ def test_the_columns_are_those_of_the_contract() -> None:
 
 def test_a_finished_solution_is_graded_and_not_sampled() -> None:
     completer = Recorder()
-    rollouts = tts.annotate(solutions(SHARED), completer, 2)
+    rollouts = tts.process.annotate(solutions(SHARED), completer, 2)
     last = rollouts.filter(pl.col("step") == 2, pl.col("rollout") == 1)
     found = last.select("solution_id", "is_sampled", "completion", "answer", "is_correct").rows()
     assert found == [
@@ -149,7 +149,7 @@ def test_a_finished_solution_is_graded_and_not_sampled() -> None:
         ("c", True, "The answer is 46.", "46", False),  # it states no answer: a step like others
     ]
     assert not any("The answer" in prefix for prefix in completer.prefixes)
-    skipped = tts.annotate(solutions(SHARED), Recorder(), 2, final_step="skip")
+    skipped = tts.process.annotate(solutions(SHARED), Recorder(), 2, final_step="skip")
     assert_frame_equal(skipped, rollouts.filter("is_sampled"))
 
 
@@ -164,11 +164,11 @@ def test_a_solution_that_is_cut_off_at_a_conclusion_is_not_finished() -> None:
             r"so \boxed{4",
         ])
     }
-    rollouts = tts.annotate(solutions(texts), Recorder(), 1)
+    rollouts = tts.process.annotate(solutions(texts), Recorder(), 1)
     finished = rollouts.filter(~pl.col("is_sampled"))
     assert finished.select("solution_id", "step").rows() == [("1", 1), ("2", 1), ("3", 1)]
     assert finished["is_correct"].all()
-    boxed = tts.annotate(solutions(texts), Recorder(), 1, style="boxed")
+    boxed = tts.process.annotate(solutions(texts), Recorder(), 1, style="boxed")
     assert boxed.filter(~pl.col("is_sampled"))["solution_id"].to_list() == ["1"]
 
 
@@ -178,7 +178,7 @@ def test_a_prefix_that_ends_one_solution_is_sampled_where_another_goes_on() -> N
         ("p", "b"): ["The answer is 47.", "I hope it helps."],
     }
     completer = Recorder()
-    rollouts = tts.annotate(solutions(texts), completer, 2)
+    rollouts = tts.process.annotate(solutions(texts), completer, 2)
     assert rollouts.select("solution_id", "step", "rollout", "answer").rows() == [
         ("a", 0, 0, "47"),
         ("a", 0, 1, "47"),
@@ -197,7 +197,7 @@ def test_sampled_final_steps_without_a_new_answer_keep_the_solutions_own() -> No
     def completer(prefixes: list[str], n: int) -> list[list[str]]:
         return [["", "The answer is 1.", "I stop here"][:n] for _ in prefixes]
 
-    rollouts = tts.annotate(solutions(texts), completer, 3, final_step="sample")
+    rollouts = tts.process.annotate(solutions(texts), completer, 3, final_step="sample")
     assert rollouts.select("solution_id", "step", "answer", "is_correct").rows() == [
         ("a", 0, None, False),
         ("a", 0, "1", False),
@@ -215,9 +215,11 @@ def test_sampled_final_steps_without_a_new_answer_keep_the_solutions_own() -> No
 def test_the_order_of_the_rows_does_not_matter(lazy: bool) -> None:
     frame = solutions(SHARED).with_columns(extra=pl.lit(1))
     first, second = Recorder(), Recorder()
-    expected = tts.annotate(frame, first, 3, include_problem=True)
+    expected = tts.process.annotate(frame, first, 3, include_problem=True)
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=3)
-    found = tts.annotate(shuffled.lazy() if lazy else shuffled, second, 3, include_problem=True)
+    found = tts.process.annotate(
+        shuffled.lazy() if lazy else shuffled, second, 3, include_problem=True
+    )
     assert_frame_equal(found, expected)
     assert first.calls == second.calls
 
@@ -228,16 +230,16 @@ def test_the_problem_itself_is_step_minus_one() -> None:
         step=pl.lit(-1, pl.Int64), text=pl.lit(None, pl.String)
     )
     completer = Recorder()
-    rollouts = tts.annotate(frame, completer, 2, include_problem=True)
-    with_rows = tts.annotate(pl.concat([bare, frame]), Recorder(), 2, include_problem=True)
+    rollouts = tts.process.annotate(frame, completer, 2, include_problem=True)
+    with_rows = tts.process.annotate(pl.concat([bare, frame]), Recorder(), 2, include_problem=True)
     assert_frame_equal(with_rows, rollouts)
-    without = tts.annotate(pl.concat([bare, frame]), Recorder(), 2)
+    without = tts.process.annotate(pl.concat([bare, frame]), Recorder(), 2)
     assert_frame_equal(without, rollouts.filter(pl.col("step") >= 0))
     assert rollouts.filter(pl.col("step") == -1)["prefix_id"].n_unique() == 2
     assert completer.prefixes[0] == "Problem p?\n\n"
-    only = tts.annotate(bare, Recorder(), 2, include_problem=True)
+    only = tts.process.annotate(bare, Recorder(), 2, include_problem=True)
     assert only["step"].unique().to_list() == [-1]
-    assert tts.annotate(bare, Recorder(), 2).is_empty()
+    assert tts.process.annotate(bare, Recorder(), 2).is_empty()
 
 
 def test_values_of_steps_are_those_of_the_completer() -> None:
@@ -253,7 +255,7 @@ def test_values_of_steps_are_those_of_the_completer() -> None:
             listed.append([rf"so \boxed{{{47 if draw else 40}}}" for draw in draws])
         return listed
 
-    steps = tts.annotate(solutions(texts), completer, 200).pipe(tts.estimate_steps)
+    steps = tts.process.annotate(solutions(texts), completer, 200).pipe(tts.process.estimate_steps)
     means = steps.group_by("step").agg(pl.col("soft").mean()).sort("step")["soft"].to_list()
     for mean, chance in zip(means, chances, strict=True):
         assert abs(mean - chance) <= 4 * (chance * (1 - chance) / 2000) ** 0.5
@@ -266,14 +268,14 @@ def test_progress_counts_distinct_rollouts() -> None:
     def progress(n_done: int, n_all: int) -> None:
         seen.append((n_done, n_all))
 
-    tts.annotate(solutions(SHARED), Recorder(), 3, batch_size=2, progress=progress)
+    tts.process.annotate(solutions(SHARED), Recorder(), 3, batch_size=2, progress=progress)
     n_distinct = 6  # three of p, two of q, and the last of c
     assert seen == [(0, 18), (6, 18), (12, 18), (18, 18)]
     assert seen[-1] == (3 * n_distinct, 3 * n_distinct)
 
 
 def test_grades_need_a_gold_answer() -> None:
-    rollouts = tts.annotate(solutions(SHARED, gold=None), Recorder(), 2)
+    rollouts = tts.process.annotate(solutions(SHARED, gold=None), Recorder(), 2)
     assert rollouts["is_correct"].null_count() == rollouts.height
     assert rollouts["answer_key"].null_count() == 0
 
@@ -283,7 +285,7 @@ def test_a_prefix_that_problems_share_is_graded_by_the_gold_answer_of_each() -> 
         problem=pl.lit("Pick one."), gold=pl.Series(["47", "46"])
     )
     completer = Recorder()
-    rollouts = tts.annotate(frame, completer, 2)
+    rollouts = tts.process.annotate(frame, completer, 2)
     assert completer.prefixes == ["Pick one.\n\nx\n"]
     assert rollouts["prefix_id"].n_unique() == 1
     assert rollouts.select("problem_id", "answer", "is_correct").rows() == [
@@ -298,9 +300,9 @@ def test_equivalent_answers_are_right() -> None:
     def completer(prefixes: list[str], n: int) -> list[list[str]]:
         return [[r"\boxed{\frac{94}{2}}", "#### 47.0", "the answer is 48"][:n] for _ in prefixes]
 
-    rollouts = tts.annotate(solutions({("p", "a"): ["x"]}), completer, 3)
+    rollouts = tts.process.annotate(solutions({("p", "a"): ["x"]}), completer, 3)
     assert rollouts["is_correct"].to_list() == [True, True, False]
-    boxed = tts.annotate(solutions({("p", "a"): ["x"]}), completer, 3, style="boxed")
+    boxed = tts.process.annotate(solutions({("p", "a"): ["x"]}), completer, 3, style="boxed")
     assert boxed["is_correct"].to_list() == [True, False, False]
 
 
@@ -321,7 +323,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_completions_are_wrong_and_never_an_error(text: str) -> None:
     frame = solutions({("p", "a"): ["7 x 6 = 42"]})
-    rollouts = tts.annotate(frame, lambda prefixes, n: [[text] * n for _ in prefixes], 2)
+    rollouts = tts.process.annotate(frame, lambda prefixes, n: [[text] * n for _ in prefixes], 2)
     assert rollouts["is_correct"].to_list() == [False, False] or text == HOSTILE["a NUL"]
     kept = text.replace("\ud800", "\ufffd")
     assert rollouts["completion"].to_list() == [kept, kept]
@@ -332,7 +334,7 @@ def test_hostile_problems_and_steps_are_texts_like_others() -> None:
         problem=pl.lit("{steps}{problem}$0")
     )
     completer = Recorder()
-    tts.annotate(frame, completer, 1, template="{problem}|{steps}", separator="/")
+    tts.process.annotate(frame, completer, 1, template="{problem}|{steps}", separator="/")
     assert completer.prefixes == [
         "{steps}{problem}$0|{problem}/",
         "{steps}{problem}$0|{problem}/{steps} \\ $1 ${x}/",
@@ -341,9 +343,9 @@ def test_hostile_problems_and_steps_are_texts_like_others() -> None:
 
 def test_a_prefix_knows_where_the_problem_ends() -> None:
     completer = Recorder()
-    tts.annotate(solutions(SHARED), completer, 1, template="Solve {problem}\n\n{steps}")
+    tts.process.annotate(solutions(SHARED), completer, 1, template="Solve {problem}\n\n{steps}")
     prefix = completer.prefixes[1]
-    assert isinstance(prefix, tts.Prefix)
+    assert isinstance(prefix, tts.process.Prefix)
     assert (prefix.context, prefix.solution) == (
         "Solve Problem p?\n\n",
         "7 x 6 = 42\n42 + 5 = 47\n",
@@ -358,7 +360,7 @@ def test_texts_that_only_divide_differently_are_different_prefixes() -> None:
         problem=pl.Series(["1", "1x"]), text=pl.Series(["xx", "x"])
     )
     completer = Recorder()
-    rollouts = tts.annotate(frame, completer, 1, template="{problem}{steps}", separator="")
+    rollouts = tts.process.annotate(frame, completer, 1, template="{problem}{steps}", separator="")
     assert completer.prefixes == ["1xx", "1xx"]
     assert rollouts["prefix_id"].n_unique() == 2
 
@@ -369,7 +371,7 @@ def test_identifiers_are_kept_as_they_are() -> None:
         solution_id=pl.col("solution_id").cast(pl.Categorical),
         step=pl.col("step").cast(pl.UInt8),
     )
-    rollouts = tts.annotate(frame, Recorder(), 2, include_problem=True)
+    rollouts = tts.process.annotate(frame, Recorder(), 2, include_problem=True)
     assert rollouts.schema["problem_id"] == pl.Int16
     assert rollouts.schema["solution_id"] == pl.Categorical
     assert rollouts["step"].min() == -1
@@ -377,8 +379,8 @@ def test_identifiers_are_kept_as_they_are() -> None:
 
 def test_no_solutions_give_no_rollouts() -> None:
     completer = Recorder()
-    full = tts.annotate(solutions(SHARED), Recorder(), 2)
-    empty = tts.annotate(solutions(SHARED).clear(), completer, 2)
+    full = tts.process.annotate(solutions(SHARED), Recorder(), 2)
+    empty = tts.process.annotate(solutions(SHARED).clear(), completer, 2)
     assert empty.is_empty()
     assert empty.schema == full.schema
     assert not completer.calls
@@ -412,7 +414,7 @@ def test_what_a_completer_returns_is_checked(returned: Returned, message: str) -
         return Recorder()(prefixes, n)
 
     with pytest.raises(CompletionError, match="batch 3 of 3.*'q'.*" + re.escape(message)) as error:
-        tts.annotate(frame, completer, 2, batch_size=2)
+        tts.process.annotate(frame, completer, 2, batch_size=2)
     assert "8 of 12 rollouts are done" in error.value.__notes__[0]
 
 
@@ -421,7 +423,7 @@ def test_what_a_completer_raises_passes() -> None:
         raise KeyError(len(prefixes), n)
 
     with pytest.raises(KeyError) as error:
-        tts.annotate(solutions(SHARED), completer, 2)
+        tts.process.annotate(solutions(SHARED), completer, 2)
     assert "cache=" in error.value.__notes__[0]
 
 
@@ -449,7 +451,9 @@ def test_parameters_are_checked_before_anything_is_sampled(
 ) -> None:
     completer = Recorder()
     with pytest.raises(kind, match=re.escape(message)):
-        tts.annotate(solutions(SHARED), **{"completer": completer, "n_rollouts": 1} | options)  # type: ignore[arg-type]
+        tts.process.annotate(
+            solutions(SHARED), **{"completer": completer, "n_rollouts": 1} | options
+        )  # type: ignore[arg-type]
     assert not completer.calls
 
 
@@ -479,25 +483,28 @@ def test_solutions_that_are_not_whole_are_an_error(
 ) -> None:
     completer = Recorder()
     with pytest.raises(DataError, match=re.escape(message)):
-        tts.annotate(spoil(solutions(SHARED)), completer, 1)
+        tts.process.annotate(spoil(solutions(SHARED)), completer, 1)
     assert not completer.calls
 
 
 def test_columns_are_checked() -> None:
     frame = solutions(SHARED)
     with pytest.raises(ColumnsError, match=r"missing columns? for solutions: 'text', 'gold'"):
-        tts.annotate(frame.drop("text", "gold"), Recorder(), 1)
+        tts.process.annotate(frame.drop("text", "gold"), Recorder(), 1)
     with pytest.raises(ColumnsError, match="'step' of solutions is String"):
-        tts.annotate(frame.cast({"step": pl.String}), Recorder(), 1)
+        tts.process.annotate(frame.cast({"step": pl.String}), Recorder(), 1)
     with pytest.raises(ColumnsError, match="'gold' of solutions is Int64"):
-        tts.annotate(frame.cast({"gold": pl.Int64}), Recorder(), 1)
+        tts.process.annotate(frame.cast({"gold": pl.Int64}), Recorder(), 1)
 
 
 def test_steps_that_branch_are_pointed_to_their_solutions() -> None:
     twice = pl.concat([solutions(SHARED), solutions(SHARED)])
-    for column, hint in {"node": "tts.step_paths", "is_on_path": ".filter('is_on_path')"}.items():
+    for column, hint in {
+        "node": "tts.process.step_paths",
+        "is_on_path": ".filter('is_on_path')",
+    }.items():
         with pytest.raises(DataError, match=re.escape(hint)):
-            tts.annotate(twice.with_columns(pl.lit(0).alias(column)), Recorder(), 1)
+            tts.process.annotate(twice.with_columns(pl.lit(0).alias(column)), Recorder(), 1)
 
 
 def test_real_trees_have_each_of_their_prefixes_completed_once(shared_data: Path) -> None:
@@ -511,9 +518,9 @@ def test_real_trees_have_each_of_their_prefixes_completed_once(shared_data: Path
             expected.add(f"{before}\x00{node['text']}")
             ahead += [(f"{before}\x00{node['text']}", child) for child in node["children"]]
     completer = Recorder()
-    steps = tts.read_steps(source).pipe(tts.step_paths)
+    steps = tts.read_steps(source).pipe(tts.process.step_paths)
     options = {"template": "{problem}\x00{steps}", "separator": "\x00"}
-    rollouts = tts.annotate(steps, completer, 2, final_step="sample", **options)  # type: ignore[arg-type]
+    rollouts = tts.process.annotate(steps, completer, 2, final_step="sample", **options)  # type: ignore[arg-type]
     assert len(completer.prefixes) == len(expected)
     assert {prefix.removesuffix("\x00") for prefix in completer.prefixes} == expected
     n_steps = steps.filter(pl.col("step") >= 0).height

@@ -70,10 +70,14 @@ class Interrupted(Counting):
 
 def test_a_second_call_samples_nothing(tmp_path: Path) -> None:
     completer = Counting()
-    plain = tts.annotate(solutions(), Counting(), 4)
-    first = tts.annotate(solutions(), completer, 4, cache=tmp_path / "new" / "cache", key="m")
+    plain = tts.process.annotate(solutions(), Counting(), 4)
+    first = tts.process.annotate(
+        solutions(), completer, 4, cache=tmp_path / "new" / "cache", key="m"
+    )
     asked = dict(completer.asked)
-    second = tts.annotate(solutions(), completer, 4, cache=tmp_path / "new" / "cache", key="m")
+    second = tts.process.annotate(
+        solutions(), completer, 4, cache=tmp_path / "new" / "cache", key="m"
+    )
     assert_frame_equal(first, plain)
     assert_frame_equal(second, plain)
     assert completer.asked == asked
@@ -82,19 +86,21 @@ def test_a_second_call_samples_nothing(tmp_path: Path) -> None:
 def test_more_rollouts_sample_the_difference(tmp_path: Path) -> None:
     completer = Counting()
     for n in (2, 5):
-        grown = tts.annotate(solutions(), completer, n, cache=tmp_path, key="m", batch_size=4)
+        grown = tts.process.annotate(
+            solutions(), completer, n, cache=tmp_path, key="m", batch_size=4
+        )
     assert set(completer.asked.values()) == {5}
-    assert_frame_equal(grown, tts.annotate(solutions(), Counting(), 5))
-    fewer = tts.annotate(solutions(), completer, 3, cache=tmp_path, key="m")
+    assert_frame_equal(grown, tts.process.annotate(solutions(), Counting(), 5))
+    fewer = tts.process.annotate(solutions(), completer, 3, cache=tmp_path, key="m")
     assert set(completer.asked.values()) == {5}
     assert_frame_equal(fewer, grown.filter(pl.col("rollout") < 3))
 
 
 def test_more_solutions_sample_what_is_new(tmp_path: Path) -> None:
     completer = Counting()
-    tts.annotate(solutions(n_solutions=1), completer, 2, cache=tmp_path, key="m")
+    tts.process.annotate(solutions(n_solutions=1), completer, 2, cache=tmp_path, key="m")
     n_before = len(completer.asked)
-    tts.annotate(solutions(n_solutions=2), completer, 2, cache=tmp_path, key="m")
+    tts.process.annotate(solutions(n_solutions=2), completer, 2, cache=tmp_path, key="m")
     assert set(completer.asked.values()) == {2}
     assert len(completer.asked) == n_before + 3 * 2  # the shared first steps are there
 
@@ -108,7 +114,7 @@ def test_another_key_another_template_or_separator_is_sampled_anew(tmp_path: Pat
     ]
     for options in variants:
         completer = Counting()
-        tts.annotate(solutions(), completer, 2, cache=tmp_path, **options)  # type: ignore[arg-type]
+        tts.process.annotate(solutions(), completer, 2, cache=tmp_path, **options)  # type: ignore[arg-type]
         assert set(completer.asked.values()) == {2}
     described = sorted(path.read_text(encoding="utf-8") for path in tmp_path.glob("*/key.json"))
     assert [json.loads(text)["key"] for text in described] == [["m"], ["n"]]
@@ -119,10 +125,10 @@ def test_a_completer_with_a_key_needs_no_other(tmp_path: Path) -> None:
         key = "model x at 0.7"
 
     completer = Keyed()
-    tts.annotate(solutions(), completer, 2, cache=tmp_path)
-    tts.annotate(solutions(), completer, 2, cache=tmp_path)
+    tts.process.annotate(solutions(), completer, 2, cache=tmp_path)
+    tts.process.annotate(solutions(), completer, 2, cache=tmp_path)
     assert set(completer.asked.values()) == {2}
-    tts.annotate(solutions(), completer, 2, cache=tmp_path, key="second draw")
+    tts.process.annotate(solutions(), completer, 2, cache=tmp_path, key="second draw")
     assert set(completer.asked.values()) == {4}
 
 
@@ -133,11 +139,11 @@ def test_what_was_finished_before_an_error_is_kept(
 ) -> None:
     broken = Interrupted(error, at)
     with pytest.raises(type(error)):
-        tts.annotate(solutions(), broken, 2, cache=tmp_path, key="m", batch_size=2)
+        tts.process.annotate(solutions(), broken, 2, cache=tmp_path, key="m", batch_size=2)
     assert sum(broken.asked.values()) == at * 4
     whole = Counting()
     seen: list[tuple[int, int]] = []
-    found = tts.annotate(
+    found = tts.process.annotate(
         solutions(),
         whole,
         2,
@@ -149,12 +155,12 @@ def test_what_was_finished_before_an_error_is_kept(
     assert set((broken.asked + whole.asked).values()) == {2}
     assert seen[0] == (at * 4, 30)
     assert seen[-1] == (30, 30)
-    assert_frame_equal(found, tts.annotate(solutions(), Counting(), 2))
+    assert_frame_equal(found, tts.process.annotate(solutions(), Counting(), 2))
 
 
 def test_a_wrong_batch_is_not_kept(tmp_path: Path) -> None:
     with pytest.raises(CompletionError):
-        tts.annotate(solutions(), lambda *_: [["x"]], 2, cache=tmp_path, key="m")
+        tts.process.annotate(solutions(), lambda *_: [["x"]], 2, cache=tmp_path, key="m")
     assert not list(tmp_path.rglob("*.parquet"))
 
 
@@ -166,21 +172,21 @@ def test_an_error_of_the_progress_loses_nothing(tmp_path: Path) -> None:
             raise RuntimeError(n_all)
 
     with pytest.raises(RuntimeError):
-        tts.annotate(solutions(), completer, 2, cache=tmp_path, key="m", progress=progress)
-    tts.annotate(solutions(), completer, 2, cache=tmp_path, key="m")
+        tts.process.annotate(solutions(), completer, 2, cache=tmp_path, key="m", progress=progress)
+    tts.process.annotate(solutions(), completer, 2, cache=tmp_path, key="m")
     assert set(completer.asked.values()) == {2}
 
 
 def test_a_lost_part_is_sampled_again_and_no_other(tmp_path: Path) -> None:
     completer = Counting()
     options = {"cache": tmp_path, "key": "m", "batch_size": 4}
-    tts.annotate(solutions(), completer, 2, **options)  # type: ignore[arg-type]
-    tts.annotate(solutions(), completer, 4, **options)  # type: ignore[arg-type]
+    tts.process.annotate(solutions(), completer, 2, **options)  # type: ignore[arg-type]
+    tts.process.annotate(solutions(), completer, 4, **options)  # type: ignore[arg-type]
     parts = sorted(tmp_path.rglob("*.parquet"))
     lost = pl.read_parquet(parts[1])
     parts[1].unlink()
     n_before = completer.asked.total()
-    found = tts.annotate(solutions(), completer, 4, **options)  # type: ignore[arg-type]
+    found = tts.process.annotate(solutions(), completer, 4, **options)  # type: ignore[arg-type]
     assert completer.asked.total() - n_before == lost.height
     assert found.group_by("problem_id", "solution_id", "step").len()["len"].unique().to_list() == [
         4
@@ -188,39 +194,41 @@ def test_a_lost_part_is_sampled_again_and_no_other(tmp_path: Path) -> None:
 
 
 def test_a_part_that_two_processes_wrote_counts_once(tmp_path: Path) -> None:
-    found = tts.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
+    found = tts.process.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
     part = next(tmp_path.rglob("*.parquet"))
     part.with_name("part-zzz.parquet").write_bytes(part.read_bytes())
-    assert_frame_equal(tts.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m"), found)
+    assert_frame_equal(
+        tts.process.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m"), found
+    )
 
 
 def test_a_damaged_part_is_named(tmp_path: Path) -> None:
-    tts.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
+    tts.process.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
     part = next(tmp_path.rglob("*.parquet"))
     whole = part.read_bytes()
     part.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(SourceError, match=rf"{part.name}: cannot be read .*Hint: remove it"):
-        tts.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
+        tts.process.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
     pl.DataFrame({"prefix_id": ["x"]}).write_parquet(part)
     with pytest.raises(SourceError, match=rf"{part.name}: has the columns .*must have"):
-        tts.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
+        tts.process.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
 
 
 def test_a_cache_that_cannot_be_one_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(SourceError, match="cannot be used as a cache"):
-        tts.annotate(solutions(), Counting(), 2, cache=tmp_path / "file", key="m")
+        tts.process.annotate(solutions(), Counting(), 2, cache=tmp_path / "file", key="m")
 
 
 def test_what_a_killed_process_left_is_removed_once_it_is_old(tmp_path: Path) -> None:
-    tts.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
+    tts.process.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
     folder = next(tmp_path.iterdir())
     old, new = (folder / f".part-{name}.parquet.1-ab.tmp" for name in ("old", "new"))
     for left in (old, new):
         left.mkdir()
         (left / "part.parquet").write_bytes(b"PAR1")
     os.utime(old, (time.time() - 7200,) * 2)
-    tts.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
+    tts.process.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
     assert not old.exists()
     assert new.exists()
 
@@ -247,7 +255,7 @@ solutions = pl.DataFrame([
      "text": f"{'x' * i} {s if i else ''}"}
     for p, s, i in itertools.product(range(12), range(3), range(3))
 ])
-tts.annotate(
+tts.process.annotate(
     solutions, completer, 4, cache=cache, key="m", batch_size=3, progress=progress
 ).write_parquet(target)
 """

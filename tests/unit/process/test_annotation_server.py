@@ -128,9 +128,9 @@ def failing(n_times: int, status: int, **headers: str) -> Answer:
     return answer
 
 
-def client(server: Server, **options: Any) -> tts.Completer:
+def client(server: Server, **options: Any) -> tts.process.Completer:
     options = {"api_key": KEY, "backoff": 0.01, "timeout": 10.0} | options
-    return tts.openai_completer(server.url, "tiny", **options)
+    return tts.process.openai_completer(server.url, "tiny", **options)
 
 
 def workers() -> list[threading.Thread]:
@@ -152,7 +152,9 @@ def test_a_prefix_is_continued_as_it_is() -> None:
 def test_a_chat_continues_the_assistants_message() -> None:
     with serving(echo) as server:
         completer = client(server, chat=True, api_key=None, max_tokens=None)
-        found = completer([tts.Prefix("What?\n\n", "one\n"), tts.Prefix("What?\n\n", "")], 1)
+        found = completer(
+            [tts.process.Prefix("What?\n\n", "one\n"), tts.process.Prefix("What?\n\n", "")], 1
+        )
     assert found == [["one\n#0"], ["What?#0"]]
     user = {"role": "user", "content": "What?"}
     continued = {
@@ -168,14 +170,14 @@ def test_a_chat_continues_the_assistants_message() -> None:
 
 
 def test_a_chat_needs_to_know_where_the_problem_ends() -> None:
-    with serving(echo) as server, pytest.raises(ParameterError, match=r"tts\.Prefix"):
+    with serving(echo) as server, pytest.raises(ParameterError, match=r"tts\.process\.Prefix"):
         client(server, chat=True)(["plain"], 1)
     assert not server.requests
 
 
 def test_a_chat_without_content_is_an_empty_completion() -> None:
     with serving(lambda _, handler, body: send(handler, choices(body, [None, "x"]))) as server:
-        assert client(server, chat=True)([tts.Prefix("a", "b")], 2) == [["", "x"]]
+        assert client(server, chat=True)([tts.process.Prefix("a", "b")], 2) == [["", "x"]]
 
 
 def test_many_completions_are_asked_for_in_shares() -> None:
@@ -402,7 +404,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    completer = tts.openai_completer(url, "tiny", retries=1, backoff=0.0)
+    completer = tts.process.openai_completer(url, "tiny", retries=1, backoff=0.0)
     with pytest.raises(
         CompletionError, match=rf"{url}/completions: could not be reached .*refused"
     ):
@@ -413,7 +415,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
 def test_a_server_without_encryption_is_not_spoken_to_with_it() -> None:
     with serving(echo) as server:
         url = server.url.replace("http://", "https://")
-        completer = tts.openai_completer(url, "tiny", retries=0, timeout=10.0)
+        completer = tts.process.openai_completer(url, "tiny", retries=0, timeout=10.0)
         with pytest.raises(CompletionError, match=r"could not be reached .*SSL"):
             completer(["a"], 1)
     assert not server.requests
@@ -473,10 +475,10 @@ def test_steps_are_annotated_by_a_server_and_go_on_after_it_failed(tmp_path: Pat
             server.requests.clear()
             completer = client(server, chat=chat)
             with pytest.raises(CompletionError):
-                tts.annotate(solutions, completer, 4, cache=tmp_path, batch_size=1)
-            rollouts = tts.annotate(solutions, completer, 4, cache=tmp_path, batch_size=1)
+                tts.process.annotate(solutions, completer, 4, cache=tmp_path, batch_size=1)
+            rollouts = tts.process.annotate(solutions, completer, 4, cache=tmp_path, batch_size=1)
             assert len(server.requests) == 3
-            steps = tts.estimate_steps(rollouts)
+            steps = tts.process.estimate_steps(rollouts)
             assert steps["soft"].to_list() == [0.25, 0.25, 1.0]
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"tiny" in written
@@ -485,7 +487,7 @@ def test_steps_are_annotated_by_a_server_and_go_on_after_it_failed(tmp_path: Pat
 
 def test_the_key_tells_models_apart_and_is_no_secret() -> None:
     def make(**options: Any) -> Any:
-        return tts.openai_completer(**{"base_url": "http://a/v1", "model": "m"} | options)
+        return tts.process.openai_completer(**{"base_url": "http://a/v1", "model": "m"} | options)
 
     base = make(api_key=KEY)
     assert base.key == make(base_url="https://b:8000").key == make(timeout=1.0, n_workers=1).key
@@ -551,6 +553,6 @@ def test_parameters_are_checked_at_once(
     options: dict[str, object], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind) as error:
-        tts.openai_completer(**{"base_url": "http://localhost/v1", "model": "m"} | options)  # type: ignore[arg-type]
+        tts.process.openai_completer(**{"base_url": "http://localhost/v1", "model": "m"} | options)  # type: ignore[arg-type]
     assert message in str(error.value)
     assert KEY not in str(error.value)

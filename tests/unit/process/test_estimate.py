@@ -107,7 +107,9 @@ GRADES = st.dictionaries(
 @pytest.mark.parametrize("engine", ENGINES)
 @given(grades=GRADES, threshold=st.sampled_from([0.0, 0.25, 0.5, 1.0]))
 def test_steps_equal_a_plain_recount(engine: Any, grades: Grades, threshold: float | None) -> None:
-    plan = tts.estimate_steps(frame_of(grades).lazy(), n_rollouts=SIZES, threshold=threshold)
+    plan = tts.process.estimate_steps(
+        frame_of(grades).lazy(), n_rollouts=SIZES, threshold=threshold
+    )
     expected = pl.DataFrame(plain_steps(grades, threshold), schema=plan.collect_schema())
     assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12, abs_tol=1e-13)
 
@@ -121,7 +123,7 @@ def test_the_worked_example_of_math_shepherd() -> None:
         "answer": ["47", "46", "47", "47.0", "41"],
         "gold": ["47"] * 5,
     })
-    row = tts.estimate_steps(rollouts).row(0, named=True)
+    row = tts.process.estimate_steps(rollouts).row(0, named=True)
     assert (row["hard"], row["soft"], row["n_correct"]) == (True, 0.6, 3)
 
 
@@ -136,21 +138,23 @@ def test_grades_come_from_what_is_there() -> None:
         "step_scores": ["not read"] * 3,
         "score": ["not read"] * 3,
     })
-    from_texts = tts.estimate_steps(rollouts)
+    from_texts = tts.process.estimate_steps(rollouts)
     assert from_texts.select("n_rollouts", "n_correct", "n_ungraded").row(0) == (3, 1, 0)
     answered = rollouts.drop("completion").with_columns(answer=pl.Series(["1/2", "7", None]))
-    assert tts.estimate_steps(answered).equals(from_texts)
+    assert tts.process.estimate_steps(answered).equals(from_texts)
     keyed = answered.select(
         pl.all().exclude("answer", "gold"),
         answer_key=tts.answer_key("answer"),
         gold_key=tts.gold_key("gold"),
     )
-    assert tts.estimate_steps(keyed).equals(from_texts)
+    assert tts.process.estimate_steps(keyed).equals(from_texts)
     # A recorded grade is kept, as everywhere.
     recorded = rollouts.with_columns(is_correct=pl.Series([False, None, True]))
-    assert tts.estimate_steps(recorded).select("n_correct", "n_ungraded").row(0) == (1, 1)
+    assert tts.process.estimate_steps(recorded).select("n_correct", "n_ungraded").row(0) == (1, 1)
     ungradable = rollouts.with_columns(gold=pl.lit(None, pl.String))
-    assert tts.estimate_steps(ungradable).select("n_rollouts", "n_ungraded", "hard").row(0) == (
+    assert tts.process.estimate_steps(ungradable).select("n_rollouts", "n_ungraded", "hard").row(
+        0
+    ) == (
         0,
         3,
         None,
@@ -164,7 +168,7 @@ def test_a_gap_in_the_steps_has_no_advantage_and_is_passed_over() -> None:
         ("p", 0, 3): [False, False],
         ("p", 0, 4): [False, False],
     }
-    steps = tts.estimate_steps(frame_of(grades))
+    steps = tts.process.estimate_steps(frame_of(grades))
     assert steps["advantage"].to_list() == [None, None, -0.5, 0.0]
     assert steps["is_first_error"].to_list() == [False, False, True, False]
 
@@ -175,7 +179,7 @@ def test_the_problem_itself_is_the_step_before_the_first() -> None:
         ("p", 0, 0): [True, False, False, False],
         ("p", 1, 0): [False],
     }
-    steps = tts.estimate_steps(frame_of(grades), threshold=0.2)
+    steps = tts.process.estimate_steps(frame_of(grades), threshold=0.2)
     assert steps["advantage"].to_list() == [None, 0.25, None]
     assert steps["is_correct"].to_list() == [None, True, False]
     assert steps["is_first_error"].to_list() == [False, False, True]
@@ -183,7 +187,7 @@ def test_the_problem_itself_is_the_step_before_the_first() -> None:
 
 def test_an_ungraded_step_is_not_an_error() -> None:
     grades: Grades = {("p", 0, 0): [None, None], ("p", 0, 1): [False], ("p", 0, 2): [True]}
-    steps = tts.estimate_steps(frame_of(grades), n_rollouts=1)
+    steps = tts.process.estimate_steps(frame_of(grades), n_rollouts=1)
     assert steps["hard"].to_list() == [None, False, True]
     assert steps["hard@1"].to_list() == [None, 0.0, 1.0]
     assert steps["advantage"].to_list() == [None, None, 1.0]
@@ -193,10 +197,10 @@ def test_an_ungraded_step_is_not_an_error() -> None:
 def test_what_was_not_sampled_is_known() -> None:
     grades: Grades = {("p", 0, 0): [True, False, True], ("p", 0, 1): [True, True, True]}
     rollouts = frame_of(grades).with_columns(is_sampled=pl.col("step") == 0)
-    steps = tts.estimate_steps(rollouts)
+    steps = tts.process.estimate_steps(rollouts)
     assert steps["ci_low"].to_list() == [pytest.approx(plain_wilson(2, 3)[0]), 1.0]
     assert steps["ci_high"].to_list() == [pytest.approx(plain_wilson(2, 3)[1]), 1.0]
-    sampled = tts.estimate_steps(rollouts.drop("is_sampled"))
+    sampled = tts.process.estimate_steps(rollouts.drop("is_sampled"))
     assert sampled["ci_low"][1] < 0.5
     others = ~cs.contains("ci_")
     assert sampled.select(others).equals(steps.select(others))
@@ -204,7 +208,7 @@ def test_what_was_not_sampled_is_known() -> None:
 
 def test_labels_are_written_in_every_format_and_read_back(tmp_path: Path) -> None:
     grades: Grades = {("p", s, k): [s == 0 or k == 0, False] for s in (0, 1) for k in (0, 1)}
-    labels = tts.estimate_steps(frame_of(grades)).with_columns(
+    labels = tts.process.estimate_steps(frame_of(grades)).with_columns(
         problem=pl.lit("What is 6 x 7?"),
         text=pl.format("Step {}: so {}.", pl.col("step") + 1, "solution_id"),
     )
@@ -224,11 +228,11 @@ def test_runs_are_told_apart() -> None:
     grades: Grades = {("p", 0, 0): [True, False], ("p", 0, 1): [False, False]}
     one = frame_of(grades)
     both = pl.concat([one.with_columns(n_rows=pl.lit(name)) for name in "xy"])
-    steps = tts.estimate_steps(both, by="n_rows")
+    steps = tts.process.estimate_steps(both, by="n_rows")
     for name in "xy":
-        assert steps.filter(n_rows=name).drop("n_rows").equals(tts.estimate_steps(one))
+        assert steps.filter(n_rows=name).drop("n_rows").equals(tts.process.estimate_steps(one))
     with pytest.raises(DataError, match=r"solution_id 0, step 0: 4 rollouts with 2 numbers.*by="):
-        tts.estimate_steps(both)
+        tts.process.estimate_steps(both)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -237,7 +241,7 @@ def test_a_step_that_is_none_is_refused_on_collection(engine: Any, step: int | N
     frame = frame_of({("p", 0, 0): [True]}).with_columns(
         step=pl.Series([step], dtype=pl.Int64 if step is None or step < 0 else pl.UInt64)
     )
-    plan = tts.estimate_steps(frame.lazy())
+    plan = tts.process.estimate_steps(frame.lazy())
     with pytest.raises(DataError, match=r"problem_id 'p'.*must be a number from 0, or -1"):
         plan.collect(engine=engine)
     # Also where none of what it spoils is asked for.
@@ -277,7 +281,7 @@ def test_what_cannot_be_is_refused_at_once(
     frame = change(frame_of({("p", 0, 0): [True, False]}))
     lazy = frame.lazy() if isinstance(frame, pl.DataFrame) else frame
     with pytest.raises(error, match=message):
-        tts.estimate_steps(lazy, **options)
+        tts.process.estimate_steps(lazy, **options)
 
 
 def test_hostile_rows_are_counted_and_nothing_else() -> None:
@@ -290,7 +294,7 @@ def test_hostile_rows_are_counted_and_nothing_else() -> None:
         "answer": answers,
         "gold": ["2"] * len(answers),
     })
-    row = tts.estimate_steps(rollouts).row(0, named=True)
+    row = tts.process.estimate_steps(rollouts).row(0, named=True)
     assert (row["n_rollouts"], row["n_correct"], row["n_ungraded"]) == (8, 1, 0)
 
 
@@ -312,7 +316,7 @@ def test_hard_rises_with_the_number_of_rollouts_as_pass_at_n_does() -> None:
     rng = np.random.default_rng(0)
     truth = rng.beta(0.5, 2.0, (500, 6))
     for n in (1, 4, 16):
-        steps = tts.estimate_steps(simulated(truth, n, seed=n))
+        steps = tts.process.estimate_steps(simulated(truth, n, seed=n))
         expected = (1 - (1 - truth) ** n).mean()
         error = math.sqrt(expected * (1 - expected) / truth.size)
         assert steps["hard"].mean() == pytest.approx(expected, abs=4 * error)
@@ -321,7 +325,7 @@ def test_hard_rises_with_the_number_of_rollouts_as_pass_at_n_does() -> None:
 
 def test_hard_at_fewer_rollouts_is_what_fewer_rollouts_say_on_average() -> None:
     truth = np.random.default_rng(1).beta(0.5, 2.0, (500, 6))
-    stored = tts.estimate_steps(simulated(truth, 16, seed=2), n_rollouts=[1, 4])
+    stored = tts.process.estimate_steps(simulated(truth, 16, seed=2), n_rollouts=[1, 4])
     for m in (1, 4):
         expected = (1 - (1 - truth) ** m).mean()
         found = stored[f"hard@{m}"]
@@ -334,7 +338,7 @@ def test_hard_at_fewer_rollouts_is_what_fewer_rollouts_say_on_average() -> None:
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.8])
 def test_the_interval_covers_the_chance_that_soft_estimates(p: float) -> None:
-    steps = tts.estimate_steps(simulated(np.full((2_000, 1), p), 32, seed=3))
+    steps = tts.process.estimate_steps(simulated(np.full((2_000, 1), p), 32, seed=3))
     covered = ((steps["ci_low"] <= p) & (p <= steps["ci_high"])).mean()
     exact = sum(
         math.comb(32, c) * p**c * (1 - p) ** (32 - c)
@@ -347,7 +351,7 @@ def test_the_interval_covers_the_chance_that_soft_estimates(p: float) -> None:
 
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.5), (0.1, 0.9), (0.05, 0.2)])
 def test_the_interval_covers_the_advantage(p: float, q: float) -> None:
-    steps = tts.estimate_steps(simulated(np.full((2_000, 2), [q, p]), 16, seed=6))
+    steps = tts.process.estimate_steps(simulated(np.full((2_000, 2), [q, p]), 16, seed=6))
     after = steps.filter(step=1)
     covered = after.select(
         pl.lit(p - q).is_between("advantage_ci_low", "advantage_ci_high").mean()
@@ -366,7 +370,7 @@ def test_the_interval_covers_the_advantage(p: float, q: float) -> None:
 def test_advantages_are_the_differences_of_the_truth_on_average() -> None:
     rng = np.random.default_rng(4)
     truth = np.clip(np.cumsum(rng.normal(0, 0.1, (400, 5)), axis=1) + 0.5, 0, 1)
-    steps = tts.estimate_steps(simulated(truth, 8, seed=5))
+    steps = tts.process.estimate_steps(simulated(truth, 8, seed=5))
     found = steps["advantage"].to_numpy().reshape(400, 5)
     assert np.isnan(found[:, 0]).all()
     errors = found[:, 1:] - np.diff(truth, axis=1)

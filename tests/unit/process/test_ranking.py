@@ -83,7 +83,7 @@ def test_rank_1_is_the_pick_and_the_others_follow(
     frame = pl.DataFrame(run, schema=SCHEMA, orient="row").sample(
         fraction=1.0, shuffle=True, seed=len(run)
     )
-    plan = tts.rank_answers(frame.lazy(), budgets=budgets, weights=weights)
+    plan = tts.process.rank_answers(frame.lazy(), budgets=budgets, weights=weights)
     table = plan.collect(engine=engine)
     check(table, run, weights)
     # What is ranked are the votes, all of them and in their order.
@@ -97,7 +97,7 @@ def test_the_worked_example_of_math_shepherd() -> None:
     run = pl.DataFrame(rows, schema=["answer_key", "score"], orient="row").select(
         pl.lit("p").alias("problem_id"), pl.int_range(pl.len()).alias("attempt"), pl.all()
     )
-    ranked = tts.rank_answers(run)
+    ranked = tts.process.rank_answers(run)
     assert ranked["answer_key"].to_list() == ["42", "47"]
     assert ranked["weight"].to_list() == pytest.approx([2.4, 0.9])
     assert ranked.select("^rank_.*$").rows() == [(1, 1, 1), (2, 2, 2)]
@@ -110,7 +110,7 @@ def test_the_methods_can_disagree_in_every_way() -> None:
         "answer_key": ["a", "a", "a", "b", "b", "c"],
         "step_scores": [[0.1], [0.2, 0.1], [0.1], [0.9, 0.5], [0.6], [0.8]],
     })
-    ranked = tts.rank_answers(run, reductions="min")
+    ranked = tts.process.rank_answers(run, reductions="min")
     assert ranked["reduction"].to_list() == ["min"] * 3
     assert ranked["rank_majority_vote"].to_list() == [1, 2, 3]
     assert ranked["rank_weighted_vote"].to_list() == [3, 1, 2]
@@ -119,10 +119,10 @@ def test_the_methods_can_disagree_in_every_way() -> None:
 
 def test_each_reduction_ranks_and_votes_are_the_same_in_all() -> None:
     run = tts.simulate_trajectories(20, 8, seed=2, keys=True, missing_share=0.2)
-    table = tts.rank_answers(run, reductions=["min", "prod", "last"], budgets=[4, 8])
+    table = tts.process.rank_answers(run, reductions=["min", "prod", "last"], budgets=[4, 8])
     assert table["reduction"].unique().sort().to_list() == ["last", "min", "prod"]
     for name in ("min", "prod", "last"):
-        alone = tts.rank_answers(run, reductions=name, budgets=[4, 8])
+        alone = tts.process.rank_answers(run, reductions=name, budgets=[4, 8])
         assert table.filter(reduction=name).equals(alone)
 
 
@@ -133,7 +133,7 @@ def test_an_attempt_without_an_answer_can_be_best_and_has_no_vote() -> None:
         "answer_key": [None, "a", "b"],
         "score": [0.9, 0.5, None],
     })
-    ranked = tts.rank_answers(run)
+    ranked = tts.process.rank_answers(run)
     assert ranked["rank_best_of_n"].to_list() == [1, 2, None]
     assert ranked["rank_majority_vote"].to_list() == [None, 1, 2]
     assert ranked["rank_weighted_vote"].to_list() == [None, 1, None]
@@ -147,7 +147,7 @@ def test_sums_that_differ_by_rounding_are_a_tie() -> None:
         "answer_key": ["top", "b", "a", "a"],
         "score": [0.9, 0.3, 0.1, 0.2],
     })
-    ranked = tts.rank_answers(run)
+    ranked = tts.process.rank_answers(run)
     assert dict(ranked.select("answer_key", "rank_weighted_vote").rows()) == {
         "top": 1,
         "b": 2,
@@ -162,14 +162,14 @@ def test_infinite_scores_are_ranked_where_no_sum_is_made() -> None:
         "answer_key": ["a", "b", "c"],
         "score": [0.5, math.inf, 0.7],
     })
-    ranked = tts.rank_answers(run)
+    ranked = tts.process.rank_answers(run)
     assert ranked["rank_best_of_n"].to_list() == [3, 1, 2]
     assert ranked["rank_weighted_vote"].to_list() == [None] * 3
 
 
 def test_accuracies_follow_from_the_same_selectors() -> None:
     run = tts.simulate_trajectories(100, 8, seed=3, keys=True, score_strength=2.0)
-    ranked = tts.rank_answers(run, reductions="min")
+    ranked = tts.process.rank_answers(run, reductions="min")
     picked = tts.select_answers(run, reductions="min")
     for method in METHODS:
         right = ranked.filter(pl.col(f"rank_{method}") == 1).select("problem_id", "answer_key")
@@ -195,13 +195,13 @@ def test_what_cannot_be_is_refused_at_once(
 ) -> None:
     run = tts.simulate_trajectories(2, 2, seed=1, keys=True)
     with pytest.raises(error, match=message):
-        tts.rank_answers(change(run).lazy(), **options)
+        tts.process.rank_answers(change(run).lazy(), **options)
 
 
 def test_runs_that_are_not_told_apart_are_refused() -> None:
     run = tts.simulate_trajectories(2, 2, seed=1, keys=True)
     both = pl.concat([run.with_columns(picked_key=pl.lit(name)) for name in "xy"])
     with pytest.raises(DataError, match="by="):
-        tts.rank_answers(both)
-    table = tts.rank_answers(both, by="picked_key")
-    assert table.filter(picked_key="x").drop("picked_key").equals(tts.rank_answers(run))
+        tts.process.rank_answers(both)
+    table = tts.process.rank_answers(both, by="picked_key")
+    assert table.filter(picked_key="x").drop("picked_key").equals(tts.process.rank_answers(run))

@@ -183,7 +183,7 @@ def test_lists_of_parquet_that_differ_in_length_name_the_row(tmp_path: Path) -> 
         SourceError, match=r"run\.parquet, row 6: .* has 2 'completions' but 1 'scores'"
     ):
         tts.read_trajectories(path)
-    with pytest.warns(tts.SkippedRowsWarning, match="^1 row skipped: .*row 6"):
+    with pytest.warns(tts.errors.SkippedRowsWarning, match="^1 row skipped: .*row 6"):
         assert tts.read_trajectories(path, on_error="skip").height == 10
 
 

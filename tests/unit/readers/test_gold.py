@@ -142,7 +142,7 @@ def test_problems_without_gold_are_counted(run: Path, tmp_path: Path) -> None:
     gold = write(tmp_path, "gold.jsonl", [{"id": "b", "gold": "4"}, {"id": "a", "gold": None}])
 
     with pytest.warns(
-        tts.UnmatchedGoldWarning,
+        tts.errors.UnmatchedGoldWarning,
         match=r"gold\.jsonl: no reference answer for 1 of 2 problems, which cannot be graded: 'a'\.",
     ):
         frame = tts.read_trajectories(run, gold=gold)

@@ -128,7 +128,7 @@ def test_skipping_keeps_the_rest_and_counts(tmp_path: Path, line: str, reason: s
     path = file_with(tmp_path, line)
 
     with pytest.warns(
-        tts.SkippedRowsWarning, match=rf"^1 row skipped: .*line 42: {reason}"
+        tts.errors.SkippedRowsWarning, match=rf"^1 row skipped: .*line 42: {reason}"
     ) as caught:
         frame = tts.scan_trajectories(path, on_error="skip")
 
@@ -151,7 +151,9 @@ def test_many_skipped_rows_are_all_counted_and_some_shown(tmp_path: Path) -> Non
     path = tmp_path / "run.jsonl"
     path.write_text("\n".join(LINES[:50] + ["oops {"] * 7 + LINES[50:]))
 
-    with pytest.warns(tts.SkippedRowsWarning, match="^7 rows skipped: .*line 55: .* and 2 more.$"):
+    with pytest.warns(
+        tts.errors.SkippedRowsWarning, match="^7 rows skipped: .*line 55: .* and 2 more.$"
+    ):
         frame = tts.read_trajectories(path, on_error="skip")
 
     assert frame.height == 2 * N
@@ -192,7 +194,7 @@ def test_an_array_that_is_cut_off_says_so(tmp_path: Path) -> None:
     path.write_text(whole.rstrip("]\n "))
     with pytest.raises(SourceError, match=r"run\.json, element 11: the array does not end"):
         tts.scan_trajectories(path)
-    with pytest.warns(tts.SkippedRowsWarning, match="^1 row skipped"):
+    with pytest.warns(tts.errors.SkippedRowsWarning, match="^1 row skipped"):
         assert tts.read_trajectories(path, on_error="skip").height == 20
     path.write_text(whole + "garbage")
     with pytest.raises(SourceError, match=r"element 11: not JSON at column 1, near 'garbage'"):

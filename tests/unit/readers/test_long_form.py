@@ -185,7 +185,7 @@ def test_a_value_that_cannot_be_names_its_row(
 
     with pytest.raises(SourceError, match=rf"run\.parquet, row 2: {reason}\. Hint: "):
         tts.scan_trajectories(path).collect(engine=engine)
-    with pytest.warns(tts.SkippedRowsWarning, match=rf"row 2: {reason}"):
+    with pytest.warns(tts.errors.SkippedRowsWarning, match=rf"row 2: {reason}"):
         kept = tts.read_trajectories(path, on_error="skip")
     assert kept["completion"].to_list() == ["x", "z"]
 

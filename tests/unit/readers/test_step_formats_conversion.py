@@ -116,7 +116,7 @@ def test_neutral_ratings_become_what_the_caller_says(write: Write) -> None:
 
 def test_paths_of_a_tree_become_solutions_with_labels(shared_data: Path, write: Write) -> None:
     steps = tts.read_steps(shared_data / "openr" / "samples_math-aps-tree.jsonl")
-    rows = write(tts.step_paths(steps), "openr", threshold=0.5)
+    rows = write(tts.process.step_paths(steps), "openr", threshold=0.5)
     expected = []
 
     def walk(node: dict[str, Any], texts: list[str], marks: list[str]) -> None:
@@ -135,7 +135,7 @@ def test_paths_of_a_tree_become_solutions_with_labels(shared_data: Path, write: 
         for row in rows
     ]
     assert found == expected
-    assert len(rows) == tts.step_paths(steps)["solution_id"].n_unique()
+    assert len(rows) == tts.process.step_paths(steps)["solution_id"].n_unique()
 
 
 def test_the_path_that_people_took_becomes_one_solution(shared_data: Path, write: Write) -> None:
@@ -298,7 +298,7 @@ def test_estimated_steps_become_labels(tmp_path: Path) -> None:
         "rollout": [0, 1, 0, 1],
         "is_correct": [True, False, False, False],
     })
-    estimated = tts.estimate_steps(rollouts).select(
+    estimated = tts.process.estimate_steps(rollouts).select(
         "problem_id", "solution_id", "step", "is_correct"
     )
     steps = labelled().drop("is_correct").join(estimated, on=["problem_id", "solution_id", "step"])

@@ -131,7 +131,7 @@ def test_a_bad_row_is_named_or_left_out(
     with pytest.raises(SourceError, match=message) as caught:
         tts.read_steps(path)
     assert str(caught.value).startswith(f"{path}, line 2: ")
-    with pytest.warns(tts.SkippedRowsWarning, match=f"1 row skipped: .*line 2: .*{message}"):
+    with pytest.warns(tts.errors.SkippedRowsWarning, match=f"1 row skipped: .*line 2: .*{message}"):
         kept = tts.read_steps(path, on_error="skip")
     expected = tts.read_steps(store(good, good))
     assert kept.select(expected.columns).equals(expected)

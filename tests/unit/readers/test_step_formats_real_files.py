@@ -189,7 +189,7 @@ def test_a_list_and_a_tree_hold_the_same_steps(shared_data: Path, tmp_path: Path
 def test_paths_are_as_many_as_leaves_and_end_in_them(shared_data: Path) -> None:
     path = shared_data / "openr" / FILES["math_aps_tree"]
     steps = tts.read_steps(path)
-    paths = tts.step_paths(steps)
+    paths = tts.process.step_paths(steps)
     expected = []
 
     def walk(node: dict[str, Any], texts: list[str]) -> None:
@@ -205,4 +205,4 @@ def test_paths_are_as_many_as_leaves_and_end_in_them(shared_data: Path) -> None:
         pl.coalesce("text", "problem").alias("texts")
     )
     assert found["texts"].to_list() == expected
-    assert tts.step_paths(steps.lazy()).collect().equals(paths)
+    assert tts.process.step_paths(steps.lazy()).collect().equals(paths)

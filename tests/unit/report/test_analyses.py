@@ -35,7 +35,7 @@ def problems(run: pl.DataFrame) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def halved(run: pl.DataFrame) -> pl.DataFrame:
-    halves = tts.halve_attempts(run)
+    halves = tts.curves.halve_attempts(run)
     return tts.select_answers(halves, selectors=SELECTORS, budgets=[1, 2, 4, 8], by="fold")
 
 
@@ -63,10 +63,10 @@ def test_the_honest_choice_stands_beside_the_optimistic_one_and_its_strategies(
     levels = tts.difficulty_levels(run)
     expected = pl.concat([
         tts.scaling_curve(halved, replicates="fold"),
-        tts.compute_optimal_curve(halved, levels=levels),
+        tts.optimal_curve(halved, levels=levels),
     ])
     assert_frame_equal(report.optimal, expected, check_row_order=False)
-    choices = tts.compute_optimal_choices(halved, levels=levels)
+    choices = tts.curves.optimal_choices(halved, levels=levels)
     assert_frame_equal(report.choices, choices, check_row_order=False)
     lines = report.optimal["selector"].unique(maintain_order=True).to_list()
     assert lines == [*SELECTORS, "compute_optimal", "compute_optimal_in_sample"]
@@ -76,11 +76,11 @@ def test_cost_is_in_tokens_and_the_oracle_is_no_strategy(
     report: tts.Report, run: pl.DataFrame, problems: pl.DataFrame
 ) -> None:
     strategies = problems.filter(pl.col("selector") != "oracle")
-    priced = tts.with_costs(strategies, trajectories=run)
+    priced = tts.curves.add_costs(strategies, trajectories=run)
     expected = tts.pareto_frontier(tts.cost_curve(priced))
     assert_frame_equal(report.cost, expected, check_row_order=False)
     assert set(report.cost["budget_unit"]) == {"tokens"}
-    gains = tts.efficiency_gain(priced)
+    gains = tts.curves.efficiency_gain(priced)
     assert_frame_equal(report.efficiency, gains, check_row_order=False)
 
 
@@ -93,9 +93,9 @@ def test_the_report_card_reads_what_the_curves_read_and_compares_the_rest(
     assert_frame_equal(card.metrics, pl.concat([alone.metrics, compared]), check_row_order=False)
     for name in ("reliability", "distribution", "thresholds", "length_bias", "profile"):
         assert_frame_equal(getattr(card, name), getattr(alone, name))
-    turns = tts.over_optimization(problems.filter(selector="best_of_n"))
+    turns = tts.verifier.over_optimization(problems.filter(selector="best_of_n"))
     assert_frame_equal(card.over_optimization, turns)
-    assert_frame_equal(report.profile, tts.step_profile(run))
+    assert_frame_equal(report.profile, tts.verifier.step_profile(run))
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,10 @@ def test_the_scalar_is_the_ratio_of_beta_functions() -> None:
     for alpha, beta, k in ((0.5, 0.5, 1), (0.2, 2.0, 64), (8.0, 2.0, 100_000), (1e6, 1e7, 3)):
         with mpmath.workdps(50):
             expected = 1 - mpmath.beta(alpha, beta + k) / mpmath.beta(alpha, beta)
-        assert tts.beta_binomial_passatk(alpha, beta, k) == pytest.approx(float(expected), rel=1e-9)
-    assert tts.beta_binomial_passatk(1, 1, 3) == pytest.approx(0.75, rel=1e-14)
+        assert tts.statistics.beta_binomial_passatk(alpha, beta, k) == pytest.approx(
+            float(expected), rel=1e-9
+        )
+    assert tts.statistics.beta_binomial_passatk(1, 1, 3) == pytest.approx(0.75, rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_the_scalar_refuses_what_is_no_distribution(
     alpha: float, beta: float, k: int, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        tts.beta_binomial_passatk(alpha, beta, k)
+        tts.statistics.beta_binomial_passatk(alpha, beta, k)
 
 
 @pytest.mark.parametrize("model", ["beta_binomial", "zero_inflated"])
@@ -376,7 +378,7 @@ def test_unbiased_passes_are_those_of_the_estimator() -> None:
 def test_the_check_predicts_from_the_first_attempts_what_all_of_them_show() -> None:
     run = tts.simulate_trajectories(80, 16, seed=3, accuracy=(0.5, 2.0), keys=True)
     shuffled = run.sample(fraction=1.0, shuffle=True, seed=0).lazy()
-    check = tts.check_extrapolation(
+    check = tts.statistics.check_extrapolation(
         shuffled, n_fitted=[4, 8], models=["power_law", "beta_binomial"]
     )
     assert check.select("model", "n_fitted", "budget").rows() == [
@@ -401,10 +403,10 @@ def test_the_check_predicts_from_the_first_attempts_what_all_of_them_show() -> N
 def test_the_check_leaves_out_and_counts_problems_with_too_few_attempts() -> None:
     counts = drawn(0.5, 1.0, 40, 16, seed=2)
     run = graded([*counts, (3, 1), (5, 0), (2, 2)])
-    check = tts.check_extrapolation(run, n_attempts=16, models="beta_binomial")
+    check = tts.statistics.check_extrapolation(run, n_attempts=16, models="beta_binomial")
     assert set(check.select("n_problems", "n_short").rows()) == {(40, 3)}
     assert check["n_fitted"].unique().sort().to_list() == [2, 4, 8]
-    whole = tts.check_extrapolation(graded(counts), models="beta_binomial")
+    whole = tts.statistics.check_extrapolation(graded(counts), models="beta_binomial")
     assert_frame_equal(check.drop("n_short"), whole.drop("n_short"))
 
 
@@ -415,7 +417,9 @@ def test_the_check_sees_that_a_beta_fit_takes_the_unsolvable_for_hard() -> None:
     run = run.with_columns(attempt=place).with_columns(
         (pl.col("attempt").rank().over("problem_id") - 1).cast(pl.UInt32)
     )
-    check = tts.check_extrapolation(run, n_fitted=4, models=["beta_binomial", "zero_inflated"])
+    check = tts.statistics.check_extrapolation(
+        run, n_fitted=4, models=["beta_binomial", "zero_inflated"]
+    )
     last = check.filter(pl.col("budget") == 64)
     plain, inflated = (last.filter(pl.col("model") == name) for name in last["model"])
     assert row(plain)["error"] > 0.1
@@ -430,13 +434,15 @@ def test_the_check_is_made_by_group() -> None:
         run.with_columns(model_name=pl.lit("b")),
         run.filter(pl.col("attempt") < 4).with_columns(model_name=pl.lit("a")),
     ])
-    check = tts.check_extrapolation(both, n_fitted=2, models="power_law", by="model_name")
+    check = tts.statistics.check_extrapolation(
+        both, n_fitted=2, models="power_law", by="model_name"
+    )
     assert check.select("model_name", "budget").rows() == [("a", 4), ("b", 4), ("b", 8)]
-    alone = tts.check_extrapolation(run, n_fitted=2, models="power_law")
+    alone = tts.statistics.check_extrapolation(run, n_fitted=2, models="power_law")
     assert_frame_equal(check.filter(pl.col("model_name") == "b").drop("model_name"), alone)
 
 
-@pytest.mark.parametrize("function", [tts.fit_pass_at_k, tts.check_extrapolation])
+@pytest.mark.parametrize("function", [tts.fit_pass_at_k, tts.statistics.check_extrapolation])
 def test_runs_that_cannot_be_extrapolated_are_refused(function: object) -> None:
     run = graded(drawn(0.5, 1.0, 10, 8, seed=1))
     call = function  # type: ignore[assignment]
@@ -469,13 +475,13 @@ def test_impossible_parameters_are_refused() -> None:
     with pytest.raises(ParameterTypeError, match="k is None"):
         fit.predict(None)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="n_fitted == 1, must be at least 2"):
-        tts.check_extrapolation(run, n_fitted=1)
+        tts.statistics.check_extrapolation(run, n_fitted=1)
     with pytest.raises(DataError, match=r"10 problems, 10 with at least 8 .* fit on \[5\]"):
-        tts.check_extrapolation(run, n_fitted=5)
+        tts.statistics.check_extrapolation(run, n_fitted=5)
     with pytest.raises(DataError, match=r"10 problems, 0 with at least 99 graded attempts"):
-        tts.check_extrapolation(run, n_attempts=99)
+        tts.statistics.check_extrapolation(run, n_attempts=99)
     with pytest.raises(ColumnsError, match="'attempt'"):
-        tts.check_extrapolation(run.drop("attempt"))
+        tts.statistics.check_extrapolation(run.drop("attempt"))
     assert tts.fit_pass_at_k(run.drop("attempt")).parameters.equals(fit.parameters)
 
 
@@ -499,7 +505,9 @@ def test_the_game_of_24_is_predicted_from_a_quarter_of_its_samples(shared_data: 
     run = pl.DataFrame(grades, schema=["problem_id", "is_correct"], orient="row").pipe(
         tts.renumber_attempts
     )
-    check = tts.check_extrapolation(run, n_fitted=25, models=["beta_binomial", "power_law"])
+    check = tts.statistics.check_extrapolation(
+        run, n_fitted=25, models=["beta_binomial", "power_law"]
+    )
     last = check.filter(pl.col("budget") == 100)
     assert set(last["observed"].round(12)) == {0.49}
     assert last["is_covered"].all()

@@ -22,7 +22,7 @@ from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTy
 
 ENGINES: tuple[EngineType, ...] = ("in-memory", "streaming")
 
-UNIFORM = tts.PairedDesign(
+UNIFORM = tts.statistics.PairedDesign(
     variance_between=1 / 9, variance_within=1 / 6, variance_within_baseline=1 / 6
 )
 
@@ -34,7 +34,7 @@ def attempts(problems: Sequence[Sequence[float | None]]) -> pl.DataFrame:
 
 
 def split(frame: pl.DataFrame) -> dict[str, float | None]:
-    return tts.variance_components(frame).row(0, named=True)
+    return tts.statistics.variance_components(frame).row(0, named=True)
 
 
 def test_components_by_hand() -> None:
@@ -87,7 +87,7 @@ def test_components_are_unbiased_with_any_numbers_of_attempts() -> None:
         "problem_id": units % n_problems,
         "is_correct": rng.random(units.size) < chances,
     })
-    table = tts.variance_components(frame, by="run")
+    table = tts.statistics.variance_components(frame, by="run")
     truth = {
         "mean": mean,
         "variance_between": between,
@@ -99,7 +99,7 @@ def test_components_are_unbiased_with_any_numbers_of_attempts() -> None:
         assert abs(statistics.fmean(found) - value) < 4 * error, name
     # Problems that do not differ at all: below 0 as often as not, since nothing is clipped.
     same = frame.with_columns(is_correct=pl.Series(rng.random(units.size) < 0.7))
-    between_none = tts.variance_components(same, by="run")["variance_between"]
+    between_none = tts.statistics.variance_components(same, by="run")["variance_between"]
     assert abs(statistics.fmean(between_none)) < 4 * statistics.stdev(between_none) / n_runs**0.5
     assert 0.3 < (between_none < 0).mean() < 0.8
 
@@ -113,26 +113,28 @@ def test_runs_are_split_each_for_itself_in_any_order(engine: EngineType) -> None
         "score": [draws.random() for _ in range(400)],
     })
     expected = pl.concat(
-        part.pipe(tts.variance_components, value="score").insert_column(
+        part.pipe(tts.statistics.variance_components, value="score").insert_column(
             0, pl.Series("model", [name])
         )
         for (name,), part in sorted(frame.partition_by("model", as_dict=True).items())
     )
     shuffled = frame.sample(fraction=1, shuffle=True, seed=1).lazy()
-    found = tts.variance_components(shuffled, value="score", by="model").collect(engine=engine)
+    found = tts.statistics.variance_components(shuffled, value="score", by="model").collect(
+        engine=engine
+    )
     assert_frame_equal(found, expected, rel_tol=1e-12, abs_tol=1e-14)
 
 
 def test_a_value_that_is_missing_is_named() -> None:
     with pytest.raises(ColumnsError, match="'score'"):
-        tts.variance_components(attempts([[1, 0]]), value="score")
+        tts.statistics.variance_components(attempts([[1, 0]]), value="score")
     with pytest.raises(ParameterError, match=r"by names \['mean'\]"):
-        tts.variance_components(attempts([[1, 0]]).with_columns(mean=1), by="mean")
+        tts.statistics.variance_components(attempts([[1, 0]]).with_columns(mean=1), by="mean")
 
 
 def test_the_published_example() -> None:
     """Miller (2024), section 5: scores uniform on [0, 1], omega squared 1/9, effect 0.03: 969."""
-    exact = tts.PairedDesign(
+    exact = tts.statistics.PairedDesign(
         variance_between=1 / 9, variance_within=0.0, variance_within_baseline=0.0
     )
     z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
@@ -176,7 +178,7 @@ def test_power_is_that_of_the_noncentral_t(n_problems: int, effect: float) -> No
 def test_effects_problems_and_attempts_agree(
     between: float, within: float, n_problems: int, n_attempts: int, power: float
 ) -> None:
-    design = tts.PairedDesign(
+    design = tts.statistics.PairedDesign(
         variance_between=between, variance_within=within, variance_within_baseline=within
     )
     effect = design.minimum_detectable_effect(
@@ -217,7 +219,7 @@ def test_stated_power_is_reached_by_the_test_of_compare(n_problems: int, n_attem
     chances = rng.uniform(0.3, 0.6, (n_runs, n_problems))
     spread = 0.05
     within = 0.45 - 0.45**2 - 0.3**2 / 12
-    design = tts.PairedDesign(
+    design = tts.statistics.PairedDesign(
         variance_between=spread**2 / 3,
         variance_within=within,
         variance_within_baseline=within,
@@ -226,7 +228,7 @@ def test_stated_power_is_reached_by_the_test_of_compare(n_problems: int, n_attem
     better = chances + effect + rng.uniform(-spread, spread, chances.shape)
     assert better.max() < 1.0
     shifted = 0.45 + effect
-    design = tts.PairedDesign(
+    design = tts.statistics.PairedDesign(
         variance_between=spread**2 / 3,
         variance_within=shifted - shifted**2 - 0.3**2 / 12 - spread**2 / 3,
         variance_within_baseline=within,
@@ -268,7 +270,9 @@ def pilot(n_problems: int, seed: int) -> pl.DataFrame:
 def test_a_design_from_a_pilot_is_the_split_of_its_differences(is_lazy: bool) -> None:
     frame = pilot(60, seed=1).sample(fraction=1, shuffle=True, seed=0)
     source = frame.lazy() if is_lazy else frame
-    design = tts.PairedDesign.from_attempts(source, column="model", contender="new", baseline="old")
+    design = tts.statistics.PairedDesign.from_attempts(
+        source, column="model", contender="new", baseline="old"
+    )
     cells: dict[tuple[int, str], list[float]] = defaultdict(list)
     for problem, model, value in frame.rows():
         cells[problem, model].append(float(value))
@@ -290,9 +294,11 @@ def test_a_design_from_a_pilot_is_the_split_of_its_differences(is_lazy: bool) ->
 def test_a_pilot_that_shows_nothing_is_an_error() -> None:
     frame = pilot(3, seed=0)
     with pytest.raises(DataError, match="0 problems have two or more attempts of both 'a' and 'b'"):
-        tts.PairedDesign.from_attempts(frame, column="model", contender="a", baseline="b")
+        tts.statistics.PairedDesign.from_attempts(
+            frame, column="model", contender="a", baseline="b"
+        )
     with pytest.raises(ColumnsError, match="'run'"):
-        tts.PairedDesign.from_attempts(frame, column="run", contender="a", baseline="b")
+        tts.statistics.PairedDesign.from_attempts(frame, column="run", contender="a", baseline="b")
 
 
 @pytest.mark.parametrize(
@@ -306,19 +312,19 @@ def test_a_pilot_that_shows_nothing_is_an_error() -> None:
         (lambda: UNIFORM.n_problems_needed(0.0), "effect == 0.0, takes more than a billion"),
         (lambda: UNIFORM.power(0.1, n_problems=9, significance_level=5), "significance_level"),
         (
-            lambda: tts.PairedDesign(
+            lambda: tts.statistics.PairedDesign(
                 variance_between=-0.1, variance_within=0.1, variance_within_baseline=0.1
             ),
             "variance_between == -0.1",
         ),
         (
-            lambda: tts.PairedDesign(
+            lambda: tts.statistics.PairedDesign(
                 variance_between=math.nan, variance_within=0.1, variance_within_baseline=0.1
             ),
             "variance_between == nan",
         ),
         (
-            lambda: tts.PairedDesign(
+            lambda: tts.statistics.PairedDesign(
                 variance_between=0, variance_within=0, variance_within_baseline=0
             ),
             "are all 0",

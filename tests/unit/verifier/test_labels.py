@@ -42,7 +42,7 @@ def plain_f1(found: list[int | None], labels: list[int]) -> dict[str, float | No
 
 
 def check(solutions: pl.DataFrame, labels: list[int], thresholds: list[float]) -> pl.DataFrame:
-    table = tts.processbench_f1(solutions, threshold=thresholds, labels="label")
+    table = tts.verifier.processbench_f1(solutions, threshold=thresholds, labels="label")
     for row, threshold in zip(table.iter_rows(named=True), sorted(thresholds), strict=True):
         found = [plain_first_error(each, threshold) for each in solutions["step_scores"].to_list()]
         for name, value in plain_f1(found, labels).items():
@@ -60,7 +60,9 @@ def test_first_error_equals_a_plain_loop(engine: Any) -> None:
     ]
     frame = pl.LazyFrame({"steps": pl.Series(rows, dtype=LISTS)})
     for threshold in (-1.0, 0.25, 0.5, 0.6, 2):
-        found = frame.select(tts.first_error("steps", threshold)).collect(engine=engine)["steps"]
+        found = frame.select(tts.verifier.first_error("steps", threshold)).collect(engine=engine)[
+            "steps"
+        ]
         assert found.dtype == pl.Int64
         assert found.to_list() == [plain_first_error(row, threshold) for row in rows]
     assert frame.select(pl.col("steps").tts.first_error(0.6)).collect()["steps"].len() == len(rows)  # type: ignore[attr-defined]
@@ -68,11 +70,11 @@ def test_first_error_equals_a_plain_loop(engine: Any) -> None:
 
 def test_labels_of_steps_have_a_first_error_too() -> None:
     labels = pl.Series([[True, False, False], [True, True]])
-    assert pl.select(tts.first_error(labels)).to_series().to_list() == [1, -1]
+    assert pl.select(tts.verifier.first_error(labels)).to_series().to_list() == [1, -1]
     ratings = pl.Series([[1, 0, -1], [0, 1]])
-    assert pl.select(tts.first_error(ratings, 0)).to_series().to_list() == [2, -1]
+    assert pl.select(tts.verifier.first_error(ratings, 0)).to_series().to_list() == [2, -1]
     arrays = pl.Series([[0.1, 0.9]], dtype=pl.Array(pl.Float32, 2))
-    assert pl.select(tts.first_error(arrays)).to_series().to_list() == [0]
+    assert pl.select(tts.verifier.first_error(arrays)).to_series().to_list() == [0]
 
 
 def simulated(labels: list[int], n_steps: list[int], seed: int) -> pl.DataFrame:
@@ -126,8 +128,8 @@ def test_lists_of_labels_and_positions_agree() -> None:
             for label, n in zip(labels, n_steps, strict=True)
         ])
     )
-    lists = tts.processbench_f1(solutions)
-    assert lists.equals(tts.processbench_f1(solutions, labels="label"))
+    lists = tts.verifier.processbench_f1(solutions)
+    assert lists.equals(tts.verifier.processbench_f1(solutions, labels="label"))
 
 
 def test_what_is_missing_is_left_out_and_counted() -> None:
@@ -136,7 +138,7 @@ def test_what_is_missing_is_left_out_and_counted() -> None:
         "label": [1, -1, 0, None],
         "subset": ["a", "a", "a", "b"],
     })
-    a, b = tts.processbench_f1(solutions, labels="label", by="subset").to_dicts()
+    a, b = tts.verifier.processbench_f1(solutions, labels="label", by="subset").to_dicts()
     counts = ("n_wrong", "n_right", "n_unscored", "n_unlabelled")
     assert [a[name] for name in counts] == [1, 1, 1, 0]
     assert [b[name] for name in counts] == [0, 0, 0, 1]
@@ -145,7 +147,7 @@ def test_what_is_missing_is_left_out_and_counted() -> None:
 
 def test_one_kind_of_solution_has_no_f1() -> None:
     right = pl.DataFrame({"step_scores": [[0.9], [0.2]], "label": [-1, -1]})
-    row = tts.processbench_f1(right, labels="label").row(0, named=True)
+    row = tts.verifier.processbench_f1(right, labels="label").row(0, named=True)
     assert (row["no_error_accuracy"], row["first_error_accuracy"], row["f1"]) == (0.5, None, None)
 
 
@@ -164,4 +166,4 @@ def test_one_kind_of_solution_has_no_f1() -> None:
 def test_what_cannot_be_used(options: dict[str, Any], error: type[Exception], message: str) -> None:
     frame = pl.LazyFrame({"step_scores": [[0.5]], "step_labels": [[1]], "text": ["x"]})
     with pytest.raises(error, match=message):
-        tts.processbench_f1(frame, **options)
+        tts.verifier.processbench_f1(frame, **options)

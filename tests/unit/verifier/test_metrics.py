@@ -110,16 +110,16 @@ def test_groups_and_reductions_are_what_each_is_alone(engine: Any) -> None:
     names = list(tts.STEP_REDUCTIONS)
     for function in (
         tts.verifier_metrics,
-        tts.reliability_curve,
-        tts.best_threshold,
-        tts.length_bias,
-        tts.score_distribution,
+        tts.verifier.reliability_curve,
+        tts.verifier.best_threshold,
+        tts.verifier.length_bias,
+        tts.verifier.score_distribution,
     ):
         lazy = function(run.lazy(), reductions=names, by="level")
         found = lazy.collect(engine=engine)
         assert lazy.collect_schema() == found.schema
         assert found.columns[:2] == ["level", "reduction"]
-        if function in {tts.best_threshold, tts.score_distribution}:
+        if function in {tts.verifier.best_threshold, tts.verifier.score_distribution}:
             continue  # their halves and their bins are those of all groups together
         for level, name in itertools.product((0, 1, 2), ("last", "prod")):
             alone = function(run.filter(level=level), reductions=name)
@@ -162,7 +162,11 @@ def test_what_is_not_scored_or_graded_changes_nothing_else(n_values: int) -> Non
         lost.tail(40).with_columns(score=pl.lit(float("nan"))),
         lost.head(9).with_columns(score=None, problem_id=pl.lit("unscored")),
     ])
-    for function in (tts.verifier_metrics, tts.reliability_curve, tts.length_bias):
+    for function in (
+        tts.verifier_metrics,
+        tts.verifier.reliability_curve,
+        tts.verifier.length_bias,
+    ):
         found, expected = function(more.sample(fraction=1, shuffle=True, seed=2)), function(run)
         counts = ["n_unscored", "n_ungraded"]
         left = [pl.exclude(counts)]
@@ -203,8 +207,8 @@ def test_scores_that_are_no_probabilities_are_never_rescaled() -> None:
     assert found["n_out_of_range"] == run.filter(~pl.col("score").is_between(0, 1)).height
     assert found["brier"] is found["ece_equal_width"] is found["ece_equal_mass"] is None
     assert found["auroc"] == only(tts.verifier_metrics(tied_run(2)))["auroc"]
-    assert tts.reliability_curve(run).height == 0
-    counts = tts.score_distribution(run, n_bins=4)
+    assert tts.verifier.reliability_curve(run).height == 0
+    counts = tts.verifier.score_distribution(run, n_bins=4)
     assert counts["bin_low"].to_list()[:4] == [-4.0, -2.0, 0.0, 2.0]
     assert counts["n_attempts"].sum() == run.height
 
@@ -217,7 +221,7 @@ def test_infinite_scores_are_ranked_and_counted() -> None:
     })
     found = only(tts.verifier_metrics(run))
     assert (found["auroc"], found["n_out_of_range"]) == (1.0, 3)
-    assert tts.score_distribution(run, n_bins=2)["n_attempts"].to_list() == [2, 0, 0, 2]
+    assert tts.verifier.score_distribution(run, n_bins=2)["n_attempts"].to_list() == [2, 0, 0, 2]
 
 
 @pytest.mark.parametrize("missing", [None, NAN])
@@ -226,15 +230,15 @@ def test_without_any_score_nothing_is_measured(missing: float | None) -> None:
     found = only(tts.verifier_metrics(run))
     assert (found["calibration_status"], found["n_unscored"]) == ("unscored", 20)
     assert found["auroc"] is found["brier"] is None
-    assert tts.reliability_curve(run).height == 0
-    assert set(tts.best_threshold(run)["threshold"]) == {None}
-    assert set(tts.score_distribution(run)["share"]) == {None}
+    assert tts.verifier.reliability_curve(run).height == 0
+    assert set(tts.verifier.best_threshold(run)["threshold"]) == {None}
+    assert set(tts.verifier.score_distribution(run)["share"]) == {None}
 
 
 @pytest.mark.parametrize("binning", ["equal_width", "equal_mass"])
 def test_a_reliability_curve_holds_every_attempt_once(binning: Any) -> None:
     run = tied_run(4)
-    curve = tts.reliability_curve(run, binning=binning, n_bins=5)
+    curve = tts.verifier.reliability_curve(run, binning=binning, n_bins=5)
     assert curve["n_attempts"].sum() == run.height
     weight = curve["n_attempts"] / run.height
     assert (weight * curve["accuracy"]).sum() == pytest.approx(run["is_correct"].mean())
@@ -254,10 +258,10 @@ def test_intervals_of_a_bin_take_problems_as_units() -> None:
         "is_correct": [q % 2 == 0 for q in range(n_problems) for _ in range(50)],
         "score": 0.5,
     })
-    row = only(tts.reliability_curve(run, n_bins=1))
+    row = only(tts.verifier.reliability_curve(run, n_bins=1))
     assert row["standard_error"] == pytest.approx(0.5 / math.sqrt(n_problems - 1))
     assert row["ci_high"] - row["ci_low"] > 0.3
-    pure = only(tts.reliability_curve(run.filter("is_correct"), n_bins=1))
+    pure = only(tts.verifier.reliability_curve(run.filter("is_correct"), n_bins=1))
     wilson = pl.select(tts.wilson_interval(pl.lit(20), pl.lit(20)).struct.unnest()).row(0)
     assert (pure["ci_low"], pure["ci_high"]) == pytest.approx(wilson)
 
@@ -268,7 +272,7 @@ def test_a_score_of_a_bins_end_is_in_it_and_zero_is_in_the_first() -> None:
         "is_correct": [False, False, True, True],
         "score": [0.0, 0.5, 0.500001, 1.0],
     })
-    curve = tts.reliability_curve(run, n_bins=2)
+    curve = tts.verifier.reliability_curve(run, n_bins=2)
     assert curve.select("bin_low", "n_attempts").rows() == [(0.0, 2), (0.5, 2)]
 
 
@@ -312,7 +316,7 @@ def test_a_threshold_is_the_best_of_its_half_and_judged_on_the_other(
     run = tts.simulate_trajectories(31, 8, seed=seed, keys=True).with_columns(
         pl.col("score").round(n_digits)
     )
-    rows = tts.best_threshold(run, seed=seed).to_dicts()
+    rows = tts.verifier.best_threshold(run, seed=seed).to_dicts()
     # Which half is which is known from the counts alone, so try to find one that fits both.
     assert [row["metric"] for row in rows] == ["accuracy", "f1"]
     assert rows[0]["n_problems"] + rows[0]["n_fitted_problems"] == 31
@@ -352,7 +356,7 @@ def _plain_f1(rows: list[tuple[bool, float]], threshold: float) -> float:
 
 def test_a_single_problem_has_nothing_to_choose_from() -> None:
     run = tied_run(0, 6).with_columns(problem_id=pl.lit("only"))
-    best = tts.best_threshold(run)
+    best = tts.verifier.best_threshold(run)
     assert best["threshold"].to_list() == [None, None]
     assert best["value"].to_list() == [None, None]
     assert best["n_fitted_problems"].to_list() == [0, 0]
@@ -361,14 +365,14 @@ def test_a_single_problem_has_nothing_to_choose_from() -> None:
 
 def test_where_all_are_wrong_the_best_threshold_accepts_none() -> None:
     run = tied_run(0, 80).with_columns(is_correct=pl.lit(value=False))
-    accuracy, f1 = tts.best_threshold(run).to_dicts()
+    accuracy, f1 = tts.verifier.best_threshold(run).to_dicts()
     assert (accuracy["threshold"], accuracy["value"]) == (math.inf, 1.0)
     assert f1["threshold"] is f1["value"] is None
 
 
 def test_halves_are_of_problems_and_by_seed() -> None:
     run = tts.simulate_trajectories(40, 4, seed=1, keys=True)
-    first, again, other = (tts.best_threshold(run, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (tts.verifier.best_threshold(run, seed=seed) for seed in (1, 1, 2))
     assert_frame_equal(first, again)
     assert not first.equals(other)
     assert first["n_attempts"].to_list() == [80, 80]
@@ -378,7 +382,7 @@ def test_noise_has_a_fitted_value_that_is_too_high() -> None:
     rows = []
     for seed in range(40):
         run = tts.simulate_trajectories(20, 4, seed=seed, keys=True, score_strength=0.0)
-        rows.append(tts.best_threshold(run).row(0, named=True))
+        rows.append(tts.verifier.best_threshold(run).row(0, named=True))
     optimism = np.mean([row["fitted_value"] - row["value"] for row in rows])
     assert optimism > 0.03
 
@@ -397,7 +401,7 @@ def test_length_bias_is_spearmans_correlation(seed: int, n_digits: int) -> None:
     run = tts.simulate_trajectories(12, 6, seed=seed, keys=True).with_columns(
         pl.col("score").round(n_digits)
     )
-    found = tts.length_bias(run)
+    found = tts.verifier.length_bias(run)
     lengths = {"steps": pl.col("step_scores").list.len(), "tokens": pl.col("n_tokens")}
     parts = {
         "all": run,
@@ -414,7 +418,7 @@ def test_length_bias_is_spearmans_correlation(seed: int, n_digits: int) -> None:
 
 def test_the_product_is_biased_towards_few_steps_and_the_mean_is_not() -> None:
     run = tts.simulate_trajectories(200, 8, seed=5, keys=True, score_strength=0.0)
-    bias = tts.length_bias(run, reductions=["prod", "geometric_mean", "min"])
+    bias = tts.verifier.length_bias(run, reductions=["prod", "geometric_mean", "min"])
     of_steps = bias.filter(unit="steps", outcome="all")
     found = dict(of_steps.select("reduction", "correlation").iter_rows())
     assert found["prod"] < -0.3
@@ -429,9 +433,9 @@ def test_attempts_without_a_length_are_counted() -> None:
         "score": [0.1, 0.2, 0.3, 0.4],
         "n_tokens": [10, 20, None, 2**40],
     })
-    row = tts.length_bias(run).row(0, named=True)
+    row = tts.verifier.length_bias(run).row(0, named=True)
     assert (row["correlation"], row["n_attempts"], row["n_unmeasured"]) == (1.0, 3, 1)
-    constant = tts.length_bias(run.with_columns(n_tokens=pl.lit(7)))
+    constant = tts.verifier.length_bias(run.with_columns(n_tokens=pl.lit(7)))
     assert set(constant["correlation"]) == {None}
     with pytest.raises(ColumnsError, match=r"neither 'step_scores' nor 'n_tokens'"):
-        tts.length_bias(run.drop("n_tokens"))
+        tts.verifier.length_bias(run.drop("n_tokens"))

@@ -54,7 +54,7 @@ def expected_best_of_n(n: int, hack_share: float) -> float:
 
 
 def turns_of(run: pl.DataFrame, **options: Any) -> pl.DataFrame:
-    return tts.over_optimization(tts.best_of_n(run, budgets=BUDGETS, **options), **options)
+    return tts.verifier.over_optimization(tts.best_of_n(run, budgets=BUDGETS, **options), **options)
 
 
 def test_a_flawed_verifier_turns_best_of_n_down_where_the_mechanism_says() -> None:
@@ -87,7 +87,7 @@ def test_a_flat_curve_is_seldom_taken_for_a_fall() -> None:
         "budget": np.tile(BUDGETS, n_runs * n_problems),
         "value": values.ravel().astype(float),
     }).with_columns(status=pl.lit("ok"), selector=pl.lit("x"), reduction=pl.lit("y"))
-    last = tts.over_optimization(problems, by="run").filter(budget=256)
+    last = tts.verifier.over_optimization(problems, by="run").filter(budget=256)
     assert last["drop"].mean() > 0.05
     assert last["is_turned_down"].mean() <= 0.025
 
@@ -107,13 +107,13 @@ def test_levels_and_reductions_have_curves_of_their_own() -> None:
 
 def test_curves_are_those_of_scaling_curve() -> None:
     problems = tts.best_of_n(flawed_run(30, 8, 4, 0.1), budgets=[1, 4, 8, 16])
-    turns = tts.over_optimization(problems)
+    turns = tts.verifier.over_optimization(problems)
     curve = tts.scaling_curve(problems)
     assert_frame_equal(turns.select(curve.columns), curve)
     # No problem has 16 attempts, so there is none that all budgets share.
     assert set(turns["n_problems"]) == {0}
     assert set(turns["peak_budget"]) == {None}
-    full = tts.over_optimization(problems.filter(pl.col("budget") < 16))
+    full = tts.verifier.over_optimization(problems.filter(pl.col("budget") < 16))
     assert set(full["n_problems"]) == {30}
     assert full["drop"].to_list()[0] == 0.0
 
@@ -121,7 +121,7 @@ def test_curves_are_those_of_scaling_curve() -> None:
 def test_differences_of_expectations_are_read_too() -> None:
     run = flawed_run(60, 64, 5, HACK_SHARE)
     expected = tts.expected_accuracy(run, selectors="best_of_n", budgets=BUDGETS[:7])
-    turns = tts.over_optimization(expected)
+    turns = tts.verifier.over_optimization(expected)
     assert set(turns["subsets"]) == {"all"}
     assert turns["peak_budget"][-1] in {8, 16, 32}
 
@@ -135,7 +135,7 @@ def test_one_problem_says_nothing_of_a_fall() -> None:
         "selector": ["best_of_n"] * 2,
         "reduction": ["last"] * 2,
     })
-    row = tts.over_optimization(problems).row(1, named=True)
+    row = tts.verifier.over_optimization(problems).row(1, named=True)
     assert (row["drop"], row["peak_budget"]) == (1.0, 1)
     assert row["drop_ci_low"] is row["drop_p_value"] is row["is_turned_down"] is None
 
@@ -143,9 +143,9 @@ def test_one_problem_says_nothing_of_a_fall() -> None:
 def test_runs_that_are_not_told_apart_are_refused() -> None:
     problems = tts.best_of_n(flawed_run(5, 4, 0, 0.0), budgets=[1, 4])
     with pytest.raises(DataError, match="rows on one curve"):
-        tts.over_optimization(pl.concat([problems, problems]))
+        tts.verifier.over_optimization(pl.concat([problems, problems]))
     with pytest.raises(ParameterError, match="by names"):
-        tts.over_optimization(problems, by="drop")
+        tts.verifier.over_optimization(problems, by="drop")
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -161,17 +161,17 @@ def test_a_report_is_its_tables(lazy: bool) -> None:
     options = {"reductions": names, "by": "level"}
     expected = {
         "metrics": tts.verifier_metrics(run, n_bins=5, **options),
-        "reliability": tts.reliability_curve(
+        "reliability": tts.verifier.reliability_curve(
             run, n_bins=5, binning=["equal_width", "equal_mass"], **options
         ),
-        "distribution": tts.score_distribution(run, **options),
-        "thresholds": tts.best_threshold(run, **options),
-        "length_bias": tts.length_bias(run, **options),
-        "profile": tts.step_profile(run, n_bins=5, by="level"),
-        "over_optimization": tts.over_optimization(
+        "distribution": tts.verifier.score_distribution(run, **options),
+        "thresholds": tts.verifier.best_threshold(run, **options),
+        "length_bias": tts.verifier.length_bias(run, **options),
+        "profile": tts.verifier.step_profile(run, n_bins=5, by="level"),
+        "over_optimization": tts.verifier.over_optimization(
             tts.best_of_n(run, budgets=[1, 2, 4, 8], **options), by="level"
         ),
-        "first_errors": tts.processbench_f1(run, labels="first_bad", by="level"),
+        "first_errors": tts.verifier.processbench_f1(run, labels="first_bad", by="level"),
     }
     for name, table in expected.items():
         assert_frame_equal(getattr(report, name), table, rel_tol=1e-12)

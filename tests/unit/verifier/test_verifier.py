@@ -81,7 +81,7 @@ def test_profiles_equal_a_plain_recount(
         },
         orient="row",
     )
-    profile = tts.step_profile(frame, n_bins=n_bins)
+    profile = tts.verifier.step_profile(frame, n_bins=n_bins)
     expected = recount(rows, n_bins)
     assert profile.height == len(expected)
     for row in profile.iter_rows(named=True):
@@ -106,7 +106,7 @@ def test_profiles_equal_a_plain_recount(
 
 
 def test_the_last_step_is_in_the_last_bin_and_so_is_an_only_one() -> None:
-    profile = tts.step_profile(ATTEMPTS, n_bins=10)
+    profile = tts.verifier.step_profile(ATTEMPTS, n_bins=10)
     last = profile.filter(position=0.95)
     assert last["n_attempts"].to_list() == [2, 3]
     assert last["mean_score"].to_list() == [(0.25 + 0.0) / 2, ((0.75 + 1.0) / 2 + 1.0) / 2]
@@ -118,14 +118,14 @@ def test_the_problem_is_the_unit() -> None:
         "step_scores": [[1.0]] * 99 + [[0.0]],
         "is_correct": True,
     })
-    profile = tts.step_profile(frame, n_bins=1)
+    profile = tts.verifier.step_profile(frame, n_bins=1)
     assert profile["mean_score"].item() == 0.5
     assert profile["standard_error"].item() == 0.5
     assert profile["n_attempts"].item() == 100
 
 
 def test_missing_scores_are_left_out_and_counted() -> None:
-    profile = tts.step_profile(ATTEMPTS, n_bins=4).filter("is_correct")
+    profile = tts.verifier.step_profile(ATTEMPTS, n_bins=4).filter("is_correct")
     assert profile["n_unscored_steps"].to_list() == [0, 1, 1, 0]
     assert profile["mean_score"].to_list() == [0.25, 0.625, None, 0.9375]
     assert profile["n_attempts"].to_list() == [1, 2, 0, 3]
@@ -133,9 +133,11 @@ def test_missing_scores_are_left_out_and_counted() -> None:
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_lazy_frames_stay_lazy_and_rows_may_be_shuffled(engine: Any) -> None:
-    lazy = tts.step_profile(ATTEMPTS.lazy(), n_bins=3)
+    lazy = tts.verifier.step_profile(ATTEMPTS.lazy(), n_bins=3)
     assert isinstance(lazy, pl.LazyFrame)
-    shuffled = tts.step_profile(ATTEMPTS.sample(fraction=1.0, shuffle=True, seed=1), n_bins=3)
+    shuffled = tts.verifier.step_profile(
+        ATTEMPTS.sample(fraction=1.0, shuffle=True, seed=1), n_bins=3
+    )
     assert_frame_equal(lazy.collect(engine=engine), shuffled)
 
 
@@ -145,7 +147,7 @@ def test_infinite_scores_of_both_signs_have_no_mean() -> None:
         "step_scores": [[math.inf], [-math.inf], [0.5]],
         "is_correct": True,
     })
-    profile = tts.step_profile(run, n_bins=1)
+    profile = tts.verifier.step_profile(run, n_bins=1)
     assert profile.select("mean_score", "n_attempts", "n_unscored_steps").rows() == [(None, 3, 0)]
 
 
@@ -154,15 +156,17 @@ def test_runs_are_told_apart_by_columns_of_any_name() -> None:
         ATTEMPTS.with_columns(key0=pl.lit("x"), bin=pl.lit(1)),
         ATTEMPTS.with_columns(key0=pl.lit("y"), bin=pl.lit(1)),
     ])
-    profile = tts.step_profile(runs, by=["bin", "key0"], n_bins=3)
+    profile = tts.verifier.step_profile(runs, by=["bin", "key0"], n_bins=3)
     assert profile.columns[:2] == ["bin", "key0"]
-    alone = tts.step_profile(ATTEMPTS, n_bins=3)
+    alone = tts.verifier.step_profile(ATTEMPTS, n_bins=3)
     assert_frame_equal(profile.filter(key0="y").drop("bin", "key0"), alone)
 
 
 def test_schemas_of_lazy_and_eager_results_agree() -> None:
-    lazy = tts.step_profile(ATTEMPTS.lazy())
-    assert lazy.collect_schema() == lazy.collect().schema == tts.step_profile(ATTEMPTS).schema
+    lazy = tts.verifier.step_profile(ATTEMPTS.lazy())
+    assert (
+        lazy.collect_schema() == lazy.collect().schema == tts.verifier.step_profile(ATTEMPTS).schema
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,7 +179,7 @@ def test_dtypes_of_step_scores(dtype: Any) -> None:
         "step_scores": pl.Series(values, dtype=dtype),
         "is_correct": [True, True],
     })
-    profile = tts.step_profile(frame, n_bins=2)
+    profile = tts.verifier.step_profile(frame, n_bins=2)
     assert profile["mean_score"].to_list() == ([] if dtype == pl.Null else [0.5, 1.0])
 
 
@@ -195,13 +199,13 @@ def test_what_cannot_be_used(
     change: dict[str, pl.Expr], options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        tts.step_profile(ATTEMPTS.with_columns(**change), **options)
+        tts.verifier.step_profile(ATTEMPTS.with_columns(**change), **options)
 
 
 def test_the_verifier_of_a_real_run_scores_right_attempts_higher(shared_data: Path) -> None:
     source = shared_data / "search_and_learn" / "beam16_llama3.2-3b-awq_q100.jsonl"
     graded = tts.score_trajectories(tts.read_trajectories(source))
-    last = tts.step_profile(graded).filter(position=0.95)
+    last = tts.verifier.step_profile(graded).filter(position=0.95)
     assert last["is_correct"].to_list() == [False, True]
     assert last["mean_score"][1] > last["mean_score"][0]
     rows = graded.select("problem_id", "is_correct", "step_scores").rows()

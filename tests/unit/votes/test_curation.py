@@ -94,7 +94,7 @@ def best_in_python(
 def test_what_is_kept_is_what_sorting_keeps(options: dict[str, Any], engine: pl.Engine) -> None:
     for seed in range(20):
         run = drawn(seed)
-        found = tts.best_trajectories(run.lazy(), by="run", **options).collect(engine=engine)
+        found = tts.votes.best_trajectories(run.lazy(), by="run", **options).collect(engine=engine)
         expected = best_in_python(run.to_dicts(), **options)
         assert found.select("run", "problem_id", "attempt").rows() == expected
         assert found.schema == run.schema
@@ -103,7 +103,7 @@ def test_what_is_kept_is_what_sorting_keeps(options: dict[str, Any], engine: pl.
 
 def test_rows_are_kept_whole() -> None:
     run = drawn(3)
-    found = tts.best_trajectories(run, by="run", n_per_problem=2)
+    found = tts.votes.best_trajectories(run, by="run", n_per_problem=2)
     same = run.join(found, on=["run", "problem_id", "attempt"], how="semi")
     keys = ["run", "problem_id", "attempt"]
     assert found.sort(keys).equals(same.sort(keys))
@@ -117,14 +117,16 @@ def test_several_columns_are_distinct_together() -> None:
         "style": ["x", "y", "x", "x", "x"],
         "score": [0.1, 0.2, 0.3, 0.4, 0.5],
     })
-    found = tts.best_trajectories(run, n_per_problem=9, distinct=["answer_key", "style"])
+    found = tts.votes.best_trajectories(run, n_per_problem=9, distinct=["answer_key", "style"])
     assert found["attempt"].to_list() == [4, 3, 2, 1]
 
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.Float32, pl.UInt8])
 def test_scores_of_any_number_are_ranked_and_keep_their_dtype(dtype: type[pl.DataType]) -> None:
     run = pl.DataFrame({"problem_id": ["a"] * 3, "attempt": [0, 1, 2], "score": [1, 200, 3]})
-    found = tts.best_trajectories(run.with_columns(pl.col("score").cast(dtype)), n_per_problem=2)
+    found = tts.votes.best_trajectories(
+        run.with_columns(pl.col("score").cast(dtype)), n_per_problem=2
+    )
     assert found["attempt"].to_list() == [1, 2]
     assert found.schema["score"] == dtype
 
@@ -132,7 +134,7 @@ def test_scores_of_any_number_are_ranked_and_keep_their_dtype(dtype: type[pl.Dat
 def test_scores_that_float32_cannot_tell_apart_are_ranked_as_they_are_stored() -> None:
     scores = [1.0, 1.0 + 2**-40, 1.0]
     run = pl.DataFrame({"problem_id": ["a"] * 3, "attempt": [0, 1, 2], "score": scores})
-    assert tts.best_trajectories(run, n_per_problem=1)["attempt"].to_list() == [1]
+    assert tts.votes.best_trajectories(run, n_per_problem=1)["attempt"].to_list() == [1]
 
 
 def test_a_run_without_scores_or_grades_keeps_nothing() -> None:
@@ -142,17 +144,17 @@ def test_a_run_without_scores_or_grades_keeps_nothing() -> None:
         "score": [None, None],
         "is_correct": [None, None],
     })
-    assert tts.best_trajectories(run, n_per_problem=3).height == 0
+    assert tts.votes.best_trajectories(run, n_per_problem=3).height == 0
     scored = run.with_columns(score=pl.lit(1.0))
-    assert tts.best_trajectories(scored, n_per_problem=3).height == 2
-    assert tts.best_trajectories(scored, n_per_problem=3, only_correct=True).height == 0
+    assert tts.votes.best_trajectories(scored, n_per_problem=3).height == 2
+    assert tts.votes.best_trajectories(scored, n_per_problem=3, only_correct=True).height == 0
 
 
 def test_a_forgotten_by_is_an_error() -> None:
     run = drawn(0).with_columns(score=pl.lit(0.5))
     with pytest.raises(DataError, match=r"problem_id 'p0': .* different attempts.*by=\(...\)"):
-        tts.best_trajectories(run, n_per_problem=1)
-    plan = tts.best_trajectories(run.lazy(), n_per_problem=1)
+        tts.votes.best_trajectories(run, n_per_problem=1)
+    plan = tts.votes.best_trajectories(run.lazy(), n_per_problem=1)
     with pytest.raises(DataError, match="different attempts"):
         plan.collect(engine="streaming")
 
@@ -160,22 +162,22 @@ def test_a_forgotten_by_is_an_error() -> None:
 def test_impossible_parameters_are_refused_at_once() -> None:
     run = drawn(0).lazy()
     with pytest.raises(ParameterError, match="n_per_problem == 0, must be at least 1"):
-        tts.best_trajectories(run, n_per_problem=0)
+        tts.votes.best_trajectories(run, n_per_problem=0)
     with pytest.raises(ParameterTypeError, match="n_per_problem is a float"):
-        tts.best_trajectories(run, n_per_problem=1.5)  # type: ignore[arg-type]
+        tts.votes.best_trajectories(run, n_per_problem=1.5)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="min_score == nan"):
-        tts.best_trajectories(run, n_per_problem=1, min_score=math.nan)
+        tts.votes.best_trajectories(run, n_per_problem=1, min_score=math.nan)
     with pytest.raises(ColumnsError, match=r"'score'; found: .*tts\.score_trajectories"):
-        tts.best_trajectories(run.drop("score"), n_per_problem=1)
+        tts.votes.best_trajectories(run.drop("score"), n_per_problem=1)
     with pytest.raises(ColumnsError, match="'is_correct'"):
-        tts.best_trajectories(run.drop("is_correct"), n_per_problem=1, only_correct=True)
+        tts.votes.best_trajectories(run.drop("is_correct"), n_per_problem=1, only_correct=True)
     with pytest.raises(ColumnsError, match="'gone'"):
-        tts.best_trajectories(run, n_per_problem=1, distinct="gone")
+        tts.votes.best_trajectories(run, n_per_problem=1, distinct="gone")
     with pytest.raises(ColumnsError, match="'score' is String, must be a number"):
-        tts.best_trajectories(run.with_columns(score=pl.lit("0.5")), n_per_problem=1)
+        tts.votes.best_trajectories(run.with_columns(score=pl.lit("0.5")), n_per_problem=1)
     with pytest.raises(ColumnsError, match="'is_correct' is Float64, must be Boolean"):
-        tts.best_trajectories(
+        tts.votes.best_trajectories(
             run.with_columns(is_correct=pl.lit(0.5)), n_per_problem=1, only_correct=True
         )
     with pytest.raises(ParameterTypeError, match="must be a polars DataFrame or LazyFrame"):
-        tts.best_trajectories([], n_per_problem=1)  # type: ignore[type-var]
+        tts.votes.best_trajectories([], n_per_problem=1)  # type: ignore[type-var]

@@ -54,7 +54,7 @@ class AnswerStatistics(NamedTuple):
     Examples
     --------
     >>> import ttsframe as tts
-    >>> statistics = tts.answer_statistics()
+    >>> statistics = tts.answers.answer_statistics()
     >>> statistics.n_text <= statistics.n_answers
     True
     """
@@ -80,7 +80,7 @@ def answer_statistics() -> AnswerStatistics:
     Examples
     --------
     >>> import ttsframe as tts
-    >>> tts.answer_statistics().n_died
+    >>> tts.answers.answer_statistics().n_died
     0
     """
     workers = worker_counts()

@@ -97,7 +97,7 @@ def allocate_attempts(
     ...     "difficulty": [0.0, 0.75, 1.0],
     ...     "n_used": [64, 64, 64],
     ... })
-    >>> allocation = tts.allocate_attempts(levels, budgets=6, max_attempts=16)
+    >>> allocation = tts.curves.allocate_attempts(levels, budgets=6, max_attempts=16)
     >>> allocation.select("problem_id", "n_attempts").rows()
     [('easy', 2), ('hard', 11), ('hopeless', 5)]
     """
@@ -184,7 +184,7 @@ def select_allocated(
     FrameT
         `problems`, as `select_answers` makes it, with the first `n_attempts` of each problem:
         `budget` is the allocation's, `n_attempts` what was used, and `selector` is named for the
-        policy, such as "adaptive_majority_vote". `with_costs` and `cost_curve` give the curve over
+        policy, such as "adaptive_majority_vote". `add_costs` and `cost_curve` give the curve over
         what was used. A problem with fewer attempts than were allocated has `status` "short"; one
         without an allocation is left out.
 
@@ -206,9 +206,9 @@ def select_allocated(
     --------
     >>> import ttsframe as tts
     >>> run = tts.simulate_trajectories(200, 32, seed=0, keys=True)
-    >>> points = tts.stopping_points(run, budgets=32)
-    >>> problems = tts.select_allocated(run, allocation=points)
-    >>> curve = tts.cost_curve(tts.with_costs(problems, budget_unit="attempts"))
+    >>> points = tts.curves.stopping_points(run, budgets=32)
+    >>> problems = tts.curves.select_allocated(run, allocation=points)
+    >>> curve = tts.cost_curve(tts.curves.add_costs(problems, budget_unit="attempts"))
     >>> curve.select("selector", "budget", "accuracy", "nominal_budget").rows()
     [('adaptive_majority_vote', 16.78, 0.775, 32)]
     >>> tts.select_answers(run, selectors="majority_vote", budgets=32)["value"].mean()
@@ -223,7 +223,7 @@ def select_allocated(
         allocation,
         [*keys, *_ALLOCATION],
         where="allocation",
-        hint="tts.stopping_points(trajectories, budgets=[...]) makes this table.",
+        hint="tts.curves.stopping_points(trajectories, budgets=[...]) makes this table.",
     )
     for name in keys:
         if schema[name] != of_allocation[name]:
@@ -234,7 +234,7 @@ def select_allocated(
     if "fold" in of_allocation and "fold" not in groups:
         raise ParameterError(
             "allocation has the column 'fold', each for one half of the attempts. Hint: "
-            "tts.select_allocated(tts.halve_attempts(run), by='fold', ...), or drop it where it is "
+            "tts.curves.select_allocated(tts.curves.halve_attempts(run), by='fold', ...), or drop it where it is "
             "null."
         )
     inner: list[str] = [unused_name(name, schema) for name in ("given", "policy", "allowed")]

@@ -102,7 +102,7 @@ def stopping_points(
     ...     "attempt": [0, 1, 2, 3, 4, 5] * 2,
     ...     "answer_key": ["7"] * 6 + ["1", "2", "1", "3", "2", "1"],
     ... })
-    >>> tts.stopping_points(run, budgets=6).select("problem_id", "n_attempts", "is_decided").rows()
+    >>> tts.curves.stopping_points(run, budgets=6).select("problem_id", "n_attempts", "is_decided").rows()
     [('easy', 4, True), ('hard', 6, False)]
     """
     check_frame(trajectories, "trajectories")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ttsframe.curves.cost.curve import cost_curve, with_costs
+from ttsframe.curves.cost.curve import add_costs, cost_curve
 from ttsframe.curves.cost.efficiency import efficiency_gain
 from ttsframe.curves.cost.frontier import pareto_frontier
 
-__all__ = ["cost_curve", "efficiency_gain", "pareto_frontier", "with_costs"]
+__all__ = ["add_costs", "cost_curve", "efficiency_gain", "pareto_frontier"]

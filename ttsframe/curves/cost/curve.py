@@ -16,7 +16,7 @@ from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.statistics.units import place
 
-__all__ = ["cost_curve", "with_costs"]
+__all__ = ["add_costs", "cost_curve"]
 
 BudgetUnit: TypeAlias = Literal["attempts", "tokens", "flops"]
 
@@ -25,8 +25,8 @@ _COST_COLUMNS: Final = ("cost", "verifier_cost", "cost_unit")
 _HINT: Final = "tts.select_answers(trajectories, budgets=[...]) makes this table."
 
 
-def with_costs(
-    selected: FrameT,
+def add_costs(
+    problems: FrameT,
     /,
     *,
     trajectories: pl.DataFrame | pl.LazyFrame | None = None,
@@ -44,7 +44,7 @@ def with_costs(
 
     Parameters
     ----------
-    selected
+    problems
         `problems`, as `select_answers`, `expected_accuracy` or `select_allocated` makes it.
     trajectories
         The attempts that the answers were picked from, of either kind of frame, with `n_tokens`
@@ -115,7 +115,7 @@ def with_costs(
     >>> problems = tts.select_answers(
     ...     run, selectors=["majority_vote", "best_of_n"], budgets=[1, 2]
     ... )
-    >>> dear = tts.with_costs(
+    >>> dear = tts.curves.add_costs(
     ...     problems,
     ...     trajectories=run,
     ...     budget_unit="flops",
@@ -125,19 +125,19 @@ def with_costs(
     >>> dear.select("budget", "selector", "cost", "verifier_cost").rows()[:2]
     [(1, 'majority_vote', 200000000000.0, 0.0), (1, 'best_of_n', 1800000000000.0, 1600000000000.0)]
     """
-    check_frame(selected, "selected")
+    check_frame(problems, "problems")
     check_choice(budget_unit, "budget_unit", get_args(BudgetUnit))
     taken = ("problem_id", "attempt", "n_attempts", "budget", *_COST_COLUMNS)
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
     keys: list[str] = [*groups, "problem_id"]
     needed = [*keys, "budget", "reduction", "n_attempts"]
-    schema: pl.Schema = require_columns(selected, needed, where="problems", hint=_HINT)
+    schema: pl.Schema = require_columns(problems, needed, where="problems", hint=_HINT)
     flops = _flops(budget_unit, generator_parameters, verifier_parameters)
     if budget_unit != "attempts":
         if trajectories is None:
             raise ParameterError(
                 f"trajectories is None, which budget_unit == {budget_unit!r} needs to count tokens. "
-                "Hint: with_costs(problems, trajectories=run, ...)."
+                "Hint: add_costs(problems, trajectories=run, ...)."
             )
         check_frame(trajectories, "trajectories")
         tokens = _tokens(trajectories, schema, keys, tree_tokens, tree)
@@ -175,28 +175,28 @@ def with_costs(
             *[name for name in schema if name not in _COST_COLUMNS], *_COST_COLUMNS
         )
 
-    return run_plan(selected, plan)
+    return run_plan(problems, plan)
 
 
 def cost_curve(
-    selected: FrameT,
+    problems: FrameT,
     /,
     *,
     levels: pl.DataFrame | pl.LazyFrame | None = None,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
-    problems: ProblemSet = "common",
+    include: ProblemSet = "common",
     confidence_level: float = 0.95,
 ) -> FrameT:
     """Average problems into one row per budget, at the budget that was spent on average.
 
     Parameters
     ----------
-    selected
-        `problems` with `cost` and `cost_unit`, as `with_costs` makes it.
+    problems
+        `problems` with `cost` and `cost_unit`, as `add_costs` makes it.
     levels
         Table that `difficulty_levels` makes, for a curve per level; None: all problems together.
-    by, replicates, problems, confidence_level
+    by, replicates, include, confidence_level
         As in `scaling_curve`.
 
     Returns
@@ -228,21 +228,21 @@ def cost_curve(
     >>> import ttsframe as tts
     >>> run = tts.simulate_trajectories(100, 8, seed=0, keys=True)
     >>> problems = tts.select_answers(run, selectors=["majority_vote"], budgets=[1, 8])
-    >>> curve = problems.pipe(tts.with_costs, trajectories=run).pipe(tts.cost_curve)
+    >>> curve = problems.pipe(tts.curves.add_costs, trajectories=run).pipe(tts.cost_curve)
     >>> curve.select("budget", "budget_unit", "accuracy", "nominal_budget").rows()
     [(286.55, 'tokens', 0.59, 1), (2314.67, 'tokens', 0.77, 8)]
     """
-    check_frame(selected, "selected")
+    check_frame(problems, "problems")
     schema: pl.Schema = require_columns(
-        selected,
+        problems,
         ["cost", "cost_unit", "value", "status"],
         where="problems",
-        hint="tts.with_costs(problems, trajectories=run) adds what each answer cost.",
+        hint="tts.curves.add_costs(problems, trajectories=run) adds what each answer cost.",
     )
     options: dict[str, Any] = {
         "by": by,
         "replicates": replicates,
-        "problems": problems,
+        "include": include,
         "confidence_level": confidence_level,
     }
     groups: tuple[str, ...] = check_names(by, "by", taken=("cost", "cost_unit", "nominal_budget"))
@@ -281,7 +281,7 @@ def cost_curve(
             .select(*columns, "nominal_budget")
         )
 
-    return run_plan(selected, plan)
+    return run_plan(problems, plan)
 
 
 def _flops(

@@ -70,7 +70,7 @@ class _Line(NamedTuple):
 
 
 def efficiency_gain(
-    selected: FrameT,
+    problems: FrameT,
     /,
     *,
     column: str = "selector",
@@ -88,8 +88,8 @@ def efficiency_gain(
 
     Parameters
     ----------
-    selected
-        `problems` at several budgets, as `select_answers` or `with_costs` makes it: with `cost`
+    problems
+        `problems` at several budgets, as `select_answers` or `add_costs` makes it: with `cost`
         and `cost_unit` the mean of what problems cost is the budget, else `budget`.
     column
         Column whose values are compared. Where it is none of these, a pair agrees in `selector`,
@@ -165,11 +165,11 @@ def efficiency_gain(
     ...     "value": [0.2, 0.2, 0.4, 0.4, 0.6, 0.6, 0.2, 0.2, 0.6, 0.6, 0.8, 0.8],
     ...     "status": ["ok"] * 12,
     ... })
-    >>> gain = tts.efficiency_gain(problems)
+    >>> gain = tts.curves.efficiency_gain(problems)
     >>> gain.select("selector", "accuracy", "baseline_budget", "budget", "gain").rows()
     [('best_of_n', 0.6, 16.0, 4.0, 4.0)]
     """
-    check_frame(selected, "selected")
+    check_frame(problems, "problems")
     check_positive(n_resamples, "n_resamples")
     check_seed(seed)
     level = check_fraction(confidence_level, "confidence_level")
@@ -182,7 +182,7 @@ def efficiency_gain(
         raise ParameterError(f"by names {column!r}, which is what is compared. Hint: leave it out.")
     needed = [*groups, column, "problem_id", "budget", "value", "status"]
     schema: pl.Schema = require_columns(
-        selected,
+        problems,
         needed,
         where="problems",
         hint="tts.select_answers(trajectories, budgets=[...]) makes this table.",
@@ -224,7 +224,7 @@ def efficiency_gain(
             lambda rows: _table(rows, question, dtypes), schema=dtypes
         ).select(*[pl.col(part).alias(name) for part, name in line.items()], *_RESULT)
 
-    return run_plan(selected, plan)
+    return run_plan(problems, plan)
 
 
 class _Question(NamedTuple):

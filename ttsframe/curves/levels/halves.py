@@ -46,7 +46,7 @@ def halve_attempts(trajectories: FrameT, /) -> FrameT:
     >>> import polars as pl
     >>> import ttsframe as tts
     >>> run = pl.DataFrame({"problem_id": ["a"] * 4, "attempt": [0, 1, 2, 3]})
-    >>> tts.halve_attempts(run).select("fold", "attempt").rows()
+    >>> tts.curves.halve_attempts(run).select("fold", "attempt").rows()
     [(0, 0), (1, 0), (0, 1), (1, 1)]
     """
     check_frame(trajectories, "trajectories")

@@ -42,13 +42,13 @@ _COUNTS: Final = ("n_problems", *[f"n_{status}" for status in SEVERITY if SEVERI
 
 
 def level_curve(
-    selected: FrameT,
+    problems: FrameT,
     /,
     *,
     levels: pl.DataFrame | pl.LazyFrame,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
-    problems: ProblemSet = "common",
+    include: ProblemSet = "common",
     confidence_level: float = 0.95,
 ) -> FrameT:
     r"""Average problems into one row per level of difficulty and budget.
@@ -58,7 +58,7 @@ def level_curve(
 
     Parameters
     ----------
-    selected
+    problems
         `problems`, as `select_answers` or `expected_accuracy` makes it; with cross-fitted levels
         from halved attempts, with the column `fold`: ``select_answers(halve_attempts(run),
         by="fold")``.
@@ -69,7 +69,7 @@ def level_curve(
         Columns that get a curve each, such as the run or the model.
     replicates
         Columns that number repetitions of one run, such as the seed: averaged per problem first.
-    problems
+    include
         "common" averages the same problems at every budget: those with status "ok" throughout.
         "available" averages, at each budget, those with status "ok" there.
     confidence_level
@@ -103,7 +103,7 @@ def level_curve(
         At once, when a parameter is impossible, a column is named in both `by` and `replicates`, or
         in either that the result has of its own.
     DataError
-        On collection, when levels are cross-fitted and `selected` is not from halved attempts, and
+        On collection, when levels are cross-fitted and `problems` is not from halved attempts, and
         when a problem has several rows on one curve at one budget.
 
     See Also
@@ -129,15 +129,15 @@ def level_curve(
     >>> run = tts.simulate_trajectories(200, 64, seed=1, keys=True)
     >>> levels = tts.difficulty_levels(run)
     >>> problems = tts.select_answers(
-    ...     tts.halve_attempts(run), selectors=["majority_vote"], budgets=[1, 32], by="fold"
+    ...     tts.curves.halve_attempts(run), selectors=["majority_vote"], budgets=[1, 32], by="fold"
     ... )
     >>> curve = tts.level_curve(problems, levels=levels)
     >>> curve.filter(budget=32).select("level", pl.col("accuracy").round(2), "n_problems").rows()
     [(1, 1.0, 48), (2, 1.0, 59), (3, 1.0, 53), (4, 0.77, 58), (5, 0.14, 50)]
     """
-    check_frame(selected, "selected")
+    check_frame(problems, "problems")
     check_frame(levels, "levels")
-    check_choice(problems, "problems", get_args(ProblemSet))
+    check_choice(include, "include", get_args(ProblemSet))
     check_fraction(confidence_level, "confidence_level")
     taken = {*_READ_COLUMNS, *_CURVE_COLUMNS, "fold", "n_levels"}
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
@@ -148,10 +148,10 @@ def level_curve(
             "(by) or is averaged over (replicates)."
         )
     schema: pl.Schema = require_columns(
-        selected,
+        problems,
         [*groups, *repeats, *_READ_COLUMNS],
         where="problems",
-        hint="tts.select_answers(tts.halve_attempts(run), budgets=[...], by='fold') makes it.",
+        hint="tts.select_answers(tts.curves.halve_attempts(run), budgets=[...], by='fold') makes it.",
     )
     of_levels: pl.Schema = require_columns(
         levels,
@@ -190,7 +190,7 @@ def level_curve(
             level_fold=pl.col("fold"),
             caveat=pl.col("caveat").cast(pl.String) if "caveat" in of_levels else no_text,
         )
-        units = _units(_with_levels(rows, named, [*shared]), line, [*seeds], problems)
+        units = _units(_with_levels(rows, named, [*shared]), line, [*seeds], include)
         stats = _averages(units, [*line], confidence_level)
         about = levels.lazy().select(pl.col("n_levels", "basis").max())
         return (
@@ -200,7 +200,7 @@ def level_curve(
             .select(*[pl.col(key).alias(name) for key, name in keys.items()], *_CURVE_COLUMNS)
         )
 
-    return run_plan(selected, plan)
+    return run_plan(problems, plan)
 
 
 def _with_levels(rows: pl.LazyFrame, levels: pl.LazyFrame, shared: Sequence[str]) -> pl.LazyFrame:
@@ -215,7 +215,7 @@ def _with_levels(rows: pl.LazyFrame, levels: pl.LazyFrame, shared: Sequence[str]
 
 
 def _units(
-    rows: pl.LazyFrame, line: Mapping[str, str], seeds: Sequence[str], problems: ProblemSet
+    rows: pl.LazyFrame, line: Mapping[str, str], seeds: Sequence[str], include: ProblemSet
 ) -> pl.LazyFrame:
     """Return `value` and `severity` of each problem and half at each budget of each curve."""
     place = {**line, "fold": "fold", "problem_id": "problem_id"}
@@ -230,7 +230,7 @@ def _units(
                 pl.struct(seeds).n_unique().alias("n_expected"),
                 pl.col("value").mean(),
                 pl.col("caveat").max(),
-                severity.max() if problems == "common" else severity.min(),
+                severity.max() if include == "common" else severity.min(),
             )
             .filter(once({**place, "budget": "budget"}))
         )
@@ -243,12 +243,12 @@ def _units(
             pl.col("budget", "value"),
             # In the order of letters the weightier comes last.
             pl.col("caveat").max(),
-            severity.max() if problems == "common" else severity,
+            severity.max() if include == "common" else severity,
         )
         .filter(once(place))
         .with_columns(n_units=pl.col("problem_id").n_unique().over(*line, "level"))
     )
-    if problems == "available":
+    if include == "available":
         return of_problem.explode("budget", "value", "severity", empty_as_null=False)
     most = pl.col("n_rows").max().over([*line])
     worst = pl.when(pl.col("n_rows") < most).then(SEVERITY["short"]).otherwise(severity)
@@ -336,6 +336,6 @@ def _not_halved(rows: pl.DataFrame) -> DataError:
     problem = rows.sort("problem_id")["problem_id"][0]
     return DataError(
         f"problem_id {problem!r}: levels are cross-fitted, each for one half of the attempts, and the "
-        "answers were picked among both. Hint: tts.select_answers(tts.halve_attempts(run), "
+        "answers were picked among both. Hint: tts.select_answers(tts.curves.halve_attempts(run), "
         "by='fold', ...), or levels from another run: tts.difficulty_levels(run, reference=...)."
     )

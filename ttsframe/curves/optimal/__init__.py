@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ttsframe.curves.optimal.chosen import compute_optimal_choices
-from ttsframe.curves.optimal.curve import compute_optimal_curve, select_compute_optimal
+from ttsframe.curves.optimal.chosen import optimal_choices
+from ttsframe.curves.optimal.curve import optimal_curve, select_optimal
 
-__all__ = ["compute_optimal_choices", "compute_optimal_curve", "select_compute_optimal"]
+__all__ = ["optimal_choices", "optimal_curve", "select_optimal"]

@@ -36,7 +36,7 @@ class Folding(NamedTuple):
 
     n_folds: int
     seed: int
-    problems: ProblemSet
+    include: ProblemSet
 
 
 def levels_of(
@@ -111,7 +111,7 @@ def placed_problems(
         `problem_fold` and `severity`, which is the same under every strategy.
     """
     line, seeds, parts = [*columns.line], [*columns.seeds], [*columns.parts]
-    is_common = folding.problems == "common"
+    is_common = folding.include == "common"
     severity = pl.col("severity")
     place_of = columns.line | {"problem_id": "problem_id", "half": "fold", "budget": "budget"}
     averaged = (
@@ -254,6 +254,6 @@ def _not_halved(rows: pl.DataFrame) -> DataError:
     problem = rows.sort("problem_id")["problem_id"][0]
     return DataError(
         f"problem_id {problem!r}: its levels are for halves of the attempts (column 'fold'), and the "
-        "answers were picked among all. Hint: tts.select_answers(tts.halve_attempts(run), "
+        "answers were picked among all. Hint: tts.select_answers(tts.curves.halve_attempts(run), "
         "by='fold', ...), or levels from another run: tts.difficulty_levels(run, reference=...)."
     )

@@ -17,11 +17,11 @@ from ttsframe.curves.optimal.strategies import (
     renamed_back,
 )
 
-__all__ = ["compute_optimal_choices"]
+__all__ = ["optimal_choices"]
 
 
-def compute_optimal_choices(
-    selected: FrameT,
+def optimal_choices(
+    problems: FrameT,
     /,
     *,
     levels: pl.DataFrame | pl.LazyFrame,
@@ -31,18 +31,18 @@ def compute_optimal_choices(
     cost: str | None = None,
     n_folds: int = 2,
     seed: int = 0,
-    problems: ProblemSet = "common",
+    include: ProblemSet = "common",
 ) -> FrameT:
     """Say which strategy is best for each level of difficulty and budget, and by how much.
 
-    What `compute_optimal_curve` averages: one choice for each fold of problems, made on the others,
+    What `optimal_curve` averages: one choice for each fold of problems, made on the others,
     and the choice on all problems, which is the one to use from now on. Folds that choose
     differently are strategies that these problems cannot tell apart.
 
     Parameters
     ----------
-    selected
-        `problems`, as in `compute_optimal_curve`.
+    problems
+        `problems`, as in `optimal_curve`.
     levels
         One row per (by, `problem_id`), with `level`, or per half of the attempts.
     strategy
@@ -52,12 +52,12 @@ def compute_optimal_choices(
     replicates
         Columns that number repetitions of one run, averaged per problem before anything else.
     cost
-        Numeric column of `selected`: what a row cost, such as tokens or FLOPs.
+        Numeric column of `problems`: what a row cost, such as tokens or FLOPs.
     n_folds
         Number of folds of problems, at least 2.
     seed
         Seed of the folds.
-    problems
+    include
         "common" takes the same problems at every budget, "available" those that are there.
 
     Returns
@@ -81,17 +81,17 @@ def compute_optimal_choices(
     Raises
     ------
     ColumnsError
-        At once, as `compute_optimal_curve`.
+        At once, as `optimal_curve`.
     ParameterTypeError
-        At once, as `compute_optimal_curve`.
+        At once, as `optimal_curve`.
     ParameterError
-        At once, as `compute_optimal_curve`.
+        At once, as `optimal_curve`.
     DataError
-        On collection, as `compute_optimal_curve`.
+        On collection, as `optimal_curve`.
 
     See Also
     --------
-    compute_optimal_curve : The accuracy of what was chosen.
+    optimal_curve : The accuracy of what was chosen.
 
     References
     ----------
@@ -111,7 +111,7 @@ def compute_optimal_choices(
     ...     "status": ["ok"] * 8,
     ... })
     >>> levels = pl.DataFrame({"problem_id": ["a", "b", "c", "d"], "level": [1, 1, 2, 2]})
-    >>> choices = tts.compute_optimal_choices(problems, levels=levels)
+    >>> choices = tts.curves.optimal_choices(problems, levels=levels)
     >>> choices.filter(pl.col("problem_fold").is_null()).select(
     ...     "level", "budget", "selector", "accuracy", "n_problems", "n_tied"
     ... )
@@ -127,13 +127,13 @@ def compute_optimal_choices(
     """
     groups: tuple[str, ...] = check_names(by, "by", taken=("level",))
     question: Question = asked(
-        selected,
+        problems,
         levels,
         strategy=strategy,
         by=groups,
         replicates=replicates,
         cost=cost,
-        folding=Folding(n_folds, seed, problems),
+        folding=Folding(n_folds, seed, include),
     )
     line: dict[str, str] = question.columns.line
     parts: dict[str, str] = question.columns.parts
@@ -179,4 +179,4 @@ def compute_optimal_choices(
             )
         )
 
-    return run_plan(selected, plan)
+    return run_plan(problems, plan)

@@ -21,7 +21,7 @@ from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError
 from ttsframe.statistics.units import SEVERITY
 
-__all__ = ["compute_optimal_curve", "select_compute_optimal"]
+__all__ = ["optimal_curve", "select_optimal"]
 
 _CURVE_COLUMNS: Final = (
     "selector",
@@ -34,8 +34,8 @@ _CURVE_COLUMNS: Final = (
 )
 
 
-def select_compute_optimal(
-    selected: FrameT,
+def select_optimal(
+    problems: FrameT,
     /,
     *,
     levels: pl.DataFrame | pl.LazyFrame,
@@ -45,18 +45,18 @@ def select_compute_optimal(
     cost: str | None = None,
     n_folds: int = 2,
     seed: int = 0,
-    problems: ProblemSet = "common",
+    include: ProblemSet = "common",
     name: str = "compute_optimal",
 ) -> FrameT:
     """Answer each problem by the strategy that is best at its level, chosen on other problems.
 
-    What `compute_optimal_curve` averages, to be compared with any other method problem by problem,
+    What `optimal_curve` averages, to be compared with any other method problem by problem,
     or averaged by what it cost.
 
     Parameters
     ----------
-    selected
-        `problems`, as in `compute_optimal_curve`.
+    problems
+        `problems`, as in `optimal_curve`.
     levels
         One row per (by, `problem_id`), with `level`, or per half of the attempts.
     strategy
@@ -66,12 +66,12 @@ def select_compute_optimal(
     replicates
         Columns that number repetitions of one run, averaged per problem before anything else.
     cost
-        Numeric column of `selected`: what a row cost, such as `with_costs` adds.
+        Numeric column of `problems`: what a row cost, such as `add_costs` adds.
     n_folds
         Number of folds of problems, at least 2.
     seed
         Seed of the folds.
-    problems
+    include
         "common" takes the same problems at every budget, "available" those that are there.
     name
         What to call the selector; the choice on all problems is called that and ``_in_sample``.
@@ -80,7 +80,7 @@ def select_compute_optimal(
     -------
     FrameT
         `problems`, two rows per (by, `problem_id`, `fold`, `budget`, `subsets`), sorted, with those
-        of these columns that `selected` has, and `budget_unit` if there:
+        of these columns that `problems` has, and `budget_unit` if there:
 
         - `selector` (String): `name`, or ``name_in_sample``; `reduction` (String): null;
         - `level`: of the problem, null where it is unknown;
@@ -92,18 +92,18 @@ def select_compute_optimal(
     Raises
     ------
     ColumnsError
-        At once, as `compute_optimal_curve`.
+        At once, as `optimal_curve`.
     ParameterTypeError
-        At once, as `compute_optimal_curve`.
+        At once, as `optimal_curve`.
     ParameterError
-        At once, as `compute_optimal_curve`.
+        At once, as `optimal_curve`.
     DataError
-        On collection, as `compute_optimal_curve`.
+        On collection, as `optimal_curve`.
 
     See Also
     --------
-    compute_optimal_curve : Averages these rows.
-    compute_optimal_choices : What was chosen.
+    optimal_curve : Averages these rows.
+    optimal_choices : What was chosen.
 
     References
     ----------
@@ -119,7 +119,7 @@ def select_compute_optimal(
     >>> run = run.filter(pl.col("attempt") < 32)
     >>> levels = tts.difficulty_levels(run, reference=known)
     >>> problems = tts.select_answers(run, budgets=32)
-    >>> optimal = tts.select_compute_optimal(problems, levels=levels)
+    >>> optimal = tts.curves.select_optimal(problems, levels=levels)
     >>> both = pl.concat([problems, optimal], how="diagonal")
     >>> paired = tts.compare(both, column="selector", baseline="majority_vote")
     >>> paired.filter(selector="compute_optimal").select("difference", "n_pairs").rows()
@@ -131,13 +131,13 @@ def select_compute_optimal(
         each for each in check_names(by, "by", taken=_CURVE_COLUMNS) if each != "level"
     )
     question: Question = asked(
-        selected,
+        problems,
         levels,
         strategy=strategy,
         by=groups,
         replicates=replicates,
         cost=cost,
-        folding=Folding(n_folds, seed, problems),
+        folding=Folding(n_folds, seed, include),
     )
     line: dict[str, str] = question.columns.line
     keys = {key: own for key, own in line.items() if own in groups}
@@ -168,11 +168,11 @@ def select_compute_optimal(
             )
         )
 
-    return run_plan(selected, plan)
+    return run_plan(problems, plan)
 
 
-def compute_optimal_curve(
-    selected: FrameT,
+def optimal_curve(
+    problems: FrameT,
     /,
     *,
     levels: pl.DataFrame | pl.LazyFrame,
@@ -182,7 +182,7 @@ def compute_optimal_curve(
     cost: str | None = None,
     n_folds: int = 2,
     seed: int = 0,
-    problems: ProblemSet = "common",
+    include: ProblemSet = "common",
     name: str = "compute_optimal",
     confidence_level: float = 0.95,
 ) -> FrameT:
@@ -195,7 +195,7 @@ def compute_optimal_curve(
 
     Parameters
     ----------
-    selected
+    problems
         `problems`, as `select_answers` or `expected_accuracy` makes it, one row per (by,
         replicates, `problem_id`, `budget`, strategy) with `value` (Float64 in [0, 1]) and `status`;
         for levels of halves, from halved attempts, with the column `fold`. Rows of the selector
@@ -211,12 +211,12 @@ def compute_optimal_curve(
         Columns that number repetitions of one run, such as the seed: averaged per problem before
         anything else.
     cost
-        Numeric column of `selected`: what a row cost, such as tokens or FLOPs.
+        Numeric column of `problems`: what a row cost, such as tokens or FLOPs.
     n_folds
         Number of folds of problems, at least 2; each is judged by what was chosen on the others.
     seed
         Seed of the folds, which depend on it and on the table of levels alone.
-    problems
+    include
         "common" takes the same problems at every budget: those with status "ok" throughout, under
         all strategies. "available" takes, at each budget, those with it there under all of them.
         One that has no row under a strategy that others have is short.
@@ -244,12 +244,12 @@ def compute_optimal_curve(
         At once, when a parameter is impossible, or a column has two uses.
     DataError
         On collection, when a problem has several rows of one strategy at one budget, or several
-        levels, and when levels are of halves and `selected` is not.
+        levels, and when levels are of halves and `problems` is not.
 
     See Also
     --------
-    compute_optimal_choices : What was chosen.
-    select_compute_optimal : The rows that are averaged.
+    optimal_choices : What was chosen.
+    select_optimal : The rows that are averaged.
     difficulty_levels : Levels, by accuracy (oracle) or by the verifier (predicted).
 
     Notes
@@ -292,13 +292,13 @@ def compute_optimal_curve(
     ...     "status": ["ok"] * 8,
     ... })
     >>> levels = pl.DataFrame({"problem_id": ["a", "b", "c", "d"], "level": [1, 1, 2, 2]})
-    >>> curve = tts.compute_optimal_curve(problems, levels=levels)
+    >>> curve = tts.optimal_curve(problems, levels=levels)
     >>> curve.select("selector", "budget", "accuracy", "n_problems").rows()
     [('compute_optimal', 8, 1.0, 4), ('compute_optimal_in_sample', 8, 1.0, 4)]
     """
     check_fraction(confidence_level, "confidence_level")
-    optimal = select_compute_optimal(
-        selected,
+    optimal = select_optimal(
+        problems,
         levels=levels,
         strategy=strategy,
         by=by,
@@ -306,7 +306,7 @@ def compute_optimal_curve(
         cost=cost,
         n_folds=n_folds,
         seed=seed,
-        problems=problems,
+        include=include,
         name=name,
     )
     has_halves = "fold" in optimal.collect_schema() and "fold" not in check_names(by, "by")
@@ -314,7 +314,7 @@ def compute_optimal_curve(
         optimal,
         by=by,
         replicates=["fold"] if has_halves else [],
-        problems=problems,
+        include=include,
         confidence_level=confidence_level,
     )
 

@@ -46,7 +46,7 @@ class Question(NamedTuple):
 
 
 def asked(
-    selected: pl.DataFrame | pl.LazyFrame,
+    problems: pl.DataFrame | pl.LazyFrame,
     levels: pl.DataFrame | pl.LazyFrame,
     *,
     strategy: ColumnNames,
@@ -59,7 +59,7 @@ def asked(
 
     Parameters
     ----------
-    selected
+    problems
         The caller's `problems`.
     levels
         The caller's `levels`.
@@ -84,9 +84,9 @@ def asked(
     ParameterError
         When a parameter is impossible.
     """
-    check_frame(selected, "selected")
+    check_frame(problems, "problems")
     check_frame(levels, "levels")
-    check_choice(folding.problems, "problems", get_args(ProblemSet))
+    check_choice(folding.include, "include", get_args(ProblemSet))
     check_seed(folding.seed)
     if check_positive(folding.n_folds, "n_folds") < 2:
         raise ParameterError(
@@ -106,7 +106,7 @@ def asked(
     _check_apart(uses)
     costs = [] if cost is None else [cost]
     schema = require_columns(
-        selected,
+        problems,
         [*_READ_COLUMNS, *itertools.chain(*uses.values()), *costs],
         where="problems",
         hint="tts.select_answers(trajectories, budgets=[...]) makes this table; name the columns of "

@@ -28,7 +28,7 @@ class Prefix(str):
     Examples
     --------
     >>> import ttsframe as tts
-    >>> prefix = tts.Prefix("What is 7 x 6 + 5?\n\n", "7 x 6 = 42\n")
+    >>> prefix = tts.process.Prefix("What is 7 x 6 + 5?\n\n", "7 x 6 = 42\n")
     >>> prefix.solution
     '7 x 6 = 42\n'
     >>> prefix == "What is 7 x 6 + 5?\n\n7 x 6 = 42\n"
@@ -78,7 +78,7 @@ class Completer(Protocol):
     >>> import ttsframe as tts
     >>> def of_length(prefixes, n):
     ...     return [[f"So it is {len(prefix)}."] * n for prefix in prefixes]
-    >>> completer: tts.Completer = of_length
+    >>> completer: tts.process.Completer = of_length
     >>> completer(["What is 7 x 6 + 5?"], 2)
     [['So it is 18.', 'So it is 18.']]
     """

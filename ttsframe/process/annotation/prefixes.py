@@ -154,7 +154,7 @@ def _parts(template: str) -> tuple[str, str]:
 def _way_out(schema: pl.Schema) -> str:
     """Say what makes solutions of steps that branch."""
     if "node" in schema:
-        return "tts.step_paths makes a solution of each path through a tree."
+        return "tts.process.step_paths makes a solution of each path through a tree."
     if "is_on_path" in schema:
         return "of alternative steps, .filter('is_on_path') leaves one solution."
     return "drop duplicate rows, or number the steps."

@@ -165,7 +165,7 @@ def annotate(
     >>> def completer(prefixes, n):
     ...     return [[f"The answer is {47 - i % 2}." for i in range(n)] for _ in prefixes]
     >>> seen = []
-    >>> rollouts = tts.annotate(solutions, completer, 2, progress=lambda *done: seen.append(done))
+    >>> rollouts = tts.process.annotate(solutions, completer, 2, progress=lambda *done: seen.append(done))
     >>> rollouts.select("solution_id", "step", "rollout", "is_sampled", "answer", "is_correct")
     shape: (8, 6)
     ┌─────────────┬──────┬─────────┬────────────┬────────┬────────────┐
@@ -189,7 +189,7 @@ def annotate(
     if not callable(completer):
         raise ParameterTypeError(
             f"completer is a {type(completer).__name__}, must be callable with a list of prefixes and "
-            "a number of completions. Hint: tts.openai_completer(base_url, model) makes one."
+            "a number of completions. Hint: tts.process.openai_completer(base_url, model) makes one."
         )
     n_rollouts = check_positive(n_rollouts, "n_rollouts")
     batch_size = check_positive(batch_size, "batch_size")

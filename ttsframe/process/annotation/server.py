@@ -117,7 +117,7 @@ def openai_completer(
     Examples
     --------
     >>> import ttsframe as tts
-    >>> completer = tts.openai_completer(
+    >>> completer = tts.process.openai_completer(
     ...     "http://localhost:8000/v1", "peiyi9979/mistral-7b-sft", api_key="secret", stop="\n\n\n"
     ... )
     >>> completer
@@ -336,7 +336,7 @@ class _Server:
         if not isinstance(prefix, Prefix):
             raise ParameterError(
                 "chat=True needs to know where the problem ends, and a plain str does not say. Hint: "
-                "tts.Prefix(context, solution)."
+                "tts.process.Prefix(context, solution)."
             )
         user = {"role": "user", "content": prefix.context.strip()}
         if not prefix.solution:

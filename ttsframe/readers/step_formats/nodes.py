@@ -98,7 +98,7 @@ def step_paths(steps: FrameT, /) -> FrameT:
     ...     "node": [0, 1, 2, 3], "parent": [None, 0, 0, 2], "step": [-1, 0, 0, 1],
     ...     "text": [None, "It is 42", "6 x 7 is", " 47"], "soft": [0.5, 1.0, 0.4, 0.0],
     ... })
-    >>> tts.step_paths(tree).select("solution_id", "step", "text", "soft").rows()[3:]
+    >>> tts.process.step_paths(tree).select("solution_id", "step", "text", "soft").rows()[3:]
     [('s/3', 0, '6 x 7 is', 0.4), ('s/3', 1, ' 47', 0.0)]
     """
     check_frame(steps, "steps")

@@ -85,7 +85,7 @@ def _with_alternatives(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     way_out = f"the columns {list(COUNTING)} number alternatives"
     if "node" in frame.columns:
-        way_out = "tts.step_paths(steps) makes a solution of each path through a tree"
+        way_out = "tts.process.step_paths(steps) makes a solution of each path through a tree"
     refuse(
         frame,
         pl.struct("__row", "step").is_duplicated(),

@@ -24,7 +24,7 @@ def _to_steps(source: Table) -> pl.LazyFrame:
     if "rollout" in table.schema:
         raise ColumnsError(
             f"{files}: column 'rollout' makes it a table of completions, must have a row per step. Hint: "
-            f"tts.estimate_steps(rollouts) makes labels of it."
+            f"tts.process.estimate_steps(rollouts) makes labels of it."
         )
     step, rating = pl.col("step"), pl.col("rating")
     rules = {

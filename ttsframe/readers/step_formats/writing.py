@@ -147,7 +147,7 @@ def _check_numbers(frame: pl.DataFrame, format_name: str) -> None:
     if "alternative" in frame.columns:
         way_out = "steps.filter('is_on_path') keeps the one that was continued"
     elif "node" in frame.columns:
-        way_out = "tts.step_paths(steps) makes a solution of each path through a tree"
+        way_out = "tts.process.step_paths(steps) makes a solution of each path through a tree"
     else:
         way_out = "two solutions need two ids"
     refuse(

@@ -84,7 +84,7 @@ def body(report: Report) -> list[Part]:
         drawn(
             "compute-optimal-by-attempts",
             caption,
-            charts.compute_optimal,
+            charts.optimal_curve,
             first_runs(report.optimal, report.by, _N_RUNS_MAX),
             first_runs(report.choices, report.by, _N_RUNS_MAX),
             references=report.references,

@@ -117,7 +117,7 @@ def check_extrapolation(
     >>> import polars as pl
     >>> import ttsframe as tts
     >>> run = tts.simulate_trajectories(200, 64, seed=0, accuracy=(0.5, 2), keys=True)
-    >>> check = tts.check_extrapolation(run, n_fitted=8, models="beta_binomial")
+    >>> check = tts.statistics.check_extrapolation(run, n_fitted=8, models="beta_binomial")
     >>> check.select("budget", pl.col("predicted", "observed", "error").round(3), "is_covered")
     shape: (3, 5)
     ┌────────┬───────────┬──────────┬───────┬────────────┐

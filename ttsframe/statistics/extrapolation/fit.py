@@ -349,7 +349,7 @@ def beta_binomial_passatk(alpha: float, beta: float, k: int) -> float:
     Examples
     --------
     >>> import ttsframe as tts
-    >>> round(tts.beta_binomial_passatk(1, 1, 3), 12)
+    >>> round(tts.statistics.beta_binomial_passatk(1, 1, 3), 12)
     0.75
     """
     check_positive(k, "k")

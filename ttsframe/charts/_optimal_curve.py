@@ -34,7 +34,7 @@ from ttsframe.charts.style import (
 )
 from ttsframe.errors import DataError
 
-__all__ = ["compute_optimal"]
+__all__ = ["optimal_curve"]
 
 _CHOICE_COLUMNS: Final = frozenset({
     "level",
@@ -71,7 +71,7 @@ class _Marks(NamedTuple):
     width: int
 
 
-def compute_optimal(
+def optimal_curve(
     curve: pl.DataFrame | pl.LazyFrame,
     choices: pl.DataFrame | pl.LazyFrame,
     /,
@@ -92,10 +92,10 @@ def compute_optimal(
     Parameters
     ----------
     curve
-        `curve` with the rows of `compute_optimal_curve` and, to be compared with, those of
+        `curve` with the rows of `optimal_curve` and, to be compared with, those of
         `scaling_curve`; collected if lazy.
     choices
-        Table that `compute_optimal_choices` makes; collected if lazy. Columns that are neither part
+        Table that `optimal_choices` makes; collected if lazy. Columns that are neither part
         of its contract nor in `strategy` tell runs apart and get a strip each.
     strategy
         Columns of `choices` that tell strategies apart, as they were given to make it.
@@ -129,11 +129,11 @@ def compute_optimal(
     >>> run = tts.simulate_trajectories(200, 32, seed=0, keys=True)
     >>> levels = tts.difficulty_levels(run)
     >>> problems = tts.select_answers(
-    ...     tts.halve_attempts(run), selectors=["majority_vote", "best_of_n"], budgets=[4, 16], by="fold"
+    ...     tts.curves.halve_attempts(run), selectors=["majority_vote", "best_of_n"], budgets=[4, 16], by="fold"
     ... )
-    >>> chart = charts.compute_optimal(
-    ...     tts.compute_optimal_curve(problems, levels=levels),
-    ...     tts.compute_optimal_choices(problems, levels=levels),
+    >>> chart = charts.optimal_curve(
+    ...     tts.optimal_curve(problems, levels=levels),
+    ...     tts.curves.optimal_choices(problems, levels=levels),
     ... )
     >>> len(chart.vconcat)
     2
@@ -197,7 +197,7 @@ def compute_optimal(
 
 def _cells(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.DataFrame:
     """Return the choice on all problems of each level and budget, and what its folds chose."""
-    hint = "tts.compute_optimal_choices(problems, levels=levels) makes this table."
+    hint = "tts.curves.optimal_choices(problems, levels=levels) makes this table."
     rows = tidy(
         choices,
         where="choices",
