@@ -121,7 +121,12 @@ def tables() -> Iterator[tuple[str, str]]:
         table(
             ("selector", "picks", "reads scores", "source"),
             (
-                (f"`{name}`", row.summary, "yes" if row.reads_score else "", source(getattr(tts, name)))
+                (
+                    f"`{name}`",
+                    row.summary,
+                    "yes" if row.reads_score else "",
+                    source(getattr(tts, name)),
+                )
                 for name, row in tts.SELECTORS.items()
             ),
         ),

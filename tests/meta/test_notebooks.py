@@ -52,9 +52,7 @@ def inlined(value: Any, datasets: dict[str, Any]) -> Any:
         if value.keys() == {"name"} and value["name"] in datasets:
             return {"values": datasets[value["name"]]}
         datasets = value.get("datasets", datasets)
-        return {
-            key: inlined(each, datasets) for key, each in value.items() if key != "datasets"
-        }
+        return {key: inlined(each, datasets) for key, each in value.items() if key != "datasets"}
     if isinstance(value, list):
         return [inlined(each, datasets) for each in value]
     return value
