@@ -1,4 +1,4 @@
-"""Every selector has a colour of its own, which is read on white and told from the others."""
+"""Every selector has a color of its own, which is read on white and told from the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ttsframe as tts
-from ttsframe.charts.style import selector_colours
+from ttsframe.charts.style import FALLBACK_COLORS, selector_colors
 
 # Machado et al. 2009, doi:10.1109/TVCG.2009.113, table 1 at severity 1, on linear RGB.
 VIEWS = {
@@ -26,8 +26,8 @@ VIEWS = {
 }
 
 
-def linear(colour: str) -> np.ndarray:
-    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+def linear(color: str) -> np.ndarray:
+    rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
 
 
@@ -43,17 +43,17 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", tts.SELECTORS)
-def test_a_selector_has_the_same_colour_in_every_chart_and_reads_on_white(name: str) -> None:
-    (alone,) = selector_colours([name]).values()
-    assert selector_colours(list(tts.SELECTORS))[name] == alone
+def test_a_selector_has_the_same_color_in_every_chart_and_reads_on_white(name: str) -> None:
+    (alone,) = selector_colors([name]).values()
+    assert selector_colors(list(tts.SELECTORS))[name] == alone
     luminance = np.array([0.2126, 0.7152, 0.0722]) @ linear(alone)
     assert 1.05 / (luminance + 0.05) > 4.5
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_colours_are_told_apart_under_every_common_vision(view: str) -> None:
-    colours = selector_colours(list(tts.SELECTORS))
-    for (one, first), (other, second) in itertools.combinations(colours.items(), 2):
+def test_colors_are_told_apart_under_every_common_vision(view: str) -> None:
+    colors = selector_colors(list(tts.SELECTORS))
+    for (one, first), (other, second) in itertools.combinations(colors.items(), 2):
         distance = np.linalg.norm(
             lab(VIEWS[view] @ linear(first)) - lab(VIEWS[view] @ linear(second))
         )
