@@ -1,4 +1,4 @@
-"""Every selector has a color of its own, which is read on white and told from the others."""
+"""Every selector has its own color, which is legible on white and distinct from the others."""
 
 from __future__ import annotations
 
@@ -42,19 +42,34 @@ def lab(rgb: np.ndarray) -> np.ndarray:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-@pytest.mark.parametrize("name", tts.SELECTORS)
+def contrast_to_white(color: str) -> float:
+    luminance = np.array([0.2126, 0.7152, 0.0722]) @ linear(color)
+    return float(1.05 / (luminance + 0.05))
+
+
+@pytest.mark.parametrize("name", [*tts.SELECTORS, "a_new_selector"])
 def test_a_selector_has_the_same_color_in_every_chart_and_reads_on_white(name: str) -> None:
     (alone,) = selector_colors([name]).values()
-    assert selector_colors(list(tts.SELECTORS))[name] == alone
-    luminance = np.array([0.2126, 0.7152, 0.0722]) @ linear(alone)
-    assert 1.05 / (luminance + 0.05) > 4.5
+    assert selector_colors([*tts.SELECTORS, name])[name] == alone
+    assert contrast_to_white(alone) > 4.5
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_colors_are_told_apart_under_every_common_vision(view: str) -> None:
     colors = selector_colors(list(tts.SELECTORS))
+    # Selectors that are not in the table of colors are told apart as well.
+    colors |= {color: color for color in FALLBACK_COLORS if color not in colors.values()}
     for (one, first), (other, second) in itertools.combinations(colors.items(), 2):
         distance = np.linalg.norm(
             lab(VIEWS[view] @ linear(first)) - lab(VIEWS[view] @ linear(second))
         )
         assert distance > (25.0 if view == "all cones" else 9.0), (one, other)
+
+
+def test_new_selectors_have_colors_of_their_own_until_the_palette_is_used_up() -> None:
+    names = [f"new {i}" for i in range(len(FALLBACK_COLORS))]
+    colors = selector_colors([*names, *tts.SELECTORS])
+    assert {colors[name] for name in names} == set(FALLBACK_COLORS)
+    assert selector_colors(names[::-1]) == {name: colors[name] for name in names}
+    assert all(contrast_to_white(color) > 4.5 for color in FALLBACK_COLORS)
+    assert len(selector_colors([*names, "one more"])) == len(names) + 1

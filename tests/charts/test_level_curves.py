@@ -64,8 +64,13 @@ def test_doubts_about_levels_are_said(leveled: pl.DataFrame) -> None:
         caveat=pl.when(pl.col("level") == 2).then(pl.lit("few_attempts"))
     )
     for chart in (charts.level_curves(doubtful), charts.level_bars(doubtful)):
-        assert any("some problems estimated on fewer than 16 attempts" in line for line in chart.title.subtitle)
-        assert any("estimated on the other half of the attempts" in line for line in chart.title.subtitle)
+        assert any(
+            "some problems estimated on fewer than 16 attempts" in line
+            for line in chart.title.subtitle
+        )
+        assert any(
+            "estimated on the other half of the attempts" in line for line in chart.title.subtitle
+        )
 
 
 def test_runs_become_rows_and_reductions_dashes(

@@ -84,7 +84,13 @@ def test_what_the_tooltips_say(gap: pl.DataFrame) -> None:
         for entry in layer["encoding"].get("tooltip", [])
         if isinstance(layer["encoding"].get("tooltip"), list)
     }
-    assert {"Selector", "Answered right", "Lost by selection", "Not generated", "Left out"} <= titles
+    assert {
+        "Selector",
+        "Answered right",
+        "Lost by selection",
+        "Not generated",
+        "Left out",
+    } <= titles
 
 
 def test_runs_stand_side_by_side(gap: pl.DataFrame) -> None:

@@ -239,14 +239,14 @@ def _layers(
     *bands, line, points = plot.layers(
         panel, has_band=pl.col("has_band"), shape=shape_by("line", shapes, style)
     )
-    oracle = (
-        plot
-        .base(panel.filter("has_oracle"))
-        .mark_line(strokeWidth=1.4, strokeDash=[1, 3], strokeCap="round")
-        .encode(y=plot.on_y("oracle_accuracy"))
-    )
-    rule = [] if threshold is None else [plot.rules({"threshold": threshold}, "Line")]
-    return [*rule, *bands, oracle, line, points]
+    drawn = [*bands, line, points]
+    oracle = panel.filter("has_oracle")
+    if not oracle.is_empty():
+        dotted = plot.base(oracle).mark_line(strokeWidth=1.4, strokeDash=[1, 3], strokeCap="round")
+        drawn.insert(len(bands), dotted.encode(y=plot.on_y("oracle_accuracy")))
+    if threshold is not None:
+        drawn.insert(0, plot.rules({"threshold": threshold}, "Line"))
+    return drawn
 
 
 def _axis(levels: list[float], unit: str | None) -> alt.X:
