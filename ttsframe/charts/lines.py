@@ -17,7 +17,7 @@ DASHES: Final = ([1, 0], [6, 3], [2, 2])
 
 
 class LinePlot(NamedTuple):
-    """How a chart draws its lines: rows have the columns `line`, `x`, `y`, `ci_low` and `ci_high`."""
+    """How a chart draws its lines, from rows with `line`, `x`, a value, `ci_low` and `ci_high`."""
 
     x: alt.X
     y_axis: alt.Axis
@@ -50,30 +50,36 @@ class LinePlot(NamedTuple):
         **point: Any,  # noqa: ANN401  (Altair's own encodings)
     ) -> list[alt.Chart]:
         """Draw bands, bars for lines of a single point, then lines and points."""
-        is_drawn = pl.col("ci_low").is_not_null().any().over("line")
-        is_drawn = is_drawn if has_band is None else is_drawn & has_band
+        has_interval = pl.col("ci_low").is_not_null().any().over("line")
+        is_drawn = has_interval if has_band is None else has_interval & has_band
         is_band = rows.select(pl.when(is_drawn).then(pl.len().over("line") > 1)).to_series()
-        kinds = is_band.unique().sort(descending=True).to_list()
-        is_mixed = len(kinds) > 1
-        base = self.base(rows.with_columns(is_band=is_band) if is_mixed else rows)
-        y, y2 = self.on_y("ci_low"), alt.Y2("ci_high:Q")
-        layers: list[alt.Chart] = []
-        for kind in kinds:
-            if kind is None:
-                continue
-            some = base.transform_filter(alt.datum.is_band == kind) if is_mixed else base
-            mark = (
-                some.mark_area(opacity=self.band_opacity) if kind else some.mark_rule(strokeWidth=2)
+        kinds = is_band.unique().to_list()
+        base = self.base(rows if len(kinds) == 1 else rows.with_columns(is_band=is_band))
+        intervals = [
+            # No filter where all lines are alike.
+            self._interval(
+                base if len(kinds) == 1 else base.transform_filter(alt.datum.is_band == kind),
+                is_band=kind,
             )
-            layers.append(mark.encode(y=y, y2=y2))
+            for kind in (True, False)
+            if kind in kinds
+        ]
         base = base.encode(y=self.on_y(self.y))
         line = base.mark_line(strokeWidth=2.2)
         points = base.mark_point(filled=True, size=self.point_size, opacity=1)
         return [
-            *layers,
+            *intervals,
             line if dash is None else line.encode(strokeDash=dash),
             points.encode(tooltip=list(self.tooltip), **point),
         ]
+
+    def _interval(self, base: alt.Chart, *, is_band: bool) -> alt.Chart:
+        """Draw intervals as bands, or as bars."""
+        mark = (
+            base.mark_area(opacity=self.band_opacity) if is_band else base.mark_rule(strokeWidth=2)
+        )
+        chart: alt.Chart = mark.encode(y=self.on_y("ci_low"), y2=alt.Y2("ci_high:Q"))
+        return chart
 
     def ends(
         self,
