@@ -87,7 +87,7 @@ def test_the_axis_names_the_metric(draw: Callable[[TopLevelMixin], Any]) -> None
 def test_what_is_no_table_of_levels_is_refused(levels: pl.DataFrame) -> None:
     with pytest.raises(ColumnsError, match=r"'difficulty'.*tts.difficulty_levels"):
         charts.difficulty_histogram(levels.drop("difficulty"))
-    with pytest.raises(DataError, match="levels have no difficulty: null in all 80 rows"):
+    with pytest.raises(DataError, match="levels has no difficulty: null in all 80 rows"):
         charts.difficulty_histogram(levels.with_columns(difficulty=pl.lit(None, pl.Float64)))
     with pytest.raises(ParameterError, match="n_bins == 0"):
         charts.difficulty_histogram(levels, n_bins=0)

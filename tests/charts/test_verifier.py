@@ -179,7 +179,7 @@ def test_many_budgets_are_thinned_and_keep_the_peak(turns: pl.DataFrame) -> None
             "reliability_curve",
             lambda t: t.with_columns(accuracy=pl.lit(None, pl.Float64)),
             DataError,
-            "no accuracy in any row",
+            "curve has no accuracy: null in all",
         ),
         (
             "score_distribution",

@@ -10,19 +10,7 @@ import polars as pl
 from ttsframe._checks import check_positive
 from ttsframe._typing import StepReduction
 from ttsframe._wording import counted, shorten
-from ttsframe.charts.style import (
-    FONT,
-    INK,
-    OUTCOME_COLORS,
-    axis,
-    color_by,
-    heading,
-    legend,
-    outcome,
-    panel_of,
-    scores_from,
-)
-from ttsframe.charts.tables import inline, other_columns, short_names, tidy
+from ttsframe.charts import style, tables
 from ttsframe.errors import DataError, ParameterError
 
 __all__ = ["answer_votes"]
@@ -118,13 +106,13 @@ def answer_votes(
         raise ParameterError(
             f"n_answers == {n_answers}, must be at most {_N_ANSWERS_MAX}. Hint: filter the votes."
         )
-    rows = tidy(
+    rows = tables.tidy(
         votes, where="votes", texts=["problem_id", "answer_key"], numbers=["n_votes"], hint=_HINT
     )
     for name, value in (("problem_id", problem_id), ("budget", budget), ("reduction", reduction)):
-        rows = _chosen(rows, name, value)
+        rows = _choose_rows(rows, name, value)
     problem = rows["problem_id"][0]
-    runs = other_columns(rows, _KNOWN)
+    runs = tables.find_run_columns(rows, _KNOWN)
     for name in runs:
         if rows[name].n_unique() > 1:
             raise DataError(
@@ -133,15 +121,15 @@ def answer_votes(
             )
     if rows["answer_key"].is_duplicated().any():
         raise DataError(f"votes of problem {problem!r} have an answer twice. Hint: {_HINT}")
-    bars = _bars(rows, n_answers)
-    top = heading(
+    bars = _make_bars(rows, n_answers)
+    top = style.heading(
         title or f"Votes per answer, problem {shorten(str(problem), 60)}",
-        _facts(rows),
+        _describe_votes(rows),
         [f"{name}: {shorten(str(rows[name][0]), _LABEL_WIDTH)}" for name in runs],
     )
-    columns = [_column(bars, "n_votes", "Votes", is_first=True, width=width)]
+    columns = [_draw_column(bars, "n_votes", "Votes", is_first=True, width=width)]
     if bars["weight"].null_count() < bars.height:
-        columns.append(_column(bars, "weight", "Weight", is_first=False, width=width))
+        columns.append(_draw_column(bars, "weight", "Weight", is_first=False, width=width))
     if len(columns) == 1:
         return columns[0].properties(title=top)
     # Only the first column has the legend, which a shared scale would not allow.
@@ -149,7 +137,7 @@ def answer_votes(
     return alt.HConcatChart(hconcat=columns, spacing=24, title=top, resolve=independent)
 
 
-def _chosen(rows: pl.DataFrame, name: str, value: str | int | None) -> pl.DataFrame:
+def _choose_rows(rows: pl.DataFrame, name: str, value: str | int | None) -> pl.DataFrame:
     """Keep the rows of the chosen value, or of the only one."""
     if name not in rows.columns:
         return rows.with_columns(pl.lit(None).alias(name))
@@ -157,25 +145,27 @@ def _chosen(rows: pl.DataFrame, name: str, value: str | int | None) -> pl.DataFr
     if value is not None:
         kept = rows.filter(pl.col(name).cast(pl.String) == str(value))
         if kept.is_empty():
-            raise ParameterError(f"{name} == {value!r} is not in votes; found: {_first(values)}.")
+            raise ParameterError(
+                f"{name} == {value!r} is not in votes; found: {_list_first(values)}."
+            )
         return kept
     if len(values) > 1:
         raise DataError(
-            f"votes has {len(values):,} values of {name!r}: {_first(values)}; the chart shows one. "
+            f"votes has {len(values):,} values of {name!r}: {_list_first(values)}; the chart shows one. "
             f"Hint: charts.answer_votes(votes, {name}=...)."
         )
     return rows
 
 
-def _first(values: pl.Series) -> str:
+def _list_first(values: pl.Series) -> str:
     """List the first few values."""
     first = ", ".join(shorten(repr(value), _LABEL_WIDTH) for value in values.head(5))
     return first if len(values) <= 5 else f"{first}, ..."
 
 
-def _bars(rows: pl.DataFrame, n_answers: int) -> pl.DataFrame:
+def _make_bars(rows: pl.DataFrame, n_answers: int) -> pl.DataFrame:
     """Return one row per bar in the order drawn, with its label and the texts of its tooltip."""
-    ranked = _ranked(rows)
+    ranked = _rank_answers(rows)
     is_answer, is_right = pl.col("is_answer"), pl.col("outcome") == "right"
     # A single remaining answer keeps its own row.
     n_shown = n_answers + (ranked["is_answer"].sum() == n_answers + 1)
@@ -199,7 +189,7 @@ def _bars(rows: pl.DataFrame, n_answers: int) -> pl.DataFrame:
     kept = ranked.filter("is_kept").drop("rank", "is_kept")
     bars = pl.concat([kept.filter(is_answer), others, kept.filter(~is_answer)])
     return bars.select(
-        pl.Series("label", short_names(bars["text"].to_list(), _LABEL_WIDTH)),
+        pl.Series("label", tables.shorten_distinctly(bars["text"].to_list(), _LABEL_WIDTH)),
         pl.Series("answer", [shorten(text, _TEXT_MAX) for text in bars["text"]]),
         "outcome",
         "n_votes",
@@ -208,7 +198,7 @@ def _bars(rows: pl.DataFrame, n_answers: int) -> pl.DataFrame:
     )
 
 
-def _ranked(rows: pl.DataFrame) -> pl.DataFrame:
+def _rank_answers(rows: pl.DataFrame) -> pl.DataFrame:
     """Return answers in order of votes, then of their first attempt; no answer comes last."""
     defaults = {
         "answer": pl.col("answer_key"),
@@ -221,7 +211,7 @@ def _ranked(rows: pl.DataFrame) -> pl.DataFrame:
     })
     is_answer = pl.col("answer_key").is_not_null()
     text = pl.coalesce("answer", "answer_key").cast(pl.String)
-    graded = outcome(pl.col("is_correct").cast(pl.Boolean))
+    graded = style.name_outcome(pl.col("is_correct").cast(pl.Boolean))
     return rows.select(
         pl.when(is_answer).then(text).otherwise(pl.lit("no answer")).alias("text"),
         pl.col("n_votes").cast(pl.Int64),
@@ -236,34 +226,34 @@ def _ranked(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _facts(rows: pl.DataFrame) -> list[str]:
+def _describe_votes(rows: pl.DataFrame) -> list[str]:
     """Write how many attempts voted, for how many answers, and with which weights."""
     attempts = counted([int(rows["n_votes"].sum())], "attempt")
     reduction = rows["reduction"][0]
     return [
         f"{'all' if rows['budget'][0] is None else 'the first'} {attempts}",
         counted([rows["answer_key"].drop_nulls().len()], "distinct answer"),
-        "" if reduction is None else f"weight: sum per answer, {scores_from(reduction)}",
+        "" if reduction is None else f"weight: sum per answer, {style.scores_from(reduction)}",
     ]
 
 
-def _column(
+def _draw_column(
     bars: pl.DataFrame, field: str, name: str, *, is_first: bool, width: int
 ) -> alt.LayerChart:
     """Draw one column of bars with their numbers."""
     outcomes = set(bars["outcome"])
-    colors = {name: color for name, color in OUTCOME_COLORS.items() if name in outcomes}
-    key = legend(orient="top", offset=6)
-    answers = axis(None, labelLimit=320, ticks=False, domain=False, labelPadding=8)
+    colors = {name: color for name, color in style.OUTCOME_COLORS.items() if name in outcomes}
+    key = style.legend(orient="top", offset=6)
+    answers = style.axis(None, labelLimit=320, ticks=False, domain=False, labelPadding=8)
     is_count = field == "n_votes"
     numbers = ",d" if is_count else ",.3~g"
     # Ticks between integers would have the same number twice.
     n_ticks = min(5, max(bars["n_votes"].to_list())) if is_count else 5
-    base = alt.Chart(inline(bars)).encode(
+    base = alt.Chart(tables.inline(bars)).encode(
         y=alt.Y("label:N", sort=None, axis=answers if is_first else None),
         x=alt.X(
             f"{field}:Q",
-            axis=axis(name, tickCount=n_ticks, format=numbers),
+            axis=style.axis(name, tickCount=n_ticks, format=numbers),
             scale=alt.Scale(zero=True),
         ),
         tooltip=[
@@ -276,10 +266,10 @@ def _column(
     )
     layers = [
         base.mark_bar(cornerRadiusEnd=2).encode(
-            color=color_by("outcome", colors, key if is_first else None)
+            color=style.color_by("outcome", colors, key if is_first else None)
         ),
         base.mark_text(
-            align="left", baseline="middle", dx=5, font=FONT, fontSize=12, color=INK
+            align="left", baseline="middle", dx=5, font=style.FONT, fontSize=12, color=style.INK
         ).encode(text=alt.Text(f"{field}:Q", format=numbers)),
     ]
-    return panel_of(layers, width=width, height=_ROW_HEIGHT * bars.height)
+    return style.make_panel(layers, width=width, height=_ROW_HEIGHT * bars.height)

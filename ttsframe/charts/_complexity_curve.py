@@ -10,31 +10,12 @@ import polars as pl
 
 from ttsframe._checks import check_between
 from ttsframe._wording import counted, interval, percent
+from ttsframe.charts import style, tables
 from ttsframe.charts.lines import LinePlot, side_by_side
-from ttsframe.charts.style import (
-    MUTED,
-    SHAPES,
-    axis,
-    color_by,
-    draw_panels,
-    heading,
-    legend,
-    shape_by,
-)
-from ttsframe.charts.tables import (
-    check_at_most,
-    check_one_per_point,
-    confidence_interval,
-    has_interval,
-    other_columns,
-    spaced,
-    tidy,
-    with_panels,
-)
-from ttsframe.errors import DataError
 
 __all__ = ["complexity_curve"]
 
+_HINT: Final = "pl.concat(result.to_frame() for result in results.values()) makes this table."
 _NUMBERS: Final = (
     "k",
     "complexity",
@@ -118,54 +99,52 @@ def complexity_curve(
     >>> print(chart.title.subtitle[0])
     arithmetic sequence · majority vote · 10 instances per level
     """
-    shown_interval = confidence_interval(confidence_level)
+    shown_interval = tables.name_interval(confidence_level)
     if threshold is not None:
         check_between(threshold, "threshold", 0.0, 1.0)
-    rows = tidy(
+    rows = tables.tidy(
         curve,
         where="curve",
         texts=["task", "selector"],
         numbers=_NUMBERS,
-        hint="pl.concat(result.to_frame() for result in results.values()) makes this table.",
+        hint=_HINT,
     )
-    apart = ["task", "selector", *other_columns(rows, _KNOWN)]
+    apart = ["task", "selector", *tables.find_run_columns(rows, _KNOWN)]
     hint = "add a column that tells the runs apart."
-    check_one_per_point(rows, [*apart, "k", "complexity"], where="curve", hint=hint)
-    known = rows.drop_nulls("accuracy")
-    if known.is_empty():
-        raise DataError(f"curve has no accuracy: null in all {rows.height} rows.")
+    tables.check_one_per_point(rows, [*apart, "k", "complexity"], where="curve", hint=hint)
+    known = tables.require_values(rows, ["accuracy"], "accuracy", where="curve", hint=_HINT)
     levels = known["complexity"].unique().sort().to_list()
     sizes = known["k"].unique().sort().to_list()
-    check_at_most(len(sizes), _N_LINES_MAX, "values of k", where="curve")
-    check_at_most(len(levels), _N_LEVELS_MAX, "levels of complexity", where="curve")
-    named = known.with_columns(spaced("task"), spaced("selector"))
-    drawn = _worded(with_panels(named, apart, where="curve"))
+    tables.check_at_most(len(sizes), _N_LINES_MAX, "values of k", where="curve")
+    tables.check_at_most(len(levels), _N_LEVELS_MAX, "levels of complexity", where="curve")
+    named = known.with_columns(tables.space_words("task"), tables.space_words("selector"))
+    drawn = _add_texts(tables.add_panels(named, apart, where="curve"))
     names = [f"K = {size}" for size in sizes]
     # The legend is at the end of the first row of panels.
     with_legend = drawn["panel"].unique(maintain_order=True)[:2][-1]
 
     def draw(panel: pl.DataFrame) -> list[alt.Chart]:
         has_legend = panel["panel"][0] == with_legend
-        return _layers(panel, names, levels, unit, threshold, has_legend=has_legend)
+        return _draw_panel(panel, names, levels, unit, threshold, has_legend=has_legend)
 
     bars = f"bars: {shown_interval}"
     if len(levels) > 1:
         bars = f"shaded: {shown_interval} at {' and '.join(dict.fromkeys([names[0], names[-1]]))}"
     counts = drawn["n_instances"].drop_nulls().to_list()
     has_oracle = drawn["has_oracle"].any()
-    chart = draw_panels(
+    chart = style.draw_panels(
         drawn,
         draw,
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or "Accuracy by complexity and number of trajectories, K",
             [
                 *[drawn[name][0] for name in apart[:2] if drawn[name].n_unique() == 1],
                 f"{counted(counts, 'instance')} per level" if counts else "",
             ],
             [
-                bars if has_interval(drawn) else "",
+                bars if tables.has_interval(drawn) else "",
                 "" if threshold is None else f"dashed: threshold {100 * threshold:g}%",
                 "dotted: oracle (any of the K right)" if has_oracle else "",
             ],
@@ -178,7 +157,7 @@ def complexity_curve(
     return chart
 
 
-def _worded(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_texts(rows: pl.DataFrame) -> pl.DataFrame:
     """Add what tooltips say, where points are, and which lines have a band and a dotted line."""
     k, complexity = pl.col("k"), pl.col("complexity")
     is_other = (pl.col("oracle_accuracy") - pl.col("accuracy")).abs() > 1e-9
@@ -195,7 +174,7 @@ def _worded(rows: pl.DataFrame) -> pl.DataFrame:
     ).sort("panel", "k", "complexity", maintain_order=True)
 
 
-def _ramp(n_lines: int) -> list[str]:
+def _mix_colors(n_lines: int) -> list[str]:
     """Return colors at equal distances along the ramp; the darkest for a single line."""
     colors = []
     for i in range(n_lines):
@@ -207,7 +186,7 @@ def _ramp(n_lines: int) -> list[str]:
     return colors
 
 
-def _layers(
+def _draw_panel(
     panel: pl.DataFrame,
     names: list[str],
     levels: list[float],
@@ -217,13 +196,18 @@ def _layers(
     has_legend: bool,
 ) -> list[alt.Chart]:
     """Draw the threshold, bands, dotted lines of the oracle, lines and points."""
-    options = {"titleFontWeight": "normal", "titleColor": MUTED, "offset": 14, "symbolSize": 80}
-    style = legend(title="Trajectories", rowPadding=5, **options) if has_legend else None
+    options = {
+        "titleFontWeight": "normal",
+        "titleColor": style.MUTED,
+        "offset": 14,
+        "symbolSize": 80,
+    }
+    key = style.legend(title="Trajectories", rowPadding=5, **options) if has_legend else None
     plot = LinePlot(
-        x=_axis(panel["complexity"].unique().sort().to_list(), unit),
-        y_axis=axis("Accuracy", format=".0%", tickCount=6),
+        x=_make_axis(panel["complexity"].unique().sort().to_list(), unit),
+        y_axis=style.axis("Accuracy", format=".0%", tickCount=6),
         domain=(0.0, 1.0),
-        color=color_by("line", dict(zip(names, _ramp(len(names)), strict=True)), style),
+        color=style.color_by("line", dict(zip(names, _mix_colors(len(names)), strict=True)), key),
         tooltip=[
             alt.Tooltip("line:N", title="Trajectories"),
             alt.Tooltip("complexity:Q", title="Complexity"),
@@ -235,9 +219,9 @@ def _layers(
         band_opacity=0.16,
         point_size=52 if len(levels) <= _N_TICKS_MAX else 18,
     )
-    shapes = {name: SHAPES[i % len(SHAPES)] for i, name in enumerate(names)}
+    shapes = {name: style.SHAPES[i % len(style.SHAPES)] for i, name in enumerate(names)}
     *bands, line, points = plot.layers(
-        panel, has_band=pl.col("has_band"), shape=shape_by("line", shapes, style)
+        panel, has_band=pl.col("has_band"), shape=style.shape_by("line", shapes, key)
     )
     drawn = [*bands, line, points]
     oracle = panel.filter("has_oracle")
@@ -249,15 +233,15 @@ def _layers(
     return drawn
 
 
-def _axis(levels: list[float], unit: str | None) -> alt.X:
+def _make_axis(levels: list[float], unit: str | None) -> alt.X:
     """Return the axis of complexity, with a tick at each of a few levels."""
     first, last = levels[0], levels[-1]
     margin = 0.5 if first == last else (last - first) * 0.02
-    style = axis(
+    ticks = style.axis(
         "Complexity" if unit is None else f"Complexity ({unit})",
         values=levels[:: ceil(len(levels) / _N_TICKS_MAX)],
         format="~g",
         grid=False,
     )
     scale = alt.Scale(domain=[first - margin, last + margin], nice=False)
-    return alt.X("x:Q", axis=style, scale=scale)
+    return alt.X("x:Q", axis=ticks, scale=scale)

@@ -9,16 +9,8 @@ import polars as pl
 
 from ttsframe._checks import check_positive
 from ttsframe._wording import counted
-from ttsframe.charts.style import axis, draw_panels, heading, legend
-from ttsframe.charts.tables import (
-    LEVEL_CAVEATS,
-    check_at_most,
-    inline,
-    other_columns,
-    tidy,
-    with_panels,
-)
-from ttsframe.errors import DataError, ParameterError
+from ttsframe.charts import style, tables
+from ttsframe.errors import ParameterError
 
 __all__ = ["difficulty_histogram"]
 
@@ -100,15 +92,17 @@ def difficulty_histogram(
     """
     if check_positive(n_bins, "n_bins") > _N_BINS_MAX:
         raise ParameterError(f"n_bins == {n_bins}, must be at most {_N_BINS_MAX} to be told apart.")
-    rows = _filled(levels)
-    known = rows.drop_nulls("difficulty")
-    if known.is_empty():
-        raise DataError(
-            f"levels have no difficulty: null in all {rows.height} rows. Hint: without grades, "
-            "tts.difficulty_levels(trajectories, metric='mean_score') reads the verifier."
-        )
+    rows = _check_levels(levels)
+    known = tables.require_values(
+        rows,
+        ["difficulty"],
+        "difficulty",
+        where="levels",
+        hint="without grades, tts.difficulty_levels(trajectories, metric='mean_score') reads the "
+        "verifier.",
+    )
     n_levels = int(rows["n_levels"].max() or 1)  # type: ignore[arg-type]
-    check_at_most(
+    tables.check_at_most(
         n_levels,
         _N_LEVELS_MAX,
         "levels",
@@ -118,32 +112,32 @@ def difficulty_histogram(
     low, high = known.select(low=pl.min("difficulty"), high=pl.max("difficulty")).row(0)
     is_share = low >= 0.0 and high <= 1.0
     ends = (0.0, 1.0) if is_share else (low, high if high > low else low + 1.0)
-    bars = _bars(known, n_bins, ends)
+    bars = _count_bars(known, n_bins, ends)
     x = alt.X(
         "begin:Q",
-        axis=axis(_axis_title(rows, is_share=is_share), grid=False),
+        axis=style.axis(_name_axis(rows, is_share=is_share), grid=False),
         scale=alt.Scale(domain=[*ends], nice=False),
     )
     y_scale = alt.Scale(domain=[0, max(bars["top"].to_list())])
-    return draw_panels(
+    return style.draw_panels(
         bars,
-        lambda panel: [_histogram(panel, x, y_scale, n_levels)],
+        lambda panel: [_draw_histogram(panel, x, y_scale, n_levels)],
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or "How hard the problems are",
             [
-                f"{_n_problems(rows)} in {counted([n_levels], 'level')}",
+                f"{_count_problems(rows)} in {counted([n_levels], 'level')}",
                 *[text for name, text in _BASES.items() if name in set(rows["basis"])],
             ],
-            _notes(rows, n_levels),
+            _describe_doubts(rows, n_levels),
         ),
     )
 
 
-def _filled(levels: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+def _check_levels(levels: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """Check a table of levels, fill the columns that may be absent, and name panels."""
-    rows = tidy(
+    rows = tables.tidy(
         levels,
         where="levels",
         texts=["problem_id"],
@@ -158,12 +152,12 @@ def _filled(levels: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     }
     absent = {name: value for name, value in defaults.items() if name not in rows.columns}
     half = pl.col("fold").replace_strict(_HALVES, default=None, return_dtype=pl.String)
-    apart = other_columns(rows, _LEVEL_COLUMNS)
+    apart = tables.find_run_columns(rows, _LEVEL_COLUMNS)
     rows = rows.with_columns(pl.col("difficulty").cast(pl.Float64), **absent)
-    return with_panels(rows.with_columns(half=half), [*apart, "half"], where="levels")
+    return tables.add_panels(rows.with_columns(half=half), [*apart, "half"], where="levels")
 
 
-def _bars(rows: pl.DataFrame, n_bins: int, ends: tuple[float, float]) -> pl.DataFrame:
+def _count_bars(rows: pl.DataFrame, n_bins: int, ends: tuple[float, float]) -> pl.DataFrame:
     """Count the problems of each bar by level, stacked from the easiest level up."""
     step = (ends[1] - ends[0]) / n_bins
     number = ((pl.col("difficulty") - ends[0]) / step + 1e-9).floor().clip(0, n_bins - 1)
@@ -181,7 +175,7 @@ def _bars(rows: pl.DataFrame, n_bins: int, ends: tuple[float, float]) -> pl.Data
     )
 
 
-def _axis_title(rows: pl.DataFrame, *, is_share: bool) -> str:
+def _name_axis(rows: pl.DataFrame, *, is_share: bool) -> str:
     """Name the measure of difficulty."""
     if not is_share or "given" in set(rows["basis"]):
         return "Difficulty (higher is harder)"
@@ -190,41 +184,41 @@ def _axis_title(rows: pl.DataFrame, *, is_share: bool) -> str:
     return f"Difficulty (1 − {name})"
 
 
-def _n_problems(rows: pl.DataFrame) -> str:
+def _count_problems(rows: pl.DataFrame) -> str:
     """Count the problems of some rows."""
     return counted([rows["problem_id"].n_unique()], "problem")
 
 
-def _notes(rows: pl.DataFrame, n_levels: int) -> list[str]:
+def _describe_doubts(rows: pl.DataFrame, n_levels: int) -> list[str]:
     """Write which problems are left out or doubtful, and which levels are empty."""
     notes = []
     unknown = rows.filter(pl.col("difficulty").is_null())
     if unknown.height:
-        notes.append(f"{_n_problems(unknown)} of unknown difficulty left out")
-    for caveat, text in LEVEL_CAVEATS.items():
+        notes.append(f"{_count_problems(unknown)} of unknown difficulty left out")
+    for caveat, text in tables.LEVEL_CAVEATS.items():
         doubtful = rows.filter(pl.col("caveat") == caveat)
         if doubtful.height:
-            notes.append(f"{_n_problems(doubtful)} {text}")
+            notes.append(f"{_count_problems(doubtful)} {text}")
     empty = sorted(set(range(1, n_levels + 1)) - set(rows["level"].drop_nulls()))
     if empty:
         notes.append(f"no problem in level {', '.join(map(str, empty))}")
     return notes
 
 
-def _histogram(bars: pl.DataFrame, x: alt.X, y_scale: alt.Scale, n_levels: int) -> alt.Chart:
+def _draw_histogram(bars: pl.DataFrame, x: alt.X, y_scale: alt.Scale, n_levels: int) -> alt.Chart:
     """Draw the bars of one panel, with the levels stacked."""
-    colors = alt.Scale(domain=list(range(1, n_levels + 1)), range=_shades(n_levels))
-    level = legend(title="Level", symbolType="square", symbolSize=120)
+    colors = alt.Scale(domain=list(range(1, n_levels + 1)), range=_mix_shades(n_levels))
+    level = style.legend(title="Level", symbolType="square", symbolSize=120)
     chart: alt.Chart = (
         alt
-        .Chart(inline(bars.drop("panel", "bar")))
+        .Chart(tables.inline(bars.drop("panel", "bar")))
         .mark_rect(stroke="white", strokeWidth=0.6)
         .encode(
             x=x,
             x2=alt.X2("end:Q"),
             y=alt.Y(
                 "bottom:Q",
-                axis=axis("Problems", format=",d", tickMinStep=1, tickCount=5),
+                axis=style.axis("Problems", format=",d", tickMinStep=1, tickCount=5),
                 scale=y_scale,
             ),
             y2=alt.Y2("top:Q"),
@@ -240,7 +234,7 @@ def _histogram(bars: pl.DataFrame, x: alt.X, y_scale: alt.Scale, n_levels: int) 
     return chart
 
 
-def _shades(n: int) -> list[str]:
+def _mix_shades(n: int) -> list[str]:
     """Return colors from light to dark, whose order shows in gray as well."""
     ends = [[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in (_LIGHT, _DARK)]
     shares = [i / max(n - 1, 1) for i in range(n)]

@@ -8,17 +8,8 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import counted
+from ttsframe.charts import style, tables
 from ttsframe.charts.lines import LinePlot
-from ttsframe.charts.style import axis, color_by, draw_panels, heading
-from ttsframe.charts.tables import (
-    check_at_most,
-    check_one_per_point,
-    confidence_interval,
-    has_interval,
-    other_columns,
-    tidy,
-    with_panels,
-)
 
 __all__ = ["label_agreement"]
 
@@ -105,10 +96,10 @@ def label_agreement(
     >>> print(chart.title.subtitle[0])
     3 steps of 2 problems · shaded: confidence interval over problems
     """
-    interval = confidence_interval(confidence_level)
-    rows = tidy(rollouts, where="rollouts", numbers=_NUMBERS, hint=_HINT)
-    apart = other_columns(rows, _KNOWN)
-    check_one_per_point(
+    interval = tables.name_interval(confidence_level)
+    rows = tables.tidy(rollouts, where="rollouts", numbers=_NUMBERS, hint=_HINT)
+    apart = tables.find_run_columns(rows, _KNOWN)
+    tables.check_one_per_point(
         rows,
         [*apart, "n_rollouts"],
         where="rollouts",
@@ -116,21 +107,21 @@ def label_agreement(
         "tts.process.step_agreement(steps, by=...) does.",
     )
     sizes = rows["n_rollouts"].unique().sort().to_list()
-    check_at_most(
+    tables.check_at_most(
         len(sizes),
         _N_SIZES_MAX,
         "numbers of rollouts",
         where="rollouts",
         hint="tts.process.step_agreement(steps, n_rollouts=[1, 2, 4, ...]) takes some.",
     )
-    rows = with_panels(rows, apart, where="rollouts")
-    drawn = pl.concat([_points(rows, line) for line in _LINES]).drop_nulls("value")
+    rows = tables.add_panels(rows, apart, where="rollouts")
+    drawn = pl.concat([_take_line(rows, line) for line in _LINES]).drop_nulls("value")
     plot = LinePlot(
-        x=_axis(sizes),
+        x=_make_axis(sizes),
         y="value",
-        y_axis=axis("Share", tickCount=6),
+        y_axis=style.axis("Share", tickCount=6),
         domain=(0.0, 1.0),
-        color=color_by("line", _COLORS),
+        color=style.color_by("line", _COLORS),
         tooltip=[
             alt.Tooltip("line:N", title="Labels"),
             alt.Tooltip("x:Q", title="Rollouts per step"),
@@ -152,23 +143,23 @@ def label_agreement(
         for name, noun in (("n_steps", "step"), ("n_problems", "problem"), ("n_short", "step"))
     )
     left_out = f"Left out: {short} with fewer rollouts than the largest number"
-    return draw_panels(
+    return style.draw_panels(
         drawn,
         draw,
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or "Hard labels from fewer rollouts",
             [
                 f"{steps} of {problems}",
-                f"shaded: {interval} over problems" if has_interval(drawn) else "",
+                f"shaded: {interval} over problems" if tables.has_interval(drawn) else "",
             ],
             [left_out if any(rows["n_short"]) else ""],
         ),
     )
 
 
-def _points(rows: pl.DataFrame, line: _Line) -> pl.DataFrame:
+def _take_line(rows: pl.DataFrame, line: _Line) -> pl.DataFrame:
     """Return the points of one line."""
     ends = [
         pl.lit(None) if line.interval is None else pl.col(f"{line.interval}{end}")
@@ -184,10 +175,10 @@ def _points(rows: pl.DataFrame, line: _Line) -> pl.DataFrame:
     )
 
 
-def _axis(sizes: list[int]) -> alt.X:
+def _make_axis(sizes: list[int]) -> alt.X:
     """Return the axis of numbers of rollouts, logarithmic if there are several."""
     first, last = sizes[0], sizes[-1]
-    style = axis(
+    ticks = style.axis(
         "Rollouts per step (log scale)",
         values=sizes,
         format=",d",
@@ -195,6 +186,6 @@ def _axis(sizes: list[int]) -> alt.X:
         labelOverlap="greedy",
     )
     if first == last:
-        return alt.X("x:Q", axis=style, scale=alt.Scale(domain=[first - 1, first + 1]))
+        return alt.X("x:Q", axis=ticks, scale=alt.Scale(domain=[first - 1, first + 1]))
     scale = alt.Scale(type="log", base=2, domain=[first, last], nice=False)
-    return alt.X("x:Q", axis=style, scale=scale)
+    return alt.X("x:Q", axis=ticks, scale=scale)

@@ -8,32 +8,8 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import CURVE_COLUMNS, counted, shorten
+from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import per_problem, sentence, unit_name
-from ttsframe.charts.style import (
-    INK,
-    PANEL_NAME,
-    axis,
-    color_by,
-    heading,
-    legend,
-    panel_of,
-    panel_text,
-    scores_from,
-    strategy_colors,
-)
-from ttsframe.charts.tables import (
-    about_levels,
-    confidence_interval,
-    curve_rows,
-    has_interval,
-    marks,
-    omitted,
-    other_columns,
-    problems,
-    tidy,
-    with_line_names,
-    with_panels,
-)
 from ttsframe.errors import DataError
 
 __all__ = ["level_bars"]
@@ -98,8 +74,8 @@ def level_bars(
     >>> len(chart.concat)
     3
     """
-    interval = confidence_interval(confidence_level)
-    table = tidy(
+    interval = tables.name_interval(confidence_level)
+    table = tables.tidy(
         curve,
         where="curve",
         numbers=["level"],
@@ -108,7 +84,7 @@ def level_bars(
     if "nominal_budget" in table.columns:
         # The budgets that were spent differ from bar to bar, and would split the groups of bars.
         table = table.with_columns(budget="nominal_budget", budget_unit=pl.lit("attempts"))
-    all_rows = curve_rows(table.drop("basis", "caveat", strict=False), maker="level_curve")
+    all_rows = tables.check_curve(table.drop("basis", "caveat", strict=False), maker="level_curve")
     unknown = all_rows.filter(pl.col("level").is_null())
     rows = all_rows.drop_nulls("level")
     if rows["accuracy"].null_count() == rows.height:
@@ -116,10 +92,10 @@ def level_bars(
             f"curve has no accuracy at a level: null in all {rows.height} rows. Hint: grade the "
             "attempts against gold answers first, tts.score_trajectories(trajectories)."
         )
-    apart = other_columns(rows, {*CURVE_COLUMNS, "level"})
-    rows = with_panels(rows, apart, where="curve").drop(apart)
+    apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, "level"})
+    rows = tables.add_panels(rows, apart, where="curve").drop(apart)
     reductions = rows["reduction"].drop_nulls().unique().to_list()
-    rows = with_line_names(rows, show_reduction=len(reductions) > 1)
+    rows = tables.add_line_names(rows, show_reduction=len(reductions) > 1)
     methods = rows.select("line", "selector").unique(maintain_order=True)
     budgets = rows.sort("budget")["of_budget"].unique(maintain_order=True).to_list()
     levels = rows["level"].unique().sort().to_list()
@@ -132,12 +108,12 @@ def level_bars(
         )
     fitting = min(_WIDTH // len(levels), _BAR * len(budgets) * (methods.height + 1))
     selectors = methods["selector"].to_list()
-    colors = dict(zip(methods["line"], strategy_colors(selectors), strict=True))
+    colors = dict(zip(methods["line"], style.strategy_colors(selectors), strict=True))
     panels = [
-        panel_of(
+        style.make_panel(
             [
-                *_bars(drawn, budgets, colors, i=i, n_levels=len(levels)),
-                *_texts(drawn, level, str(name) if i == 0 else ""),
+                *_draw_bars(drawn, budgets, colors, i=i, n_levels=len(levels)),
+                *_write_texts(drawn, level, str(name) if i == 0 else ""),
             ],
             width=width or max(fitting, 60),
             height=height,
@@ -147,16 +123,16 @@ def level_bars(
         for drawn in [rows.filter(panel=name, level=level)]
     ]
     n_unknown = max(unknown["n_problems"].fill_null(0).to_list(), default=0)
-    top = heading(
+    top = style.heading(
         title or "Accuracy by level of difficulty",
         [
             "one panel per level, hardest last",
-            f"whiskers: {interval} over problems" if has_interval(rows) else "",
-            scores_from(reductions[0]) if len(reductions) == 1 else "",
+            f"whiskers: {interval} over problems" if tables.has_interval(rows) else "",
+            style.scores_from(reductions[0]) if len(reductions) == 1 else "",
         ],
-        about_levels(table),
+        tables.describe_levels(table),
         [f"Left out: {counted([n_unknown], 'problem')} of unknown level" if n_unknown else ""],
-        [omitted(rows, "Left out per level: ")],
+        [tables.describe_left_out(rows, "Left out per level: ")],
     )
     if len(panels) == 1:
         return panels[0].properties(title=top)
@@ -171,22 +147,24 @@ def level_bars(
     )
 
 
-def _bars(
+def _draw_bars(
     drawn: pl.DataFrame, budgets: list[str], colors: dict[str, str], *, i: int, n_levels: int
 ) -> list[alt.Chart]:
     """Draw the bars and whiskers of the level at a position in the row."""
     unit = drawn["budget_unit"][0]
     is_middle = i == (n_levels - 1) // 2
-    y_axis = axis("Accuracy", format=".0%", tickCount=6)
+    y_axis = style.axis("Accuracy", format=".0%", tickCount=6)
     if i > 0:
-        y_axis = axis(None, labels=False, ticks=False, domain=False, tickCount=6)
+        y_axis = style.axis(None, labels=False, ticks=False, domain=False, tickCount=6)
     y_scale = alt.Scale(domain=[0.0, 1.0], nice=False)
-    squares = legend(symbolType="square", symbolSize=140, offset=12)
-    base = alt.Chart(marks(drawn.drop_nulls("accuracy"))).encode(
+    squares = style.legend(symbolType="square", symbolSize=140, offset=12)
+    base = alt.Chart(tables.inline_marks(drawn.drop_nulls("accuracy"))).encode(
         x=alt.X(
             "of_budget:N",
             sort=budgets,
-            axis=axis(sentence(per_problem(unit)) if is_middle else None, labelAngle=0, grid=False),
+            axis=style.axis(
+                sentence(per_problem(unit)) if is_middle else None, labelAngle=0, grid=False
+            ),
             scale=alt.Scale(domain=budgets, paddingInner=0.25, paddingOuter=0.15),
         ),
         xOffset=alt.XOffset("line:N", scale=alt.Scale(domain=list(colors))),
@@ -204,21 +182,23 @@ def _bars(
         # Light enough that whiskers show in front of the bars.
         base.mark_bar(opacity=0.75).encode(
             y=alt.Y("accuracy:Q", axis=y_axis, scale=y_scale, stack=None),
-            color=color_by("line", colors, squares if i == n_levels - 1 else None),
+            color=style.color_by("line", colors, squares if i == n_levels - 1 else None),
         ),
-        base.mark_rule(strokeWidth=1.2, color=INK, clip=True).encode(
+        base.mark_rule(strokeWidth=1.2, color=style.INK, clip=True).encode(
             y=alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), y2=alt.Y2("ci_high:Q")
         ),
     ]
 
 
-def _texts(drawn: pl.DataFrame, level: float, run: str) -> list[alt.Chart]:
+def _write_texts(drawn: pl.DataFrame, level: float, run: str) -> list[alt.Chart]:
     """Write the level, its number of problems and the run above a panel."""
     # Titles would be at different heights, because labels of axes and whiskers reach up.
     texts = [
-        panel_text(f"Level {level:g}", x=0, y=-30, style=PANEL_NAME),
-        panel_text(problems(drawn), x=0, y=-14),
+        style.write_text(f"Level {level:g}", x=0, y=-30, style=style.PANEL_NAME),
+        style.write_text(tables.count_problems(drawn), x=0, y=-14),
     ]
     if run:
-        texts.append(panel_text(shorten(run, _NAME_MAX), x=-60, y=-54, style=PANEL_NAME))
+        texts.append(
+            style.write_text(shorten(run, _NAME_MAX), x=-60, y=-54, style=style.PANEL_NAME)
+        )
     return texts

@@ -9,37 +9,9 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import CURVE_COLUMNS
+from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis, per_problem
-from ttsframe.charts.lines import DASHES, LinePlot, dash_by
-from ttsframe.charts.style import (
-    PANEL_NAME,
-    axis,
-    color_by,
-    heading,
-    legend,
-    panel_heading,
-    panel_of,
-    panel_text,
-    scores_from,
-    selector_colors,
-    shape_by,
-    shapes,
-)
-from ttsframe.charts.tables import (
-    about_levels,
-    check_at_most,
-    confidence_interval,
-    curve_rows,
-    has_interval,
-    omitted,
-    other_columns,
-    problems,
-    thinned,
-    tidy,
-    with_line_names,
-    with_panels,
-)
-from ttsframe.errors import DataError
+from ttsframe.charts.lines import DASHES, LinePlot, curve_tooltip, dash_by
 
 __all__ = ["level_curves"]
 
@@ -108,8 +80,8 @@ def level_curves(
     >>> print(chart.title.subtitle[1])
     levels: estimated on the other half of the attempts
     """
-    interval = confidence_interval(confidence_level)
-    table = tidy(
+    interval = tables.name_interval(confidence_level)
+    table = tables.tidy(
         curve,
         where="curve",
         numbers=["level", "budget"],
@@ -118,26 +90,23 @@ def level_curves(
     levels = table["level"].unique().sort(nulls_last=True).to_list()
     # A level without problems has no budgets over costs, and still has its panel.
     spent = table.filter(pl.col("budget").is_not_null() | pl.col("budget").is_null().all())
-    rows = curve_rows(spent, maker="level_curve")
+    rows = tables.check_curve(spent, maker="level_curve")
     reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
-    check_at_most(len(levels), _N_LEVELS_MAX, "levels", where="curve")
-    check_at_most(len(reductions), len(DASHES), "reductions", where="curve")
-    apart = other_columns(rows, {*CURVE_COLUMNS, *_LEVEL_COLUMNS})
-    rows = with_panels(rows, apart, where="curve").drop(apart)
-    rows = with_line_names(rows, show_reduction=len(reductions) > 1)
-    known = rows.drop_nulls("accuracy")
-    if known.is_empty():
-        raise DataError(
-            f"curve has no accuracy: null in all {rows.height} rows. Hint: the run has no grades, "
-            "which tts.score_trajectories(trajectories) makes from a gold answer."
-        )
-    drawn = thinned(known, panel=["panel", "level"])
+    tables.check_at_most(len(levels), _N_LEVELS_MAX, "levels", where="curve")
+    tables.check_at_most(len(reductions), len(DASHES), "reductions", where="curve")
+    apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_LEVEL_COLUMNS})
+    rows = tables.add_panels(rows, apart, where="curve").drop(apart)
+    rows = tables.add_line_names(rows, show_reduction=len(reductions) > 1)
+    known = tables.require_values(
+        rows, ["accuracy"], "accuracy", where="curve", hint=tables.GRADE_HINT
+    )
+    drawn = tables.thin_lines(known, panel=["panel", "level"])
     drawn = drawn.with_columns(x=pl.col("budget").cast(pl.Float64))
     unscored = {"no score": DASHES[0]} if "no score" in set(known["reads"]) else {}
     panels = _Panels(
         budgets=BudgetAxis.of(drawn),
         levels=levels,
-        colors=selector_colors(drawn["selector"].unique().sort().to_list()),
+        colors=style.selector_colors(drawn["selector"].unique().sort().to_list()),
         dashes=unscored | dict(zip(reductions, DASHES, strict=False)),
         width=(width or _WIDTH) // max(len(levels), 2),
         height=height,
@@ -145,23 +114,23 @@ def level_curves(
     filled = rows.filter(pl.col("n_problems") > 0)
     return alt.VConcatChart(
         vconcat=[
-            _row(drawn.filter(panel=name), str(name), panels)
+            _draw_row(drawn.filter(panel=name), str(name), panels)
             for name in rows["panel"].unique(maintain_order=True)
         ],
         spacing=24,
-        title=heading(
+        title=style.heading(
             title or f"Accuracy by {per_problem(panels.budgets.unit)} at each level of difficulty",
             [
-                f"{problems(filled)} per level" if filled.height else "",
+                f"{tables.count_problems(filled)} per level" if filled.height else "",
                 panels.budgets.largest,
-                f"shaded: {interval} over problems" if has_interval(rows) else "",
+                f"shaded: {interval} over problems" if tables.has_interval(rows) else "",
             ],
             [
-                *about_levels(rows),
+                *tables.describe_levels(rows),
                 "easiest level first" if panels.width < _WIDE else "",
-                scores_from(reductions[0]) if len(reductions) == 1 else "",
+                style.scores_from(reductions[0]) if len(reductions) == 1 else "",
             ],
-            [omitted(rows, "Left out per level: ")],
+            [tables.describe_left_out(rows, "Left out per level: ")],
         ),
     )
 
@@ -190,21 +159,14 @@ class _Panels(NamedTuple):
         is_middle = i == (len(self.levels) - 1) // 2
         return LinePlot(
             x=self.budgets.x("x", n_ticks_max=6, has_title=is_middle),
-            y_axis=axis(
+            y_axis=style.axis(
                 "Accuracy" if is_first else None, format=".0%", tickCount=6, labels=is_first
             ),
             domain=(0.0, 1.0),
-            color=color_by("selector", self.colors, _legend(symbolSize=90) if is_last else None),
-            tooltip=[
-                alt.Tooltip("level:Q", title="Level"),
-                alt.Tooltip("line:N", title="Selector"),
-                alt.Tooltip("reads:N", title="Step scores"),
-                alt.Tooltip("of_budget:N", title=self.budgets.tooltip_title),
-                alt.Tooltip("accuracy:Q", title="Accuracy", format=".1%"),
-                alt.Tooltip("interval:N", title="Interval"),
-                alt.Tooltip("n_problems:Q", title="Problems"),
-                alt.Tooltip("left_out:N", title="Left out"),
-            ],
+            color=style.color_by(
+                "selector", self.colors, _make_legend(symbolSize=90) if is_last else None
+            ),
+            tooltip=[alt.Tooltip("level:Q", title="Level"), *curve_tooltip(self.budgets)],
             band_opacity=0.12,
             point_size=34,
         )
@@ -213,32 +175,36 @@ class _Panels(NamedTuple):
         """Draw the lines of the level at a position in the row."""
         is_last = i == len(self.levels) - 1
         has_dashes = is_last and len(self.dashes.keys() - {"no score"}) > 1
-        stroke = _legend(symbolType="stroke", symbolStrokeWidth=3, symbolSize=180)
+        stroke = _make_legend(symbolType="stroke", symbolStrokeWidth=3, symbolSize=180)
         names = list(self.colors)
         return self.plot(i).layers(
             drawn,
             dash=dash_by("reads", self.dashes, stroke if has_dashes else None),
             # With the field and domain of the colors, so both have one legend.
-            shape=shape_by("selector", shapes(names), _legend(symbolSize=90) if is_last else None),
+            shape=style.shape_by(
+                "selector",
+                style.assign_shapes(names),
+                _make_legend(symbolSize=90) if is_last else None,
+            ),
         )
 
 
-def _legend(**options: Any) -> alt.Legend:  # noqa: ANN401  (Altair's own options)
+def _make_legend(**options: Any) -> alt.Legend:  # noqa: ANN401  (Altair's own options)
     """Style a legend whose names have spaces for underscores."""
-    return legend(labelExpr="replace(datum.label, /_/g, ' ')", offset=12, **options)
+    return style.legend(labelExpr="replace(datum.label, /_/g, ' ')", offset=12, **options)
 
 
-def _row(rows: pl.DataFrame, name: str, panels: _Panels) -> alt.HConcatChart:
+def _draw_row(rows: pl.DataFrame, name: str, panels: _Panels) -> alt.HConcatChart:
     """Draw the levels of one run side by side."""
     charts = []
     for i, level in enumerate(panels.levels):
         drawn = rows.filter(pl.col("level").eq_missing(pl.lit(level)))
         # A title would be higher where points reach beyond the panel.
-        texts = [panel_text(panels.name(level), x=0, y=-14, style=PANEL_NAME)]
+        texts = [style.write_text(panels.name(level), x=0, y=-14, style=style.PANEL_NAME)]
         if drawn.is_empty():
             x, y = panels.width / 2, panels.height / 2
-            texts.append(panel_text("no problems", x=x, y=y, align="center"))
+            texts.append(style.write_text("no problems", x=x, y=y, align="center"))
         layers = [*panels.layers(drawn, i), *texts]
-        charts.append(panel_of(layers, width=panels.width, height=panels.height))
+        charts.append(style.make_panel(layers, width=panels.width, height=panels.height))
     chart = alt.HConcatChart(hconcat=charts, spacing=16, bounds="flush", resolve=_INDEPENDENT)
-    return chart.properties(title=panel_heading(name)) if name else chart
+    return chart.properties(title=style.panel_heading(name)) if name else chart

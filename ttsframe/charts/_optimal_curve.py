@@ -12,27 +12,9 @@ import polars as pl
 from ttsframe._checks import check_names
 from ttsframe._typing import ColumnNames
 from ttsframe._wording import percent
+from ttsframe.charts import style, tables
 from ttsframe.charts._scaling_curve import scaling_curve
 from ttsframe.charts.budgets import BudgetAxis
-from ttsframe.charts.style import (
-    FONT,
-    WIDTH,
-    axis,
-    color_by,
-    draw_panels,
-    heading,
-    legend,
-    strategy_colors,
-)
-from ttsframe.charts.tables import (
-    check_at_most,
-    check_budgets,
-    inline,
-    other_columns,
-    tidy,
-    with_panels,
-    with_short_names,
-)
 from ttsframe.errors import DataError
 
 __all__ = ["optimal_curve"]
@@ -131,31 +113,35 @@ def optimal_curve(
         width=width,
         height=height,
     )
-    rows = _cells(choices, check_names(strategy, "strategy"))
+    rows = _check_choices(choices, check_names(strategy, "strategy"))
     counts = rows.group_by("strategy", "selector").len()
     counts = counts.sort("len", "strategy", descending=[True, False])
     strategies = counts["strategy"].to_list()
     hint = "filter it to some levels or budgets."
     n_levels = rows["level"].n_unique()
-    check_at_most(len(strategies), len(ascii_uppercase), "strategies", where="choices", hint=hint)
-    check_at_most(n_levels, _N_LEVELS_MAX, "levels", where="choices", hint=hint)
-    width = width or WIDTH
-    spread = _spaced_out(rows["budget"].unique().sort().to_list(), width)
+    tables.check_at_most(
+        len(strategies), len(ascii_uppercase), "strategies", where="choices", hint=hint
+    )
+    tables.check_at_most(n_levels, _N_LEVELS_MAX, "levels", where="choices", hint=hint)
+    width = width or style.WIDTH
+    spread = _space_out(rows["budget"].unique().sort().to_list(), width)
     letters = dict(zip(strategies, ascii_uppercase, strict=False))
     keys = {name: f"{letter}  {name}" for name, letter in letters.items()}
     drawn = rows.filter(pl.col("budget").is_in(spread)).with_columns(
         key=pl.col("strategy").replace_strict(keys),
         letter=pl.col("strategy").replace_strict(letters),
     )
-    colors = dict(zip(keys.values(), strategy_colors(counts["selector"].to_list()), strict=True))
+    colors = dict(
+        zip(keys.values(), style.strategy_colors(counts["selector"].to_list()), strict=True)
+    )
     budgets = BudgetAxis.of(drawn)
-    below = draw_panels(
+    below = style.draw_panels(
         drawn,
-        lambda strip: _squares(strip, budgets, colors),
+        lambda strip: _draw_squares(strip, budgets, colors),
         columns=1,
         width=width,
         height=lambda strip: _ROW_HEIGHT * strip["level"].n_unique(),
-        title=heading(
+        title=style.heading(
             "Chosen strategy by level of difficulty",
             ["letter: the best strategy on all problems of the level"],
             ["filled: every fold of problems chose it too", "hollow: folds chose differently"],
@@ -167,30 +153,30 @@ def optimal_curve(
     return alt.VConcatChart(vconcat=[above, below], spacing=36, resolve=_INDEPENDENT)
 
 
-def _cells(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.DataFrame:
+def _check_choices(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.DataFrame:
     """Return the choice on all problems of each level and budget, and the choices of its folds."""
-    rows = tidy(
+    rows = tables.tidy(
         choices,
         where="choices",
         texts=["level", "problem_fold", *parts],
         numbers=["budget", "accuracy", "n_problems"],
         hint=_HINT,
     )
-    check_budgets(rows, where="choices")
+    tables.check_budgets(rows, where="choices")
     if "budget_unit" not in rows.columns:
         rows = rows.with_columns(budget_unit=pl.lit("attempts"))
-    apart = other_columns(rows, {*_KNOWN, *parts})
+    apart = tables.find_run_columns(rows, {*_KNOWN, *parts})
     first, *others = parts
     name = pl.col(first).cast(pl.String).fill_null("none")
     details = [
         pl.concat_str(pl.lit(" ("), pl.col(part).cast(pl.String), pl.lit(")")).fill_null("")
         for part in others
     ]
-    rows = with_panels(rows, apart, where="choices").with_columns(
+    rows = tables.add_panels(rows, apart, where="choices").with_columns(
         strategy=pl.concat_str(name.str.replace_all("_", " ", literal=True), *details),
         selector=name,
     )
-    rows = with_short_names(rows, "strategy")
+    rows = tables.shorten_names(rows, "strategy")
     is_on_all = pl.col("problem_fold").is_null()
     if rows.filter(is_on_all).is_empty():
         raise DataError(
@@ -212,7 +198,7 @@ def _cells(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.Dat
     )
 
 
-def _spaced_out(budgets: Sequence[float], width: int) -> list[float]:
+def _space_out(budgets: Sequence[float], width: int) -> list[float]:
     """Keep budgets whose squares do not overlap on the log scale, the first and last among them."""
     first, last = budgets[0], budgets[-1]
     ratio = (last / first) ** ((_SQUARE + 4) / width)
@@ -223,11 +209,11 @@ def _spaced_out(budgets: Sequence[float], width: int) -> list[float]:
     return kept if kept[-1] == last else [*kept[: max(len(kept) - 1, 1)], last]
 
 
-def _squares(
+def _draw_squares(
     strip: pl.DataFrame, budgets: BudgetAxis, colors: Mapping[str, str]
 ) -> list[alt.Chart]:
     """Draw a square with a letter for each level and budget."""
-    squares = legend(
+    squares = style.legend(
         orient="bottom",
         columns=2,
         symbolType="square",
@@ -235,12 +221,12 @@ def _squares(
         labelLimit=0,
         columnPadding=24,
     )
-    color = color_by("key", colors, squares)
+    color = style.color_by("key", colors, squares)
     levels = strip["level"].unique().sort().to_list()
     shown = strip.select(*_SHOWN, share=percent(pl.col("accuracy")))
-    base = alt.Chart(inline(shown)).encode(
+    base = alt.Chart(tables.inline(shown)).encode(
         x=budgets.x(offset=14),
-        y=alt.Y("level:O", sort=levels, axis=axis("Level", grid=False, offset=14)),
+        y=alt.Y("level:O", sort=levels, axis=style.axis("Level", grid=False, offset=14)),
         tooltip=[
             alt.Tooltip("level:N", title="Level"),
             alt.Tooltip("budget:Q", title=budgets.tooltip_title),
@@ -261,7 +247,7 @@ def _squares(
             opacity=1,
             clip=False,
         )
-        letter = cells.mark_text(font=FONT, fontSize=12, fontWeight="bold", clip=False)
+        letter = cells.mark_text(font=style.FONT, fontSize=12, fontWeight="bold", clip=False)
         layers += [
             square.encode(color=color),
             letter.encode(text="letter:N", color=alt.value("white") if is_agreed else color),

@@ -8,21 +8,9 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import CURVE_COLUMNS
+from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis
 from ttsframe.charts.lines import LinePlot, share_domain
-from ttsframe.charts.style import LINE_COLORS, axis, color_by, draw_panels, heading
-from ttsframe.charts.tables import (
-    check_boolean,
-    confidence_interval,
-    curve_rows,
-    has_interval,
-    other_columns,
-    problems,
-    thinned,
-    tidy,
-    with_panels,
-)
-from ttsframe.errors import DataError
 
 __all__ = ["over_optimization"]
 
@@ -89,16 +77,16 @@ def over_optimization(
     >>> charts.over_optimization(turns).title.text
     'Where more attempts begin to hurt'
     """
-    interval = confidence_interval(confidence_level)
+    interval = tables.name_interval(confidence_level)
     texts = ["selector", "reduction", "is_turned_down"]
-    table = tidy(turns, where="turns", texts=texts, numbers=_NUMBERS, hint=_HINT)
-    check_boolean(table, "is_turned_down", where="turns", hint=_HINT)
-    table = table.drop_nulls(["budget", "accuracy"])
-    if table.is_empty():
-        raise DataError(f"turns has no accuracy at any budget. Hint: {_HINT}")
-    rows = curve_rows(table, where="turns", maker=_MAKER, parts=["peak_budget", "drop"])
-    apart = other_columns(rows, {*CURVE_COLUMNS, *_ADDED})
-    rows = with_panels(rows, ["selector", *apart], where="turns").drop(apart)
+    table = tables.tidy(turns, where="turns", texts=texts, numbers=_NUMBERS, hint=_HINT)
+    tables.check_boolean(table, "is_turned_down", where="turns", hint=_HINT)
+    table = tables.require_values(
+        table, ["budget", "accuracy"], "accuracy at any budget", where="turns", hint=_HINT
+    )
+    rows = tables.check_curve(table, where="turns", maker=_MAKER, parts=["peak_budget", "drop"])
+    apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_ADDED})
+    rows = tables.add_panels(rows, ["selector", *apart], where="turns").drop(apart)
     is_peak = pl.col("budget") == pl.col("peak_budget").sort_by("budget").last().over(
         "panel", "line"
     )
@@ -106,15 +94,15 @@ def over_optimization(
         line=pl.col("reduction").fill_null(pl.col("selector")),
         x=pl.col("budget").cast(pl.Float64),
     ).with_columns(is_peak=is_peak)
-    drawn = thinned(rows, keep=pl.col("is_peak"), where="turns")
+    drawn = tables.thin_lines(rows, keep=pl.col("is_peak"), where="turns")
     budgets = BudgetAxis.of(drawn)
     names = drawn["line"].unique().sort().to_list()
-    colors = {name: LINE_COLORS[i % len(LINE_COLORS)] for i, name in enumerate(names)}
+    colors = {name: style.LINE_COLORS[i % len(style.LINE_COLORS)] for i, name in enumerate(names)}
     plot = LinePlot(
         x=budgets.x("x"),
-        y_axis=axis("Accuracy", format=".0%", tickCount=6),
+        y_axis=style.axis("Accuracy", format=".0%", tickCount=6),
         domain=share_domain(drawn),
-        color=color_by("line", colors),
+        color=style.color_by("line", colors),
         tooltip=[
             alt.Tooltip("line:N", title="Scores"),
             alt.Tooltip("budget:Q", title=budgets.tooltip_title, format=",.4~r"),
@@ -125,24 +113,24 @@ def over_optimization(
         ],
     )
     selectors = rows["selector"].unique().to_list()
-    return draw_panels(
+    return style.draw_panels(
         drawn,
-        lambda panel: _layers(panel, plot, colors, x=budgets.ends[1], height=height),
+        lambda panel: _draw_panel(panel, plot, colors, x=budgets.ends[1], height=height),
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or "Where more attempts begin to hurt",
             [
                 selectors[0].replace("_", " ") if len(selectors) == 1 else "",
-                problems(drawn),
-                f"shaded: {interval} over problems" if has_interval(drawn) else "",
+                tables.count_problems(drawn),
+                f"shaded: {interval} over problems" if tables.has_interval(drawn) else "",
             ],
             ["ring: best budget", "triangle: below the best by more than chance"],
         ),
     )
 
 
-def _layers(
+def _draw_panel(
     panel: pl.DataFrame, plot: LinePlot, colors: dict[str, str], *, x: float, height: int
 ) -> list[alt.Chart]:
     """Draw lines, with rings at their peaks and triangles where they have declined."""

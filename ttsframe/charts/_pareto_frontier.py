@@ -8,33 +8,9 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import CURVE_COLUMNS
+from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis, per_problem
 from ttsframe.charts.lines import share_domain
-from ttsframe.charts.style import (
-    INK,
-    axis,
-    color_by,
-    draw_panels,
-    heading,
-    legend,
-    selector_colors,
-    shape_by,
-    shapes,
-)
-from ttsframe.charts.tables import (
-    check_at_most,
-    confidence_interval,
-    curve_rows,
-    has_interval,
-    inline,
-    marks,
-    omitted,
-    other_columns,
-    problems,
-    thinned,
-    with_line_names,
-    with_panels,
-)
 from ttsframe.errors import ColumnsError, DataError
 
 __all__ = ["pareto_frontier"]
@@ -98,15 +74,15 @@ def pareto_frontier(
     >>> print(chart.title.text)
     Accuracy by tokens per problem: the Pareto frontier
     """
-    interval = confidence_interval(confidence_level)
-    rows = curve_rows(curve, maker="pareto_frontier")
+    interval = tables.name_interval(confidence_level)
+    rows = tables.check_curve(curve, maker="pareto_frontier")
     if "is_efficient" not in rows.columns:
         hint = "tts.pareto_frontier(curve) makes this table."
         error = ColumnsError.missing(["is_efficient"], rows.columns, where="curve", hint=hint)
         raise error
-    apart = other_columns(rows, {*CURVE_COLUMNS, *_ADDED})
-    rows = with_panels(rows, apart, where="curve").drop(apart)
-    known = with_line_names(rows, show_reduction=True).filter(
+    apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_ADDED})
+    rows = tables.add_panels(rows, apart, where="curve").drop(apart)
+    known = tables.add_line_names(rows, show_reduction=True).filter(
         pl.col("accuracy").is_not_null(), pl.col("of_budget") != "all"
     )
     if known.is_empty():
@@ -116,38 +92,38 @@ def pareto_frontier(
         )
     is_efficient = pl.col("is_efficient")
     n_selectors = known["selector"].n_unique()
-    check_at_most(n_selectors, _N_SELECTORS_MAX, "selectors", where="curve")
-    budgets, encodings = BudgetAxis.of(known), _encodings(known)
+    tables.check_at_most(n_selectors, _N_SELECTORS_MAX, "selectors", where="curve")
+    budgets, encodings = BudgetAxis.of(known), _encode_points(known)
     # Only points on the frontier have their intervals drawn.
     ends = pl.when(is_efficient).then(pl.col("ci_low", "ci_high"))
     domain = share_domain(known.with_columns(ends))
-    drawn = _thinned(known)
+    drawn = _thin_points(known)
     n_shown = f"{drawn.height:,} drawn" if drawn.height < known.height else ""
-    return draw_panels(
+    return style.draw_panels(
         drawn,
-        lambda panel: _layers(panel, budgets, domain, encodings),
+        lambda panel: _draw_panel(panel, budgets, domain, encodings),
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or f"Accuracy by {per_problem(budgets.unit)}: the Pareto frontier",
             [
-                problems(rows),
+                tables.count_problems(rows),
                 budgets.largest,
                 f"{known['is_efficient'].sum():,} of {known.height:,} points on the frontier",
                 n_shown,
             ],
             [
                 "filled and joined: no other point has higher accuracy at the same or lower cost",
-                f"bars: {interval}" if has_interval(known) else "",
+                f"bars: {interval}" if tables.has_interval(known) else "",
             ],
-            [omitted(rows)],
+            [tables.describe_left_out(rows)],
         ),
     )
 
 
-def _thinned(rows: pl.DataFrame) -> pl.DataFrame:
+def _thin_points(rows: pl.DataFrame) -> pl.DataFrame:
     """Leave out points where there are more than fit on a page."""
-    efficient = thinned(rows.filter("is_efficient"), line=[], n_max=_N_EFFICIENT_MAX)
+    efficient = tables.thin_lines(rows.filter("is_efficient"), line=[], n_max=_N_EFFICIENT_MAX)
     others = rows.filter(~pl.col("is_efficient")).sort("panel", "budget", "line")
     n_max = _N_OTHERS_MAX // rows["panel"].n_unique()
     n_rows = pl.len().over("panel").cast(pl.Int64)
@@ -155,19 +131,22 @@ def _thinned(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([efficient, others.filter(row_number % -(-n_rows // n_max) == 0)])
 
 
-def _encodings(rows: pl.DataFrame) -> dict[str, Any]:
+def _encode_points(rows: pl.DataFrame) -> dict[str, Any]:
     """Color points by selector, and shape them by reduction if there are several."""
-    names = legend(labelExpr="replace(datum.label, /_/g, ' ')", symbolSize=90)
+    names = style.legend(labelExpr="replace(datum.label, /_/g, ' ')", symbolSize=90)
     selectors = rows["selector"].unique().sort().to_list()
-    color = color_by("selector", selector_colors(selectors), names)
+    color = style.color_by("selector", style.selector_colors(selectors), names)
     if rows["reduction"].drop_nulls().n_unique() < 2:
-        return {"color": color, "shape": shape_by("selector", shapes(selectors), names)}
-    reads = shapes(rows["reads"].unique().sort().to_list())
-    shape = shape_by("reads", reads, legend(title="Step scores", symbolSize=90))
+        return {
+            "color": color,
+            "shape": style.shape_by("selector", style.assign_shapes(selectors), names),
+        }
+    reads = style.assign_shapes(rows["reads"].unique().sort().to_list())
+    shape = style.shape_by("reads", reads, style.legend(title="Step scores", symbolSize=90))
     return {"color": color, "shape": shape}
 
 
-def _layers(
+def _draw_panel(
     panel: pl.DataFrame,
     budgets: BudgetAxis,
     domain: tuple[float, float],
@@ -177,7 +156,7 @@ def _layers(
     rows = panel.sort("budget", "line")
     efficient, others = rows.filter("is_efficient"), rows.filter(~pl.col("is_efficient"))
     steps = efficient.unique(["budget", "accuracy"], keep="first", maintain_order=True)
-    x, y_axis = budgets.x(), axis("Accuracy", format=".0%", tickCount=6)
+    x, y_axis = budgets.x(), style.axis("Accuracy", format=".0%", tickCount=6)
     y_scale = alt.Scale(domain=[*domain], nice=False)
     y = alt.Y("accuracy:Q", axis=y_axis, scale=y_scale)
     tooltip = [
@@ -190,15 +169,15 @@ def _layers(
     ]
     return [
         alt
-        .Chart(inline(steps.select("budget", "accuracy")))
-        .mark_line(interpolate="step-after", color=INK, strokeWidth=1.4, opacity=0.6)
+        .Chart(tables.inline(steps.select("budget", "accuracy")))
+        .mark_line(interpolate="step-after", color=style.INK, strokeWidth=1.4, opacity=0.6)
         .encode(x=x, y=y),
         alt
-        .Chart(marks(others))
+        .Chart(tables.inline_marks(others))
         .mark_point(size=34, opacity=0.55, strokeWidth=1.4)
         .encode(x=x, y=y, tooltip=tooltip, **encodings),
         alt
-        .Chart(marks(efficient))
+        .Chart(tables.inline_marks(efficient))
         .mark_rule(strokeWidth=1.6, opacity=0.7)
         .encode(
             x=x,
@@ -207,7 +186,7 @@ def _layers(
             color=encodings["color"],
         ),
         alt
-        .Chart(marks(efficient))
+        .Chart(tables.inline_marks(efficient))
         .mark_point(filled=True, size=80, opacity=1)
         .encode(x=x, y=y, tooltip=tooltip, **encodings),
     ]

@@ -8,16 +8,7 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import counted
-from ttsframe.charts.style import FONT, INK, LINE_COLORS, MUTED, axis, draw_panels, heading
-from ttsframe.charts.tables import (
-    check_at_most,
-    confidence_interval,
-    inline,
-    other_columns,
-    tidy,
-    with_panels,
-    with_short_names,
-)
+from ttsframe.charts import style, tables
 from ttsframe.errors import DataError
 
 __all__ = ["reduction_comparison"]
@@ -42,7 +33,7 @@ _KNOWN: Final = frozenset({
     "n_all_right",
     "n_all_wrong",
 })
-_WITHIN, _POOLED = LINE_COLORS[:2]
+_WITHIN, _POOLED = style.LINE_COLORS[:2]
 _ROW: Final = 30
 _N_REDUCTIONS_MAX: Final = 30
 
@@ -93,10 +84,10 @@ def reduction_comparison(
     >>> charts.reduction_comparison(metrics).title.subtitle[0]
     'filled: within problems, mean of 40 problems with right and wrong attempts'
     """
-    interval = confidence_interval(confidence_level)
-    rows = tidy(metrics, where="metrics", texts=["reduction"], numbers=_NUMBERS, hint=_HINT)
-    rows = with_panels(rows, other_columns(rows, _KNOWN), where="metrics")
-    drawn = with_short_names(rows, "reduction").filter(
+    interval = tables.name_interval(confidence_level)
+    rows = tables.tidy(metrics, where="metrics", texts=["reduction"], numbers=_NUMBERS, hint=_HINT)
+    rows = tables.add_panels(rows, tables.find_run_columns(rows, _KNOWN), where="metrics")
+    drawn = tables.shorten_names(rows, "reduction").filter(
         pl.any_horizontal(pl.col("auroc", "auroc_within").is_not_null())
     )
     if drawn.is_empty():
@@ -105,18 +96,18 @@ def reduction_comparison(
             "is_correct grades attempts."
         )
     n_reductions = drawn["reduction"].n_unique()
-    check_at_most(n_reductions, _N_REDUCTIONS_MAX, "reductions", where="metrics")
+    tables.check_at_most(n_reductions, _N_REDUCTIONS_MAX, "reductions", where="metrics")
     best = drawn.group_by("reduction").agg(pl.col("auroc_within").mean())
     order = best.sort("auroc_within", "reduction", descending=[True, False], nulls_last=True)
     lowest = drawn.select(pl.min_horizontal("auroc", "auroc_within", "ci_low").min()).item()
     domain = (min(0.45, int(lowest * 20) / 20), 1.0)
     judged = counted([int(n) for n in drawn["n_judged"].to_list()], "problem")
-    return draw_panels(
+    return style.draw_panels(
         drawn,
-        lambda panel: _layers(panel, order["reduction"].to_list(), domain),
+        lambda panel: _draw_panel(panel, order["reduction"].to_list(), domain),
         width=width,
         height=lambda panel: _ROW * panel["reduction"].n_unique() + 14,
-        title=heading(
+        title=style.heading(
             title or "How well scores tell right attempts from wrong ones",
             [f"filled: within problems, mean of {judged} with right and wrong attempts"],
             ["open: all attempts together", f"line: {interval} over problems"],
@@ -124,9 +115,11 @@ def reduction_comparison(
     )
 
 
-def _layers(panel: pl.DataFrame, order: list[str], domain: tuple[float, float]) -> list[alt.Chart]:
+def _draw_panel(
+    panel: pl.DataFrame, order: list[str], domain: tuple[float, float]
+) -> list[alt.Chart]:
     """Draw the line of a coin flip, and for each reduction an interval, a point and a diamond."""
-    x_axis = axis("AUROC (0.5 = coin flip)", tickCount=6, format=".2f")
+    x_axis = style.axis("AUROC (0.5 = coin flip)", tickCount=6, format=".2f")
 
     def x(column: str) -> alt.X:
         scale = alt.Scale(domain=[*domain], nice=False)
@@ -135,7 +128,7 @@ def _layers(panel: pl.DataFrame, order: list[str], domain: tuple[float, float]) 
     y = alt.Y(
         "reduction:N",
         sort=[name for name in order if name in panel["reduction"]],
-        axis=axis(
+        axis=style.axis(
             "Reduction",
             grid=False,
             ticks=False,
@@ -157,10 +150,10 @@ def _layers(panel: pl.DataFrame, order: list[str], domain: tuple[float, float]) 
         alt.Tooltip("auroc:Q", title="All together", format=".3f"),
         alt.Tooltip("n_judged:Q", title="Problems", format=","),
     ]
-    coin = alt.Chart(inline(pl.DataFrame({"x": [0.5]})))
-    base = alt.Chart(inline(panel.select("reduction", *_NUMBERS))).encode(y=y)
+    coin = alt.Chart(tables.inline(pl.DataFrame({"x": [0.5]})))
+    base = alt.Chart(tables.inline(panel.select("reduction", *_NUMBERS))).encode(y=y)
     return [
-        coin.mark_rule(strokeDash=[5, 4], strokeWidth=1.4, color=MUTED).encode(x=x("x")),
+        coin.mark_rule(strokeDash=[5, 4], strokeWidth=1.4, color=style.MUTED).encode(x=x("x")),
         base.mark_rule(strokeWidth=2.2, color=_WITHIN).encode(x=x("ci_low"), x2="ci_high:Q"),
         base.mark_point(filled=True, size=80, color=_WITHIN, opacity=1).encode(
             x=x("auroc_within"), tooltip=tooltip
@@ -169,7 +162,7 @@ def _layers(panel: pl.DataFrame, order: list[str], domain: tuple[float, float]) 
         base.mark_point(
             shape="diamond", size=190, strokeWidth=1.8, filled=False, color=_POOLED, opacity=1
         ).encode(x=x("auroc"), tooltip=tooltip),
-        base.mark_text(dy=-13, font=FONT, fontSize=11, color=INK).encode(
+        base.mark_text(dy=-13, font=style.FONT, fontSize=11, color=style.INK).encode(
             x=x("auroc_within"), text=alt.Text("auroc_within:Q", format=".3f")
         ),
     ]

@@ -8,23 +8,14 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import counted
-from ttsframe.charts.style import FONT, LINE_COLORS, MUTED, axis, draw_panels, heading
-from ttsframe.charts.tables import (
-    confidence_interval,
-    has_interval,
-    inline,
-    other_columns,
-    tidy,
-    with_panels,
-)
-from ttsframe.errors import DataError
+from ttsframe.charts import style, tables
 
 __all__ = ["reliability"]
 
 _HINT: Final = "tts.verifier.reliability_curve(trajectories) makes this table."
 _NUMBERS: Final = ("mean_score", "accuracy", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "bin_low", "bin_high", "standard_error"})
-_COLOR: Final = LINE_COLORS[0]
+_COLOR: Final = style.LINE_COLORS[0]
 _N_BINS_MAX: Final = 50
 
 
@@ -76,34 +67,33 @@ def reliability(
     >>> chart.title.subtitle[0]
     '400 attempts · size of a point: attempts in its bin · bars: confidence interval over problems'
     """
-    interval = confidence_interval(confidence_level)
-    rows = tidy(curve, where="curve", texts=["reduction"], numbers=_NUMBERS, hint=_HINT)
-    rows = rows.drop_nulls(["mean_score", "accuracy"])
-    if rows.is_empty():
-        raise DataError(f"curve has no accuracy in any row. Hint: {_HINT}")
-    rows = with_panels(rows, other_columns(rows, _KNOWN), where="curve")
+    interval = tables.name_interval(confidence_level)
+    rows = tables.tidy(curve, where="curve", texts=["reduction"], numbers=_NUMBERS, hint=_HINT)
+    points = ["mean_score", "accuracy"]
+    rows = tables.require_values(rows, points, "accuracy", where="curve", hint=_HINT)
+    rows = tables.add_panels(rows, tables.find_run_columns(rows, _KNOWN), where="curve")
     n_bins = int(rows.group_by("panel").len()["len"].max() or 0)  # type: ignore[arg-type]
-    drawn = _merged(rows) if n_bins > _N_BINS_MAX else rows
+    drawn = _merge_bins(rows) if n_bins > _N_BINS_MAX else rows
     totals = drawn.group_by("panel").agg(pl.col("n_attempts").sum())["n_attempts"].to_list()
     merged = f"{n_bins:,} bins merged into {_N_BINS_MAX}, without intervals"
-    return draw_panels(
+    return style.draw_panels(
         drawn,
-        _layers,
+        _draw_panel,
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or "How often attempts are right, by score",
             [
                 counted([int(total) for total in totals], "attempt"),
                 "size of a point: attempts in its bin",
-                f"bars: {interval} over problems" if has_interval(drawn) else "",
+                f"bars: {interval} over problems" if tables.has_interval(drawn) else "",
             ],
             [merged if n_bins > _N_BINS_MAX else ""],
         ),
     )
 
 
-def _merged(rows: pl.DataFrame) -> pl.DataFrame:
+def _merge_bins(rows: pl.DataFrame) -> pl.DataFrame:
     """Merge neighboring bins until few enough are left."""
     n_bins = pl.len().over("panel").cast(pl.Int64)
     rank = pl.col("mean_score").rank("ordinal").over("panel").cast(pl.Int64) - 1
@@ -122,26 +112,33 @@ def _merged(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _layers(panel: pl.DataFrame) -> list[alt.Chart]:
+def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
     """Draw the diagonal, intervals, the curve and its points."""
-    x_axis = axis("Mean score of the attempts in the bin", tickCount=6, grid=False)
-    y_axis = axis("Share of right attempts", format=".0%", tickCount=6)
+    x_axis = style.axis("Mean score of the attempts in the bin", tickCount=6, grid=False)
+    y_axis = style.axis("Share of right attempts", format=".0%", tickCount=6)
     scale = alt.Scale(domain=[0, 1], nice=False)
     x = alt.X("mean_score:Q", axis=x_axis, scale=scale)
     y = alt.Y("accuracy:Q", axis=y_axis, scale=scale)
     low, high = ((pl.col(name) * 100).round(1) for name in ("ci_low", "ci_high"))
     interval = pl.concat_str(low, pl.lit("% to "), high, pl.lit("%")).fill_null("unknown")
-    base = alt.Chart(inline(panel.with_columns(interval=interval))).encode(x=x)
+    base = alt.Chart(tables.inline(panel.with_columns(interval=interval))).encode(x=x)
     diagonal = pl.DataFrame({"mean_score": [0.0, 1.0], "accuracy": [0.0, 1.0]})
     note = pl.DataFrame({"mean_score": [0.93], "accuracy": [0.93], "label": ["calibrated"]})
     return [
         alt
-        .Chart(inline(diagonal))
-        .mark_line(strokeDash=[5, 4], strokeWidth=1.4, color=MUTED)
+        .Chart(tables.inline(diagonal))
+        .mark_line(strokeDash=[5, 4], strokeWidth=1.4, color=style.MUTED)
         .encode(x=x, y=y),
         alt
-        .Chart(inline(note))
-        .mark_text(align="right", baseline="middle", dx=-10, font=FONT, fontSize=12, color=MUTED)
+        .Chart(tables.inline(note))
+        .mark_text(
+            align="right",
+            baseline="middle",
+            dx=-10,
+            font=style.FONT,
+            fontSize=12,
+            color=style.MUTED,
+        )
         .encode(x=x, y=y, text="label:N"),
         base
         .transform_filter("datum.ci_low !== null")

@@ -9,29 +9,17 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import CURVE_COLUMNS, percent, quantity_of, shorten
+from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis, per_problem
-from ttsframe.charts.lines import DASHES, LinePlot, dash_by, share_domain, side_by_side
-from ttsframe.charts.style import (
-    MUTED,
-    axis,
-    color_by,
-    draw_panels,
-    heading,
-    scores_from,
-    selector_colors,
+from ttsframe.charts.lines import (
+    DASHES,
+    LinePlot,
+    curve_tooltip,
+    dash_by,
+    share_domain,
+    side_by_side,
 )
-from ttsframe.charts.tables import (
-    confidence_interval,
-    curve_rows,
-    has_interval,
-    omitted,
-    other_columns,
-    problems,
-    thinned,
-    with_line_names,
-    with_panels,
-)
-from ttsframe.errors import DataError, ParameterError
+from ttsframe.errors import ParameterError
 
 __all__ = ["scaling_curve"]
 
@@ -110,54 +98,42 @@ def scaling_curve(
     >>> print(chart.title.subtitle[0])
     100 problems · budgets up to 4 attempts · dashed: reference
     """
-    interval = confidence_interval(confidence_level)
-    compared = _checked(references or {})
-    rows = curve_rows(curve)
+    interval = tables.name_interval(confidence_level)
+    compared = _check_references(references or {})
+    rows = tables.check_curve(curve)
     quantity = quantity_of(rows.columns)
     reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
     are_dashed = 1 < len(reductions) <= len(DASHES)
     if len(reductions) > len(DASHES):
-        rows = _by_reduction(rows, reductions)
-    apart = other_columns(rows, CURVE_COLUMNS)
-    rows = with_panels(rows, apart, where="curve").drop(apart)
-    rows = with_line_names(rows, show_reduction=are_dashed)
-    known = rows.drop_nulls(quantity)
-    if known.is_empty():
-        raise DataError(
-            f"curve has no {quantity}: null in all {rows.height} rows. Hint: without gold answers, "
-            "tts.build_report(trajectories) draws the agreement instead."
-        )
-    drawn = thinned(known)
+        rows = _split_by_reduction(rows, reductions)
+    apart = tables.find_run_columns(rows, CURVE_COLUMNS)
+    rows = tables.add_panels(rows, apart, where="curve").drop(apart)
+    rows = tables.add_line_names(rows, show_reduction=are_dashed)
+    hint = "without gold answers, tts.build_report(trajectories) draws the agreement instead."
+    known = tables.require_values(rows, [quantity], quantity, where="curve", hint=hint)
+    drawn = tables.thin_lines(known)
     budgets = BudgetAxis.of(drawn)
-    colors = selector_colors(drawn["selector"].unique().sort().to_list())
+    colors = style.selector_colors(drawn["selector"].unique().sort().to_list())
     plot = LinePlot(
         x=budgets.x("x"),
         y=quantity,
-        y_axis=axis(quantity.capitalize(), format=".0%", tickCount=6),
+        y_axis=style.axis(quantity.capitalize(), format=".0%", tickCount=6),
         domain=share_domain(drawn, quantity, list(compared.values())),
-        color=color_by("selector", colors),
-        tooltip=[
-            alt.Tooltip("line:N", title="Selector"),
-            alt.Tooltip("reads:N", title="Step scores"),
-            alt.Tooltip("of_budget:N", title=budgets.tooltip_title),
-            alt.Tooltip(f"{quantity}:Q", title=quantity.capitalize(), format=".1%"),
-            alt.Tooltip("interval:N", title="Interval"),
-            alt.Tooltip("n_problems:Q", title="Problems"),
-            alt.Tooltip("left_out:N", title="Left out"),
-        ],
+        color=style.color_by("selector", colors),
+        tooltip=curve_tooltip(budgets, quantity),
         point_size=46 if budgets.is_sparse() else 16,
     )
     dashes = dict(zip(["no score", *reductions], [DASHES[0], *DASHES], strict=False))
     dash = dash_by("reads", dashes) if are_dashed else None
 
     def draw(panel: pl.DataFrame) -> list[alt.Chart]:
-        placed = _placed(panel)
+        placed = _place_points(panel)
         is_crowded = placed["line"].n_unique() > 4
         of_panel = plot._replace(band_opacity=0.08 if is_crowded else plot.band_opacity)
         layers = of_panel.layers(placed, dash=dash)
         if compared:
             layers.append(plot.rules(compared, "Reference"))
-        labels = _labels(placed, plot, colors, budgets, compared)
+        labels = _label_ends(placed, plot, colors, budgets, compared)
         return [*layers, plot.name_ends(labels, height=height)]
 
     mark = "shaded" if len(budgets.budgets) > 1 else "bars"
@@ -165,32 +141,32 @@ def scaling_curve(
     n_budgets, n_drawn = known["budget"].n_unique(), len(budgets.budgets)
     expected = ("majority_vote", "oracle") if quantity == "accuracy" else ()
     absent = ", ".join(name for name in expected if name not in colors)
-    return draw_panels(
+    return style.draw_panels(
         drawn,
         draw,
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or f"{quantity.capitalize()} by {per_problem(budgets.unit)}",
             [
-                problems(rows),
+                tables.count_problems(rows),
                 budgets.largest,
-                f"{mark}: {interval} over problems" if has_interval(rows) else "",
+                f"{mark}: {interval} over problems" if tables.has_interval(rows) else "",
                 f"dashed: reference{'s' if len(compared) > 1 else ''}" if compared else "",
             ],
             [
                 _MEANINGS[quantity] if is_explained else "",
-                scores_from(reductions[0]) if len(reductions) == 1 else "",
+                style.scores_from(reductions[0]) if len(reductions) == 1 else "",
                 f"{n_drawn:,} of {n_budgets:,} budgets drawn" if n_drawn < n_budgets else "",
             ],
-            [omitted(rows)],
+            [tables.describe_left_out(rows)],
             [f"Not in this table: {absent}" if absent else ""],
         ),
     )
 
 
-def _checked(references: Mapping[str, float]) -> dict[str, float]:
-    """Return references by short names after checking that they can be drawn."""
+def _check_references(references: Mapping[str, float]) -> dict[str, float]:
+    """Return references as floats by name after checking that they can be drawn."""
     for name, value in references.items():
         if not 0.0 <= value <= 1.0:
             raise ParameterError(
@@ -205,17 +181,17 @@ def _checked(references: Mapping[str, float]) -> dict[str, float]:
     return {str(name): float(value) for name, value in references.items()}
 
 
-def _by_reduction(rows: pl.DataFrame, reductions: Sequence[str]) -> pl.DataFrame:
+def _split_by_reduction(rows: pl.DataFrame, reductions: Sequence[str]) -> pl.DataFrame:
     """Give each reduction a panel that also has the selectors that read no score, to compare with."""
     return pl.concat([
         rows.filter(pl.col("reduction").fill_null(name) == name).with_columns(
-            scores=pl.lit(scores_from(name))
+            scores=pl.lit(style.scores_from(name))
         )
         for name in reductions
     ])
 
 
-def _placed(panel: pl.DataFrame) -> pl.DataFrame:
+def _place_points(panel: pl.DataFrame) -> pl.DataFrame:
     """Place points at their budgets, or side by side where every line is a single point."""
     x = pl.col("budget").cast(pl.Float64)
     if panel["budget"].n_unique() == 1:
@@ -223,7 +199,7 @@ def _placed(panel: pl.DataFrame) -> pl.DataFrame:
     return panel.with_columns(x=x)
 
 
-def _labels(
+def _label_ends(
     placed: pl.DataFrame,
     plot: LinePlot,
     colors: Mapping[str, str],
@@ -246,6 +222,6 @@ def _labels(
         pl.lit(float(end)).alias("x"),
         "y",
         pl.concat_str("name", pl.lit(" "), percent(pl.col("y"))).alias("label"),
-        pl.lit(MUTED).alias("color"),
+        pl.lit(style.MUTED).alias("color"),
     )
     return pl.concat([names, values]) if references else names

@@ -8,16 +8,7 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import counted
-from ttsframe.charts.style import (
-    FONT,
-    OUTCOME_COLORS,
-    axis,
-    color_by,
-    draw_panels,
-    heading,
-    outcome,
-)
-from ttsframe.charts.tables import check_boolean, inline, other_columns, tidy, with_panels
+from ttsframe.charts import style, tables
 from ttsframe.errors import DataError
 
 __all__ = ["score_distribution"]
@@ -71,25 +62,27 @@ def score_distribution(
     'Scores of right and wrong attempts'
     """
     texts = ["reduction", "is_correct"]
-    rows = tidy(distribution, where="distribution", texts=texts, numbers=_NUMBERS, hint=_HINT)
-    check_boolean(rows, "is_correct", where="distribution", hint=_HINT)
+    rows = tables.tidy(
+        distribution, where="distribution", texts=texts, numbers=_NUMBERS, hint=_HINT
+    )
+    tables.check_boolean(rows, "is_correct", where="distribution", hint=_HINT)
     if not rows["n_attempts"].sum():
         raise DataError(f"distribution has no attempt in any bin. Hint: {_HINT}")
-    rows = with_panels(rows, other_columns(rows, _KNOWN), where="distribution")
+    rows = tables.add_panels(rows, tables.find_run_columns(rows, _KNOWN), where="distribution")
     # Each panel has the bins of its reduction, so the panels may differ in the range of scores.
-    return draw_panels(
-        _merged(rows),
-        _layers,
+    return style.draw_panels(
+        _merge_bins(rows),
+        _draw_panel,
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or "Scores of right and wrong attempts",
             ["each outcome adds up to 100%", "a bin includes its upper end"],
         ),
     )
 
 
-def _merged(rows: pl.DataFrame) -> pl.DataFrame:
+def _merge_bins(rows: pl.DataFrame) -> pl.DataFrame:
     """Merge neighboring bins until few enough are left, and name outcomes."""
     line = ["panel", "is_correct"]
     n_bins = pl.len().over(line).cast(pl.Int64)
@@ -105,26 +98,26 @@ def _merged(rows: pl.DataFrame) -> pl.DataFrame:
             pl.col("share").sum(),
         )
         .sort(*line, "part", maintain_order=True)
-        .with_columns(outcome=outcome(pl.col("is_correct")))
+        .with_columns(outcome=style.name_outcome(pl.col("is_correct")))
     )
 
 
-def _layers(panel: pl.DataFrame) -> list[alt.Chart]:
+def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
     """Draw both histograms, and above them how many attempts each counts."""
     ends = panel.select(low=pl.min("bin_low"), high=pl.max("bin_high"), top=pl.max("share") * 1.18)
     low, high, top = ends.row(0)
     x = alt.X(
         "bin_low:Q",
-        axis=axis("Score", grid=False, tickCount=6),
+        axis=style.axis("Score", grid=False, tickCount=6),
         scale=alt.Scale(domain=[low, high], nice=False),
     )
     y = alt.Y(
         "share:Q",
-        axis=axis("Share of attempts, per outcome", format=".0%", tickCount=5),
+        axis=style.axis("Share of attempts, per outcome", format=".0%", tickCount=5),
         scale=alt.Scale(domain=[0, top], nice=False),
         stack=None,
     )
-    color = color_by("outcome", OUTCOME_COLORS)
+    color = style.color_by("outcome", style.OUTCOME_COLORS)
     by_outcome = panel.group_by("outcome", maintain_order=True)
     last = by_outcome.agg(pl.col("bin_high").max().alias("bin_low"), pl.col("share").last())
     outline = pl.concat([panel.select("outcome", "bin_low", "share"), last])
@@ -133,12 +126,12 @@ def _layers(panel: pl.DataFrame) -> list[alt.Chart]:
         "outcome": [name for name, _ in totals],
         "label": [f"{name}: {counted([int(n)], 'attempt')}" for name, n in totals],
     })
-    note = alt.Chart(inline(labels)).encode(
+    note = alt.Chart(tables.inline(labels)).encode(
         text="label:N", color=color, y=alt.value(4), x=alt.value(6)
     )
     return [
         alt
-        .Chart(inline(panel))
+        .Chart(tables.inline(panel))
         .mark_bar(opacity=0.28, binSpacing=0)
         .encode(
             x=x,
@@ -155,12 +148,12 @@ def _layers(panel: pl.DataFrame) -> list[alt.Chart]:
             ],
         ),
         alt
-        .Chart(inline(outline))
+        .Chart(tables.inline(outline))
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(x=x, y=y, color=color),
         *[
             note.transform_filter(f"datum.outcome === '{name}'").mark_text(
-                align="left", baseline="top", dy=dy, font=FONT, fontSize=12, fontWeight=600
+                align="left", baseline="top", dy=dy, font=style.FONT, fontSize=12, fontWeight=600
             )
             for name, dy in (("right", 0), ("wrong", 16))
         ],

@@ -9,22 +9,8 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import CURVE_COLUMNS, percent
+from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis
-from ttsframe.charts.style import INK, axis, color_by, draw_panels, end_labels, heading
-from ttsframe.charts.tables import (
-    confidence_interval,
-    curve_rows,
-    has_interval,
-    inline,
-    marks,
-    omitted,
-    other_columns,
-    problems,
-    thinned,
-    with_line_names,
-    with_panels,
-)
-from ttsframe.errors import DataError
 
 __all__ = ["selection_gap"]
 
@@ -101,42 +87,37 @@ def selection_gap(
     >>> print(chart.title.subtitle[0])
     100 problems · budgets up to 8 attempts · bars: confidence interval of the selection gap
     """
-    interval = confidence_interval(confidence_level)
-    rows = curve_rows(gap, where="gap", maker="selection_gap", parts=_COLUMNS)
-    apart = other_columns(rows, {*CURVE_COLUMNS, *_COLUMNS})
-    rows = with_line_names(rows, show_reduction=True).with_columns(selector="line")
-    rows = with_panels(rows, [*apart, "selector"], where="gap").drop(apart)
-    known = rows.drop_nulls(_COLUMNS)
-    if known.is_empty():
-        raise DataError(
-            f"gap has no accuracy: null in all {rows.height} rows. Hint: the run has no grades, "
-            "which tts.score_trajectories(trajectories) makes from a gold answer."
-        )
-    drawn = thinned(known, where="gap")
+    interval = tables.name_interval(confidence_level)
+    rows = tables.check_curve(gap, where="gap", maker="selection_gap", parts=_COLUMNS)
+    apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_COLUMNS})
+    rows = tables.add_line_names(rows, show_reduction=True).with_columns(selector="line")
+    rows = tables.add_panels(rows, [*apart, "selector"], where="gap").drop(apart)
+    known = tables.require_values(rows, _COLUMNS, "accuracy", where="gap", hint=tables.GRADE_HINT)
+    drawn = tables.thin_lines(known, where="gap")
     budgets = BudgetAxis.of(drawn)
     name = "" if drawn["panel"].n_unique() > 1 else f": {drawn['selector'][0]}"
-    return draw_panels(
+    return style.draw_panels(
         drawn,
-        lambda panel: _layers(panel, budgets, height),
+        lambda panel: _draw_panel(panel, budgets, height),
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or f"Where accuracy is lost{name}",
             [
-                problems(rows),
+                tables.count_problems(rows),
                 budgets.largest,
-                f"bars: {interval} of the selection gap" if has_interval(rows) else "",
+                f"bars: {interval} of the selection gap" if tables.has_interval(rows) else "",
             ],
             [
                 "lost by selection: a right attempt was not chosen",
                 "not generated: no attempt was right",
             ],
-            [omitted(rows)],
+            [tables.describe_left_out(rows)],
         ),
     )
 
 
-def _layers(panel: pl.DataFrame, budgets: BudgetAxis, height: int) -> list[alt.Chart]:
+def _draw_panel(panel: pl.DataFrame, budgets: BudgetAxis, height: int) -> list[alt.Chart]:
     """Draw bands, the two edges between them, intervals, and the names of the bands."""
     rows = panel.sort("budget").with_columns(
         x=pl.col("budget").cast(pl.Float64),
@@ -144,7 +125,7 @@ def _layers(panel: pl.DataFrame, budgets: BudgetAxis, height: int) -> list[alt.C
         low=pl.col("accuracy") + pl.col("ci_low"),
         high=(pl.col("accuracy") + pl.col("ci_high")).clip(upper_bound=1.0),
     )
-    x, y_axis = budgets.x("x"), axis("Share of problems", format=".0%", tickCount=6)
+    x, y_axis = budgets.x("x"), style.axis("Share of problems", format=".0%", tickCount=6)
 
     def y(column: str) -> alt.Y:
         scale = alt.Scale(domain=[*_DOMAIN], nice=False)
@@ -153,10 +134,15 @@ def _layers(panel: pl.DataFrame, budgets: BudgetAxis, height: int) -> list[alt.C
     # A single budget fills the width of the panel.
     ends = [rows.with_columns(x=pl.lit(float(end))) for end in budgets.ends]
     across = rows if rows.height > 1 else pl.concat(ends)
-    fills = color_by("part", {part.name: part.fill for part in _PARTS})
-    bands = alt.Chart(inline(_bands(across))).mark_area(opacity=1)
-    edges = alt.Chart(marks(across)).mark_line(strokeWidth=1.6, color=INK).encode(x=x)
-    points = alt.Chart(marks(rows)).encode(
+    fills = style.color_by("part", {part.name: part.fill for part in _PARTS})
+    bands = alt.Chart(tables.inline(_stack_bands(across))).mark_area(opacity=1)
+    edges = (
+        alt
+        .Chart(tables.inline_marks(across))
+        .mark_line(strokeWidth=1.6, color=style.INK)
+        .encode(x=x)
+    )
+    points = alt.Chart(tables.inline_marks(rows)).encode(
         x=x,
         tooltip=[
             alt.Tooltip("selector:N", title="Selector"),
@@ -171,22 +157,22 @@ def _layers(panel: pl.DataFrame, budgets: BudgetAxis, height: int) -> list[alt.C
         ],
     )
     dots = points.mark_point(
-        filled=True, size=34 if budgets.is_sparse() else 14, color=INK, opacity=1
+        filled=True, size=34 if budgets.is_sparse() else 14, color=style.INK, opacity=1
     )
     return [
         bands.encode(x=x, y=y("from"), y2=alt.Y2("to:Q"), color=fills),
         edges.encode(y=y("accuracy")),
         edges.encode(y=y("reached")),
-        points.mark_rule(strokeWidth=1.4, color=INK, clip=True).encode(
+        points.mark_rule(strokeWidth=1.4, color=style.INK, clip=True).encode(
             y=y("low"), y2=alt.Y2("high:Q")
         ),
         dots.encode(y=y("accuracy")),
         dots.encode(y=y("reached")),
-        end_labels(_labels(rows, budgets), x=x, domain=_DOMAIN, height=height),
+        style.write_end_labels(_label_bands(rows, budgets), x=x, domain=_DOMAIN, height=height),
     ]
 
 
-def _bands(rows: pl.DataFrame) -> pl.DataFrame:
+def _stack_bands(rows: pl.DataFrame) -> pl.DataFrame:
     """Return where each band begins and ends."""
     edges = [pl.lit(0.0), pl.col("accuracy"), pl.col("reached"), pl.lit(1.0)]
     return pl.concat([
@@ -195,10 +181,10 @@ def _bands(rows: pl.DataFrame) -> pl.DataFrame:
     ])
 
 
-def _labels(rows: pl.DataFrame, budgets: BudgetAxis) -> pl.DataFrame:
+def _label_bands(rows: pl.DataFrame, budgets: BudgetAxis) -> pl.DataFrame:
     """Return the middle of each band at the last budget, with its name and share."""
     begin, end = pl.col("from"), pl.col("to")
-    return _bands(rows.tail(1)).select(
+    return _stack_bands(rows.tail(1)).select(
         pl.lit(float(budgets.ends[1])).alias("x"),
         ((begin + end) / 2).alias("y"),
         pl.concat_str("part", pl.lit(" "), percent(end - begin)).alias("label"),

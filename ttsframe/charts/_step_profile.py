@@ -8,26 +8,8 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import counted
+from ttsframe.charts import style, tables
 from ttsframe.charts.lines import LinePlot
-from ttsframe.charts.style import (
-    OUTCOME_COLORS,
-    axis,
-    color_by,
-    draw_panels,
-    heading,
-    outcome,
-)
-from ttsframe.charts.tables import (
-    check_at_most,
-    check_boolean,
-    check_one_per_point,
-    confidence_interval,
-    has_interval,
-    other_columns,
-    tidy,
-    with_panels,
-)
-from ttsframe.errors import DataError
 
 __all__ = ["step_profile"]
 
@@ -89,22 +71,22 @@ def step_profile(
     >>> print(chart.title.subtitle[0])
     right: 2 attempts on 2 problems · wrong: 2 attempts on 2 problems · shaded: confidence interval...
     """
-    interval = confidence_interval(confidence_level)
-    rows = tidy(profile, where="profile", texts=["is_correct"], numbers=_NUMBERS, hint=_HINT)
-    check_boolean(rows, "is_correct", where="profile", hint=_HINT)
-    apart = other_columns(rows, _KNOWN)
-    check_one_per_point(
+    interval = tables.name_interval(confidence_level)
+    rows = tables.tidy(profile, where="profile", texts=["is_correct"], numbers=_NUMBERS, hint=_HINT)
+    tables.check_boolean(rows, "is_correct", where="profile", hint=_HINT)
+    apart = tables.find_run_columns(rows, _KNOWN)
+    tables.check_one_per_point(
         rows,
         [*apart, "is_correct", "position"],
         where="profile",
         hint="keep the column that tells the runs apart, as "
         "tts.verifier.step_profile(trajectories, by=...) does.",
     )
-    rows = with_panels(rows, apart, where="profile").drop(apart)
-    drawn = _worded(rows.drop_nulls("mean_score"))
-    if drawn.is_empty():
-        raise DataError("profile has no score in any row. Hint: the run has no step scores.")
-    check_at_most(
+    rows = tables.add_panels(rows, apart, where="profile").drop(apart)
+    hint = "the run has no step scores."
+    known = tables.require_values(rows, ["mean_score"], "score", where="profile", hint=hint)
+    drawn = _add_texts(known)
+    tables.check_at_most(
         drawn["position"].n_unique(),
         _N_POSITIONS_MAX,
         "positions",
@@ -114,7 +96,7 @@ def step_profile(
     plot = LinePlot(
         x=alt.X(
             "x:Q",
-            axis=axis(
+            axis=style.axis(
                 "Position in the solution, first step to last",
                 format=".0%",
                 grid=False,
@@ -123,9 +105,9 @@ def step_profile(
             scale=alt.Scale(domain=[0, 1]),
         ),
         y="mean_score",
-        y_axis=axis("Mean step score", tickCount=6),
-        domain=_domain(drawn),
-        color=color_by("line", OUTCOME_COLORS),
+        y_axis=style.axis("Mean step score", tickCount=6),
+        domain=_find_domain(drawn),
+        color=style.color_by("line", style.OUTCOME_COLORS),
         tooltip=[
             alt.Tooltip("line:N", title="Attempts"),
             alt.Tooltip("x:Q", title="Position", format=".0%"),
@@ -139,37 +121,37 @@ def step_profile(
 
     def draw(panel: pl.DataFrame) -> list[alt.Chart]:
         label = pl.concat_str("line", pl.lit(" "), pl.col("mean_score").round(2))
-        labels = plot.ends(panel, label, x=1.0, colors=OUTCOME_COLORS)
+        labels = plot.ends(panel, label, x=1.0, colors=style.OUTCOME_COLORS)
         return [*plot.layers(panel), plot.name_ends(labels, height=height)]
 
     n_unscored = int(drawn["n_unscored_steps"].sum()) if "n_unscored_steps" in drawn.columns else 0
-    return draw_panels(
+    return style.draw_panels(
         drawn,
         draw,
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or "Step scores along the solution",
             [
-                *_counts(drawn),
-                f"shaded: {interval} over problems" if has_interval(drawn) else "",
+                *_count_outcomes(drawn),
+                f"shaded: {interval} over problems" if tables.has_interval(drawn) else "",
             ],
             [f"Left out: {counted([n_unscored], 'step')} without a score" if n_unscored else ""],
         ),
     )
 
 
-def _worded(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_texts(rows: pl.DataFrame) -> pl.DataFrame:
     """Name the outcome of each line, and write the intervals as text."""
     low, high = pl.col("ci_low").round(3), pl.col("ci_high").round(3)
     return rows.with_columns(
-        line=outcome(pl.col("is_correct")),
+        line=style.name_outcome(pl.col("is_correct")),
         x=pl.col("position").cast(pl.Float64),
         interval=pl.concat_str(low, pl.lit(" to "), high).fill_null("unknown"),
     )
 
 
-def _domain(rows: pl.DataFrame) -> tuple[float, float]:
+def _find_domain(rows: pl.DataFrame) -> tuple[float, float]:
     """Return an axis from 0 to 1, or for other scores one a little wider than the marks."""
     low = rows.select(pl.min_horizontal("mean_score", "ci_low").min()).item()
     high = rows.select(pl.max_horizontal("mean_score", "ci_high").max()).item()
@@ -179,7 +161,7 @@ def _domain(rows: pl.DataFrame) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _counts(rows: pl.DataFrame) -> list[str]:
+def _count_outcomes(rows: pl.DataFrame) -> list[str]:
     """Write how many attempts and problems each outcome has."""
     most = rows.group_by("panel", "line").agg(pl.col("n_attempts", "n_problems").max())
     return [

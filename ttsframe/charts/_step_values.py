@@ -8,27 +8,7 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import counted
-from ttsframe.charts.style import (
-    FONT,
-    INK,
-    MUTED,
-    OUTCOME_COLORS,
-    axis,
-    color_by,
-    draw_panels,
-    heading,
-    outcome,
-)
-from ttsframe.charts.tables import (
-    check_at_most,
-    check_boolean,
-    check_one_per_point,
-    confidence_interval,
-    inline,
-    tidy,
-    with_panels,
-)
-from ttsframe.errors import DataError
+from ttsframe.charts import style, tables
 
 __all__ = ["step_values"]
 
@@ -109,35 +89,35 @@ def step_values(
     >>> print(chart.title.subtitle[0])
     1 solution · 3 rollouts per step · bars: confidence interval
     """
-    interval = confidence_interval(confidence_level)
-    rows = tidy(steps, where="steps", texts=[*_UNIT, *_LABELS], numbers=_NUMBERS, hint=_HINT)
-    check_boolean(rows, *_LABELS, where="steps", hint=_HINT)
+    interval = tables.name_interval(confidence_level)
+    rows = tables.tidy(steps, where="steps", texts=[*_UNIT, *_LABELS], numbers=_NUMBERS, hint=_HINT)
+    tables.check_boolean(rows, *_LABELS, where="steps", hint=_HINT)
     apart = [name for name in rows.columns if name not in _KNOWN and not name.startswith("hard@")]
     point = [*apart, *_UNIT, "step"]
     hint = "keep the column that tells the runs apart."
-    check_one_per_point(rows, point, where="steps", hint=hint)
-    check_at_most(
+    tables.check_one_per_point(rows, point, where="steps", hint=hint)
+    tables.check_at_most(
         rows["step"].n_unique(),
         _N_STEPS_MAX,
         "steps of a solution",
         where="steps",
         hint="filter the table to the first steps.",
     )
-    rows = _named(rows.sort(point), apart)
-    drawn = rows.drop_nulls("soft").with_columns(outcome=outcome(pl.col("is_correct")))
-    if drawn.is_empty():
-        raise DataError("steps has no value in any row. Hint: the rollouts are not graded.")
-    x = _axis(drawn)
+    rows = _name_panels(rows.sort(point), apart)
+    hint = "the rollouts are not graded."
+    drawn = tables.require_values(rows, ["soft"], "value", where="steps", hint=hint)
+    drawn = drawn.with_columns(outcome=style.name_outcome(pl.col("is_correct")))
+    x = _make_axis(drawn)
     rollouts = counted(drawn["n_rollouts"].cast(pl.Int64).to_list(), "rollout")
     labeled = set(drawn.filter(pl.col("step") >= 0)["outcome"])
     n_ungraded = rows.height - drawn.height
     left_out = f"Left out: {counted([n_ungraded], 'step')} without a graded rollout"
-    return draw_panels(
+    return style.draw_panels(
         drawn,
-        lambda panel: _layers(panel, x),
+        lambda panel: _draw_panel(panel, x),
         width=width,
         height=height,
-        title=heading(
+        title=style.heading(
             title or "How often completions from each step are right",
             [
                 counted([drawn["panel"].n_unique()], "solution"),
@@ -153,13 +133,13 @@ def step_values(
     )
 
 
-def _named(rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
+def _name_panels(rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
     """Give each solution a panel with its name."""
     rows = rows.with_columns(
         pl.col("problem_id").cast(pl.String).alias("problem"),
         pl.col("solution_id").cast(pl.String).alias("solution"),
     )
-    rows = with_panels(rows, [*apart, "problem", "solution"], where="steps")
+    rows = tables.add_panels(rows, [*apart, "problem", "solution"], where="steps")
     if any(rows[name].n_unique() > 1 for name in (*apart, "problem")):
         return rows
     # A bare number would not say what it numbers.
@@ -167,12 +147,12 @@ def _named(rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
     return rows.with_columns(panel=pl.when(pl.col("panel") != "").then(name).otherwise("panel"))
 
 
-def _axis(rows: pl.DataFrame) -> alt.X:
+def _make_axis(rows: pl.DataFrame) -> alt.X:
     """Return the axis of steps."""
     first, last = (
         int(end) for end in rows.select(first=pl.min("step"), last=pl.max("step")).row(0)
     )
-    style = axis(
+    ticks = style.axis(
         "Step" if first >= 0 else "Step (-1: the problem itself)",
         format="d",
         tickMinStep=1,
@@ -180,11 +160,11 @@ def _axis(rows: pl.DataFrame) -> alt.X:
         grid=False,
     )
     return alt.X(
-        "step:Q", axis=style, scale=alt.Scale(domain=[first - 0.5, last + 0.5], nice=False)
+        "step:Q", axis=ticks, scale=alt.Scale(domain=[first - 0.5, last + 0.5], nice=False)
     )
 
 
-def _layers(panel: pl.DataFrame, x: alt.X) -> list[alt.Chart]:
+def _draw_panel(panel: pl.DataFrame, x: alt.X) -> list[alt.Chart]:
     """Draw the first error, a line, intervals and points of one solution."""
     text = pl.col("text") if "text" in panel.columns else pl.lit(None, pl.String)
     step = pl.concat_str(pl.lit("step "), pl.col("step").cast(pl.Int64))
@@ -196,16 +176,22 @@ def _layers(panel: pl.DataFrame, x: alt.X) -> list[alt.Chart]:
         name=pl.when(is_problem).then(pl.lit("the problem itself")).otherwise(step),
         text=text.cast(pl.String).str.slice(0, _TEXT_MAX).fill_null("not known"),
     )
-    y_axis = axis("Share of right rollouts", tickCount=6)
+    y_axis = style.axis("Share of right rollouts", tickCount=6)
     y_scale = alt.Scale(domain=[0, 1], nice=False)
-    color = color_by("outcome", OUTCOME_COLORS)
+    color = style.color_by("outcome", style.OUTCOME_COLORS)
     soft = alt.Y("soft:Q", axis=y_axis, scale=y_scale)
-    base = alt.Chart(inline(rows)).encode(x=x)
-    errors = alt.Chart(inline(rows.filter("is_first_error"))).encode(x=x)
+    base = alt.Chart(tables.inline(rows)).encode(x=x)
+    errors = alt.Chart(tables.inline(rows.filter("is_first_error"))).encode(x=x)
     return [
-        errors.mark_rule(strokeDash=[4, 3], color=MUTED, strokeWidth=1.2),
+        errors.mark_rule(strokeDash=[4, 3], color=style.MUTED, strokeWidth=1.2),
         errors.mark_text(
-            align="left", dx=5, dy=7, baseline="middle", font=FONT, fontSize=12, color=INK
+            align="left",
+            dx=5,
+            dy=7,
+            baseline="middle",
+            font=style.FONT,
+            fontSize=12,
+            color=style.INK,
         ).encode(y=alt.value(0), text=alt.value("first error")),
         base.mark_line(strokeWidth=1.2, color="#9a9a9a").encode(y=soft),
         base.mark_rule(strokeWidth=2).encode(

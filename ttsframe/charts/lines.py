@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 import altair as alt
 import polars as pl
 
-from ttsframe.charts.style import MUTED, end_labels
-from ttsframe.charts.tables import inline, marks
+from ttsframe.charts.budgets import BudgetAxis
+from ttsframe.charts.style import MUTED, write_end_labels
+from ttsframe.charts.tables import inline, inline_marks
 
 DASHES: Final = ([1, 0], [6, 3], [2, 2])
 """Solid, dashed and dotted."""
@@ -36,7 +37,7 @@ class LinePlot(NamedTuple):
 
     def base(self, rows: pl.DataFrame) -> alt.Chart:
         """Begin a layer: rows at their positions, in the colors of their lines."""
-        chart: alt.Chart = alt.Chart(marks(rows)).encode(
+        chart: alt.Chart = alt.Chart(inline_marks(rows)).encode(
             x=self.x, color=self.color, detail="line:N"
         )
         return chart
@@ -101,7 +102,7 @@ class LinePlot(NamedTuple):
 
     def name_ends(self, labels: pl.DataFrame, *, height: int) -> alt.Chart:
         """Write the names of lines beside their ends."""
-        return end_labels(labels, x=self.x, domain=self.domain, height=height)
+        return write_end_labels(labels, x=self.x, domain=self.domain, height=height)
 
     def rules(self, values: Mapping[str, float], title: str) -> alt.Chart:
         """Draw dashed lines across the panel, whose tooltips have their names."""
@@ -121,6 +122,19 @@ class LinePlot(NamedTuple):
         return chart
 
 
+def curve_tooltip(budgets: BudgetAxis, quantity: str = "accuracy") -> list[alt.Tooltip]:
+    """Return the tooltip of a row of a curve."""
+    return [
+        alt.Tooltip("line:N", title="Selector"),
+        alt.Tooltip("reads:N", title="Step scores"),
+        alt.Tooltip("of_budget:N", title=budgets.tooltip_title),
+        alt.Tooltip(f"{quantity}:Q", title=quantity.capitalize(), format=".1%"),
+        alt.Tooltip("interval:N", title="Interval"),
+        alt.Tooltip("n_problems:Q", title="Problems"),
+        alt.Tooltip("left_out:N", title="Left out"),
+    ]
+
+
 def dash_by(
     field: str, dashes: Mapping[str, Sequence[int]], legend: alt.Legend | None = None
 ) -> alt.StrokeDash:
@@ -130,7 +144,7 @@ def dash_by(
 
 
 def side_by_side(name: str) -> pl.Expr:
-    """Return positions of marks beside each other, from -0.5 to 0.5, in the order of a column."""
+    """Return positions of inline_marks beside each other, from -0.5 to 0.5, in the order of a column."""
     return (pl.col(name).rank("dense").cast(pl.Float64) - 0.5) / pl.col(name).n_unique() - 0.5
 
 

@@ -101,7 +101,7 @@ def strategy_colors(selectors: Sequence[str]) -> list[str]:
     ]
 
 
-def shapes(names: Sequence[str]) -> dict[str, str]:
+def assign_shapes(names: Sequence[str]) -> dict[str, str]:
     """Return the shape of each name's points, so that not only color tells them apart."""
     return dict(zip(names, cycle(SHAPES), strict=False))
 
@@ -118,7 +118,7 @@ def shape_by(field: str, shapes: Mapping[str, str], legend: alt.Legend | None = 
     return alt.Shape(f"{field}:N", scale=scale, legend=legend)
 
 
-def outcome(is_correct: pl.Expr) -> pl.Expr:
+def name_outcome(is_correct: pl.Expr) -> pl.Expr:
     """Name a grade as charts show it."""
     graded = pl.when(is_correct).then(pl.lit("right")).otherwise(pl.lit("wrong"))
     return pl.when(is_correct.is_null()).then(pl.lit("not graded")).otherwise(graded)
@@ -196,7 +196,7 @@ def panel_heading(text: str) -> alt.TitleParams:
     )
 
 
-def panel_text(
+def write_text(
     text: str, *, x: float, y: float, style: Mapping[str, Any] = PANEL_NOTE, align: str = "left"
 ) -> alt.Chart:
     """Write a text at a position in pixels, which is the same in every panel."""
@@ -205,7 +205,7 @@ def panel_text(
     return chart.encode(x=alt.value(x), y=alt.value(y), text="text:N")
 
 
-def panel_of(
+def make_panel(
     layers: Sequence[alt.Chart], name: str = "", *, width: int, height: int
 ) -> alt.LayerChart:
     """Put layers into one panel, under its name if it has one."""
@@ -226,7 +226,7 @@ def draw_panels(
     """Draw the rows of each panel: one chart, or several side by side under one title."""
     panels = rows.partition_by("panel", as_dict=True, maintain_order=True)
     charts = [
-        panel_of(
+        make_panel(
             draw(panel),
             str(name),
             width=width or (WIDTH if len(panels) == 1 else _WIDTH_OF_SEVERAL),
@@ -239,7 +239,7 @@ def draw_panels(
     return alt.ConcatChart(concat=charts, columns=columns, spacing=28, title=title)
 
 
-def end_labels(
+def write_end_labels(
     labels: pl.DataFrame, *, x: alt.X, domain: tuple[float, float], height: int
 ) -> alt.Chart:
     """Write each line's name beside its end: columns `x`, `y`, `label`, `color`."""

@@ -24,6 +24,9 @@ from ttsframe.errors import ColumnsError, DataError
 from ttsframe.schema import require_columns
 
 FILTER_HINT: Final = "filter the table to those to compare."
+GRADE_HINT: Final = (
+    "the run has no grades, which tts.score_trajectories(trajectories) makes from a gold answer."
+)
 
 _NAME_WIDTH: Final = 44
 _N_PANELS_MAX: Final = 12
@@ -109,6 +112,16 @@ def check_at_most(n: int, most: int, what: str, *, where: str, hint: str = FILTE
         )
 
 
+def require_values(
+    rows: pl.DataFrame, columns: Sequence[str], what: str, *, where: str, hint: str
+) -> pl.DataFrame:
+    """Return the rows that have values to draw after checking that there are any."""
+    known = rows.drop_nulls(columns)
+    if known.is_empty():
+        raise DataError(f"{where} has no {what}: null in all {rows.height} rows. Hint: {hint}")
+    return known
+
+
 def check_budgets(rows: pl.DataFrame, *, where: str) -> None:
     """Check that every budget has a position on the axis, whose scale is logarithmic."""
     if (rows["budget"].drop_nulls() <= 0).any():
@@ -118,7 +131,7 @@ def check_budgets(rows: pl.DataFrame, *, where: str) -> None:
         )
 
 
-def confidence_interval(confidence_level: float | None) -> str:
+def name_interval(confidence_level: float | None) -> str:
     """Check a confidence level, and name the interval that has it."""
     if confidence_level is None:
         return "confidence interval"
@@ -126,12 +139,12 @@ def confidence_interval(confidence_level: float | None) -> str:
     return f"{100 * confidence_level:g}% confidence interval"
 
 
-def other_columns(rows: pl.DataFrame, known: Collection[str]) -> list[str]:
+def find_run_columns(rows: pl.DataFrame, known: Collection[str]) -> list[str]:
     """Return the columns that are not part of a table's contract: they tell runs apart."""
     return [name for name in rows.columns if name not in known]
 
 
-def with_panels(rows: pl.DataFrame, names: Sequence[str], *, where: str) -> pl.DataFrame:
+def add_panels(rows: pl.DataFrame, names: Sequence[str], *, where: str) -> pl.DataFrame:
     """Add the column `panel`: the text of those columns that vary, empty where none does."""
     varying = [name for name in names if rows[name].n_unique() > 1]
     # The name of a run speaks for itself, the number of a level or seed does not.
@@ -154,7 +167,7 @@ def with_panels(rows: pl.DataFrame, names: Sequence[str], *, where: str) -> pl.D
     return rows
 
 
-def short_names(names: Sequence[str], width: int) -> list[str]:
+def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
     """Shorten names to one line of at most `width` characters, numbered where they become alike."""
     labels = [shorten(name, width) for name in names]
     alike = Counter(labels)
@@ -166,21 +179,21 @@ def short_names(names: Sequence[str], width: int) -> list[str]:
     return labels
 
 
-def with_short_names(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+def shorten_names(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Shorten the texts that name lines or bars, and keep them apart."""
     for column in columns:
         names = rows[column].cast(pl.String).drop_nulls().unique().sort().to_list()
-        short = dict(zip(names, short_names(names, _NAME_WIDTH), strict=True))
+        short = dict(zip(names, shorten_distinctly(names, _NAME_WIDTH), strict=True))
         rows = rows.with_columns(pl.col(column).cast(pl.String).replace(short))
     return rows
 
 
-def spaced(name: str) -> pl.Expr:
+def space_words(name: str) -> pl.Expr:
     """Write a column of names with spaces for underscores."""
     return pl.col(name).cast(pl.String).str.replace_all("_", " ", literal=True)
 
 
-def curve_rows(
+def check_curve(
     curve: pl.DataFrame | pl.LazyFrame,
     *,
     where: str = "curve",
@@ -212,7 +225,7 @@ def curve_rows(
     rows = rows.with_columns(pl.col(quantity, "ci_low", "ci_high").cast(pl.Float64).fill_nan(None))
     check_one_per_point(
         rows,
-        [*other_columns(rows, {*CURVE_COLUMNS, *parts}), "selector", "reduction", "budget"],
+        [*find_run_columns(rows, {*CURVE_COLUMNS, *parts}), "selector", "reduction", "budget"],
         where=where,
         hint=f"keep the column that tells the runs apart, as tts.{maker}(problems, by=...) does.",
     )
@@ -227,13 +240,13 @@ def curve_rows(
             "filter one kind, or give the number of attempts as a budget."
         )
     check_budgets(rows, where=where)
-    return with_short_names(rows, "selector", "reduction")
+    return shorten_names(rows, "selector", "reduction")
 
 
-def with_line_names(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
+def add_line_names(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
     """Add as text each line's name, interval, scores, budget, and what it leaves out."""
     reduction = pl.concat_str(pl.lit(" ("), pl.col("reduction"), pl.lit(")")).fill_null("")
-    name = spaced("selector")
+    name = space_words("selector")
     return rows.with_columns(
         line=pl.concat_str(name, reduction) if show_reduction else name,
         interval=interval().fill_null("unknown"),
@@ -244,7 +257,7 @@ def with_line_names(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame
     )
 
 
-def thinned(
+def thin_lines(
     rows: pl.DataFrame,
     *,
     panel: Sequence[str] = ("panel",),
@@ -279,7 +292,7 @@ def thinned(
     return numbered.filter(is_kept | is_nearest).drop("row_number")
 
 
-def problems(rows: pl.DataFrame) -> str:
+def count_problems(rows: pl.DataFrame) -> str:
     """Write how many problems the rows average; empty where they do not say."""
     counts = rows["n_problems"].drop_nulls().to_list()
     return counted(counts, "problem") if counts else ""
@@ -290,7 +303,7 @@ def has_interval(rows: pl.DataFrame) -> bool:
     return rows["ci_low"].null_count() < rows.height
 
 
-def omitted(rows: pl.DataFrame, begin: str = "Left out: ") -> str:
+def describe_left_out(rows: pl.DataFrame, begin: str = "Left out: ") -> str:
     """Write how many problems the rows leave out and why; empty where none."""
     counts = {status: rows[f"n_{status}"].fill_null(0).to_list() for status in LEFT_OUT}
     texts = [
@@ -301,7 +314,7 @@ def omitted(rows: pl.DataFrame, begin: str = "Left out: ") -> str:
     return f"{begin}{', '.join(texts)}" if texts else ""
 
 
-def about_levels(rows: pl.DataFrame) -> list[str]:
+def describe_levels(rows: pl.DataFrame) -> list[str]:
     """Write what levels were estimated on, and how far to trust them."""
     bases, caveats = (
         set(rows[name]) if name in rows.columns else set() for name in ("basis", "caveat")
@@ -318,6 +331,6 @@ def inline(rows: pl.DataFrame) -> alt.InlineData:
     return alt.InlineData(values=tuple(values))
 
 
-def marks(rows: pl.DataFrame) -> alt.InlineData:
+def inline_marks(rows: pl.DataFrame) -> alt.InlineData:
     """Put rows into the chart without the columns that no mark and no tooltip shows."""
     return inline(rows.drop(_UNDRAWN, strict=False))
