@@ -168,7 +168,7 @@ def _make_bars(rows: pl.DataFrame, n_answers: int) -> pl.DataFrame:
     ranked = _rank_answers(rows)
     is_answer, is_right = pl.col("is_answer"), pl.col("outcome") == "right"
     # A single remaining answer keeps its own row.
-    n_shown = n_answers + (ranked["is_answer"].sum() == n_answers + 1)
+    n_shown = n_answers + 1 if ranked["is_answer"].sum() == n_answers + 1 else n_answers
     is_kept = ~is_answer | (pl.col("rank") < n_shown)
     is_kept |= is_right & (is_right.cum_sum() <= n_answers)
     ranked = ranked.with_row_index("rank").with_columns(is_kept=is_kept)

@@ -51,7 +51,7 @@ def difficulty_histogram(
     width: int | None = None,
     height: int = 240,
 ) -> alt.LayerChart | alt.ConcatChart:
-    """Draw how many problems are how hard, coloured by the level that they are in.
+    """Draw how many problems are how hard, colored by the level that they are in.
 
     If nearly all problems are solved, or nearly none, the run says little about methods; if many
     problems are equally hard, levels are uneven or empty.

@@ -97,24 +97,8 @@ def label_agreement(
     3 steps of 2 problems · shaded: confidence interval over problems
     """
     interval = tables.name_interval(confidence_level)
-    rows = tables.tidy(rollouts, where="rollouts", numbers=_NUMBERS, hint=_HINT)
-    apart = tables.find_run_columns(rows, _KNOWN)
-    tables.check_one_per_point(
-        rows,
-        [*apart, "n_rollouts"],
-        where="rollouts",
-        hint="keep the column that tells the groups apart, as "
-        "tts.process.step_agreement(steps, by=...) does.",
-    )
+    rows = _check_rollouts(rollouts)
     sizes = rows["n_rollouts"].unique().sort().to_list()
-    tables.check_at_most(
-        len(sizes),
-        _N_SIZES_MAX,
-        "numbers of rollouts",
-        where="rollouts",
-        hint="tts.process.step_agreement(steps, n_rollouts=[1, 2, 4, ...]) takes some.",
-    )
-    rows = tables.add_panels(rows, apart, where="rollouts")
     drawn = pl.concat([_take_line(rows, line) for line in _LINES]).drop_nulls("value")
     plot = LinePlot(
         x=_make_axis(sizes),
@@ -157,6 +141,27 @@ def label_agreement(
             [left_out if any(rows["n_short"]) else ""],
         ),
     )
+
+
+def _check_rollouts(rollouts: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+    """Return the rows of a table of rollouts, with panels."""
+    rows = tables.tidy(rollouts, where="rollouts", numbers=_NUMBERS, hint=_HINT)
+    apart = tables.find_run_columns(rows, _KNOWN)
+    tables.check_one_per_point(
+        rows,
+        [*apart, "n_rollouts"],
+        where="rollouts",
+        hint="keep the column that tells the groups apart, as "
+        "tts.process.step_agreement(steps, by=...) does.",
+    )
+    tables.check_at_most(
+        rows["n_rollouts"].n_unique(),
+        _N_SIZES_MAX,
+        "numbers of rollouts",
+        where="rollouts",
+        hint="tts.process.step_agreement(steps, n_rollouts=[1, 2, 4, ...]) takes some.",
+    )
+    return tables.add_panels(rows, apart, where="rollouts")
 
 
 def _take_line(rows: pl.DataFrame, line: _Line) -> pl.DataFrame:

@@ -75,23 +75,12 @@ def level_bars(
     3
     """
     interval = tables.name_interval(confidence_level)
-    table = tables.tidy(
-        curve,
-        where="curve",
-        numbers=["level"],
-        hint="tts.level_curve(problems, levels=levels) makes this table.",
-    )
-    if "nominal_budget" in table.columns:
-        # The budgets that were spent differ from bar to bar, and would split the groups of bars.
-        table = table.with_columns(budget="nominal_budget", budget_unit=pl.lit("attempts"))
+    table = _collect_levels(curve)
     all_rows = tables.check_curve(table.drop("basis", "caveat", strict=False), maker="level_curve")
-    unknown = all_rows.filter(pl.col("level").is_null())
-    rows = all_rows.drop_nulls("level")
-    if rows["accuracy"].null_count() == rows.height:
-        raise DataError(
-            f"curve has no accuracy at a level: null in all {rows.height} rows. Hint: grade the "
-            "attempts against gold answers first, tts.score_trajectories(trajectories)."
-        )
+    unknown, rows = all_rows.filter(pl.col("level").is_null()), all_rows.drop_nulls("level")
+    tables.require_values(
+        rows, ["accuracy"], "accuracy at a level", where="curve", hint=tables.GRADE_HINT
+    )
     apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, "level"})
     rows = tables.add_panels(rows, apart, where="curve").drop(apart)
     reductions = rows["reduction"].drop_nulls().unique().to_list()
@@ -145,6 +134,16 @@ def level_bars(
         # If shared, the legend would be missing with that of the first panel.
         resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")),
     )
+
+
+def _collect_levels(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+    """Collect a curve by level, with the bars of costs at their nominal budgets."""
+    hint = "tts.level_curve(problems, levels=levels) makes this table."
+    table = tables.tidy(curve, where="curve", numbers=["level"], hint=hint)
+    if "nominal_budget" not in table.columns:
+        return table
+    # The budgets that were spent differ from bar to bar, and would split the groups of bars.
+    return table.with_columns(budget="nominal_budget", budget_unit=pl.lit("attempts"))
 
 
 def _draw_bars(

@@ -72,27 +72,7 @@ def step_profile(
     right: 2 attempts on 2 problems · wrong: 2 attempts on 2 problems · shaded: confidence interval...
     """
     interval = tables.name_interval(confidence_level)
-    rows = tables.tidy(profile, where="profile", texts=["is_correct"], numbers=_NUMBERS, hint=_HINT)
-    tables.check_boolean(rows, "is_correct", where="profile", hint=_HINT)
-    apart = tables.find_run_columns(rows, _KNOWN)
-    tables.check_one_per_point(
-        rows,
-        [*apart, "is_correct", "position"],
-        where="profile",
-        hint="keep the column that tells the runs apart, as "
-        "tts.verifier.step_profile(trajectories, by=...) does.",
-    )
-    rows = tables.add_panels(rows, apart, where="profile").drop(apart)
-    hint = "the run has no step scores."
-    known = tables.require_values(rows, ["mean_score"], "score", where="profile", hint=hint)
-    drawn = _add_texts(known)
-    tables.check_at_most(
-        drawn["position"].n_unique(),
-        _N_POSITIONS_MAX,
-        "positions",
-        where="profile",
-        hint="tts.verifier.step_profile(trajectories, n_bins=20) makes fewer.",
-    )
+    drawn = _check_profile(profile)
     plot = LinePlot(
         x=alt.X(
             "x:Q",
@@ -139,6 +119,31 @@ def step_profile(
             [f"Left out: {counted([n_unscored], 'step')} without a score" if n_unscored else ""],
         ),
     )
+
+
+def _check_profile(profile: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+    """Return the points of a step profile, with panels and texts."""
+    rows = tables.tidy(profile, where="profile", texts=["is_correct"], numbers=_NUMBERS, hint=_HINT)
+    tables.check_boolean(rows, "is_correct", where="profile", hint=_HINT)
+    apart = tables.find_run_columns(rows, _KNOWN)
+    tables.check_one_per_point(
+        rows,
+        [*apart, "is_correct", "position"],
+        where="profile",
+        hint="keep the column that tells the runs apart, as "
+        "tts.verifier.step_profile(trajectories, by=...) does.",
+    )
+    rows = tables.add_panels(rows, apart, where="profile").drop(apart)
+    hint = "the run has no step scores."
+    known = tables.require_values(rows, ["mean_score"], "score", where="profile", hint=hint)
+    tables.check_at_most(
+        known["position"].n_unique(),
+        _N_POSITIONS_MAX,
+        "positions",
+        where="profile",
+        hint="tts.verifier.step_profile(trajectories, n_bins=20) makes fewer.",
+    )
+    return _add_texts(known)
 
 
 def _add_texts(rows: pl.DataFrame) -> pl.DataFrame:
