@@ -247,12 +247,14 @@ def add_line_names(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
     """Add as text each line's name, interval, scores, budget, and what it leaves out."""
     reduction = pl.concat_str(pl.lit(" ("), pl.col("reduction"), pl.lit(")")).fill_null("")
     name = space_words("selector")
+    is_cost = rows["budget"].dtype.is_float()
+    budget = pl.col("budget").round_sig_figs(6) if is_cost else pl.col("budget")
     return rows.with_columns(
         line=pl.concat_str(name, reduction) if show_reduction else name,
         interval=interval().fill_null("unknown"),
         left_out=left_out(),
         reads=pl.col("reduction").fill_null("no score"),
-        of_budget=pl.col("budget").cast(pl.String).fill_null("all"),
+        of_budget=budget.cast(pl.String).fill_null("all"),
         budget=pl.col("budget").fill_null(1),
     )
 
