@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draw the picture of the README: the sample run's curves, as ``ttsframe report`` shows them.
+"""Draw the picture of the README: the curves of the sample run, as `ttsframe report` shows them.
 
-``python data/make_picture.py [TARGET]`` writes ``data/accuracy.svg``, or TARGET. Nothing in it is
-random: the run is the committed ``data/sample.jsonl``.
+`python data/make_picture.py [TARGET]` writes `data/accuracy.svg`, or TARGET. Nothing in it is
+random: the run is the committed `data/sample.jsonl`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import ttsframe as tts
-from ttsframe import charts
 
 BUDGETS = [1, 2, 4, 8, 16]
 SELECTORS = ["majority_vote", "weighted_vote", "best_of_n", "oracle"]
@@ -19,13 +18,7 @@ RUN = Path(__file__).with_name("sample.jsonl")
 
 
 def main(target: Path) -> None:
-    """Draw the curves.
-
-    Parameters
-    ----------
-    target
-        File to write; its suffix, ``.svg`` or ``.png``, names the format.
-    """
+    """Draw the curves into a file whose suffix, `.svg` or `.png`, names the format."""
     curve = (
         tts
         .read_trajectories(RUN)
@@ -33,7 +26,7 @@ def main(target: Path) -> None:
         .pipe(tts.select_answers, selectors=SELECTORS, reductions="last", budgets=BUDGETS)
         .pipe(tts.scaling_curve)
     )
-    chart = charts.scaling_curve(curve, confidence_level=0.95)
+    chart = tts.charts.scaling_curve(curve, confidence_level=0.95)
     chart.properties(background="white").save(target)
 
 

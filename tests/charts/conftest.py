@@ -19,7 +19,7 @@ class Drawing(NamedTuple):
     """What a chart shows, read from its SVG."""
 
     texts: list[str]
-    colours: dict[str, list[str]]
+    colors: dict[str, list[str]]
 
 
 @pytest.fixture
@@ -32,17 +32,17 @@ def _draw(chart: alt.TopLevelMixin) -> Drawing:
     svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=version, allowed_base_urls=[])
     root = ET.fromstring(svg)  # noqa: S314  (drawn here)
     texts = ["".join(node.itertext()) for node in root.iter(f"{_SVG}text")]
-    colours: dict[str, list[str]] = {}
+    colors: dict[str, list[str]] = {}
     for group in root.iter(f"{_SVG}g"):
         kind = re.search(r"\bmark-(\w+) role-mark\b", group.get("class", ""))
         if kind:
             marks = [*group.iter(f"{_SVG}path"), *group.iter(f"{_SVG}line")]
-            seen = [_colour(mark) for mark in marks if mark.get("class") != "background"]
-            colours.setdefault(kind[1], []).extend(seen)
-    return Drawing(texts, colours)
+            seen = [_color(mark) for mark in marks if mark.get("class") != "background"]
+            colors.setdefault(kind[1], []).extend(seen)
+    return Drawing(texts, colors)
 
 
-def _colour(mark: ET.Element) -> str:
+def _color(mark: ET.Element) -> str:
     fill = mark.get("fill", "none")
     return fill if fill not in {"none", "transparent"} else mark.get("stroke", "")
 

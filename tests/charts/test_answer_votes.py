@@ -12,7 +12,7 @@ from altair import TopLevelMixin
 from ttsframe import charts
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
-GREEN, PURPLE, GREY = "#1b7837", "#7b3294", "#8a8a8a"
+GREEN, PURPLE, GRAY = "#1b7837", "#7b3294", "#8a8a8a"
 
 
 def bars(chart: TopLevelMixin) -> pl.DataFrame:
@@ -20,12 +20,12 @@ def bars(chart: TopLevelMixin) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def test_bars_stand_in_order_of_votes_in_the_colour_of_their_grade(
+def test_bars_stand_in_order_of_votes_in_the_color_of_their_grade(
     votes: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     chart = charts.answer_votes(votes)
     drawing = draw(chart)
-    assert drawing.colours["rect"] == [PURPLE, GREEN, PURPLE, PURPLE, GREY] * 2
+    assert drawing.colors["rect"] == [PURPLE, GREEN, PURPLE, PURPLE, GRAY] * 2
     assert bars(chart)["label"].to_list() == ["47", "42.0", "\\frac12", "7", "no answer"]
     assert {"Votes", "Weight", "right", "wrong", "no answer", "2.5"} <= set(drawing.texts)
 
@@ -35,7 +35,7 @@ def test_without_weights_there_are_votes_alone(
 ) -> None:
     for table in (votes.drop("weight"), votes.with_columns(weight=pl.lit(None, pl.Float64))):
         drawing = draw(charts.answer_votes(table))
-        assert len(drawing.colours["rect"]) == 5
+        assert len(drawing.colors["rect"]) == 5
         assert "Weight" not in drawing.texts
 
 
@@ -52,10 +52,10 @@ def test_many_answers_end_in_others_and_the_right_one_is_kept(
     }).with_columns(first_attempt=pl.int_range(pl.len()))
     chart = charts.answer_votes(table, n_answers=5)
     shown = bars(chart)
-    assert shown["label"].to_list() == ["0", "1", "2", "3", "4", "77777", "others (99994)"]
+    assert shown["label"].to_list() == ["0", "1", "2", "3", "4", "77777", "other answers (99994)"]
     assert shown["n_votes"].sum() == table["n_votes"].sum()
     assert shown["weight"].sum() == table["weight"].sum()
-    assert len(draw(chart).colours["rect"]) == 14
+    assert len(draw(chart).colors["rect"]) == 14
 
 
 def test_one_answer_more_is_shown_and_not_called_others(votes: pl.DataFrame) -> None:
@@ -63,7 +63,7 @@ def test_one_answer_more_is_shown_and_not_called_others(votes: pl.DataFrame) -> 
     assert bars(charts.answer_votes(votes, n_answers=2))["label"].to_list() == [
         "47",
         "42.0",
-        "others (2)",
+        "other answers (2)",
         "no answer",
     ]
 
@@ -78,7 +78,7 @@ def test_long_answers_are_shortened_and_stay_apart(
     assert len(set(labels)) == 2
     assert all(len(label) <= 44 and label.startswith("\\begin") for label in labels)
     assert bars(chart)["answer"].to_list() == [f"{long} 1 end", f"{long} 2 end"]
-    assert draw(chart).colours["rect"].count(GREEN) == 2
+    assert draw(chart).colors["rect"].count(GREEN) == 2
 
 
 def test_an_answer_is_text_whatever_it_looks_like(

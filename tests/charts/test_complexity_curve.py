@@ -49,7 +49,7 @@ def test_a_line_for_each_k_over_the_levels(draw: Draw) -> None:
     chart = charts.complexity_curve(table([1, 5, 10], 6), unit="discs", confidence_level=0.9)
     drawn = layers(chart)
     assert set(drawn) == {
-        "rule threshold",
+        "rule value",
         "area ci_low",
         "line oracle_accuracy",
         "line accuracy",
@@ -64,13 +64,13 @@ def test_a_line_for_each_k_over_the_levels(draw: Draw) -> None:
     picture = draw(chart)
     for text in ("K = 1", "K = 5", "K = 10", "Complexity (discs)", "Accuracy", "1", "6"):
         assert picture.texts.count(text) == 1, text
-    assert len(picture.colours["line"]) == 5
-    assert len(picture.colours["area"]) == 2
+    assert len(picture.colors["line"]) == 5
+    assert len(picture.colors["area"]) == 2
     assert chart.title.subtitle == [
-        "tower of hanoi · majority vote · 10 instances a level",
+        "tower of hanoi · majority vote · 10 instances per level",
         (
             "shaded: 90% confidence interval at K = 1 and K = 10 · dashed: threshold 50% · dotted: "
-            "oracle, right if any of the K is"
+            "oracle (any of the K right)"
         ),
     ]
 
@@ -78,20 +78,20 @@ def test_a_line_for_each_k_over_the_levels(draw: Draw) -> None:
 def test_the_oracle_is_drawn_where_it_is_another_line(draw: Draw) -> None:
     picture = draw(charts.complexity_curve(table([1, 5], 4)))
     # Two lines of accuracy, and the oracle of K = 5 alone.
-    assert len(picture.colours["line"]) == 3
+    assert len(picture.colors["line"]) == 3
     alike = table([1, 5], 4).with_columns(oracle_accuracy="accuracy")
     chart = charts.complexity_curve(alike)
-    assert len(draw(chart).colours["line"]) == 2
+    assert len(draw(chart).colors["line"]) == 2
     assert "oracle" not in " ".join(chart.title.subtitle)
 
 
 def test_a_threshold_is_where_it_is_asked_for(draw: Draw) -> None:
     chart = charts.complexity_curve(table([1, 5], 4), threshold=0.8)
-    rule = layers(chart)["rule threshold"]
-    assert [*rule["rows"]] == [{"threshold": 0.8}]
+    rule = layers(chart)["rule value"]
+    assert [*rule["rows"]] == [{"name": "threshold", "value": 0.8}]
     assert "dashed: threshold 80%" in chart.title.subtitle[1]
     chart = charts.complexity_curve(table([1, 5], 4), threshold=None)
-    assert "rule threshold" not in layers(chart)
+    assert "rule value" not in layers(chart)
     assert "dashed" not in chart.title.subtitle[1]
     draw(chart)
 
@@ -122,7 +122,7 @@ def test_many_levels_and_numbers_of_trajectories_stay_legible(draw: Draw) -> Non
     picture = draw(chart)
     ticks = [text for text in picture.texts if text.isdecimal()]
     assert 8 <= len(ticks) <= 16
-    assert len(set(picture.colours["line"])) == 12
+    assert len(set(picture.colors["line"])) == 12
     assert sum(text.startswith("K = ") for text in picture.texts) == 12
 
 

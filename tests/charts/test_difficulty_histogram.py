@@ -29,7 +29,7 @@ def test_bars_count_problems_by_difficulty_and_level(
     assert [row["begin"] for row in found] == pytest.approx([i / 8 for i in range(8)])
     assert chart.title.subtitle == [
         "40 problems in 5 levels · estimated on the other half of the attempts",
-        "40 problems on fewer than 16 attempts · no problem in level 5",
+        "40 problems estimated on fewer than 16 attempts · no problem in level 5",
     ]
     assert {"Difficulty (1 − metric)", "Problems", "Level"} <= set(draw(chart).texts)
 
@@ -37,7 +37,10 @@ def test_bars_count_problems_by_difficulty_and_level(
 def test_halves_are_panels(levels: pl.DataFrame) -> None:
     chart = charts.difficulty_histogram(levels)
     titles = [panel["title"]["text"] for panel in chart.to_dict()["concat"]]
-    assert titles == ["even attempts, by the odd", "odd attempts, by the even"]
+    assert titles == [
+        "even attempts, levels from the odd",
+        "odd attempts, levels from the even",
+    ]
 
 
 def test_levels_within_a_bar_are_stacked(levels: pl.DataFrame) -> None:
@@ -84,7 +87,7 @@ def test_the_axis_names_the_metric(draw: Callable[[TopLevelMixin], Any]) -> None
 def test_what_is_no_table_of_levels_is_refused(levels: pl.DataFrame) -> None:
     with pytest.raises(ColumnsError, match=r"'difficulty'.*tts.difficulty_levels"):
         charts.difficulty_histogram(levels.drop("difficulty"))
-    with pytest.raises(DataError, match="levels have no difficulty: null in all 80 rows"):
+    with pytest.raises(DataError, match="levels has no difficulty: null in all 80 rows"):
         charts.difficulty_histogram(levels.with_columns(difficulty=pl.lit(None, pl.Float64)))
     with pytest.raises(ParameterError, match="n_bins == 0"):
         charts.difficulty_histogram(levels, n_bins=0)

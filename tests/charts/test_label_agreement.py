@@ -18,16 +18,16 @@ def test_each_line_ends_in_its_name(
 ) -> None:
     drawing = draw(charts.label_agreement(label_rollouts))
     assert {
-        "labelled right 0.6",
-        "same as by all 1.0",
+        "labeled right 0.6",
+        "same as with all rollouts 1.0",
         "same if repeated 0.85",
         "same first error 1.0",
     } <= set(drawing.texts)
-    assert len(drawing.colours["line"]) == 4
+    assert len(drawing.colors["line"]) == 4
     # The line of the share has no interval.
-    assert len(drawing.colours["area"]) == 3
+    assert len(drawing.colors["area"]) == 3
     # A second annotation of 8 rollouts does not fit into 8.
-    assert len(drawing.colours["symbol"]) == 3 * 3 + 2
+    assert len(drawing.colors["symbol"]) == 3 * 3 + 2
 
 
 def test_the_subtitle_counts(label_rollouts: pl.DataFrame) -> None:
@@ -50,7 +50,7 @@ def test_one_number_of_rollouts_is_drawn_too(
     label_rollouts: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     drawing = draw(charts.label_agreement(label_rollouts.head(1)))
-    assert len(drawing.colours["symbol"]) == 4
+    assert len(drawing.colors["symbol"]) == 4
 
 
 @pytest.mark.parametrize(

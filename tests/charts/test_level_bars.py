@@ -11,7 +11,7 @@ from altair import TopLevelMixin
 
 import ttsframe as tts
 from ttsframe import charts
-from ttsframe.charts.style import selector_colours, strategy_colours
+from ttsframe.charts.style import selector_colors, strategy_colors
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
 
@@ -67,22 +67,22 @@ def test_every_level_budget_and_method_is_a_bar(
         assert encoding["x"]["scale"]["domain"] == ["2", "4", "8"]
     drawing = draw(chart)
     assert {"majority vote", "best of n", "Accuracy", "100%"} <= set(drawing.texts)
-    colours = selector_colours(["majority_vote", "weighted_vote", "best_of_n"]).values()
-    assert set(drawing.colours["rect"]) == set(colours)
+    colors = selector_colors(["majority_vote", "weighted_vote", "best_of_n"]).values()
+    assert set(drawing.colors["rect"]) == set(colors)
     first, about, second = chart.title.subtitle
-    assert about == "levels: from another run"
+    assert about == "levels: estimated on another run"
     assert first.endswith(
         "whiskers: 95% confidence interval over problems · scores: last of step scores"
     )
-    assert second == "Left out of a level: 3 problems short"
+    assert second == "Left out per level: 3 problems with too few attempts"
 
 
-def test_reductions_of_one_selector_have_colours_of_their_own() -> None:
+def test_reductions_of_one_selector_have_colors_of_their_own() -> None:
     names = ["best_of_n", "best_of_n", "majority_vote", "best_of_n"]
-    colours = strategy_colours(names)
-    assert len(set(colours)) == 4
-    assert colours[0] == selector_colours(names)["best_of_n"]
-    every = strategy_colours([*(f"s{i}" for i in range(20)), *["oracle"] * 30])
+    colors = strategy_colors(names)
+    assert len(set(colors)) == 4
+    assert colors[0] == selector_colors(names)["best_of_n"]
+    every = strategy_colors([*(f"s{i}" for i in range(20)), *["oracle"] * 30])
     assert len(every) == 50
 
 
@@ -132,7 +132,7 @@ def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any])
     levels = tts.difficulty_levels(run, n_levels=3)
     problems = tts.select_answers(tts.curves.halve_attempts(run), budgets=[1, 8], by="fold")
     curve = tts.level_curve(problems, levels=levels)
-    assert len(draw(charts.level_bars(curve)).colours["rect"]) == 3 * 2 * 3
+    assert len(draw(charts.level_bars(curve)).colors["rect"]) == 3 * 2 * 3
 
 
 def test_bars_of_costs_stand_at_the_budgets_that_were_given() -> None:

@@ -33,12 +33,12 @@ def test_each_level_has_a_panel_on_the_same_axes(
     assert texts.count("Accuracy") == 1
     first, second, third = chart.title.subtitle
     assert first == (
-        "40 problems in a level · budgets up to 4 attempts · shaded: 90% confidence interval over problems"
+        "40 problems per level · budgets up to 4 attempts · shaded: 90% confidence interval over problems"
     )
     assert second == (
-        "levels: from the half of the attempts that is not judged · scores: last of step scores"
+        "levels: estimated on the other half of the attempts · scores: last of step scores"
     )
-    assert third == "Left out of a level: 3 problems short"
+    assert third == "Left out per level: 3 problems with too few attempts"
 
 
 def test_an_empty_level_keeps_its_place_and_says_so(
@@ -64,8 +64,13 @@ def test_doubts_about_levels_are_said(leveled: pl.DataFrame) -> None:
         caveat=pl.when(pl.col("level") == 2).then(pl.lit("few_attempts"))
     )
     for chart in (charts.level_curves(doubtful), charts.level_bars(doubtful)):
-        assert any("some on fewer than 16 attempts" in line for line in chart.title.subtitle)
-        assert any("from the half of the attempts" in line for line in chart.title.subtitle)
+        assert any(
+            "some problems estimated on fewer than 16 attempts" in line
+            for line in chart.title.subtitle
+        )
+        assert any(
+            "estimated on the other half of the attempts" in line for line in chart.title.subtitle
+        )
 
 
 def test_runs_become_rows_and_reductions_dashes(

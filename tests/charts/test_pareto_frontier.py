@@ -32,8 +32,8 @@ def test_the_frontier_is_joined_and_the_rest_is_shown(
     assert spec["layer"][0]["mark"]["interpolate"] == "step-after"
     assert chart.title.subtitle == [
         "97 problems · budgets up to 16T FLOPs · 5 of 8 points on the frontier",
-        "filled and joined: nothing is better for the same cost or less · bars: 95% confidence interval",
-        "Left out: 3 problems short",
+        "filled and joined: no other point has higher accuracy at the same or lower cost · bars: 95% confidence interval",
+        "Left out: 3 problems with too few attempts",
     ]
     texts = draw(chart).texts
     assert {"majority vote", "best of n", "FLOPs per problem (log scale)", "2T", "10T"} <= set(

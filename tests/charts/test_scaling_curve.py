@@ -15,7 +15,7 @@ import ttsframe as tts
 from ttsframe import charts
 from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
 
-BLUE, ORANGE, GREEN, GREY = "#0067a5", "#b84a00", "#00775a", "#4d4d4d"
+BLUE, ORANGE, GREEN, GRAY = "#0067a5", "#b84a00", "#00775a", "#4d4d4d"
 
 
 def panels(chart: TopLevelMixin) -> list[dict[str, Any]]:
@@ -23,13 +23,13 @@ def panels(chart: TopLevelMixin) -> list[dict[str, Any]]:
     return spec.get("concat", [spec])
 
 
-def test_every_selector_is_a_line_of_its_colour_named_at_its_end(
+def test_every_selector_is_a_line_of_its_color_named_at_its_end(
     curve: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     drawing = draw(charts.scaling_curve(curve))
-    assert sorted(drawing.colours["line"]) == sorted([BLUE, ORANGE, GREEN, GREY])
-    assert sorted(drawing.colours["area"]) == sorted([BLUE, ORANGE, GREEN, GREY])
-    assert len(drawing.colours["symbol"]) == curve.height
+    assert sorted(drawing.colors["line"]) == sorted([BLUE, ORANGE, GREEN, GRAY])
+    assert sorted(drawing.colors["area"]) == sorted([BLUE, ORANGE, GREEN, GRAY])
+    assert len(drawing.colors["symbol"]) == curve.height
     for label in ("majority vote 50.0%", "weighted vote 55.0%", "best of n 49.0%", "oracle 70.0%"):
         assert label in drawing.texts
 
@@ -49,27 +49,27 @@ def test_axes_are_log2_at_the_budgets_and_percent(
 
 
 @pytest.mark.parametrize("selector", ["majority_vote", "weighted_vote", "oracle"])
-def test_a_selector_has_one_colour_whatever_stands_beside_it(
+def test_a_selector_has_one_color_whatever_stands_beside_it(
     curve: pl.DataFrame, draw: Callable[[TopLevelMixin], Any], selector: str
 ) -> None:
     alone = draw(charts.scaling_curve(curve.filter(pl.col("selector") == selector)))
     together = draw(charts.scaling_curve(curve))
-    assert alone.colours["line"][0] in together.colours["line"]
-    assert set(alone.colours["line"]) == set(alone.colours["symbol"])
+    assert alone.colors["line"][0] in together.colors["line"]
+    assert set(alone.colors["line"]) == set(alone.colors["symbol"])
 
 
-def test_an_unknown_selector_gets_a_colour_of_its_own(
+def test_an_unknown_selector_gets_a_color_of_its_own(
     curve: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     more = pl.concat([curve, curve.tail(4).with_columns(selector=pl.lit("borda"))])
-    assert len(set(draw(charts.scaling_curve(more)).colours["line"])) == 5
+    assert len(set(draw(charts.scaling_curve(more)).colors["line"])) == 5
 
 
 def test_references_are_dashed_lines_with_their_name(
     curve: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     drawing = draw(charts.scaling_curve(curve, references={"greedy": 0.3, "gpt": 0.62}))
-    assert len(drawing.colours["rule"]) == 2
+    assert len(drawing.colors["rule"]) == 2
     assert {"greedy 30.0%", "gpt 62.0%"} <= set(drawing.texts)
 
 
@@ -84,7 +84,7 @@ def test_the_subtitle_says_what_is_shown_and_what_is_left_out(curve: pl.DataFram
     text = "\n".join(chart.title.subtitle)
     assert "97 problems · budgets up to 8 attempts" in text
     assert "90% confidence interval" in text
-    assert "Left out: 3 problems short" in text
+    assert "Left out: 3 problems with too few attempts" in text
     assert "last of step scores" in text
     assert "Not in this table" not in text
 
@@ -123,7 +123,7 @@ def test_runs_stand_side_by_side_on_one_scale(
     assert [panel["title"]["text"] for panel in (first, second)] == ["a.jsonl", "b.jsonl"]
     domains = [panel["layer"][0]["encoding"]["y"]["scale"]["domain"] for panel in (first, second)]
     assert domains[0] == domains[1]
-    assert len(draw(chart).colours["line"]) == 8
+    assert len(draw(chart).colors["line"]) == 8
 
 
 def test_names_of_columns_and_runs_are_never_read_as_anything_but_text(
@@ -151,12 +151,12 @@ def test_reductions_are_dashes_and_many_of_them_panels_with_the_baseline_in_each
     drawn = draw(chart)
     if n_reductions <= 3:
         assert len(panels(chart)) == 1
-        assert len(drawn.colours["line"]) == 2 + 2 * n_reductions
+        assert len(drawn.colors["line"]) == 2 + 2 * n_reductions
         assert f"weighted vote ({names[1]}) 55.0%" in drawn.texts
     else:
         assert len(panels(chart)) == n_reductions
-        assert drawn.colours["line"].count(BLUE) == n_reductions
-        assert drawn.colours["line"].count(GREY) == n_reductions
+        assert drawn.colors["line"].count(BLUE) == n_reductions
+        assert drawn.colors["line"].count(GRAY) == n_reductions
 
 
 @pytest.mark.parametrize("budget", [16, None])
@@ -165,8 +165,8 @@ def test_one_budget_is_a_point_with_a_bar(
 ) -> None:
     table = curve.filter(budget=8).with_columns(budget=pl.lit(budget, pl.UInt32))
     drawing = draw(charts.scaling_curve(table))
-    assert len(drawing.colours["symbol"]) == 4
-    assert len(drawing.colours["rule"]) == 4
+    assert len(drawing.colors["symbol"]) == 4
+    assert len(drawing.colors["rule"]) == 4
     assert drawing.texts[0] == ("16" if budget else "All attempts")
 
 
@@ -175,7 +175,7 @@ def test_columns_that_may_be_absent(
 ) -> None:
     table = curve.select("selector", "budget", "accuracy")
     drawing = draw(charts.scaling_curve(table))
-    assert len(drawing.colours["line"]) == 4
+    assert len(drawing.colors["line"]) == 4
     assert any(text.startswith("budgets up to 8 attempts") for text in drawing.texts)
 
 
@@ -193,7 +193,7 @@ def test_points_without_accuracy_are_not_drawn(
     curve: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     table = curve.with_columns(pl.when(pl.col("budget") < 8).then(pl.col("accuracy")).name.keep())
-    assert len(draw(charts.scaling_curve(table)).colours["symbol"]) == 12
+    assert len(draw(charts.scaling_curve(table)).colors["symbol"]) == 12
     nan = curve.with_columns(accuracy=pl.lit(math.nan))
     with pytest.raises(DataError, match="curve has no accuracy"):
         charts.scaling_curve(nan)
@@ -207,7 +207,7 @@ def test_a_hundred_thousand_points_are_thinned(
     assert table.height == 100_000
     chart = charts.scaling_curve(table)
     drawing = draw(chart)
-    assert 4 * 40 <= len(drawing.colours["symbol"]) <= 4 * 64
+    assert 4 * 40 <= len(drawing.colors["symbol"]) <= 4 * 64
     assert any("of 25,000 budgets drawn" in text for text in drawing.texts)
     (spec,) = panels(chart)
     assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"] == [1, 25_000]
@@ -238,7 +238,7 @@ def test_row_order_does_not_change_the_chart(
 ) -> None:
     first, second = draw(charts.scaling_curve(curve)), draw(charts.scaling_curve(curve.reverse()))
     assert sorted(first.texts) == sorted(second.texts)
-    assert sorted(first.colours["line"]) == sorted(second.colours["line"])
+    assert sorted(first.colors["line"]) == sorted(second.colors["line"])
 
 
 def test_the_chart_fits_into_others(curve: pl.DataFrame) -> None:

@@ -13,7 +13,7 @@ import ttsframe as tts
 from ttsframe import charts
 from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
 
-BLUE, ORANGE, GREY = "#5aa2d6", "#f2a65a", "#e3e3e3"
+BLUE, ORANGE, GRAY = "#5aa2d6", "#f2a65a", "#e3e3e3"
 
 
 def panels(chart: TopLevelMixin) -> list[dict[str, Any]]:
@@ -35,8 +35,8 @@ def test_three_bands_fill_the_panel_and_are_named_at_their_ends(
 ) -> None:
     chart = charts.selection_gap(majority(gap))
     drawing = draw(chart)
-    assert sorted(set(drawing.colours["area"])) == sorted([BLUE, ORANGE, GREY])
-    for label in ("chosen right 50.0%", "lost by selection 20.0%", "not generated 30.0%"):
+    assert sorted(set(drawing.colors["area"])) == sorted([BLUE, ORANGE, GRAY])
+    for label in ("answered right 50.0%", "lost by selection 20.0%", "not generated 30.0%"):
         assert label in drawing.texts
     bands = rows_with(chart, "part")
     assert len(bands) == 3 * 4
@@ -70,10 +70,10 @@ def test_bars_are_the_interval_of_what_selection_loses(gap: pl.DataFrame) -> Non
     assert last["interval"] == "18.0% to 22.0%"
     first, second, third = chart.title.subtitle
     assert first == (
-        "97 problems · budgets up to 8 attempts · bars: 90% confidence interval of what selection loses"
+        "97 problems · budgets up to 8 attempts · bars: 90% confidence interval of the selection gap"
     )
     assert "not generated: no attempt was right" in second
-    assert third == "Left out: 3 problems short"
+    assert third == "Left out: 3 problems with too few attempts"
 
 
 def test_what_the_tooltips_say(gap: pl.DataFrame) -> None:
@@ -84,7 +84,13 @@ def test_what_the_tooltips_say(gap: pl.DataFrame) -> None:
         for entry in layer["encoding"].get("tooltip", [])
         if isinstance(layer["encoding"].get("tooltip"), list)
     }
-    assert {"Selector", "Chosen right", "Lost by selection", "Not generated", "Left out"} <= titles
+    assert {
+        "Selector",
+        "Answered right",
+        "Lost by selection",
+        "Not generated",
+        "Left out",
+    } <= titles
 
 
 def test_runs_stand_side_by_side(gap: pl.DataFrame) -> None:
@@ -102,7 +108,7 @@ def test_a_single_budget_fills_the_width(
     assert {row["x"] for row in rows_with(chart, "part")} == {low, high}
     assert low < high
     drawing = draw(chart)
-    assert "chosen right 50.0%" in drawing.texts
+    assert "answered right 50.0%" in drawing.texts
     assert ("8" in drawing.texts) == (budget == 8)
     assert ("All attempts" in drawing.texts) == (budget is None)
     attempts = "all attempts of each" if budget is None else "budget: 8 attempts"

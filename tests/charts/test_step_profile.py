@@ -19,16 +19,16 @@ def test_right_and_wrong_are_two_bands_and_lines(
     profile: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     drawing = draw(charts.step_profile(profile, confidence_level=0.95))
-    assert sorted(drawing.colours["line"]) == [GREEN, PURPLE]
-    assert sorted(drawing.colours["area"]) == [GREEN, PURPLE]
-    assert len(drawing.colours["symbol"]) == 8
+    assert sorted(drawing.colors["line"]) == [GREEN, PURPLE]
+    assert sorted(drawing.colors["area"]) == [GREEN, PURPLE]
+    assert len(drawing.colors["symbol"]) == 8
     assert {"right 0.85", "wrong 0.4"} <= set(drawing.texts)
 
 
 def test_the_subtitle_counts(profile: pl.DataFrame) -> None:
     lines = charts.step_profile(profile, confidence_level=0.95).title.subtitle
     assert lines[0] == (
-        "right: 64 attempts at 12 problems · wrong: 32 attempts at 9 problems · "
+        "right: 64 attempts on 12 problems · wrong: 32 attempts on 9 problems · "
         "shaded: 95% confidence interval over problems"
     )
     assert lines[1] == "Left out: 3 steps without a score"
@@ -53,14 +53,14 @@ def test_ungraded_attempts_are_a_line_of_their_own(
     )
     drawing = draw(charts.step_profile(ungraded))
     assert "not graded 0.85" in drawing.texts
-    assert len(drawing.colours["line"]) == 1
+    assert len(drawing.colors["line"]) == 1
 
 
 def test_runs_become_panels(profile: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]) -> None:
     runs = pl.concat([profile.with_columns(model=pl.lit(name)) for name in ("3b", "8b")])
     drawing = draw(charts.step_profile(runs))
     assert {"3b", "8b"} <= set(drawing.texts)
-    assert len(drawing.colours["line"]) == 4
+    assert len(drawing.colors["line"]) == 4
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from ttsframe.errors import ColumnsError, DataError
 GREEN, PURPLE, BLUE = "#1b7837", "#7b3294", "#3b6a8f"
 
 
-def test_labels_have_their_colours_and_the_first_error_its_name(
+def test_labels_have_their_colors_and_the_first_error_its_name(
     steps: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     drawing = draw(charts.step_values(steps.filter(solution_id=0)))
-    assert sorted(drawing.colours["symbol"]) == sorted([BLUE, GREEN, PURPLE, PURPLE])
+    assert sorted(drawing.colors["symbol"]) == sorted([BLUE, GREEN, PURPLE, PURPLE])
     assert drawing.texts.count("first error") == 1
     assert "Step (-1: the problem itself)" in drawing.texts
 
@@ -37,8 +37,8 @@ def test_solutions_are_panels(steps: pl.DataFrame, draw: Callable[[TopLevelMixin
 def test_the_subtitle_counts(steps: pl.DataFrame) -> None:
     chart = charts.step_values(steps, confidence_level=0.9)
     assert chart.title.subtitle == [
-        "2 solutions · 2 to 8 rollouts a step · bars: 90% confidence interval",
-        "green: labelled right · purple: labelled wrong",
+        "2 solutions · 2 to 8 rollouts per step · bars: 90% confidence interval",
+        "green: labeled right · purple: labeled wrong",
         "Left out: 1 step without a graded rollout",
     ]
 

@@ -1,4 +1,4 @@
-"""The charts of a verifier: calibration, spread of scores, reductions, over-optimisation."""
+"""The charts of a verifier: calibration, spread of scores, reductions, over-optimization."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_reliability_has_a_point_and_an_interval_per_bin(
 ) -> None:
     chart = charts.reliability(reliability_curve, confidence_level=0.95)
     drawing = draw(chart)
-    assert drawing.colours["symbol"] == [BLUE] * 5
-    assert drawing.colours["rule"] == [BLUE] * 5
+    assert drawing.colors["symbol"] == [BLUE] * 5
+    assert drawing.colors["rule"] == [BLUE] * 5
     assert "calibrated" in drawing.texts
-    assert {"Mean score of the attempts in the bin", "Attempts that are right"} <= axes(chart)
+    assert {"Mean score of the attempts in the bin", "Share of right attempts"} <= axes(chart)
     assert chart.title.subtitle[0] == (
-        "1,200 attempts · area of a point: its attempts · "
-        "lines: 95% confidence interval over problems"
+        "1,200 attempts · size of a point: attempts in its bin · "
+        "bars: 95% confidence interval over problems"
     )
 
 
@@ -58,8 +58,8 @@ def test_bins_without_an_interval_are_points_alone(
         ci_low=pl.lit(None, pl.Float64), ci_high=pl.lit(None, pl.Float64)
     )
     drawing = draw(charts.reliability(bare))
-    assert "rule" not in drawing.colours or not drawing.colours["rule"]
-    assert len(drawing.colours["symbol"]) == 5
+    assert "rule" not in drawing.colors or not drawing.colors["rule"]
+    assert len(drawing.colors["symbol"]) == 5
 
 
 def test_many_bins_are_joined_and_lose_no_attempt() -> None:
@@ -72,16 +72,16 @@ def test_many_bins_are_joined_and_lose_no_attempt() -> None:
     assert sum(row["n_attempts"] for row in points[0]) == run.height
     right = sum(row["n_attempts"] * row["accuracy"] for row in points[0])
     assert right == pytest.approx(run["is_correct"].sum())
-    assert "joined to 50" in chart.title.subtitle[-1]
+    assert "merged into 50" in chart.title.subtitle[-1]
 
 
 def test_a_distribution_is_two_outlined_heaps(distribution: pl.DataFrame, draw: Draw) -> None:
     chart = charts.score_distribution(distribution)
     drawing = draw(chart)
-    assert sorted(set(drawing.colours["rect"])) == [GREEN, PURPLE]
-    assert sorted(drawing.colours["line"]) == [GREEN, PURPLE]
+    assert sorted(set(drawing.colors["rect"])) == [GREEN, PURPLE]
+    assert sorted(drawing.colors["line"]) == [GREEN, PURPLE]
     assert {"right: 200 attempts", "wrong: 100 attempts"} <= set(drawing.texts)
-    assert {"Score", "Share of the attempts of an outcome"} <= axes(chart)
+    assert {"Score", "Share of attempts, per outcome"} <= axes(chart)
 
 
 def test_a_hundred_thousand_bins_are_joined() -> None:
@@ -111,11 +111,11 @@ def test_one_outcome_alone_is_drawn(draw: Draw) -> None:
 def test_reductions_are_compared_best_first(metrics: pl.DataFrame, draw: Draw) -> None:
     chart = charts.reduction_comparison(metrics.reverse(), confidence_level=0.9)
     drawing = draw(chart)
-    assert drawing.colours["symbol"] == [BLUE] * 3 + [ORANGE] * 3
+    assert drawing.colors["symbol"] == [BLUE] * 3 + [ORANGE] * 3
     names = [text for text in drawing.texts if text in set(metrics["reduction"])]
     assert names == ["last", "min", "prod"]
     assert {"0.710", "0.620", "0.550"} <= set(drawing.texts)
-    assert "Area under the ROC curve (0.5 = coin flip)" in axes(chart)
+    assert "AUROC (0.5 = coin flip)" in axes(chart)
     assert "mean of 80 problems" in chart.title.subtitle[0]
     assert "90% confidence" in chart.title.subtitle[1]
 
@@ -132,7 +132,7 @@ def test_a_fall_is_marked_and_named(turns: pl.DataFrame, draw: Draw) -> None:
     assert "last −32.0 points since 4" in drawing.texts
     assert "min" in drawing.texts
     # 7 points, 1 triangle, 2 rings.
-    assert len(drawing.colours["symbol"]) == 10
+    assert len(drawing.colors["symbol"]) == 10
     assert {"Attempts per problem (log scale)", "Accuracy"} <= axes(chart)
     assert chart.title.subtitle == [
         "best of n · 97 problems · shaded: 95% confidence interval over problems",
@@ -144,7 +144,7 @@ def test_levels_are_panels_with_peaks_of_their_own(turns: pl.DataFrame, draw: Dr
     table = pl.concat([turns.with_columns(level=pl.lit(f"level {i}")) for i in (1, 2)])
     drawing = draw(charts.over_optimization(table))
     assert {"level 1", "level 2"} <= set(drawing.texts)
-    assert len(drawing.colours["symbol"]) == 20
+    assert len(drawing.colors["symbol"]) == 20
 
 
 def test_many_budgets_are_thinned_and_keep_the_peak(turns: pl.DataFrame) -> None:
@@ -159,8 +159,8 @@ def test_many_budgets_are_thinned_and_keep_the_peak(turns: pl.DataFrame) -> None
     chart = charts.over_optimization(table)
     assert n_rows(chart) < 90
     text = json.dumps(chart.to_dict())
-    assert f'"budget": {peak}.0' in text
-    assert f'"budget": {n}.0' in text
+    assert f'"x": {peak}.0' in text
+    assert f'"x": {n}.0' in text
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_many_budgets_are_thinned_and_keep_the_peak(turns: pl.DataFrame) -> None
             "reliability_curve",
             lambda t: t.with_columns(accuracy=pl.lit(None, pl.Float64)),
             DataError,
-            "no accuracy in any row",
+            "curve has no accuracy: null in all",
         ),
         (
             "score_distribution",
@@ -202,7 +202,7 @@ def test_many_budgets_are_thinned_and_keep_the_peak(turns: pl.DataFrame) -> None
                 pl.lit(None, pl.Float64).alias(n) for n in ("auroc", "auroc_within")
             ),
             DataError,
-            "no area in any row",
+            "no AUROC in any row",
         ),
         (
             "over_optimization",

@@ -1,17 +1,16 @@
-"""Charts: one function per question, a tidy frame in, an Altair chart out.
+"""Charts: one function per question, a table in, an Altair chart out.
 
-Importing this package loads Altair, which is why ``import ttsframe`` does not import it. A chart
-carries its data, computes no statistics, and shows what it leaves out. ``chart.save("curve.png")``
-and ``chart.save("curve.svg")`` work without a network.
+Importing this package loads Altair, so `import ttsframe` does not; `tts.charts` loads it on first
+use. A chart has its data inside, computes no statistics, and says what it leaves out.
+`chart.save("curve.png")` and `chart.save("curve.svg")` need no network.
 
 Examples
 --------
->>> from ttsframe import charts
->>> charts.__all__  # doctest: +NORMALIZE_WHITESPACE
-['answer_votes', 'complexity_curve', 'difficulty_histogram', 'label_agreement',
-'level_bars', 'level_curves', 'optimal_curve', 'over_optimization', 'pareto_frontier', 'reduction_comparison',
-'reliability', 'scaling_curve', 'score_distribution', 'selection_gap', 'step_profile',
-'step_values']
+>>> import ttsframe as tts
+>>> run = tts.simulate_trajectories(50, 8, seed=0, keys=True)
+>>> problems = tts.select_answers(run, selectors=["majority_vote", "oracle"], budgets=[1, 8])
+>>> tts.charts.scaling_curve(tts.scaling_curve(problems)).title.text
+'Accuracy by attempts per problem'
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The chart of a compute-optimal curve: the line over its strategies, and what was chosen."""
+"""The chart of a compute-optimal curve: the line over its strategies, and those it chooses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
-from typing import Final, NamedTuple
+from typing import Final
 
 import altair as alt
 import polars as pl
@@ -12,33 +12,17 @@ import polars as pl
 from ttsframe._checks import check_names
 from ttsframe._typing import ColumnNames
 from ttsframe._wording import percent
+from ttsframe.charts import style, tables
 from ttsframe.charts._scaling_curve import scaling_curve
-from ttsframe.charts.budgets import BudgetAxis, unit_name
-from ttsframe.charts.curve_rows import check_budgets
-from ttsframe.charts.style import (
-    FONT,
-    INK,
-    MUTED,
-    arrange,
-    axis,
-    check_at_most,
-    inline,
-    legend,
-    panel_column,
-    panel_heading,
-    panel_of,
-    panel_width,
-    strategy_colours,
-    tidy,
-    with_short_names,
-)
+from ttsframe.charts.budgets import BudgetAxis
 from ttsframe.errors import DataError
 
 __all__ = ["optimal_curve"]
 
-_CHOICE_COLUMNS: Final = frozenset({
-    "level",
-    "budget",
+_HINT: Final = "tts.curves.optimal_choices(problems, levels=levels) makes this table."
+_CELL: Final = ("level", "budget")
+_KNOWN: Final = frozenset({
+    *_CELL,
     "budget_unit",
     "problem_fold",
     "accuracy_seen",
@@ -49,26 +33,14 @@ _CHOICE_COLUMNS: Final = frozenset({
     "n_tied",
     "cost",
 })
-
-_ADDED: Final = ("strategy", "leader", "chosen_elsewhere", "is_agreed")
-
 _N_LEVELS_MAX: Final = 20
 _SHOWN: Final = (
     *("level", "budget", "strategy", "key", "letter"),
-    *("is_agreed", "chosen_elsewhere", "n_problems"),
+    *("is_agreed", "chosen_by_fold", "n_problems"),
 )
-_RESOLVE: Final = alt.Resolve(scale=alt.ScaleResolveMap(color="independent"))
+_INDEPENDENT: Final = alt.Resolve(scale=alt.ScaleResolveMap(color="independent"))
 _ROW_HEIGHT: Final = 30
-_SIDE: Final = 22
-
-
-class _Marks(NamedTuple):
-    """What the marks of all strips stand for."""
-
-    budgets: BudgetAxis
-    keys: list[str]
-    colours: list[str]
-    width: int
+_SQUARE: Final = 22
 
 
 def optimal_curve(
@@ -83,44 +55,39 @@ def optimal_curve(
     width: int | None = None,
     height: int = 320,
 ) -> alt.VConcatChart:
-    """Draw compute-optimal accuracy over that of its strategies, and what was chosen where.
+    """Draw compute-optimal accuracy with that of its strategies, and the strategies it chooses.
 
-    Above, what `scaling_curve` draws of the curve. Below, a letter for each level and budget: the
-    strategy that is best on all problems. Its square is filled where every fold of problems chose
-    it too, and hollow where folds differ, that is, where another strategy is about as good.
+    Above is the curve as `scaling_curve` draws it. Below is a letter for each level and budget: the
+    strategy that is best on all problems. Its square is filled if every fold of problems chose the
+    same strategy, and hollow if folds differ, which means that another strategy is about as good.
 
     Parameters
     ----------
     curve
-        `curve` with the rows of `optimal_curve` and, to be compared with, those of
-        `scaling_curve`; collected if lazy.
+        `curve` with the rows of `optimal_curve` and, to compare with, those of `scaling_curve`;
+        collected if lazy.
     choices
-        Table that `optimal_choices` makes; collected if lazy. Columns that are neither part
-        of its contract nor in `strategy` tell runs apart and get a strip each.
+        Table that `optimal_choices` makes; collected if lazy. Columns that are neither part of its
+        contract nor in `strategy` tell runs apart and get a strip each.
     strategy
-        Columns of `choices` that tell strategies apart, as they were given to make it.
-    references
-        Accuracies to compare with, as fractions in [0, 1] by name, drawn as dashed lines.
-    title
-        Heading; by default it says what is drawn.
-    confidence_level
-        Coverage that the intervals of the curve were made with, for the subtitle only.
-    width, height
-        Size of a panel of the curve in pixels, without its labels; None is a width at which the
-        panels fit a page.
+        Columns of `choices` that tell strategies apart, as given to `optimal_choices`.
+    references, title, confidence_level, width, height
+        As in `scaling_curve`.
 
     Returns
     -------
     alt.VConcatChart
-        The chart, its data inside. Budgets whose squares would overlap are left out of the strip.
+        The chart with its data inside. Budgets whose squares would overlap are left out of the strip.
 
     Raises
     ------
     ColumnsError
-        When a table is not the one it should be.
+        When a table is not the one described.
     DataError
         When a table has no rows, the curve cannot be drawn, there are no choices on all problems, or
-        there are more than 26 strategies, 20 levels, or too many groups.
+        there are more than 26 strategies, 20 levels, or 12 runs.
+    ParameterError
+        When a reference or `confidence_level` is out of range.
 
     Examples
     --------
@@ -146,103 +113,95 @@ def optimal_curve(
         width=width,
         height=height,
     )
-    rows = _cells(choices, check_names(strategy, "strategy"))
-    apart = [name for name in rows.columns if name not in {*_CHOICE_COLUMNS, *_ADDED}]
-    rows = panel_column(rows, apart, where="choices")
-    found = rows.group_by("strategy").len().sort("len", "strategy", descending=[True, False])
-    names = found["strategy"].to_list()
+    rows = _check_choices(choices, check_names(strategy, "strategy"))
+    counts = rows.group_by("strategy", "selector").len()
+    counts = counts.sort("len", "strategy", descending=[True, False])
+    strategies = counts["strategy"].to_list()
     hint = "filter it to some levels or budgets."
     n_levels = rows["level"].n_unique()
-    check_at_most(len(names), len(ascii_uppercase), "strategies", where="choices", hint=hint)
-    check_at_most(n_levels, _N_LEVELS_MAX, "levels", where="choices", hint=hint)
-    check_budgets(rows, where="choices")
-    size = panel_width(width, 1)
-    kept = _spaced(rows["budget"].unique().sort().to_list(), size)
-    drawn = rows.filter(pl.col("budget").is_in(kept))
-    selectors = dict(rows.select("strategy", "leader").unique().rows())
-    marks = _Marks(
-        budgets=BudgetAxis.of(drawn),
-        keys=[f"{letter}  {name}" for letter, name in zip(ascii_uppercase, names, strict=False)],
-        colours=strategy_colours([selectors[name] for name in names]),
-        width=size,
+    tables.check_at_most(
+        len(strategies), len(ascii_uppercase), "strategies", where="choices", hint=hint
     )
-    keys = dict(zip(names, marks.keys, strict=True))
-    drawn = drawn.with_columns(
+    tables.check_at_most(n_levels, _N_LEVELS_MAX, "levels", where="choices", hint=hint)
+    width = width or style.WIDTH
+    spread = _space_out(rows["budget"].unique().sort().to_list(), width)
+    letters = dict(zip(strategies, ascii_uppercase, strict=False))
+    keys = {name: f"{letter}  {name}" for name, letter in letters.items()}
+    drawn = rows.filter(pl.col("budget").is_in(spread)).with_columns(
         key=pl.col("strategy").replace_strict(keys),
-        letter=pl.col("strategy").replace_strict({name: key[0] for name, key in keys.items()}),
+        letter=pl.col("strategy").replace_strict(letters),
     )
-    strips = [
-        _strip(panel, name, marks)
-        for (name,), panel in drawn.partition_by("panel", as_dict=True, maintain_order=True).items()
-    ]
-    heading_of = alt.TitleParams(
-        "What is chosen, by level of difficulty",
-        subtitle=[
-            "letter: the best strategy on all problems of the level",
-            "filled: chosen on every fold of problems too · hollow: folds choose differently",
-        ],
-        anchor="start",
-        font=FONT,
-        fontSize=13,
-        color=INK,
-        subtitleFont=FONT,
-        subtitleFontSize=12,
-        subtitleColor=MUTED,
-        subtitlePadding=4,
-        offset=10,
+    colors = dict(
+        zip(keys.values(), style.strategy_colors(counts["selector"].to_list()), strict=True)
     )
-    below = arrange(strips, title=heading_of, columns=1)
-    return alt.VConcatChart(vconcat=[above, below], spacing=36, resolve=_RESOLVE)
+    budgets = BudgetAxis.of(drawn)
+    below = style.draw_panels(
+        drawn,
+        lambda strip: _draw_squares(strip, budgets, colors),
+        columns=1,
+        width=width,
+        height=lambda strip: _ROW_HEIGHT * strip["level"].n_unique(),
+        title=style.heading(
+            "Chosen strategy by level of difficulty",
+            ["letter: the best strategy on all problems of the level"],
+            ["filled: every fold of problems chose it too", "hollow: folds chose differently"],
+            fontSize=13,
+            subtitlePadding=4,
+            offset=10,
+        ),
+    )
+    return alt.VConcatChart(vconcat=[above, below], spacing=36, resolve=_INDEPENDENT)
 
 
-def _cells(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.DataFrame:
-    """Return the choice on all problems of each level and budget, and what its folds chose."""
-    hint = "tts.curves.optimal_choices(problems, levels=levels) makes this table."
-    rows = tidy(
+def _check_choices(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.DataFrame:
+    """Return the choice on all problems of each level and budget, and the choices of its folds."""
+    rows = tables.tidy(
         choices,
         where="choices",
         texts=["level", "problem_fold", *parts],
         numbers=["budget", "accuracy", "n_problems"],
-        hint=hint,
+        hint=_HINT,
     )
+    tables.check_budgets(rows, where="choices")
     if "budget_unit" not in rows.columns:
         rows = rows.with_columns(budget_unit=pl.lit("attempts"))
+    apart = tables.find_run_columns(rows, {*_KNOWN, *parts})
     first, *others = parts
-    leader = pl.col(first).cast(pl.String).fill_null("none")
+    name = pl.col(first).cast(pl.String).fill_null("none")
     details = [
-        pl.concat_str(pl.lit(" ("), pl.col(name).cast(pl.String), pl.lit(")")).fill_null("")
-        for name in others
+        pl.concat_str(pl.lit(" ("), pl.col(part).cast(pl.String), pl.lit(")")).fill_null("")
+        for part in others
     ]
-    rows = rows.with_columns(
-        strategy=pl.concat_str(leader.str.replace_all("_", " ", literal=True), *details),
-        leader=leader,
-    ).drop(parts)
-    rows = with_short_names(rows, ["strategy"])
+    rows = tables.add_panels(rows, apart, where="choices").with_columns(
+        strategy=pl.concat_str(name.str.replace_all("_", " ", literal=True), *details),
+        selector=name,
+    )
+    rows = tables.shorten_names(rows, "strategy")
     is_on_all = pl.col("problem_fold").is_null()
-    cell = [name for name in rows.columns if name not in _CHOICE_COLUMNS - {"level", "budget"}]
-    cell = [name for name in cell if name not in {"strategy", "leader"}]
     if rows.filter(is_on_all).is_empty():
         raise DataError(
-            f"choices has no row with a null problem_fold, the choice on all problems. Hint: {hint}"
+            f"choices has no row with a null problem_fold, the choice on all problems. Hint: {_HINT}"
         )
-    chosen = pl.col("strategy").filter(~is_on_all)
-    folds = pl.concat_str(pl.lit("fold "), "problem_fold", pl.lit(": "), "strategy")
+    cell = ["panel", *_CELL]
+    strategy = pl.col("strategy")
+    of_fold = pl.concat_str(pl.lit("fold "), "problem_fold", pl.lit(": "), strategy)
+    is_same = strategy.filter(~is_on_all) == strategy.last()
     return (
         rows
         .sort("problem_fold", nulls_last=True, maintain_order=True)
         .with_columns(
-            chosen_elsewhere=folds.filter(~is_on_all).implode().list.join(", ").over(cell),
-            is_agreed=(chosen == pl.col("strategy").last()).all().over(cell),
+            chosen_by_fold=of_fold.filter(~is_on_all).implode().list.join(", ").over(cell),
+            is_agreed=is_same.all().over(cell),
         )
         .filter(is_on_all)
         .sort("level", "budget", maintain_order=True)
     )
 
 
-def _spaced(budgets: Sequence[float], width: int) -> list[float]:
+def _space_out(budgets: Sequence[float], width: int) -> list[float]:
     """Keep budgets whose squares do not overlap on the log scale, the first and last among them."""
     first, last = budgets[0], budgets[-1]
-    ratio = (last / first) ** ((_SIDE + 4) / width)
+    ratio = (last / first) ** ((_SQUARE + 4) / width)
     kept = [first]
     for budget in budgets[1:]:
         if budget >= kept[-1] * ratio:
@@ -250,49 +209,47 @@ def _spaced(budgets: Sequence[float], width: int) -> list[float]:
     return kept if kept[-1] == last else [*kept[: max(len(kept) - 1, 1)], last]
 
 
-def _strip(drawn: pl.DataFrame, name: object, marks: _Marks) -> alt.LayerChart:
-    """Draw one strip: a square with a letter for each level and budget."""
-    levels = drawn["level"].unique().sort().to_list()
-    colour = alt.Color(
-        "key:N",
-        scale=alt.Scale(domain=marks.keys, range=marks.colours),
-        legend=legend(
-            orient="bottom",
-            columns=2,
-            symbolType="square",
-            symbolSize=140,
-            labelLimit=0,
-            columnPadding=24,
-        ),
+def _draw_squares(
+    strip: pl.DataFrame, budgets: BudgetAxis, colors: Mapping[str, str]
+) -> list[alt.Chart]:
+    """Draw a square with a letter for each level and budget."""
+    squares = style.legend(
+        orient="bottom",
+        columns=2,
+        symbolType="square",
+        symbolSize=140,
+        labelLimit=0,
+        columnPadding=24,
     )
-    shown = drawn.select(*_SHOWN, share=percent(pl.col("accuracy")))
-    base = alt.Chart(inline(shown)).encode(
-        x=marks.budgets.x(offset=14),
-        y=alt.Y("level:O", sort=levels, axis=axis("Level", grid=False, offset=14)),
+    color = style.color_by("key", colors, squares)
+    levels = strip["level"].unique().sort().to_list()
+    shown = strip.select(*_SHOWN, share=percent(pl.col("accuracy")))
+    base = alt.Chart(tables.inline(shown)).encode(
+        x=budgets.x(offset=14),
+        y=alt.Y("level:O", sort=levels, axis=style.axis("Level", grid=False, offset=14)),
         tooltip=[
             alt.Tooltip("level:N", title="Level"),
-            alt.Tooltip("budget:Q", title=f"Budget ({unit_name(marks.budgets.unit)})"),
+            alt.Tooltip("budget:Q", title=budgets.tooltip_title),
             alt.Tooltip("strategy:N", title="Best on all problems"),
-            alt.Tooltip("share:N", title="Accuracy there (in sample)"),
-            alt.Tooltip("chosen_elsewhere:N", title="Chosen on the others of"),
+            alt.Tooltip("share:N", title="Accuracy (in sample)"),
+            alt.Tooltip("chosen_by_fold:N", title="Chosen for each held-out fold"),
             alt.Tooltip("n_problems:Q", title="Problems"),
         ],
     )
     layers: list[alt.Chart] = []
     for is_agreed in (True, False):
-        some = base.transform_filter(alt.datum.is_agreed == is_agreed)
-        square = some.mark_point(
+        cells = base.transform_filter(alt.datum.is_agreed == is_agreed)
+        square = cells.mark_point(
             shape="square",
-            size=_SIDE**2,
+            size=_SQUARE**2,
             filled=is_agreed,
             strokeWidth=1.8,
             opacity=1,
             clip=False,
         )
-        letter = some.mark_text(font=FONT, fontSize=12, fontWeight="bold", clip=False)
+        letter = cells.mark_text(font=style.FONT, fontSize=12, fontWeight="bold", clip=False)
         layers += [
-            square.encode(color=colour),
-            letter.encode(text="letter:N", color=alt.value("white") if is_agreed else colour),
+            square.encode(color=color),
+            letter.encode(text="letter:N", color=alt.value("white") if is_agreed else color),
         ]
-    chart = panel_of(layers, width=marks.width, height=_ROW_HEIGHT * len(levels))
-    return chart.properties(title=panel_heading(str(name))) if name else chart
+    return layers

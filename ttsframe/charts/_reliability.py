@@ -7,29 +7,15 @@ from typing import Final
 import altair as alt
 import polars as pl
 
-from ttsframe._checks import check_fraction
 from ttsframe._wording import counted
-from ttsframe.charts.style import (
-    FONT,
-    MUTED,
-    arrange,
-    axis,
-    heading,
-    inline,
-    panel_column,
-    panel_heading,
-    panel_of,
-    panel_width,
-    tidy,
-)
-from ttsframe.errors import DataError
+from ttsframe.charts import style, tables
 
 __all__ = ["reliability"]
 
 _HINT: Final = "tts.verifier.reliability_curve(trajectories) makes this table."
 _NUMBERS: Final = ("mean_score", "accuracy", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "bin_low", "bin_high", "standard_error"})
-_COLOUR: Final = "#0067a5"
+_COLOR: Final = style.LINE_COLORS[0]
 _N_BINS_MAX: Final = 50
 
 
@@ -44,8 +30,8 @@ def reliability(
 ) -> alt.LayerChart | alt.ConcatChart:
     """Draw the share of right attempts against their score, bin by bin.
 
-    Read as probabilities, scores are right as often as they say: points lie on the diagonal. Below
-    it the verifier is too sure, above it not sure enough.
+    If scores are calibrated probabilities, points lie on the diagonal. Below it the verifier is
+    overconfident, above it underconfident.
 
     Parameters
     ----------
@@ -53,27 +39,24 @@ def reliability(
         Table that `reliability_curve` makes, one row per (by, `reduction`, `binning`) and bin;
         collected if lazy. Reductions, binnings and any column that is not part of its contract
         become panels.
-    title
-        Heading; by default it says what is drawn.
-    confidence_level
-        Coverage that the intervals of the table were made with, for the subtitle only; None leaves
-        it out.
-    width, height
-        Size of a panel in pixels, without its labels; None is a width at which the panels fit a
-        page.
+    title, confidence_level, width, height
+        As in `scaling_curve`.
 
     Returns
     -------
     alt.LayerChart | alt.ConcatChart
-        The chart, its data inside; a concatenation where there are several panels. More than 50
-        bins of a curve are joined to at most 50, without intervals, and the subtitle says so.
+        The chart with its data inside; a concatenation if there are several panels. More than 50
+        bins of a curve are merged into at most 50, without intervals, and the subtitle says so.
 
     Raises
     ------
     ColumnsError
         When the table is not a reliability curve.
     DataError
-        When the table has no rows, as that of scores outside [0, 1], or too many groups.
+        When the table has no rows (as for scores outside [0, 1]), no accuracy, or more than 12
+        panels.
+    ParameterError
+        When `confidence_level` is not in (0, 1).
 
     Examples
     --------
@@ -82,35 +65,38 @@ def reliability(
     >>> run = tts.simulate_trajectories(50, 8, seed=1, keys=True)
     >>> chart = charts.reliability(tts.verifier.reliability_curve(run))
     >>> chart.title.subtitle[0]
-    '400 attempts · area of a point: its attempts · lines: confidence interval over problems'
+    '400 attempts · size of a point: attempts in its bin · bars: confidence interval over problems'
     """
-    if confidence_level is not None:
-        check_fraction(confidence_level, "confidence_level")
-    rows = tidy(curve, where="curve", texts=["reduction"], numbers=_NUMBERS, hint=_HINT)
-    drawn = rows.drop_nulls(["mean_score", "accuracy"])
-    if drawn.is_empty():
-        raise DataError(f"curve has no accuracy in any row. Hint: {_HINT}")
-    apart = [name for name in rows.columns if name not in _KNOWN]
-    drawn = panel_column(drawn, apart, where="curve")
-    n_bins = drawn.group_by("panel").len()["len"].to_list()
-    points = _joined(drawn) if max(n_bins) > _N_BINS_MAX else drawn
-    panels = points.partition_by("panel", as_dict=True, maintain_order=True)
-    subtitle = _subtitle(points, confidence_level=confidence_level)
-    if max(n_bins) > _N_BINS_MAX:
-        subtitle.append(f"{max(n_bins):,} bins joined to {_N_BINS_MAX}, without intervals")
-    return arrange(
-        [
-            _panel(panel, str(name), width=panel_width(width, len(panels)), height=height)
-            for (name,), panel in panels.items()
-        ],
-        title=heading(title or "How often attempts are right, by their score", subtitle),
+    interval = tables.name_interval(confidence_level)
+    rows = tables.tidy(curve, where="curve", texts=["reduction"], numbers=_NUMBERS, hint=_HINT)
+    points = ["mean_score", "accuracy"]
+    rows = tables.require_values(rows, points, "accuracy", where="curve", hint=_HINT)
+    rows = tables.add_panels(rows, tables.find_run_columns(rows, _KNOWN), where="curve")
+    n_bins = int(rows.group_by("panel").len()["len"].max() or 0)  # type: ignore[arg-type]
+    drawn = _merge_bins(rows) if n_bins > _N_BINS_MAX else rows
+    totals = drawn.group_by("panel").agg(pl.col("n_attempts").sum())["n_attempts"].to_list()
+    merged = f"{n_bins:,} bins merged into {_N_BINS_MAX}, without intervals"
+    return style.draw_panels(
+        drawn,
+        _draw_panel,
+        width=width,
+        height=height,
+        title=style.heading(
+            title or "How often attempts are right, by score",
+            [
+                counted([int(total) for total in totals], "attempt"),
+                "size of a point: attempts in its bin",
+                f"bars: {interval} over problems" if tables.has_interval(drawn) else "",
+            ],
+            [merged if n_bins > _N_BINS_MAX else ""],
+        ),
     )
 
 
-def _joined(rows: pl.DataFrame) -> pl.DataFrame:
-    """Join neighbouring bins until few enough are left."""
-    size = pl.len().over("panel").cast(pl.Int64)
-    place = pl.col("mean_score").rank("ordinal").over("panel").cast(pl.Int64) - 1
+def _merge_bins(rows: pl.DataFrame) -> pl.DataFrame:
+    """Merge neighboring bins until few enough are left."""
+    n_bins = pl.len().over("panel").cast(pl.Int64)
+    rank = pl.col("mean_score").rank("ordinal").over("panel").cast(pl.Int64) - 1
     weight = pl.col("n_attempts").cast(pl.Float64)
     means = [
         ((pl.col(name) * weight).sum() / weight.sum()).alias(name)
@@ -118,7 +104,7 @@ def _joined(rows: pl.DataFrame) -> pl.DataFrame:
     ]
     return (
         rows
-        .with_columns(part=place * _N_BINS_MAX // size)
+        .with_columns(part=rank * _N_BINS_MAX // n_bins)
         .group_by("panel", "part", maintain_order=True)
         .agg(*means, pl.col("n_attempts").sum(), pl.col("n_problems").max())
         .with_columns(ci_low=pl.lit(None, pl.Float64), ci_high=pl.lit(None, pl.Float64))
@@ -126,49 +112,40 @@ def _joined(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _subtitle(rows: pl.DataFrame, *, confidence_level: float | None) -> list[str]:
-    """Say what is drawn."""
-    totals = rows.group_by("panel").agg(pl.col("n_attempts").sum())["n_attempts"].to_list()
-    facts = [counted([int(total) for total in totals], "attempt"), "area of a point: its attempts"]
-    if rows["ci_low"].null_count() < rows.height:
-        level = "" if confidence_level is None else f"{100 * confidence_level:g}% "
-        facts.append(f"lines: {level}confidence interval over problems")
-    return [" · ".join(facts)]
-
-
-def _panel(rows: pl.DataFrame, name: str, *, width: int, height: int) -> alt.LayerChart:
-    """Draw one panel: the diagonal, intervals, the curve and its points."""
-    whole = alt.Scale(domain=[0, 1], nice=False)
-    x_axis = axis("Mean score of the attempts in the bin", tickCount=6, grid=False)
-    y_axis = axis("Attempts that are right", format=".0%", tickCount=6)
-    drawn = rows.with_columns(
-        interval=pl.concat_str(
-            (pl.col("ci_low") * 100).round(1),
-            pl.lit("% to "),
-            (pl.col("ci_high") * 100).round(1),
-            pl.lit("%"),
-        ).fill_null("unknown"),
-    )
-    x = alt.X("mean_score:Q", axis=x_axis, scale=whole)
-    y = alt.Y("accuracy:Q", axis=y_axis, scale=whole)
+def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
+    """Draw the diagonal, intervals, the curve and its points."""
+    x_axis = style.axis("Mean score of the attempts in the bin", tickCount=6, grid=False)
+    y_axis = style.axis("Share of right attempts", format=".0%", tickCount=6)
+    scale = alt.Scale(domain=[0, 1], nice=False)
+    x = alt.X("mean_score:Q", axis=x_axis, scale=scale)
+    y = alt.Y("accuracy:Q", axis=y_axis, scale=scale)
+    low, high = ((pl.col(name) * 100).round(1) for name in ("ci_low", "ci_high"))
+    interval = pl.concat_str(low, pl.lit("% to "), high, pl.lit("%")).fill_null("unknown")
+    base = alt.Chart(tables.inline(panel.with_columns(interval=interval))).encode(x=x)
     diagonal = pl.DataFrame({"mean_score": [0.0, 1.0], "accuracy": [0.0, 1.0]})
     note = pl.DataFrame({"mean_score": [0.93], "accuracy": [0.93], "label": ["calibrated"]})
-    base = alt.Chart(inline(drawn)).encode(x=x)
-    layers = [
+    return [
         alt
-        .Chart(inline(diagonal))
-        .mark_line(strokeDash=[5, 4], strokeWidth=1.4, color=MUTED)
+        .Chart(tables.inline(diagonal))
+        .mark_line(strokeDash=[5, 4], strokeWidth=1.4, color=style.MUTED)
         .encode(x=x, y=y),
         alt
-        .Chart(inline(note))
-        .mark_text(align="right", baseline="middle", dx=-10, font=FONT, fontSize=12, color=MUTED)
+        .Chart(tables.inline(note))
+        .mark_text(
+            align="right",
+            baseline="middle",
+            dx=-10,
+            font=style.FONT,
+            fontSize=12,
+            color=style.MUTED,
+        )
         .encode(x=x, y=y, text="label:N"),
         base
-        .transform_filter(alt.datum.ci_low != None)  # noqa: E711  (Vega's comparison)
-        .mark_rule(strokeWidth=1.8, color=_COLOUR, opacity=0.65)
-        .encode(y=alt.Y("ci_low:Q", axis=y_axis, scale=whole), y2="ci_high:Q"),
-        base.mark_line(strokeWidth=1.6, color=_COLOUR).encode(y=y),
-        base.mark_point(filled=True, opacity=1, color=_COLOUR).encode(
+        .transform_filter("datum.ci_low !== null")
+        .mark_rule(strokeWidth=1.8, color=_COLOR, opacity=0.65)
+        .encode(y=alt.Y("ci_low:Q", axis=y_axis, scale=scale), y2="ci_high:Q"),
+        base.mark_line(strokeWidth=1.6, color=_COLOR).encode(y=y),
+        base.mark_point(filled=True, opacity=1, color=_COLOR).encode(
             y=y,
             size=alt.Size("n_attempts:Q", scale=alt.Scale(range=[30, 320], zero=True), legend=None),
             tooltip=[
@@ -180,5 +157,3 @@ def _panel(rows: pl.DataFrame, name: str, *, width: int, height: int) -> alt.Lay
             ],
         ),
     ]
-    chart = panel_of(layers, width=width, height=height)
-    return chart.properties(title=panel_heading(name)) if name else chart

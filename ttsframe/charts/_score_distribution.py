@@ -8,21 +8,8 @@ import altair as alt
 import polars as pl
 
 from ttsframe._wording import counted
-from ttsframe.charts.style import (
-    FONT,
-    OUTCOME_COLOURS,
-    arrange,
-    axis,
-    heading,
-    inline,
-    outcome,
-    panel_column,
-    panel_heading,
-    panel_of,
-    panel_width,
-    tidy,
-)
-from ttsframe.errors import ColumnsError, DataError
+from ttsframe.charts import style, tables
+from ttsframe.errors import DataError
 
 __all__ = ["score_distribution"]
 
@@ -42,31 +29,28 @@ def score_distribution(
 ) -> alt.LayerChart | alt.ConcatChart:
     """Draw how right and wrong attempts are spread over the scores.
 
-    Where the two heaps lie on one another, the score cannot choose between attempts.
+    If the two histograms overlap fully, the score cannot choose between attempts.
 
     Parameters
     ----------
     distribution
         Table that `score_distribution` makes, one row per (by, `reduction`, `is_correct`) and bin;
         collected if lazy. Reductions and any column that is not part of its contract become panels.
-    title
-        Heading; by default it says what is drawn.
-    width, height
-        Size of a panel in pixels, without its labels; None is a width at which the panels fit a
-        page.
+    title, width, height
+        As in `scaling_curve`.
 
     Returns
     -------
     alt.LayerChart | alt.ConcatChart
-        The chart, its data inside; a concatenation where there are several panels. More than 80
-        bins are joined to at most 80.
+        The chart with its data inside; a concatenation if there are several panels. More than 80
+        bins are merged into at most 80.
 
     Raises
     ------
     ColumnsError
         When the table is not a distribution of scores.
     DataError
-        When the table has no rows, no attempt, or too many groups.
+        When the table has no rows, no attempt, or more than 12 panels.
 
     Examples
     --------
@@ -75,46 +59,37 @@ def score_distribution(
     >>> run = tts.simulate_trajectories(50, 8, seed=1, keys=True)
     >>> chart = charts.score_distribution(tts.verifier.score_distribution(run))
     >>> chart.title.text
-    'Scores of right and of wrong attempts'
+    'Scores of right and wrong attempts'
     """
-    rows = tidy(
-        distribution,
-        where="distribution",
-        texts=["reduction", "is_correct"],
-        numbers=_NUMBERS,
-        hint=_HINT,
+    texts = ["reduction", "is_correct"]
+    rows = tables.tidy(
+        distribution, where="distribution", texts=texts, numbers=_NUMBERS, hint=_HINT
     )
-    if rows["is_correct"].dtype != pl.Boolean:
-        raise ColumnsError(
-            f"distribution: 'is_correct' is {rows['is_correct'].dtype}, must be Boolean. Hint: {_HINT}"
-        )
+    tables.check_boolean(rows, "is_correct", where="distribution", hint=_HINT)
     if not rows["n_attempts"].sum():
         raise DataError(f"distribution has no attempt in any bin. Hint: {_HINT}")
-    apart = [name for name in rows.columns if name not in _KNOWN]
-    bins = _joined(panel_column(rows, apart, where="distribution"))
-    panels = bins.partition_by("panel", as_dict=True, maintain_order=True)
-    # Each panel has the bins of its reduction, so that scores of all panels may differ in range.
-    return arrange(
-        [
-            _panel(panel, str(name), width=panel_width(width, len(panels)), height=height)
-            for (name,), panel in panels.items()
-        ],
-        title=heading(
-            title or "Scores of right and of wrong attempts",
-            ["each outcome adds up to 100% · a bin holds its upper end"],
+    rows = tables.add_panels(rows, tables.find_run_columns(rows, _KNOWN), where="distribution")
+    # Each panel has the bins of its reduction, so the panels may differ in the range of scores.
+    return style.draw_panels(
+        _merge_bins(rows),
+        _draw_panel,
+        width=width,
+        height=height,
+        title=style.heading(
+            title or "Scores of right and wrong attempts",
+            ["each outcome adds up to 100%", "a bin includes its upper end"],
         ),
     )
 
 
-def _joined(rows: pl.DataFrame) -> pl.DataFrame:
-    """Join neighbouring bins until few enough are left, and name outcomes."""
+def _merge_bins(rows: pl.DataFrame) -> pl.DataFrame:
+    """Merge neighboring bins until few enough are left, and name outcomes."""
     line = ["panel", "is_correct"]
     n_bins = pl.len().over(line).cast(pl.Int64)
-    place = pl.col("bin_low").rank("ordinal").over(line).cast(pl.Int64) - 1
-    factor = -(-n_bins // _N_BINS_MAX)
+    rank = pl.col("bin_low").rank("ordinal").over(line).cast(pl.Int64) - 1
     return (
         rows
-        .with_columns(part=place // factor)
+        .with_columns(part=rank // -(-n_bins // _N_BINS_MAX))
         .group_by(*line, "part", maintain_order=True)
         .agg(
             pl.col("bin_low").min(),
@@ -123,69 +98,63 @@ def _joined(rows: pl.DataFrame) -> pl.DataFrame:
             pl.col("share").sum(),
         )
         .sort(*line, "part", maintain_order=True)
-        .with_columns(outcome=outcome(pl.col("is_correct")))
+        .with_columns(outcome=style.name_outcome(pl.col("is_correct")))
     )
 
 
-def _panel(bins: pl.DataFrame, name: str, *, width: int, height: int) -> alt.LayerChart:
-    """Draw one panel: both histograms, and what they count above them."""
-    low, high = min(bins["bin_low"].to_list()), max(bins["bin_high"].to_list())
-    top = max(bins["share"].to_list()) * 1.18
-    scale = alt.Scale(domain=[low, high], nice=False)
-    y_scale = alt.Scale(domain=[0, top], nice=False)
-    x = alt.X("bin_low:Q", axis=axis("Score", grid=False, tickCount=6), scale=scale)
+def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
+    """Draw both histograms, and above them how many attempts each counts."""
+    ends = panel.select(low=pl.min("bin_low"), high=pl.max("bin_high"), top=pl.max("share") * 1.18)
+    low, high, top = ends.row(0)
+    x = alt.X(
+        "bin_low:Q",
+        axis=style.axis("Score", grid=False, tickCount=6),
+        scale=alt.Scale(domain=[low, high], nice=False),
+    )
     y = alt.Y(
         "share:Q",
-        axis=axis("Share of the attempts of an outcome", format=".0%", tickCount=5),
-        scale=y_scale,
+        axis=style.axis("Share of attempts, per outcome", format=".0%", tickCount=5),
+        scale=alt.Scale(domain=[0, top], nice=False),
         stack=None,
     )
-    colour = alt.Color(
-        "outcome:N",
-        scale=alt.Scale(domain=list(OUTCOME_COLOURS), range=list(OUTCOME_COLOURS.values())),
-        legend=None,
-    )
-    tooltip = [
-        alt.Tooltip("outcome:N", title="Attempts that are"),
-        alt.Tooltip("bin_low:Q", title="Score above", format=".3~f"),
-        alt.Tooltip("bin_high:Q", title="up to", format=".3~f"),
-        alt.Tooltip("n_attempts:Q", title="Attempts", format=","),
-        alt.Tooltip("share:Q", title="Share", format=".1%"),
-    ]
-    base = alt.Chart(inline(bins))
-    edges = pl.concat([
-        bins.select("outcome", "bin_low", "share"),
-        bins.group_by("outcome", maintain_order=True).agg(
-            pl.col("bin_high").max().alias("bin_low"), pl.col("share").last()
-        ),
-    ])
-    totals = bins.group_by("outcome", maintain_order=True).agg(pl.col("n_attempts").sum())
+    color = style.color_by("outcome", style.OUTCOME_COLORS)
+    by_outcome = panel.group_by("outcome", maintain_order=True)
+    last = by_outcome.agg(pl.col("bin_high").max().alias("bin_low"), pl.col("share").last())
+    outline = pl.concat([panel.select("outcome", "bin_low", "share"), last])
+    totals = by_outcome.agg(pl.col("n_attempts").sum()).rows()
     labels = pl.DataFrame({
-        "outcome": totals["outcome"],
-        "label": [f"{name}: {counted([int(n)], 'attempt')}" for name, n in totals.rows()],
+        "outcome": [name for name, _ in totals],
+        "label": [f"{name}: {counted([int(n)], 'attempt')}" for name, n in totals],
     })
-    note = alt.Chart(inline(labels)).encode(
-        text="label:N", color=colour, y=alt.value(4), x=alt.value(6)
+    note = alt.Chart(tables.inline(labels)).encode(
+        text="label:N", color=color, y=alt.value(4), x=alt.value(6)
     )
-    layers = [
-        base.mark_bar(opacity=0.28, binSpacing=0).encode(
-            x=x, x2="bin_high:Q", y=y, y2=alt.Y2Datum(0), color=colour, tooltip=tooltip
+    return [
+        alt
+        .Chart(tables.inline(panel))
+        .mark_bar(opacity=0.28, binSpacing=0)
+        .encode(
+            x=x,
+            x2="bin_high:Q",
+            y=y,
+            y2=alt.Y2Datum(0),
+            color=color,
+            tooltip=[
+                alt.Tooltip("outcome:N", title="Attempts"),
+                alt.Tooltip("bin_low:Q", title="Score above", format=".3~f"),
+                alt.Tooltip("bin_high:Q", title="up to", format=".3~f"),
+                alt.Tooltip("n_attempts:Q", title="Number of attempts", format=","),
+                alt.Tooltip("share:Q", title="Share", format=".1%"),
+            ],
         ),
         alt
-        .Chart(inline(edges))
+        .Chart(tables.inline(outline))
         .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(x=x, y=y, color=colour),
+        .encode(x=x, y=y, color=color),
         *[
-            note.transform_filter(alt.datum.outcome == each).mark_text(
-                align="left",
-                baseline="top",
-                dy=16 * i,
-                font=FONT,
-                fontSize=12,
-                fontWeight=600,
+            note.transform_filter(f"datum.outcome === '{name}'").mark_text(
+                align="left", baseline="top", dy=dy, font=style.FONT, fontSize=12, fontWeight=600
             )
-            for i, each in enumerate(("right", "wrong"))
+            for name, dy in (("right", 0), ("wrong", 16))
         ],
     ]
-    chart = panel_of(layers, width=width, height=height)
-    return chart.properties(title=panel_heading(name)) if name else chart

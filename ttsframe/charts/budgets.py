@@ -1,4 +1,4 @@
-"""Budgets on an axis: attempts, tokens or floating-point operations, in numbers that can be read."""
+"""The axis of budgets: attempts, tokens or floating-point operations, in readable numbers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ _N_ROUND_MAX: Final = 9
 
 
 class BudgetAxis(NamedTuple):
-    """The horizontal axis of budgets that all panels of a chart share.
-
-    - `unit`: of the budgets, such as "attempts";
-    - `budgets`: those that are drawn, in ascending order;
-    - `is_all`: whether the only one is all attempts, however many these are.
-    """
+    """The horizontal axis of budgets that all panels of a chart share."""
 
     unit: str
     budgets: list[float]
-    is_all: bool = False
+    """The budgets that are drawn, ascending."""
+    is_all: bool
+    """Whether the only budget is all attempts, however many these are."""
 
     @classmethod
-    def of(cls, drawn: pl.DataFrame, *, is_all: bool = False) -> BudgetAxis:
+    def of(cls, drawn: pl.DataFrame) -> BudgetAxis:
         """Take the budgets and their unit from the rows that are drawn."""
+        is_all = "of_budget" in drawn.columns and drawn["of_budget"][0] == "all"
         return cls(drawn["budget_unit"][0], drawn["budget"].unique().sort().to_list(), is_all)
 
     @property
@@ -40,13 +38,18 @@ class BudgetAxis(NamedTuple):
         return (first, last) if last > first else (first / 2, first * 2)
 
     @property
-    def most(self) -> str:
-        """The largest budget, in words for the caption."""
+    def largest(self) -> str:
+        """The largest budget in words."""
         if self.is_all:
             return "all attempts of each"
         # Not "attempts each": a curve may be extrapolated beyond what any problem has.
-        most = f"{short_number(self.budgets[-1])} {unit_name(self.unit)}"
-        return f"budget: {most}" if len(self.budgets) == 1 else f"budgets up to {most}"
+        largest = f"{short_number(self.budgets[-1])} {unit_name(self.unit)}"
+        return f"budget: {largest}" if len(self.budgets) == 1 else f"budgets up to {largest}"
+
+    @property
+    def tooltip_title(self) -> str:
+        """What tooltips call a budget."""
+        return f"Budget ({unit_name(self.unit)})"
 
     def is_sparse(self, n_ticks_max: int = _N_TICKS_MAX) -> bool:
         """Return whether every budget can have a tick."""
@@ -60,24 +63,24 @@ class BudgetAxis(NamedTuple):
         has_title: bool = True,
         **options: Any,  # noqa: ANN401  (Altair's own options)
     ) -> alt.X:
-        """Place a column on the axis: ticks at each of a few budgets, else at round numbers."""
+        """Return the axis for a column: a tick at each of a few budgets, else at round numbers."""
         if self.is_all:
             style = axis("All attempts" if has_title else None, values=[], grid=False, **options)
         else:
-            values, form = self._ticks(n_ticks_max)
+            values, number_format = self._ticks(n_ticks_max)
             title = f"{sentence(per_problem(self.unit))} (log scale)" if has_title else None
             options = {"grid": False, "labelOverlap": "greedy", **options}
-            style = axis(title, values=values, format=form, **options)
+            style = axis(title, values=values, format=number_format, **options)
         scale = alt.Scale(type="log", base=2, domain=[*self.ends], nice=False)
         return alt.X(f"{field}:Q", axis=style, scale=scale)
 
     def _ticks(self, n_ticks_max: int) -> tuple[list[float], str]:
-        """Return the places of ticks, and the format of their labels."""
+        """Return the positions of ticks and the format of their labels."""
         budgets = self.budgets
         if self.unit == "attempts" and all(budget == int(budget) for budget in budgets):
             powers = [2.0**i for i in range(int(budgets[-1]).bit_length())]
-            between = [power for power in powers if power >= budgets[0]]
-            return ([*budgets] if self.is_sparse(n_ticks_max) else between), ",d"
+            within = [power for power in powers if power >= budgets[0]]
+            return ([*budgets] if self.is_sparse(n_ticks_max) else within), ",d"
         return round_numbers(budgets[0], budgets[-1]), ".3~s"
 
 
@@ -92,7 +95,7 @@ def per_problem(unit: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Begin a text with a capital letter, and leave the others as they are."""
+    """Begin a text with a capital letter and leave the other letters as they are."""
     return f"{text[0].upper()}{text[1:]}"
 
 
@@ -111,12 +114,12 @@ def round_numbers(low: float, high: float) -> list[float]:
     """Return ones, twos and fives of powers of ten within a range, or powers where these are many."""
     exponents = range(floor(log10(low)), floor(log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
-        found = [
+        numbers = [
             digit * 10.0**exponent
             for exponent in exponents
             for digit in digits
             if low <= digit * 10.0**exponent <= high
         ]
-        if len(found) <= _N_ROUND_MAX:
-            return found if len(found) > 1 else [low, high]
-    return found
+        if len(numbers) <= _N_ROUND_MAX:
+            return numbers if len(numbers) > 1 else [low, high]
+    return numbers

@@ -72,7 +72,7 @@ def test_a_square_is_filled_where_every_fold_agrees(
         cell = choices.filter(level=level, budget=budget)
         n_different = cell.select(pl.struct("selector", "reduction").n_unique()).item()
         assert row["is_agreed"] == (n_different == 1)
-        assert row["chosen_elsewhere"].count("fold ") == 2
+        assert row["chosen_by_fold"].count("fold ") == 2
         kinds.add(row["is_agreed"])
     assert kinds == {True, False}
 

@@ -1,0 +1,158 @@
+"""Lines with bands over a numeric axis, named at their ends: what most charts are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, floor
+from typing import Any, Final, NamedTuple
+
+import altair as alt
+import polars as pl
+
+from ttsframe.charts.budgets import BudgetAxis
+from ttsframe.charts.style import MUTED, write_end_labels
+from ttsframe.charts.tables import inline, inline_marks
+
+DASHES: Final = ([1, 0], [6, 3], [2, 2])
+"""Solid, dashed and dotted."""
+
+
+class LinePlot(NamedTuple):
+    """How a chart draws its lines, from rows with `line`, `x`, a value, `ci_low` and `ci_high`."""
+
+    x: alt.X
+    y_axis: alt.Axis
+    domain: tuple[float, float]
+    color: alt.Color
+    tooltip: Sequence[alt.Tooltip]
+    y: str = "accuracy"
+    """Column of the values."""
+    band_opacity: float = 0.14
+    point_size: int = 46
+
+    def on_y(self, column: str) -> alt.Y:
+        """Place a column on the vertical axis, which all layers share."""
+        scale = alt.Scale(domain=[*self.domain], nice=False)
+        return alt.Y(f"{column}:Q", axis=self.y_axis, scale=scale)
+
+    def base(self, rows: pl.DataFrame) -> alt.Chart:
+        """Begin a layer: rows at their positions, in the colors of their lines."""
+        chart: alt.Chart = alt.Chart(inline_marks(rows)).encode(
+            x=self.x, color=self.color, detail="line:N"
+        )
+        return chart
+
+    def layers(
+        self,
+        rows: pl.DataFrame,
+        *,
+        has_band: pl.Expr | None = None,
+        dash: alt.StrokeDash | None = None,
+        **point: Any,  # noqa: ANN401  (Altair's own encodings)
+    ) -> list[alt.Chart]:
+        """Draw bands, bars for lines of a single point, then lines and points."""
+        has_interval = pl.col("ci_low").is_not_null().any().over("line")
+        is_drawn = has_interval if has_band is None else has_interval & has_band
+        is_band = rows.select(pl.when(is_drawn).then(pl.len().over("line") > 1)).to_series()
+        kinds = is_band.unique().to_list()
+        base = self.base(rows if len(kinds) == 1 else rows.with_columns(is_band=is_band))
+        intervals = [
+            # No filter where all lines are alike.
+            self._interval(
+                base if len(kinds) == 1 else base.transform_filter(alt.datum.is_band == kind),
+                is_band=kind,
+            )
+            for kind in (True, False)
+            if kind in kinds
+        ]
+        base = base.encode(y=self.on_y(self.y))
+        line = base.mark_line(strokeWidth=2.2)
+        points = base.mark_point(filled=True, size=self.point_size, opacity=1)
+        return [
+            *intervals,
+            line if dash is None else line.encode(strokeDash=dash),
+            points.encode(tooltip=list(self.tooltip), **point),
+        ]
+
+    def _interval(self, base: alt.Chart, *, is_band: bool) -> alt.Chart:
+        """Draw intervals as bands, or as bars."""
+        mark = (
+            base.mark_area(opacity=self.band_opacity) if is_band else base.mark_rule(strokeWidth=2)
+        )
+        chart: alt.Chart = mark.encode(y=self.on_y("ci_low"), y2=alt.Y2("ci_high:Q"))
+        return chart
+
+    def ends(
+        self,
+        rows: pl.DataFrame,
+        label: pl.Expr,
+        *,
+        x: float,
+        colors: Mapping[str, str],
+        color_by: str = "line",
+    ) -> pl.DataFrame:
+        """Return the height of each line at its last point, with its name."""
+        last = rows.sort("x").group_by("line", maintain_order=True).last()
+        return last.select(
+            pl.lit(x, pl.Float64).alias("x"),
+            pl.col(self.y).alias("y"),
+            label.alias("label"),
+            pl.col(color_by).replace_strict(colors).alias("color"),
+        )
+
+    def name_ends(self, labels: pl.DataFrame, *, height: int) -> alt.Chart:
+        """Write the names of lines beside their ends."""
+        return write_end_labels(labels, x=self.x, domain=self.domain, height=height)
+
+    def rules(self, values: Mapping[str, float], title: str) -> alt.Chart:
+        """Draw dashed lines across the panel, whose tooltips have their names."""
+        table = pl.DataFrame({"name": list(values), "value": list(values.values())})
+        chart: alt.Chart = (
+            alt
+            .Chart(inline(table))
+            .mark_rule(strokeDash=[4, 4], strokeWidth=1.4, color=MUTED)
+            .encode(
+                y=self.on_y("value"),
+                tooltip=[
+                    alt.Tooltip("name:N", title=title),
+                    alt.Tooltip("value:Q", title="Accuracy", format=".1%"),
+                ],
+            )
+        )
+        return chart
+
+
+def curve_tooltip(budgets: BudgetAxis, quantity: str = "accuracy") -> list[alt.Tooltip]:
+    """Return the tooltip of a row of a curve."""
+    return [
+        alt.Tooltip("line:N", title="Selector"),
+        alt.Tooltip("reads:N", title="Step scores"),
+        alt.Tooltip("of_budget:N", title=budgets.tooltip_title),
+        alt.Tooltip(f"{quantity}:Q", title=quantity.capitalize(), format=".1%"),
+        alt.Tooltip("interval:N", title="Interval"),
+        alt.Tooltip("n_problems:Q", title="Problems"),
+        alt.Tooltip("left_out:N", title="Left out"),
+    ]
+
+
+def dash_by(
+    field: str, dashes: Mapping[str, Sequence[int]], legend: alt.Legend | None = None
+) -> alt.StrokeDash:
+    """Dash lines by a column of names."""
+    scale = alt.Scale(domain=list(dashes), range=[list(dash) for dash in dashes.values()])
+    return alt.StrokeDash(f"{field}:N", scale=scale, legend=legend)
+
+
+def side_by_side(name: str) -> pl.Expr:
+    """Return positions of inline_marks beside each other, from -0.5 to 0.5, in the order of a column."""
+    return (pl.col(name).rank("dense").cast(pl.Float64) - 0.5) / pl.col(name).n_unique() - 0.5
+
+
+def share_domain(
+    rows: pl.DataFrame, y: str = "accuracy", others: Sequence[float] = ()
+) -> tuple[float, float]:
+    """Return an axis from the lowest to the highest mark, on multiples of 5 %."""
+    low = rows.select(pl.min_horizontal(y, "ci_low").min()).item()
+    high = rows.select(pl.max_horizontal(y, "ci_high").max()).item()
+    every = (low, high, *others)
+    return max(0, floor(min(every) * 20 - 0.2)) / 20, min(20, ceil(max(every) * 20 + 0.2)) / 20

@@ -1,0 +1,338 @@
+"""The tables that charts draw: checked, named, thinned and put into the chart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import altair as alt
+import polars as pl
+from polars import selectors
+
+from ttsframe._checks import check_fraction, check_frame
+from ttsframe._wording import (
+    CURVE_COLUMNS,
+    LEFT_OUT,
+    counted,
+    interval,
+    left_out,
+    quantity_of,
+    shorten,
+)
+from ttsframe.errors import ColumnsError, DataError
+from ttsframe.schema import require_columns
+
+FILTER_HINT: Final = "filter the table to those to compare."
+GRADE_HINT: Final = (
+    "the run has no grades, which tts.score_trajectories(trajectories) makes from a gold answer."
+)
+
+_NAME_WIDTH: Final = 44
+_N_PANELS_MAX: Final = 12
+_N_BUDGETS_MAX: Final = 64
+_N_BUDGETS_MIN: Final = 8
+_N_LINES_MAX: Final = 20
+_N_POINTS_MAX: Final = 3_000
+"""A point with its tooltip takes about 300 bytes of the page that holds the chart."""
+
+LEVEL_BASES: Final = {
+    "cross_fitted": "levels: estimated on the other half of the attempts",
+    "reference": "levels: estimated on another run",
+    "same_sample": (
+        "levels: estimated on the same attempts, so hard ones look harder and easy ones easier"
+    ),
+    "given": "levels: given in the data",
+}
+LEVEL_CAVEATS: Final = {
+    "few_attempts": "estimated on fewer than 16 attempts",
+    "not_exchangeable": "estimated on attempts of a tree search, which are not independent",
+}
+
+_STATUSES: Final = {
+    "short": "with too few attempts",
+    "unscored": "without a score",
+    "undefined": "with an undefined result",
+    "ungraded": "without a grade",
+}
+_UNDRAWN: Final = (
+    *("reduction", "budget_unit", "nominal_budget", "subsets", "standard_error"),
+    *("panel", "scores", "basis", "caveat", *[f"n_{status}" for status in LEFT_OUT]),
+)
+
+
+def tidy(
+    table: pl.DataFrame | pl.LazyFrame,
+    *,
+    where: str,
+    texts: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    hint: str,
+) -> pl.DataFrame:
+    """Collect a table after checking that it is the one that the chart draws; NaN becomes null."""
+    check_frame(table, where)
+    schema = require_columns(table, [*texts, *numbers], where=where, hint=hint)
+    wrong = [
+        f"{name!r} is {schema[name]}"
+        for name in numbers
+        if not schema[name].is_numeric() and schema[name] != pl.Null
+    ]
+    if wrong:
+        raise ColumnsError(f"{where}: {', '.join(wrong)}, must be numbers. Hint: {hint}")
+    rows = table.collect() if isinstance(table, pl.LazyFrame) else table
+    if rows.is_empty():
+        raise DataError(f"{where} has no rows, so there is nothing to draw. Hint: {hint}")
+    return rows.with_columns(pl.col(numbers).fill_nan(None) if numbers else [])
+
+
+def check_boolean(rows: pl.DataFrame, *names: str, where: str, hint: str) -> None:
+    """Check that columns are Boolean, or null throughout."""
+    for name in names:
+        if rows[name].dtype not in {pl.Boolean, pl.Null}:
+            raise ColumnsError(
+                f"{where}: {name!r} is {rows[name].dtype}, must be Boolean. Hint: {hint}"
+            )
+
+
+def check_one_per_point(rows: pl.DataFrame, point: Sequence[str], *, where: str, hint: str) -> None:
+    """Check that no two rows are drawn at one point."""
+    repeated = rows.filter(pl.struct(point).is_duplicated())
+    if not repeated.is_empty():
+        raise DataError(
+            f"{where} has several rows for {repeated.select(point).row(0, named=True)}, must have "
+            f"one per point. Hint: {hint}"
+        )
+
+
+def check_at_most(n: int, most: int, what: str, *, where: str, hint: str = FILTER_HINT) -> None:
+    """Check that a chart holds no more than can be told apart, or than fits on a page."""
+    if n > most:
+        raise DataError(
+            f"{where} has {n:,} {what}, this chart holds at most {most:,}. Hint: {hint}"
+        )
+
+
+def require_values(
+    rows: pl.DataFrame, columns: Sequence[str], what: str, *, where: str, hint: str
+) -> pl.DataFrame:
+    """Return the rows that have values to draw after checking that there are any."""
+    known = rows.drop_nulls(columns)
+    if known.is_empty():
+        raise DataError(f"{where} has no {what}: null in all {rows.height} rows. Hint: {hint}")
+    return known
+
+
+def check_budgets(rows: pl.DataFrame, *, where: str) -> None:
+    """Check that every budget has a position on the axis, whose scale is logarithmic."""
+    if (rows["budget"].drop_nulls() <= 0).any():
+        raise DataError(
+            f"{where} has budgets down to {rows['budget'].min()!r}, must be above 0 because the axis "
+            "is logarithmic. Hint: filter out the rows that cost nothing."
+        )
+
+
+def name_interval(confidence_level: float | None) -> str:
+    """Check a confidence level, and name the interval that has it."""
+    if confidence_level is None:
+        return "confidence interval"
+    check_fraction(confidence_level, "confidence_level")
+    return f"{100 * confidence_level:g}% confidence interval"
+
+
+def find_run_columns(rows: pl.DataFrame, known: Collection[str]) -> list[str]:
+    """Return the columns that are not part of a table's contract: they tell runs apart."""
+    return [name for name in rows.columns if name not in known]
+
+
+def add_panels(rows: pl.DataFrame, names: Sequence[str], *, where: str) -> pl.DataFrame:
+    """Add the column `panel`: the text of those columns that vary, empty where none does."""
+    varying = [name for name in names if rows[name].n_unique() > 1]
+    # The name of a run speaks for itself, the number of a level or seed does not.
+    is_plain = len(varying) == 1 and not rows[varying[0]].dtype.is_numeric()
+    texts = [
+        pl.concat_str(
+            pl.lit("" if is_plain else f"{name}: "),
+            pl.col(name).cast(pl.String).fill_null("none"),
+        )
+        for name in varying
+    ]
+    panel = pl.concat_str(texts, separator=" · ") if texts else pl.lit("")
+    rows = rows.with_columns(panel.alias("panel"))
+    n_panels = rows["panel"].n_unique()
+    if n_panels > _N_PANELS_MAX:
+        raise DataError(
+            f"{where} has {n_panels} groups of {varying}, a chart holds at most {_N_PANELS_MAX}. "
+            "Hint: filter the table to the groups to compare."
+        )
+    return rows
+
+
+def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
+    """Shorten names to one line of at most `width` characters, numbered where they become alike."""
+    labels = [shorten(name, width) for name in names]
+    alike = Counter(labels)
+    seen: Counter[str] = Counter()
+    for i, label in enumerate(labels):
+        if alike[label] > 1:
+            seen[label] += 1
+            labels[i] = f"{label} ({seen[label]})"
+    return labels
+
+
+def shorten_names(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Shorten the texts that name lines or bars, and keep them apart."""
+    for column in columns:
+        names = rows[column].cast(pl.String).drop_nulls().unique().sort().to_list()
+        short = dict(zip(names, shorten_distinctly(names, _NAME_WIDTH), strict=True))
+        rows = rows.with_columns(pl.col(column).cast(pl.String).replace(short))
+    return rows
+
+
+def space_words(name: str) -> pl.Expr:
+    """Write a column of names with spaces for underscores."""
+    return pl.col(name).cast(pl.String).str.replace_all("_", " ", literal=True)
+
+
+def check_curve(
+    curve: pl.DataFrame | pl.LazyFrame,
+    *,
+    where: str = "curve",
+    maker: str = "scaling_curve",
+    parts: Sequence[str] = (),
+) -> pl.DataFrame:
+    """Check a curve, and that it has its parts; fill the columns that may be absent."""
+    hint = f"tts.{maker}(problems) makes this table."
+    rows = tidy(curve, where=where, texts=["selector"], numbers=["budget", *parts], hint=hint)
+    quantity = quantity_of(rows.columns)
+    if quantity not in rows.columns:
+        raise ColumnsError.missing(["accuracy"], rows.columns, where=where, hint=hint)
+    defaults = {
+        "reduction": pl.lit(None, pl.String),
+        "budget_unit": pl.lit("attempts"),
+        "ci_low": pl.lit(None, pl.Float64),
+        "ci_high": pl.lit(None, pl.Float64),
+        "n_problems": pl.lit(None, pl.Int64),
+        **{f"n_{status}": pl.lit(0) for status in LEFT_OUT},
+    }
+    rows = rows.with_columns(**{
+        name: value for name, value in defaults.items() if name not in rows.columns
+    })
+    for name in (quantity, *[name for name in defaults if name.startswith(("ci_", "n_"))]):
+        if not (rows[name].dtype.is_numeric() or rows[name].is_null().all()):
+            raise ColumnsError(
+                f"{where}: {name!r} is {rows[name].dtype}, must be numbers. Hint: {hint}"
+            )
+    rows = rows.with_columns(pl.col(quantity, "ci_low", "ci_high").cast(pl.Float64).fill_nan(None))
+    check_one_per_point(
+        rows,
+        [*find_run_columns(rows, {*CURVE_COLUMNS, *parts}), "selector", "reduction", "budget"],
+        where=where,
+        hint=f"keep the column that tells the runs apart, as tts.{maker}(problems, by=...) does.",
+    )
+    units = rows["budget_unit"].unique().sort().to_list()
+    if len(units) > 1:
+        raise DataError(
+            f"{where} has budgets in {units}, one axis holds one unit. Hint: filter 'budget_unit'."
+        )
+    if rows["budget"].null_count() not in {0, rows.height}:
+        raise DataError(
+            f"{where} has budgets that are numbers and budgets that are null (all attempts). Hint: "
+            "filter one kind, or give the number of attempts as a budget."
+        )
+    check_budgets(rows, where=where)
+    return shorten_names(rows, "selector", "reduction")
+
+
+def add_line_names(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
+    """Add as text each line's name, interval, scores, budget, and what it leaves out."""
+    reduction = pl.concat_str(pl.lit(" ("), pl.col("reduction"), pl.lit(")")).fill_null("")
+    name = space_words("selector")
+    is_cost = rows["budget"].dtype.is_float()
+    budget = pl.col("budget").round_sig_figs(6) if is_cost else pl.col("budget")
+    return rows.with_columns(
+        line=pl.concat_str(name, reduction) if show_reduction else name,
+        interval=interval().fill_null("unknown"),
+        left_out=left_out(),
+        reads=pl.col("reduction").fill_null("no score"),
+        of_budget=budget.cast(pl.String).fill_null("all"),
+        budget=pl.col("budget").fill_null(1),
+    )
+
+
+def thin_lines(
+    rows: pl.DataFrame,
+    *,
+    panel: Sequence[str] = ("panel",),
+    line: Sequence[str] = ("line",),
+    n_max: int = _N_BUDGETS_MAX,
+    keep: pl.Expr | None = None,
+    where: str = "curve",
+) -> pl.DataFrame:
+    """Keep as many points of each line as fit on a page, evenly on the log scale."""
+    # Each line by itself: budgets that are costs differ from line to line.
+    of_line = [*panel, *line]
+    lines = rows.select(of_line).unique()
+    n_in_panel = int(lines.group_by(panel).len()["len"].max() or 0)  # type: ignore[arg-type]
+    check_at_most(n_in_panel, _N_LINES_MAX, "lines in a panel", where=where)
+    check_at_most(lines.height, _N_POINTS_MAX // _N_BUDGETS_MIN, "lines", where=where)
+    n_kept = min(n_max, max(_N_POINTS_MAX // max(lines.height, 1), _N_BUDGETS_MIN))
+    budget = pl.col("budget").cast(pl.Float64)
+    first, last = budget.min().over(of_line), budget.max().over(of_line)
+    is_kept = pl.len().over(of_line) <= n_kept
+    if keep is not None:
+        is_kept |= keep
+    position = (budget / first).log() / (last / first).log() * (n_kept - 1)
+    numbered = rows.with_row_index("row_number")
+    nearest = (
+        numbered
+        .filter(~is_kept)
+        .with_columns(step=position.round(), distance=(position - position.round()).abs())
+        .sort("distance", "budget")
+        .unique([*of_line, "step"], keep="first")
+    )
+    is_nearest = pl.col("row_number").is_in(nearest["row_number"].to_list())
+    return numbered.filter(is_kept | is_nearest).drop("row_number")
+
+
+def count_problems(rows: pl.DataFrame) -> str:
+    """Write how many problems the rows average; empty where they do not say."""
+    counts = rows["n_problems"].drop_nulls().to_list()
+    return counted(counts, "problem") if counts else ""
+
+
+def has_interval(rows: pl.DataFrame) -> bool:
+    """Return whether any row has an interval."""
+    return rows["ci_low"].null_count() < rows.height
+
+
+def describe_left_out(rows: pl.DataFrame, begin: str = "Left out: ") -> str:
+    """Write how many problems the rows leave out and why; empty where none."""
+    counts = {status: rows[f"n_{status}"].fill_null(0).to_list() for status in LEFT_OUT}
+    texts = [
+        f"{counted(numbers, 'problem')} {_STATUSES[status]}"
+        for status, numbers in counts.items()
+        if max(numbers) > 0
+    ]
+    return f"{begin}{', '.join(texts)}" if texts else ""
+
+
+def describe_levels(rows: pl.DataFrame) -> list[str]:
+    """Write what levels were estimated on, and how far to trust them."""
+    bases, caveats = (
+        set(rows[name]) if name in rows.columns else set() for name in ("basis", "caveat")
+    )
+    doubts = [f"some problems {text}" for name, text in LEVEL_CAVEATS.items() if name in caveats]
+    return [*[text for name, text in LEVEL_BASES.items() if name in bases], *doubts]
+
+
+def inline(rows: pl.DataFrame) -> alt.InlineData:
+    """Put rows into the chart itself, independent of Altair's row limit and transformers."""
+    # Twelve digits: the last bits of a sum depend on its order, and a chart should not.
+    values = rows.with_columns(selectors.float().round_sig_figs(12)).to_dicts()
+    # A tuple, which Altair does not copy deeply each time that a layer or panel is put together.
+    return alt.InlineData(values=tuple(values))
+
+
+def inline_marks(rows: pl.DataFrame) -> alt.InlineData:
+    """Put rows into the chart without the columns that no mark and no tooltip shows."""
+    return inline(rows.drop(_UNDRAWN, strict=False))
