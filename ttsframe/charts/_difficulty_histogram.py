@@ -142,7 +142,7 @@ def difficulty_histogram(
     if drawn.is_empty():
         raise DataError(
             f"levels have no difficulty: null in all {rows.height} rows. Hint: without grades, "
-            "tts.difficulty_levels(trajectories, by_metric='mean_score') reads the verifier."
+            "tts.difficulty_levels(trajectories, metric='mean_score') reads the verifier."
         )
     n_levels = int(rows["n_levels"].max() or 1)  # type: ignore[arg-type]
     check_at_most(

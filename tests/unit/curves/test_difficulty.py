@@ -104,7 +104,7 @@ def test_search_and_learn_gives_the_same_levels(
             zip(problem["correct"], problem["agg"]["last"], strict=True)
         )
     ])
-    options: dict[str, Any] = {"by_metric": metric, "estimate": "same_sample"}
+    options: dict[str, Any] = {"metric": metric, "estimate": "same_sample"}
     levels = tts.difficulty_levels(run.lazy(), rule="search_and_learn", **options)
     found = levels.collect(engine=engine)["level"].to_list()
     assert found == [problem[expected] for problem in problems]
@@ -133,7 +133,7 @@ def test_scores_that_are_missing_are_left_out() -> None:
         "score": [0.9, None, 0.7, 0.2, math.nan, 0.4, None, math.nan, None],
         "step_scores": [[0.9, 0.1], [], [0.7], [0.2], None, [0.4], None, [], [math.nan]],
     })
-    options: dict[str, Any] = {"by_metric": "mean_score", "estimate": "same_sample", "n_levels": 2}
+    options: dict[str, Any] = {"metric": "mean_score", "estimate": "same_sample", "n_levels": 2}
     levels = tts.difficulty_levels(run, **options)
     assert levels["level"].to_list() == [1, 2, None]
     assert levels["difficulty"].to_list() == pytest.approx([0.2, 0.7, None])
@@ -212,7 +212,7 @@ def test_the_result_says_what_it_is_worth(
 
 def test_levels_say_whether_they_are_oracle_or_predicted() -> None:
     run = attempts({"a": [True] * 4}, score=0.5, hard=1)
-    metrics: list[dict[str, Any]] = [{}, {"by_metric": "mean_score"}, {"column": "hard"}]
+    metrics: list[dict[str, Any]] = [{}, {"metric": "mean_score"}, {"column": "hard"}]
     found = [set(tts.difficulty_levels(run, **options)["metric"]) for options in metrics]
     assert found == [{"pass_at_1"}, {"mean_score"}, {"given"}]
 
@@ -225,7 +225,7 @@ def test_equal_sums_are_equal_in_any_order() -> None:
         for i in range(5)
     ]
     run = pl.DataFrame(rows)
-    levels = tts.difficulty_levels(run, by_metric="mean_score", estimate="same_sample")
+    levels = tts.difficulty_levels(run, metric="mean_score", estimate="same_sample")
     assert set(levels["level"]) == {3}
 
 
@@ -236,8 +236,8 @@ def test_what_is_impossible_is_refused() -> None:
         levels(run, n_levels=None)
     with pytest.raises(ParameterError, match="n_levels == 0"):
         levels(run, n_levels=0)
-    with pytest.raises(ParameterError, match="by_metric == 'accuracy', must be one of"):
-        levels(run, by_metric="accuracy")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="metric == 'accuracy', must be one of"):
+        levels(run, metric="accuracy")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="column == 'x' and reference are both given"):
         levels(run, column="x", reference=run)
     with pytest.raises(ColumnsError, match="'is_correct'"):
@@ -246,7 +246,7 @@ def test_what_is_impossible_is_refused() -> None:
         levels(run, reference=run.drop("is_correct"))
     with pytest.raises(ColumnsError, match="'problem_id' is Int64, must be String"):
         levels(run, reference=run.with_columns(problem_id=pl.lit(1, pl.Int64)))
-    with pytest.raises(ColumnsError, match="'hard' is String, must be numbers"):
+    with pytest.raises(ColumnsError, match="'hard' is String, must be numeric"):
         levels(run.with_columns(hard=pl.lit("Level 5")), column="hard")
     with pytest.raises(ParameterTypeError, match="reference is a dict"):
         levels(run, reference={})  # type: ignore[arg-type]

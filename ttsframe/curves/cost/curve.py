@@ -10,7 +10,7 @@ import polars as pl
 from ttsframe._checks import check_choice, check_frame, check_names
 from ttsframe._exprs import raise_where, run_plan, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
-from ttsframe.curves.levels.leveled import level_curve
+from ttsframe.curves.levels import level_curve
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import require_columns
