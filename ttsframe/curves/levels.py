@@ -16,7 +16,13 @@ from ttsframe._checks import (
 )
 from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet, StepReduction
-from ttsframe.curves.lines import LEFT_OUT, LEVELS_HINT, CurveLines, curve_lines
+from ttsframe.curves.lines import (
+    LEFT_OUT,
+    LEVELS_HINT,
+    CurveLines,
+    check_same_dtypes,
+    curve_lines,
+)
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns
 from ttsframe.statistics.units import mean_interval, place
@@ -210,7 +216,9 @@ def difficulty_levels(
     else:
         check_frame(reference, "reference")
         run, run_schema, where = reference.lazy(), reference.collect_schema(), "reference"
-        _check_same_dtypes(schema, run_schema, [*keys.values()])
+        require_columns(reference, ["problem_id"], where="reference")
+        both = [name for name in keys.values() if name in run_schema]
+        check_same_dtypes(run_schema, both, "reference", schema, "trajectories")
     source = _Source(
         keys={key: name for key, name in keys.items() if name in run_schema},
         value=_attempt_value(run_schema, metric, reduction, column, where),
@@ -261,18 +269,6 @@ def _check_agreement(*, reference: object, column: str | None, n_levels: int | N
         raise ParameterError(
             f"column == {column!r} and reference are both given; difficulty is either a column of "
             "the trajectories or estimated on another run. Hint: omit one of them."
-        )
-
-
-def _check_same_dtypes(schema: pl.Schema, reference: pl.Schema, keys: Sequence[str]) -> None:
-    """Raise unless both runs name problems with the same dtypes."""
-    require_columns(pl.LazyFrame(schema=reference), ["problem_id"], where="reference")
-    differing = [name for name in keys if name in reference and reference[name] != schema[name]]
-    if differing:
-        name = differing[0]
-        raise ColumnsError(
-            f"reference: {name!r} is {reference[name]}, must be {schema[name]} as in trajectories. "
-            "Hint: cast it."
         )
 
 

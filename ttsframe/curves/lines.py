@@ -10,7 +10,7 @@ import polars as pl
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
-from ttsframe.errors import ParameterError
+from ttsframe.errors import ColumnsError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns
 from ttsframe.statistics.units import SEVERITY, judged, once
 
@@ -133,3 +133,15 @@ def curve_lines(
         problems, [*groups, *repeats, *PROBLEM_COLUMNS], where="problems", hint=hint
     )
     return CurveLines(schema, safe_names(groups), safe_names(repeats, "seed"))
+
+
+def check_same_dtypes(
+    schema: pl.Schema, names: Iterable[str], where: str, expected: pl.Schema, like: str
+) -> None:
+    """Raise where two tables identify problems with different dtypes."""
+    for name in names:
+        if schema[name] != expected[name]:
+            raise ColumnsError(
+                f"{where}: {name!r} is {schema[name]}, must be {expected[name]} as in {like}. Hint: "
+                "cast it."
+            )
