@@ -156,7 +156,9 @@ def test_all_attempts_are_a_budget_too() -> None:
 
 def test_without_an_oracle_there_is_nothing_to_measure_from() -> None:
     alone = problems().filter(pl.col("selector") != "oracle")
-    with pytest.raises(DataError, match=r"no row of 'oracle', which the gap of .*selectors=\[..., 'oracle'\]"):
+    with pytest.raises(
+        DataError, match=r"no row of 'oracle', which the gap of .*selectors=\[..., 'oracle'\]"
+    ):
         tts.selection_gap(alone)
     plan = tts.selection_gap(alone.lazy())
     with pytest.raises(DataError, match="no row of 'oracle'"):
