@@ -309,7 +309,9 @@ def allocate_attempts(
 
     def allocate(rows: pl.DataFrame) -> pl.DataFrame:
         parts = rows.sort(*keys).partition_by(runs, maintain_order=True)
-        tables = [_allocate(part, means, most).select(*dtypes).cast(dtypes) for part in parts]
+        tables: list[pl.DataFrame] = [
+            _allocate(part, means, most).select(*dtypes).cast(dtypes) for part in parts
+        ]
         return pl.concat([pl.DataFrame(schema=dtypes), *tables])
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -411,7 +413,7 @@ def select_allocated(
     budget, policy, allowed = (
         unused_name(name, schema) for name in ("allocated_budget", "policy", "allowed")
     )
-    allocated = [budget, policy, allowed]
+    allocated: list[str] = [budget, policy, allowed]
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         rows = _checked_allocation(allocation.lazy(), keys).rename(
@@ -461,7 +463,9 @@ def _checked_allocation(allocation: pl.LazyFrame, keys: Sequence[str]) -> pl.Laz
         allocation
         .select(
             *to_safe(names),
-            *["budget", "policy", pl.col("n_attempts").cast(pl.UInt32)],
+            "budget",
+            "policy",
+            pl.col("n_attempts").cast(pl.UInt32),
             n_rows=pl.len().over(*keys, "budget", "policy"),
         )
         .filter(raise_where(described, describe))

@@ -268,7 +268,7 @@ def cost_curve(
         costs = average(
             with_status.with_columns(value=pl.when(pl.col("value").is_not_null()).then("cost"))
         )
-        line = [*groups, *([] if levels is None else ["level"]), "selector", "reduction"]
+        line: list[str] = [*groups, *([] if levels is None else ["level"]), "selector", "reduction"]
         point = [*line, "budget", "budget_unit", "subsets"]
         columns = curve.collect_schema().names()
         mean_cost = unused_name("mean_cost", columns)

@@ -118,7 +118,7 @@ def selection_gap(
     )
     groups: list[str] = [*lines.groups.values()]
     repeats: list[str] = [*lines.seeds.values()]
-    optional = [name for name in ("subsets", "budget_unit") if name in lines.schema]
+    optional: list[str] = [name for name in ("subsets", "budget_unit") if name in lines.schema]
     unit: list[str] = [*groups, *repeats, "problem_id", "budget", *optional]
     part = unused_name("part", [*unit, *_POINT, *_PARTS, "value", "status"])
 

@@ -219,12 +219,12 @@ def difficulty_levels(
         require_columns(reference, ["problem_id"], where="reference")
         both = [name for name in keys.values() if name in run_schema]
         check_same_dtypes(run_schema, both, "reference", schema, "trajectories")
-    source = _Source(
+    source: _Source = _Source(
         keys={key: name for key, name in keys.items() if name in run_schema},
         value=_attempt_value(run_schema, metric, reduction, column, where),
         basis="given" if column else "reference" if reference is not None else estimate,
     )
-    run_columns = [*keys][: len(groups)]
+    run_columns: list[str] = [*keys][: len(groups)]
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         if reference is None:
@@ -456,7 +456,7 @@ def halve_attempts(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
     [(0, 0), (1, 0), (0, 1), (1, 1)]
     """
     check_frame(trajectories, "trajectories")
-    groups = check_names(by, "by", taken=("attempt", "fold"))
+    groups: tuple[str, ...] = check_names(by, "by", taken=("attempt", "fold"))
     schema: pl.Schema = require_columns(trajectories, [*groups, "attempt"])
     if "fold" in schema:
         raise ColumnsError(

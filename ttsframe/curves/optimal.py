@@ -331,7 +331,7 @@ def select_optimal(
         seed=seed,
         include=include,
     )
-    others = {
+    others: dict[str, str] = {
         key: own
         for key, own in setting.line.items()
         if key not in setting.groups and own in setting.schema
@@ -467,8 +467,8 @@ def optimal_choices(
         seed=seed,
         include=include,
     )
-    groups = setting.groups
-    others = {key: name for key, name in setting.line.items() if key not in groups}
+    groups: dict[str, str] = setting.groups
+    others: dict[str, str] = {key: name for key, name in setting.line.items() if key not in groups}
     names = ("held_out", "in_sample")
     is_held_out = pl.col("name") == names[0]
     columns = [

@@ -338,10 +338,10 @@ def test_a_threshold_is_the_best_of_its_half_and_judged_on_the_other(
 
 
 def _halves(problems: list[str], seed: int) -> tuple[list[str], list[str]]:
-    from ttsframe.verifier.sheet import held_out
+    from ttsframe.verifier.tables import is_held_out
 
-    is_held_out = held_out(len(problems), seed)
-    pairs = list(zip(problems, is_held_out, strict=True))
+    is_held = is_held_out(len(problems), seed)
+    pairs = list(zip(problems, is_held, strict=True))
     return [p for p, held in pairs if not held], [p for p, held in pairs if held]
 
 
