@@ -44,11 +44,13 @@ def selection_gap(
     problems
         `problems` with the rows of `oracle` and of the selectors to compare with it, for example
         from `select_answers(..., selectors=["majority_vote", "oracle"])` or `expected_accuracy`.
-    by, replicates, confidence_level
+    by, replicates
         As in `scaling_curve`.
     include
         As in `scaling_curve`; a problem counts where both the selector and the oracle have status
         "ok".
+    confidence_level
+        Coverage of the interval, in (0, 1).
 
     Returns
     -------

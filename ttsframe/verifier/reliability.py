@@ -68,13 +68,15 @@ def reliability_curve(
     ----------
     trajectories
         As in `verifier_metrics`, with scores in [0, 1].
-    reductions, by, confidence_level
+    reductions, by
         As in `verifier_metrics`.
     n_bins
         Number of bins.
     binning
         "equal_width": bins ((b-1)/B, b/B], 0 in the first. "equal_mass": bins of equally many
         attempts, except that equal scores all go into the bin of the middle one. Or both.
+    confidence_level
+        Coverage of the interval, in (0, 1).
 
     Returns
     -------

@@ -186,12 +186,18 @@ def test_replicates_are_averaged_per_problem_first() -> None:
     assert_frame_equal(found, expected)
 
 
-def test_halves_alternate_and_are_numbered_anew() -> None:
+def test_halves_alternate_and_are_numbered_from_0() -> None:
     run = pl.DataFrame({"problem_id": ["a"] * 5, "attempt": [4, 0, 1, 2, 3]})
     halves = tts.curves.halve_attempts(run)
     assert halves.select("fold", "attempt").rows() == [(0, 2), (0, 0), (1, 0), (0, 1), (1, 1)]
     with pytest.raises(ColumnsError, match="'fold' already"):
         tts.curves.halve_attempts(halves)
+    of_run = run.with_columns(run=pl.lit("a"))
+    assert tts.curves.halve_attempts(of_run, by="run").drop("run").equals(halves)
+    with pytest.raises(ColumnsError, match="1 missing column for trajectories: 'run'"):
+        tts.curves.halve_attempts(run, by="run")
+    with pytest.raises(ParameterError, match=r"by names \['attempt'\]"):
+        tts.curves.halve_attempts(run, by="attempt")
     with pytest.raises(DataError, match="attempt 0: is_exchangeable is false"):
         tts.curves.halve_attempts(run.with_columns(is_exchangeable=pl.col("attempt") > 1))
 
