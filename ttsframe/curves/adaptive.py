@@ -17,9 +17,9 @@ from ttsframe._checks import (
     check_names,
     check_positive,
 )
-from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe, unused_name
+from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
-from ttsframe.curves.lines import LEVELS_HINT, check_same_dtypes
+from ttsframe.curves.lines import LEVELS_HINT, check_same_dtypes, refuse_where
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.statistics.units import place
@@ -112,9 +112,7 @@ def stopping_points(
     [('easy', 4, True), ('hard', 6, False)]
     """
     check_frame(trajectories, "trajectories")
-    limits = check_budgets(budgets)
-    if limits is None:
-        raise ParameterError("budgets is None, must hold at least one number of attempts.")
+    limits = _check_budgets(budgets)
     exact = Fraction(check_fraction(posterior, "posterior"))
     taken = ("problem_id", "attempt", *_STOPPING)
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
@@ -150,6 +148,14 @@ def stopping_points(
         return map_pools(lazy, schema, keys=keys, readings=(), work=work, made=_STOPPING)
 
     return run_plan(trajectories, plan)
+
+
+def _check_budgets(budgets: int | Sequence[int]) -> tuple[int, ...]:
+    """Return budgets in ascending order; all attempts (None) is not a budget here."""
+    limits = check_budgets(budgets)
+    if limits is None:
+        raise ParameterError("budgets is None, must hold at least one number of attempts.")
+    return limits
 
 
 def _needed_votes(posterior: Fraction, n_attempts: int) -> Integers:
@@ -286,10 +292,8 @@ def allocate_attempts(
     [('easy', 2), ('hard', 11), ('hopeless', 5)]
     """
     check_frame(levels, "levels")
-    means = check_budgets(budgets)
+    means = _check_budgets(budgets)
     most = check_positive(max_attempts, "max_attempts")
-    if means is None:
-        raise ParameterError("budgets is None, must hold at least one number of attempts.")
     if means[-1] > most:
         raise ParameterError(
             f"budgets holds {means[-1]}, must be at most max_attempts == {most}: a mean cannot exceed "
@@ -449,16 +453,14 @@ def select_allocated(
 def _checked_allocation(allocation: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     """Check that a problem has one allocation of each budget and policy."""
     names = safe_names(keys)
-
-    def describe(rows: pl.DataFrame) -> DataError:
-        row = rows.sort(*names, "budget").row(0, named=True)
-        return DataError(
-            f"{place(row, names)}: {row['n_rows']} allocations of budget {row['budget']}, expected "
-            "one. Hint: name the column that identifies the run or half in by=(...)."
-        )
-
-    is_repeated = (pl.col("n_rows") > 1).alias("broken")
-    described = pl.struct(is_repeated, *names, "budget", "n_rows")
+    is_unique = refuse_where(
+        pl.col("n_rows") > 1,
+        names,
+        "{n_rows} allocations of budget {budget}, expected one. Hint: name the column that identifies "
+        "the run or half in by=(...).",
+        "budget",
+        "n_rows",
+    )
     return (
         allocation
         .select(
@@ -468,7 +470,7 @@ def _checked_allocation(allocation: pl.LazyFrame, keys: Sequence[str]) -> pl.Laz
             pl.col("n_attempts").cast(pl.UInt32),
             n_rows=pl.len().over(*keys, "budget", "policy"),
         )
-        .filter(raise_where(described, describe))
+        .filter(is_unique)
         .select(*from_safe(names), *_ALLOCATION)
     )
 

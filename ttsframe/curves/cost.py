@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import polars as pl
 
 from ttsframe._checks import check_choice, check_frame, check_names
-from ttsframe._exprs import raise_where, run_plan, safe_names, to_safe, unused_name
+from ttsframe._exprs import run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.curves.levels import level_curve
-from ttsframe.curves.lines import SELECT_HINT, check_same_dtypes
+from ttsframe.curves.lines import SELECT_HINT, check_same_dtypes, refuse_where
 from ttsframe.curves.scaling import scaling_curve
-from ttsframe.errors import DataError, ParameterError
+from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import place
 
 __all__ = ["add_costs", "cost_curve", "pareto_frontier"]
 
@@ -423,41 +422,32 @@ def _cumulative_tokens(
     if tree_tokens:
         one_tree = [*names, "tree"]
         is_first = pl.col("attempt") == pl.col("attempt").min().over(one_tree)
-        differs = pl.col("tokens").n_unique().over(one_tree) > 1
-        described = pl.struct(differs.alias("broken"), *names, "tree")
-        rows = rows.filter(
-            raise_where(described, lambda bad: _tree_differs(bad, names))
-        ).with_columns(tokens=pl.when(is_first).then("tokens").otherwise(0.0))
+        is_equal = refuse_where(
+            pl.col("tokens").n_unique().over(one_tree) > 1,
+            names,
+            "paths of one tree have different numbers of tokens, expected that of the complete tree in "
+            "each. Hint: name the column that identifies the tree in tree='...', or omit tree_tokens "
+            "if the column counts the tokens of the attempt.",
+        )
+        rows = rows.filter(is_equal).with_columns(
+            tokens=pl.when(is_first).then("tokens").otherwise(0.0)
+        )
+    is_unique = refuse_where(
+        pl.col("attempt").is_duplicated().over([*names]),
+        names,
+        "attempt {attempt} appears twice. Hint: name the column that identifies the run or half in "
+        "by=(...), here and in select_answers.",
+        "attempt",
+    )
 
     def in_order(expr: pl.Expr) -> pl.Expr:
         return expr.over([*names], order_by="attempt")
 
     n_unknown = pl.col("tokens").is_null().cast(pl.Int64).cum_sum()
-    is_repeated = pl.col("attempt").is_duplicated().over([*names])
-    described = pl.struct(is_repeated.alias("broken"), *names, "attempt")
-    return rows.filter(raise_where(described, lambda bad: _repeated(bad, names))).select(
+    return rows.filter(is_unique).select(
         *names,
         n_seen=in_order(pl.int_range(1, pl.len() + 1)),
         tokens=pl.when(in_order(n_unknown) == 0).then(in_order(pl.col("tokens").cum_sum())),
-    )
-
-
-def _repeated(rows: pl.DataFrame, names: Mapping[str, str]) -> DataError:
-    """Describe an attempt that appears twice."""
-    row = rows.sort(*names, "attempt").row(0, named=True)
-    return DataError(
-        f"{place(row, names)}: attempt {row['attempt']} appears twice. Hint: name the column that "
-        "identifies the run or half in by=(...), here and in select_answers."
-    )
-
-
-def _tree_differs(rows: pl.DataFrame, names: Mapping[str, str]) -> DataError:
-    """Describe a tree whose paths disagree about its tokens."""
-    row = rows.sort(*names, "tree").row(0, named=True)
-    return DataError(
-        f"{place(row, names)}: paths of one tree have different numbers of tokens, expected that of "
-        "the complete tree in each. Hint: name the column that identifies the tree in tree='...', or "
-        "omit tree_tokens if the column counts the tokens of the attempt."
     )
 
 

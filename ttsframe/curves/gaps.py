@@ -6,13 +6,11 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._exprs import raise_where, run_plan, unused_name
+from ttsframe._exprs import run_plan, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
-from ttsframe.curves.lines import ORACLE, CurveLines, curve_lines
+from ttsframe.curves.lines import ORACLE, CurveLines, curve_lines, refuse_where
 from ttsframe.curves.scaling import scaling_curve
-from ttsframe.errors import DataError
 from ttsframe.schema import CURVE_SCHEMA
-from ttsframe.statistics.units import place
 
 __all__ = ["selection_gap"]
 
@@ -154,15 +152,20 @@ def selection_gap(
 def _split(rows: pl.LazyFrame, unit: list[str], part: str) -> pl.LazyFrame:
     """Repeat each row of a selector once per part, with the part as its value."""
     is_oracle = pl.col("selector") == ORACLE
-    is_missing = is_oracle.any().over(unit).not_()
-    described = pl.struct(is_missing.alias("broken"), "problem_id", "budget", "selector")
+    has_oracle = refuse_where(
+        is_oracle.any().over(unit).not_(),
+        {"problem_id": "problem_id", "budget": "budget"},
+        "no row of 'oracle', which the gap of {selector!r} is measured from. Hint: "
+        "tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...]).",
+        "selector",
+    )
     value, status = pl.col("value").cast(pl.Float64), pl.col("status")
     best, best_status = (expr.filter(is_oracle).first().over(unit) for expr in (value, status))
     parts = dict(zip(_PARTS, (value, best - value, 1.0 - best), strict=True))
     is_known = value.is_not_null() & best.is_not_null()
     return (
         rows
-        .filter(raise_where(described, _no_oracle))
+        .filter(has_oracle)
         .select(
             *unit,
             "selector",
@@ -173,14 +176,4 @@ def _split(rows: pl.LazyFrame, unit: list[str], part: str) -> pl.LazyFrame:
         )
         .filter(~is_oracle)
         .explode(part, "value", empty_as_null=False)
-    )
-
-
-def _no_oracle(rows: pl.DataFrame) -> DataError:
-    """Describe the first problem without an oracle."""
-    row = rows.sort("problem_id", "budget", "selector").row(0, named=True)
-    return DataError(
-        f"{place(row, {'problem_id': 'problem_id', 'budget': 'budget'})}: no row of 'oracle', which "
-        f"the gap of {row['selector']!r} is measured from. Hint: "
-        "tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...])."
     )

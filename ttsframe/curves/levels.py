@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
@@ -14,7 +14,7 @@ from ttsframe._checks import (
     check_names,
     check_positive,
 )
-from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
+from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet, StepReduction
 from ttsframe.curves.lines import (
     LEFT_OUT,
@@ -22,10 +22,11 @@ from ttsframe.curves.lines import (
     CurveLines,
     check_same_dtypes,
     curve_lines,
+    refuse_where,
 )
-from ttsframe.errors import ColumnsError, DataError, ParameterError
+from ttsframe.errors import ColumnsError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns
-from ttsframe.statistics.units import mean_interval, place
+from ttsframe.statistics.units import mean_interval
 from ttsframe.steps import STEP_REDUCTIONS
 
 __all__ = ["difficulty_levels", "halve_attempts", "level_curve"]
@@ -329,7 +330,24 @@ def _estimates(lazy: pl.LazyFrame, schema: pl.Schema, source: _Source) -> pl.Laz
             n_attempts=attempt.n_unique(),
             n_values=value.drop_nulls().n_unique(),
         )
-        .filter(_unique_attempts(keys), _one_value(keys, is_given=source.is_given))
+        .filter(
+            refuse_where(
+                pl.col("n_rows") > pl.col("n_attempts"),
+                keys,
+                "{n_rows} rows with {n_attempts} numbers of 'attempt', expected one row each. Hint: "
+                "name the column that identifies the run in by=(...), or number attempts with "
+                "tts.renumber_attempts(trajectories).",
+                "n_rows",
+                "n_attempts",
+            ),
+            refuse_where(
+                (pl.col("n_values") > 1) & source.is_given,
+                keys,
+                "{n_values} different values of the column of difficulty, expected one. Hint: average "
+                "it, or name the column of the run in by=(...).",
+                "n_values",
+            ),
+        )
         .select(*keys, "is_independent", "metric", "n_used", fold=folds)
         .explode("metric", "n_used", "fold", empty_as_null=False)
     )
@@ -381,36 +399,6 @@ def _caveat(source: _Source) -> pl.Expr:
         .when(pl.col("n_used") < _FEW_ATTEMPTS)
         .then(pl.lit("few_attempts"))
     )
-
-
-def _unique_attempts(keys: Mapping[str, str]) -> pl.Expr:
-    """Build the filter that raises where an attempt at a problem appears twice."""
-
-    def describe(rows: pl.DataFrame) -> DataError:
-        row = rows.sort(*keys).row(0, named=True)
-        return DataError(
-            f"{place(row, keys)}: {row['n_rows']} rows with {row['n_attempts']} numbers of 'attempt', "
-            "expected one row each. Hint: name the column that identifies the run in by=(...), or "
-            "number attempts with tts.renumber_attempts(trajectories)."
-        )
-
-    is_repeated = pl.col("n_rows") > pl.col("n_attempts")
-    described = pl.struct(is_repeated.alias("broken"), *keys, "n_rows", "n_attempts")
-    return raise_where(described, describe)
-
-
-def _one_value(keys: Mapping[str, str], *, is_given: bool) -> pl.Expr:
-    """Build the filter that raises where a given difficulty differs within a problem."""
-
-    def describe(rows: pl.DataFrame) -> DataError:
-        row = rows.sort(*keys).row(0, named=True)
-        return DataError(
-            f"{place(row, keys)}: {row['n_values']} different values of the column of difficulty, "
-            "expected one. Hint: average it, or name the column of the run in by=(...)."
-        )
-
-    differs = (pl.col("n_values") > 1) & is_given
-    return raise_where(pl.struct(differs.alias("broken"), *keys, "n_values"), describe)
 
 
 def halve_attempts(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
@@ -467,23 +455,21 @@ def halve_attempts(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         if "is_exchangeable" in schema:
-            described = pl.struct((~pl.col("is_exchangeable")).alias("broken"), "attempt")
-            lazy = lazy.filter(raise_where(described, _not_independent))
+            lazy = lazy.filter(
+                refuse_where(
+                    ~pl.col("is_exchangeable"),
+                    {"attempt": "attempt"},
+                    "is_exchangeable is false, expected true: attempts of a tree search depend on each "
+                    "other, so half of them is not a run with half the budget. Hint: "
+                    "tts.difficulty_levels(run, reference=...) estimates levels on independent "
+                    "samples and needs no halves.",
+                )
+            )
         return lazy.with_columns(
             fold=(attempt % 2).cast(pl.UInt32), attempt=(attempt // 2).cast(pl.UInt32)
         )
 
     return run_plan(trajectories, plan)
-
-
-def _not_independent(rows: pl.DataFrame) -> DataError:
-    """Describe attempts that depend on each other."""
-    return DataError(
-        f"attempt {rows['attempt'].min()!r}: is_exchangeable is false, expected true: attempts of a "
-        "tree search depend on each other, so half of them is not a run with half the budget. Hint: "
-        "tts.difficulty_levels(run, reference=...) estimates levels on independent samples and needs "
-        "no halves."
-    )
 
 
 def level_curve(
@@ -630,21 +616,16 @@ def level_curve(
 def with_levels(rows: pl.LazyFrame, levels: pl.LazyFrame, shared: Sequence[str]) -> pl.LazyFrame:
     """Join each row with the level of its problem that is for its half of the attempts."""
     fold, level_fold = pl.col("fold"), pl.col("level_fold")
-    is_not_halved = level_fold.is_not_null() & fold.is_null()
-    described = pl.struct(is_not_halved.alias("broken"), "problem_id")
-    return rows.join(levels, on=[*shared, "problem_id"], how="left", nulls_equal=True).filter(
-        raise_where(described, _not_halved), level_fold.is_null() | (level_fold == fold)
-    )
-
-
-def _not_halved(rows: pl.DataFrame) -> DataError:
-    """Describe answers that were selected from the attempts that decided the level."""
-    problem = rows["problem_id"].sort()[0]
-    return DataError(
-        f"problem_id {problem!r}: its levels are cross-fitted, each for one half of the attempts "
-        "(column 'fold'), but its answers were selected from all attempts. Hint: "
+    is_halved = refuse_where(
+        level_fold.is_not_null() & fold.is_null(),
+        {"problem_id": "problem_id"},
+        "its levels are cross-fitted, each for one half of the attempts (column 'fold'), but its "
+        "answers were selected from all attempts. Hint: "
         "tts.select_answers(tts.curves.halve_attempts(run), by='fold', ...), or levels from another "
-        "run: tts.difficulty_levels(run, reference=...)."
+        "run: tts.difficulty_levels(run, reference=...).",
+    )
+    return rows.join(levels, on=[*shared, "problem_id"], how="left", nulls_equal=True).filter(
+        is_halved, level_fold.is_null() | (level_fold == fold)
     )
 
 

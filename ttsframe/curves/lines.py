@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import safe_names, to_safe
+from ttsframe._exprs import raise_where, safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
-from ttsframe.errors import ColumnsError, ParameterError
+from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns
-from ttsframe.statistics.units import SEVERITY, judged, once
+from ttsframe.statistics.units import SEVERITY, judged, once, place
 
 ORACLE: Final = "oracle"
 """The selector that no method can beat: a bound, not a method."""
@@ -133,6 +133,18 @@ def curve_lines(
         problems, [*groups, *repeats, *PROBLEM_COLUMNS], where="problems", hint=hint
     )
     return CurveLines(schema, safe_names(groups), safe_names(repeats, "seed"))
+
+
+def refuse_where(
+    is_broken: pl.Expr, names: Mapping[str, str], message: str, *columns: str | pl.Expr
+) -> pl.Expr:
+    """Build the filter that raises `message`, formatted with the first row that is broken."""
+
+    def describe(rows: pl.DataFrame) -> DataError:
+        row = rows.sort(rows.columns).row(0, named=True)
+        return DataError(f"{place(row, names)}: {message.format(**row)}")
+
+    return raise_where(pl.struct(is_broken.alias("broken"), *names, *columns), describe)
 
 
 def check_same_dtypes(

@@ -8,13 +8,11 @@ from typing import get_args
 import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction
-from ttsframe._exprs import from_safe, raise_where, run_plan
+from ttsframe._exprs import from_safe, run_plan
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
-from ttsframe._wording import counted
-from ttsframe.curves.lines import LEFT_OUT, CurveLines, curve_lines
-from ttsframe.errors import DataError
+from ttsframe.curves.lines import LEFT_OUT, CurveLines, curve_lines, refuse_where
 from ttsframe.schema import CURVE_SCHEMA
-from ttsframe.statistics.units import mean_interval, place
+from ttsframe.statistics.units import mean_interval
 
 __all__ = ["scaling_curve"]
 
@@ -135,20 +133,17 @@ def scaling_curve(
 def _same_problems(line: Mapping[str, str]) -> pl.Expr:
     """Build the filter that raises where no set of problems has a row at every budget."""
     n_problems = pl.col("n_problems")
-    n_most = n_problems.max().over([*line])
-    differs = (n_problems != n_most).alias("broken")
-    described = pl.struct(differs, *line, "budget", "n_problems", n_most.alias("n_most"))
-
-    def describe(rows: pl.DataFrame) -> DataError:
-        row = rows.sort([*line, "budget"]).row(0, named=True)
-        return DataError(
-            f"{place(row, line)}: {counted([row['n_problems']], 'problem')} at budget "
-            f"{row['budget']}, {counted([row['n_most']], 'problem')} at another. Hint: select answers "
-            "for all problems at the same budgets, or average the problems available at each budget "
-            "with include='available'."
-        )
-
-    return raise_where(described, describe)
+    n_most = n_problems.max().over([*line]).alias("n_most")
+    return refuse_where(
+        n_problems != n_most,
+        line,
+        "the number of problems with rows is {n_problems} at budget {budget} and {n_most} at another. "
+        "Hint: select answers for all problems at the same budgets, or average the problems "
+        "available at each budget with include='available'.",
+        "budget",
+        "n_problems",
+        n_most,
+    )
 
 
 def _average(units: pl.LazyFrame, line: Sequence[str], confidence_level: float) -> pl.LazyFrame:

@@ -62,7 +62,7 @@ def test_a_budget_of_all_attempts_is_a_point_of_its_own() -> None:
 def test_budgets_that_no_two_problems_share_have_no_common_curve() -> None:
     apart = table({"a": {1: 1.0, 2: 1.0}, "b": {1: 1.0, 4: 1.0}})
     with pytest.raises(
-        DataError, match=r"1 problem at budget 2, 2 problems at another.*include='available'"
+        DataError, match=r"is 1 at budget 2 and 2 at another.*include='available'"
     ):
         tts.scaling_curve(apart)
     available = tts.scaling_curve(apart, include="available")
