@@ -584,7 +584,8 @@ def level_curve(
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         of_problem = levels.lazy().select(
             *to_safe(shared),
-            *["problem_id", "level"],
+            "problem_id",
+            "level",
             level_fold=pl.col("fold"),
             caveat=caveat.cast(pl.String),
         )
@@ -604,7 +605,11 @@ def level_curve(
             .with_columns(**lines.defaults)
             .sort(
                 *lines.groups,
-                *["level", "selector", "reduction", "budget", "subsets"],
+                "level",
+                "selector",
+                "reduction",
+                "budget",
+                "subsets",
                 nulls_last=True,
             )
             .select(*from_safe(lines.groups), "level", *CURVE_SCHEMA, "basis", "caveat")

@@ -494,7 +494,8 @@ def optimal_choices(
             .select(
                 *setting.line,
                 *setting.strategy,
-                *["level", "budget"],
+                "level",
+                "budget",
                 problem_fold=pl.when(is_held_out).then("problem_fold"),
                 accuracy_seen=pl.col("total_seen") / pl.col("n_seen"),
                 accuracy=evaluated("total") / evaluated("n"),
@@ -602,7 +603,8 @@ def _values_by_level(lazy: pl.LazyFrame, levels: pl.LazyFrame, setting: _Setting
     missing = {name: value for name, value in DEFAULTS.items() if name not in setting.schema}
     rows = lazy.with_columns(**{name: pl.lit(value) for name, value in missing.items()}).select(
         *to_safe(setting.line | setting.seeds | setting.strategy),
-        *["problem_id", "budget"],
+        "problem_id",
+        "budget",
         **judged(),
         fold=fold.cast(pl.UInt32),
         cost=cost.cast(pl.Float64),
