@@ -22,9 +22,8 @@ from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, W
 from ttsframe.curves.lines import LEVELS_HINT, check_same_dtypes, refuse_where
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import place
 from ttsframe.votes.engine.ballots import Ballots
-from ttsframe.votes.engine.pools import Block, Integers, Pools, map_pools
+from ttsframe.votes.engine.pools import Block, Integers, Pools, map_pools, name_problem
 from ttsframe.votes.selectors import select_answers
 
 __all__ = ["allocate_attempts", "select_allocated", "stopping_points"]
@@ -127,11 +126,10 @@ def stopping_points(
             parts = [(np.empty((0, len(caps)), np.int64), np.empty((0, len(caps)), bool))]
         used, decided = (np.concatenate(part)[pools.order] for part in zip(*parts, strict=True))
         if (used < 0).any():
-            problem = pools.problems.row(int(pools.order[int(np.argwhere(used < 0)[0][0])]))
-            names = dict(zip(keys, keys, strict=True))
+            problem = int(pools.order[int(np.argwhere(used < 0)[0][0])])
             raise DataError(
-                f"{place(dict(zip(keys, problem, strict=True)), names)}: an attempt appears twice. "
-                "Hint: name the column that identifies the run in by=(...)."
+                f"{name_problem(pools, problem, keys)}: an attempt appears twice. Hint: name the "
+                "column that identifies the run in by=(...)."
             )
         of_problem, cap = (axis.ravel() for axis in np.indices(used.shape))
         columns: dict[str, pl.Series | pl.Expr] = {

@@ -314,10 +314,7 @@ def _gain(base: _Line, other: _Line, comparison: _Comparison) -> dict[str, objec
     height, from_base, from_other = _cross_both(means, comparison.accuracy)
     gain = from_base.budget / from_other.budget
     low, high = _bounds(from_base, from_other, gain)
-    is_bounded = np.isfinite(low[0]), np.isfinite(high[0])
-    status = {(True, True): "ok", (True, False): "at_least", (False, True): "at_most"}.get(
-        is_bounded, "unknown"
-    )
+    status = _status(low[0], high[0])
     ends = _interval(sides, comparison)
     return {
         **counts,
@@ -330,6 +327,13 @@ def _gain(base: _Line, other: _Line, comparison: _Comparison) -> dict[str, objec
         "ci_low": ends[0],
         "ci_high": ends[1],
     }
+
+
+def _status(low: float, high: float) -> str:
+    """Return what is known of a gain from its bounds."""
+    if np.isfinite(low):
+        return "ok" if np.isfinite(high) else "at_least"
+    return "at_most" if np.isfinite(high) else "unknown"
 
 
 def _cross_both(

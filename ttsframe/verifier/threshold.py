@@ -18,6 +18,7 @@ from ttsframe.votes.engine.runs import Floats, Integers, run_starts
 __all__ = ["best_threshold"]
 
 Metric: TypeAlias = Literal["accuracy", "f1"]
+Measure: TypeAlias = Callable[[Integers, Integers, int, int], Floats]
 
 THRESHOLD: Final[Schema] = {
     "reduction": pl.String,
@@ -171,9 +172,4 @@ def _f1(right: Integers, accepted: Integers, n_right: int, _: int) -> Floats:
     return f1
 
 
-_METRICS: Final[Mapping[Metric, Callable[[Integers, Integers, int, int], Floats]]] = (
-    MappingProxyType({
-        "accuracy": _accuracy,
-        "f1": _f1,
-    })
-)
+_METRICS: Final[Mapping[Metric, Measure]] = MappingProxyType({"accuracy": _accuracy, "f1": _f1})
