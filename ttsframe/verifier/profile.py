@@ -238,35 +238,44 @@ def _one_group(
             )
 
     blocks = in_threads(average, range(len(bounds) - 1), n_threads)
-    total = np.concatenate([block.total for block in blocks])
-    n_attempts = np.concatenate([block.n_attempts for block in blocks])
-    n_steps_of = np.add.reduce([block.n_steps for block in blocks])
-    n_unscored = np.add.reduce([block.n_unscored for block in blocks])
+    merged = _Block(
+        total=np.concatenate([block.total for block in blocks]),
+        n_attempts=np.concatenate([block.n_attempts for block in blocks]),
+        n_steps=np.add.reduce([block.n_steps for block in blocks]),
+        n_unscored=np.add.reduce([block.n_unscored for block in blocks]),
+        low=min(block.low for block in blocks),
+        high=max(block.high for block in blocks),
+    )
+    return _rows(merged, cell[first] % 3), merged.low, merged.high
+
+
+def _rows(sums: _Block, outcome: Integers) -> dict[str, list[object]]:
+    """Average the cells of each outcome, which are problems, in each bin with a step."""
+    n_bins = sums.total.shape[1]
     columns: dict[str, list[object]] = {name: [] for name in PROFILE}
     for code, is_correct in enumerate(_OUTCOMES):
-        of_outcome = cell[first] % 3 == code
-        for place in np.flatnonzero(n_steps_of[code]):
-            counted = n_attempts[of_outcome, place]
-            means = total[of_outcome, place][counted > 0] / counted[counted > 0]
+        for i in np.flatnonzero(sums.n_steps[code]):
+            n_attempts = sums.n_attempts[outcome == code, i]
+            is_scored = n_attempts > 0
+            means = sums.total[outcome == code, i][is_scored] / n_attempts[is_scored]
             n = len(means)
             with np.errstate(invalid="ignore"):
                 mean = means.mean() if n else None
                 error = means.std(ddof=1) / np.sqrt(n) if n > 1 else None
             row = {
                 "is_correct": is_correct,
-                "position": (place + 0.5) / n_bins,
+                "position": (i + 0.5) / n_bins,
                 "mean_score": mean,
                 "standard_error": error,
                 "ci_low": None,
                 "ci_high": None,
-                "n_attempts": int(counted.sum()),
+                "n_attempts": int(n_attempts.sum()),
                 "n_problems": n,
-                "n_unscored_steps": int(n_unscored[code, place]),
+                "n_unscored_steps": int(sums.n_unscored[code, i]),
             }
             for name, value in row.items():
                 columns[name].append(value)
-    low, high = min(block.low for block in blocks), max(block.high for block in blocks)
-    return columns, low, high
+    return columns
 
 
 def _block(
@@ -282,9 +291,9 @@ def _block(
     for n in np.flatnonzero(np.bincount(n_steps)):
         rows = np.flatnonzero(n_steps == n)
         values = scores.take(starts[rows][:, None] + np.arange(n))
-        place = -(-np.arange(1, n + 1) * n_bins // n) - 1
-        begins = np.flatnonzero(np.diff(place, prepend=-1))
-        bins, sizes = place[begins], np.diff(begins, append=n)
+        bin_of_step = -(-np.arange(1, n + 1) * n_bins // n) - 1
+        begins = np.flatnonzero(np.diff(bin_of_step, prepend=-1))
+        bins, sizes = bin_of_step[begins], np.diff(begins, append=n)
         of_outcome = np.bincount(outcome[rows], minlength=3)
         step_counts[:, bins] += of_outcome[:, None] * sizes
         first = np.flatnonzero(np.diff(cell[rows], prepend=-1))
