@@ -117,7 +117,7 @@ def test_problems_of_unknown_difficulty_have_a_row_of_their_own() -> None:
     assert curve["n_problems"].sum() == 40
 
 
-def test_a_curve_says_what_its_levels_should_not_be_trusted_for() -> None:
+def test_a_curve_has_the_caveat_of_its_levels() -> None:
     run = tts.simulate_trajectories(40, 40, seed=3, keys=True)
     reference = tts.simulate_trajectories(40, 16, seed=3, keys=True)
     few = reference.filter((pl.col("problem_id") != "sim-000004") | (pl.col("attempt") < 15))

@@ -77,7 +77,7 @@ def test_levels_are_those_of_plain_python(runs: list[list[bool | None]], n_level
         assert half["difficulty"].to_list() == [None if m is None else 1 - m for m in metrics]
 
 
-def test_no_attempt_decides_the_level_that_it_is_judged_under() -> None:
+def test_no_attempt_is_evaluated_under_a_level_estimated_on_it() -> None:
     run = tts.simulate_trajectories(30, 8, seed=2, keys=True)
     levels = tts.difficulty_levels(run)
     for fold in (0, 1):
@@ -142,7 +142,7 @@ def test_scores_that_are_missing_are_left_out() -> None:
     assert reduced["difficulty"].to_list() == pytest.approx([0.6, 0.7, None])
 
 
-def test_a_reference_says_the_levels_of_the_run() -> None:
+def test_levels_can_be_estimated_on_a_reference_run() -> None:
     run = attempts({name: [True, False] for name in ("a", "b", "d")})
     other = attempts({"a": [False] * 20, "b": [True] * 20, "c": [True, False] * 10})
     levels = tts.difficulty_levels(run, reference=other.lazy(), n_levels=2)
@@ -174,7 +174,7 @@ def test_a_reference_need_not_know_the_columns_of_by() -> None:
     assert alone["level"].to_list() == [2, 1, 2, 1]
 
 
-def test_a_column_says_how_hard_a_problem_is() -> None:
+def test_a_column_can_state_the_difficulty() -> None:
     run = attempts({name: [True, False] for name in "abcd"}).with_columns(
         hard=pl.col("problem_id").replace_strict({"a": 1, "b": 4, "c": 4, "d": None})
     )
@@ -199,7 +199,7 @@ def test_a_column_says_how_hard_a_problem_is() -> None:
     ("n", "is_exchangeable", "caveat"),
     [(32, True, None), (31, True, "few_attempts"), (32, False, "not_exchangeable")],
 )
-def test_the_result_says_what_it_is_worth(
+def test_the_result_has_its_basis_and_caveat(
     n: int, is_exchangeable: bool, caveat: str | None
 ) -> None:
     run = attempts({"a": [True] * n}, is_exchangeable=is_exchangeable)
