@@ -1,11 +1,11 @@
-"""The whole report on a verifier, beside reading its columns and plain Python.
+"""Time of `verifier_report`, compared with reading its columns and with plain Python.
 
 Attempts with 8 step scores, 256 a problem. ``TTSFRAME_BENCH_ATTEMPTS`` sets their number (default
 20,480). ``TTSFRAME_BENCH_ATTEMPTS=1000000 python benchmarks/bench_verifier.py`` prints the ratio of
 the report to a warm streaming read of the columns `problem_id, attempt, answer_key, is_correct,
 step_scores`, written by `sink_parquet` with its defaults, measured in turn in one process, for one
-reduction of the step scores and for all: of the time that passes, and of processor time, which a
-busy machine changes less. The exit status is 1 where a report on one reduction passes the limit.
+reduction of the step scores and for all: of wall time, and of CPU time, which depends less
+on the load of the machine. The exit status is 1 if a report on one reduction exceeds the limit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLUMNS = ["problem_id", "attempt", "answer_key", "is_correct", "step_scores"]
 N_IN_PYTHON = 20_000
 N_ROUNDS = 9
 LIMIT = 10.0
-"""What a report on one reading of the scores may cost, in reads."""
+"""Maximum time of a report on one reduction, as a multiple of the read."""
 
 REDUCTIONS = {"one reduction": ["last"], "all reductions": list(tts.STEP_REDUCTIONS)}
 
@@ -51,7 +51,7 @@ def write_run(folder: Path) -> Path:
 
 
 def metrics_in_python(rows: list[tuple[str, bool, float]]) -> dict[str, float]:
-    """Measure attempt by attempt, as scripts do: sort, walk, average over problems."""
+    """Compute the metrics attempt by attempt, as scripts do."""
     problems: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for problem, is_correct, score in rows:
         problems[problem].append((score, is_correct))
@@ -86,7 +86,7 @@ def area_in_python(marks: list[tuple[float, bool]]) -> float | None:
 
 
 def check(path: Path) -> list[tuple[str, bool, float]]:
-    """Compare with plain Python on a slice of whole problems; return that slice's rows."""
+    """Compare with plain Python on some of the problems, and return their rows."""
     run = pl.scan_parquet(path)
     n_problems = max(min(N_ATTEMPTS, N_IN_PYTHON) // N_PER_PROBLEM, 2)
     chosen = run.select("problem_id").unique().sort("problem_id").head(n_problems)
@@ -98,7 +98,7 @@ def check(path: Path) -> list[tuple[str, bool, float]]:
             expected = {name: expected[name] for name in ("auroc", "auroc_within")}
         for name, value in expected.items():
             assert abs(found[name] - value) < 1e-12, (found["reduction"], name)
-    # A sum of probabilities is none, and has no reliability.
+    # A sum of probabilities is not a probability, so it has no reliability.
     assert report.reliability["n_attempts"].sum() == 2 * 7 * part.height
     assert report.distribution["n_attempts"].sum() == 8 * part.height
     assert report.over_optimization is not None
@@ -108,7 +108,7 @@ def check(path: Path) -> list[tuple[str, bool, float]]:
 
 
 def rows_of(part: pl.DataFrame, reduction: str) -> list[tuple[str, bool, float]]:
-    """Return what `metrics_in_python` reads."""
+    """Return the input of `metrics_in_python`."""
     score = tts.STEP_REDUCTIONS[reduction]("step_scores")
     return part.select("problem_id", "is_correct", score).rows()
 
@@ -142,14 +142,14 @@ def test_python_loop(benchmark: BenchmarkFixture, run: Path) -> None:
 
 
 def seconds(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the time that passes, and the processor time."""
+    """Return the wall time and the CPU time."""
     start, busy = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - start, time.process_time() - busy
 
 
 def main() -> int:
-    """Print medians and ratios to the read; the exit status is 1 where the limit is passed."""
+    """Print medians and ratios to the read; the exit status is 1 if the limit is exceeded."""
     with tempfile.TemporaryDirectory() as folder:
         path = write_run(Path(folder))
         rows = check(path)
@@ -165,7 +165,7 @@ def main() -> int:
             for name, work in timed.items():
                 timings[name].append(seconds(work))
         loop = seconds(lambda: metrics_in_python(rows))[0] * N_ATTEMPTS / len(rows)
-    # Both in the same round share what else the machine does.
+    # Ratios within a round, which have the same load of the machine.
     ratios = {
         name: [
             statistics.median(a[i] / b[i] for a, b in zip(found, timings["read"], strict=True))

@@ -1,15 +1,15 @@
-"""Bias of per-level accuracy, by simulation: levels from the same attempts, the other half, or elsewhere.
+"""Bias of accuracy by level, by simulation: levels from the same attempts, the other half, or another run.
 
-Each run has problems whose chance of success is drawn from a beta distribution, or is one half for
-all, and n attempts at each. Levels are estimated in three ways, and the accuracy of each level is
-compared with the mean true chance of the very problems (and halves) that were put into it. So the
-distance is taken level by level and run by run, and the luck of the problems drawn is no part of it.
+Each run has n attempts at problems whose probability of success is drawn from a beta distribution, or
+is 1/2. Levels are estimated in three ways, and the accuracy of each level is compared with the mean
+true probability of the same problems (and halves), level by level and run by run, so the sampling of
+problems adds no noise.
 
     python benchmarks/difficulty_bias.py
 
-writes ``benchmarks/results/difficulty_bias.txt``; the exit status is 1 where cross-fitted or
-reference levels are further than 4 standard errors from the truth, or same-sample levels of the
-first and last level are not.
+writes ``benchmarks/results/difficulty_bias.txt``; the exit status is 1 if cross-fitted or
+reference levels are more than 4 standard errors from the truth, or the first and last same-sample
+levels are not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAYS: Final = get_args(Way)
 
 
 class Setting(NamedTuple):
-    """Attempts at each problem, and the beta distribution of chances; None: one half for all."""
+    """Attempts at each problem, and the beta distribution of probabilities; None: always 1/2."""
 
     n: int
     chances: tuple[float, float] | None
@@ -94,7 +94,7 @@ def simulate(setting: Setting, n_runs: int, seed: int) -> tuple[pl.DataFrame, pl
 
 
 def as_problems(attempts: pl.DataFrame, by: Sequence[str], value: pl.Expr) -> pl.DataFrame:
-    """Return the mean of a value over the attempts at each problem, as selectors would give it."""
+    """Return the mean of a value over the attempts at each problem, in the form of `problems`."""
     return attempts.group_by(*by, "problem_id").agg(
         value.cast(pl.Float64).mean().alias("value"),
         budget=pl.lit(1, pl.UInt32),
@@ -123,9 +123,9 @@ def rows_of(setting: Setting, n_runs: int, seed: int) -> list[Row]:
         ),
     }
     rows = []
-    for way, (judged, levels, by) in ways.items():
+    for way, (evaluated, levels, by) in ways.items():
         found, truth = (
-            tts.level_curve(as_problems(judged, by, pl.col(name)), levels=levels, by="run")
+            tts.level_curve(as_problems(evaluated, by, pl.col(name)), levels=levels, by="run")
             for name in ("is_correct", "chance")
         )
         both = found.join(truth, on=["run", "level"], suffix="_true").drop_nulls("accuracy")
@@ -160,20 +160,20 @@ def table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def found_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Return lines that are biased and should not be, and that are not although they should."""
-    honest = [row for row in rows if row.way != "same sample"]
+def unexpected_rows(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Return rows that are biased but should not be, and rows that should be biased but are not."""
+    unbiased = [row for row in rows if row.way != "same sample"]
     extreme = [row for row in rows if row.way == "same sample" and row.level in {1, N_LEVELS}]
     return (
-        [row for row in honest if abs(row.z) > LIMIT],
+        [row for row in unbiased if abs(row.z) > LIMIT],
         [row for row in extreme if abs(row.z) <= LIMIT],
     )
 
 
 def main() -> int:
-    """Write the table; the exit status is 1 where it is not as claimed."""
+    """Write the table; the exit status is 1 if a row is unexpected."""
     rows = [row for each in SETTINGS for row in rows_of(each, N_RUNS, SEED)]
-    biased, missed = found_out(rows)
+    biased, missed = unexpected_rows(rows)
     worst = {way: max(abs(r.mean - r.truth) for r in rows if r.way == way) for way in WAYS}
     lines = [
         f"{N_RUNS} runs of {N_PROBLEMS} problems a line, seed {SEED}. Accuracy of each level, the mean true",

@@ -1,18 +1,18 @@
-"""What choosing a strategy adds to its accuracy where it is judged on the same problems or attempts.
+"""Bias of choosing a strategy on the problems or attempts that it is evaluated on, by simulation.
 
-Four simulations, each with a truth that is known; 500 problems in five levels.
+Four simulations with known true accuracy; 500 problems in five levels.
 
-- *equal*: twelve strategies that are equally good at every problem. Nothing is to be won by
-  choosing, so what a line claims above the truth is optimism: at most .005 if cross-fitted.
+- *equal*: twelve strategies that are equally good at every problem. A choice cannot gain anything, so
+  accuracy above the truth is optimism: at most .005 if cross-fitted.
 - *opposed*: a majority that is best on easy problems, and a best-scored attempt that is best on
-  hard ones. The line must be above both, in truth as well.
-- *own levels* and *other half's levels*: all problems are equally hard, so that levels are luck.
-  From the attempts that are judged they say who was lucky, and the line claims more than it
-  has; from the other half of the attempts they say nothing.
+  hard ones. The line must be above both, and so must its true accuracy.
+- *own levels* and *other half's levels*: all problems are equally hard, so levels are noise. If they
+  are estimated on the attempts that are evaluated, the line is too high; if they are estimated on
+  the other half of the attempts, it is not.
 
-``TTSFRAME_BIAS_RUNS`` sets the number of runs (default 200; ten times as many of *equal*, whose
-bound is to be shown, not only not to be missed). The exit status is 1 where a cross-fitted line
-claims too much, or the opposed strategies are as good alone.
+``TTSFRAME_BIAS_RUNS`` sets the number of runs (default 200; ten times as many for *equal*, where the
+bound is to be confirmed). The exit status is 1 if a cross-fitted line is too high, or one of the
+opposed strategies alone is as good.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ import ttsframe as tts
 N_RUNS = int(os.environ.get("TTSFRAME_BIAS_RUNS", "200"))
 N_PROBLEMS, N_LEVELS, N_STRATEGIES, BUDGET = 500, 5, 12, 8
 N_TOGETHER = 50
-"""Runs that are analysed at once."""
+"""Runs that are analyzed at once."""
 N_FRESH = 24
-"""Fresh runs of `BUDGET` attempts that say how good a selector truly is at a problem."""
+"""New runs of `BUDGET` attempts that estimate the true accuracy of a selector on a problem."""
 LIMIT = 0.005
 N_SHOWN = 1_000
-"""From so many runs on an optimism within the limit is told from one beyond it."""
-HONEST, IN_SAMPLE = "compute_optimal", "compute_optimal_in_sample"
+"""Number of runs from which the limit on the optimism can be confirmed."""
+HELD_OUT, IN_SAMPLE = "compute_optimal", "compute_optimal_in_sample"
 
 Run = tuple[pl.DataFrame, pl.DataFrame]
-"""Problems, with the true chance of each value in `chance`, and levels."""
+"""Problems, with the true probability of each value in `chance`, and levels."""
 
 
-def drawn(chances: dict[str, np.ndarray], rng: np.random.Generator) -> pl.DataFrame:
-    """Return `problems` of strategies whose chances at each problem are given."""
+def draw_problems(chances: dict[str, np.ndarray], rng: np.random.Generator) -> pl.DataFrame:
+    """Return `problems` of strategies with the given probability of success on each problem."""
     return pl.concat([
         pl.DataFrame({
             "problem_id": np.arange(len(chance)),
@@ -58,24 +58,24 @@ def drawn(chances: dict[str, np.ndarray], rng: np.random.Generator) -> pl.DataFr
 
 
 def true_levels(easiness: np.ndarray) -> pl.DataFrame:
-    """Return the fifths of the problems by how easy they truly are."""
+    """Return the quintile of each problem by its true easiness."""
     rank = (-easiness).argsort().argsort()
     level = rank * N_LEVELS // len(easiness) + 1
     return pl.DataFrame({"problem_id": np.arange(len(easiness)), "level": level})
 
 
 def equal(rng: np.random.Generator) -> Run:
-    """Twelve strategies that do not differ."""
+    """Return twelve strategies that do not differ."""
     easiness = rng.random(N_PROBLEMS)
     chances = dict.fromkeys([f"method {i:02}" for i in range(N_STRATEGIES)], easiness)
-    return drawn(chances, rng), true_levels(easiness)
+    return draw_problems(chances, rng), true_levels(easiness)
 
 
 def opposed(rng: np.random.Generator) -> Run:
-    """One strategy for easy problems, one for hard ones.
+    """Return one strategy for easy problems and one for hard ones.
 
-    With a share p of right attempts a majority is the surer the farther p is above one half; the
-    best-scored attempt of 8 needs one right attempt, and errs one time in four besides.
+    The more the share of right attempts exceeds 1/2, the likelier the majority is right. The
+    best-scored attempt of 8 needs one right attempt, and is wrong one time in four even so.
     """
     easiness = rng.random(N_PROBLEMS)
     odds = (easiness / (1.0 - easiness)) ** 4
@@ -83,11 +83,11 @@ def opposed(rng: np.random.Generator) -> Run:
         "majority": odds / (1.0 + odds),
         "best scored": 0.75 * (1.0 - (1.0 - easiness) ** BUDGET),
     }
-    return drawn(chances, rng), true_levels(easiness)
+    return draw_problems(chances, rng), true_levels(easiness)
 
 
 def attempts(rng: np.random.Generator) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return 16 attempts at problems that are alike, and how good selectors truly are at each."""
+    """Return 16 attempts at equal problems, and the true accuracy of selectors on each."""
     n_attempts = 2 * BUDGET
     run = tts.simulate_trajectories(
         N_PROBLEMS,
@@ -101,32 +101,32 @@ def attempts(rng: np.random.Generator) -> tuple[pl.DataFrame, pl.DataFrame]:
         repeat=(number - n_attempts) // BUDGET, attempt=(number - n_attempts) % BUDGET
     )
     chances = (
-        picked(fresh, by="repeat")
+        select(fresh, by="repeat")
         .group_by("problem_id", "selector")
         .agg(pl.col("value").mean().alias("chance"))
     )
     return run.filter(number < n_attempts), chances
 
 
-def picked(run: pl.DataFrame, by: str | tuple[str, ...] = ()) -> pl.DataFrame:
-    """Answer problems by two selectors."""
+def select(run: pl.DataFrame, by: str | tuple[str, ...] = ()) -> pl.DataFrame:
+    """Select answers with two selectors."""
     selectors = ["majority_vote", "best_of_n"]
     return tts.select_answers(run, selectors=selectors, budgets=BUDGET, by=by)
 
 
 def own_levels(rng: np.random.Generator) -> Run:
-    """Levels from the attempts that are judged."""
+    """Return problems with levels from the attempts that are evaluated."""
     run, chances = attempts(rng)
     half = run.filter(pl.col("attempt") < BUDGET)
     levels = tts.difficulty_levels(half, estimate="same_sample", n_levels=N_LEVELS)
-    return picked(half).join(chances, on=["problem_id", "selector"]), levels
+    return select(half).join(chances, on=["problem_id", "selector"]), levels
 
 
 def other_levels(rng: np.random.Generator) -> Run:
-    """Levels from the other half of the attempts."""
+    """Return problems with levels from the other half of the attempts."""
     run, chances = attempts(rng)
     levels = tts.difficulty_levels(run, n_levels=N_LEVELS)
-    problems = picked(tts.curves.halve_attempts(run), by="fold")
+    problems = select(tts.curves.halve_attempts(run), by="fold")
     return problems.join(chances, on=["problem_id", "selector"]), levels
 
 
@@ -139,17 +139,17 @@ SETTINGS: dict[str, Callable[[np.random.Generator], Run]] = {
 
 
 def lines(problems: pl.DataFrame, levels: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Return what each line of each run claims, what is true, and whether its interval holds that."""
+    """Return the accuracy of each line of each run, the truth, and whether the interval contains it."""
     options = {"levels": levels, "by": "run", "cost": "chance", "seed": seed}
-    # The mean cost of what was chosen, on the problems that it was chosen for, is its true chance.
+    # The true probability is passed as the cost, so its mean over the problems is the truth.
     choices = tts.curves.optimal_choices(problems, **options)
     truth = (
         choices
-        .group_by("run", is_honest=pl.col("problem_fold").is_not_null())
+        .group_by("run", is_held_out=pl.col("problem_fold").is_not_null())
         .agg(truth=(pl.col("cost") * pl.col("n_problems")).sum() / pl.col("n_problems").sum())
         .select(
             *["run", "truth"],
-            selector=pl.when("is_honest").then(pl.lit(HONEST)).otherwise(pl.lit(IN_SAMPLE)),
+            selector=pl.when("is_held_out").then(pl.lit(HELD_OUT)).otherwise(pl.lit(IN_SAMPLE)),
         )
     )
     alone = problems.group_by("run", "selector").agg(pl.col("chance").mean().alias("truth"))
@@ -170,7 +170,7 @@ def lines(problems: pl.DataFrame, levels: pl.DataFrame, seed: int) -> pl.DataFra
 
 
 def block(setting: str, runs: range, rng: np.random.Generator) -> pl.DataFrame:
-    """Return the lines of some runs, which share the seed of their folds and nothing else."""
+    """Return the lines of some runs, which share only the seed of their folds."""
     drawn = [SETTINGS[setting](rng) for _ in runs]
     problems, levels = (
         pl.concat([table.with_columns(run=run) for run, table in zip(runs, tables, strict=True)])
@@ -202,22 +202,22 @@ def study(setting: str, n_runs: int, seed: int = 0) -> pl.DataFrame:
     )
 
 
-def broken(table: pl.DataFrame) -> list[str]:
-    """Return the claims that do not hold, up to three standard errors."""
+def failed_claims(table: pl.DataFrame) -> list[str]:
+    """Return the claims that fail by more than three standard errors."""
     found = []
     rows = {(row["setting"], row["line"]): row for row in table.iter_rows(named=True)}
     for setting in ("equal", "opposed", "other half's levels"):
-        row = rows[setting, HONEST]
+        row = rows[setting, HELD_OUT]
         if abs(row["optimism"]) > LIMIT + 3 * row["standard_error"]:
             found.append(f"{setting}: the cross-fitted line is off by {row['optimism']:+.4f}")
-    row = rows["equal", HONEST]
+    row = rows["equal", HELD_OUT]
     if row["n_runs"] >= N_SHOWN and abs(row["optimism"]) + 3 * row["standard_error"] > LIMIT:
         found.append(f"equal: {row['n_runs']} runs do not show an optimism of at most {LIMIT}")
     if rows["equal", IN_SAMPLE]["optimism"] < 10 * LIMIT:
-        found.append("equal: choosing and judging on the same problems shows no optimism")
-    if rows["own levels", HONEST]["optimism"] < 5 * LIMIT:
-        found.append("own levels: levels from the attempts that are judged show no optimism")
-    ours = rows["opposed", HONEST]
+        found.append("equal: choosing and evaluating on the same problems shows no optimism")
+    if rows["own levels", HELD_OUT]["optimism"] < 5 * LIMIT:
+        found.append("own levels: levels from the attempts evaluated show no optimism")
+    ours = rows["opposed", HELD_OUT]
     found += [
         f"opposed: {column} is not above that of {line}"
         for line in ("majority", "best scored")
@@ -228,7 +228,7 @@ def broken(table: pl.DataFrame) -> list[str]:
 
 
 def main() -> int:
-    """Print the table; the exit status is 1 where a claim does not hold."""
+    """Print the table; the exit status is 1 if a claim fails."""
     table = pl.concat([
         study(setting, N_RUNS * (10 if setting == "equal" else 1)) for setting in SETTINGS
     ])
@@ -240,7 +240,7 @@ def main() -> int:
         tbl_rows=-1, tbl_hide_dataframe_shape=True, float_precision=4, tbl_width_chars=120
     ):
         print(table)
-    found = broken(table)
+    found = failed_claims(table)
     print("\n" + ("\n".join(found) or "every claim holds"))
     return int(bool(found))
 

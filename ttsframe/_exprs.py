@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Mapping
 
 import polars as pl
 
@@ -127,3 +127,18 @@ def unused_name(name: str, names: Container[str]) -> str:
     while name in names:
         name += "_"
     return name
+
+
+def safe_names(names: Iterable[str], prefix: str = "key") -> dict[str, str]:
+    """Map the names `key0`, `key1`, ... to the caller's columns, which could have any name."""
+    return {f"{prefix}{i}": name for i, name in enumerate(names)}
+
+
+def to_safe(names: Mapping[str, str]) -> list[pl.Expr]:
+    """Select the caller's columns under their safe names."""
+    return [pl.col(name).alias(key) for key, name in names.items()]
+
+
+def from_safe(names: Mapping[str, str]) -> list[pl.Expr]:
+    """Select safe names under the names that the caller gave the columns."""
+    return [pl.col(key).alias(name) for key, name in names.items()]

@@ -159,9 +159,9 @@ class TtsExpressions:
         """See `ttsframe.step_geometric_mean`."""
         return step_geometric_mean(self._expr)
 
-    def first_error(self, threshold: float = 0.5) -> pl.Expr:
+    def first_error(self, error_threshold: float = 0.5) -> pl.Expr:
         """See `ttsframe.verifier.first_error`."""
-        return first_error(self._expr, threshold)
+        return first_error(self._expr, error_threshold)
 
     def pass_at_k(self, k: int | Sequence[int]) -> pl.Expr:
         """See `ttsframe.pass_at_k`."""

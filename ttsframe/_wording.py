@@ -7,23 +7,12 @@ from typing import Final
 
 import polars as pl
 
+from ttsframe.schema import CURVE_SCHEMA
+
 LEFT_OUT: Final = ("short", "unscored", "undefined", "ungraded")
 """Why a problem is left out of a curve, as its columns `n_<status>` count it."""
 
-CURVE_COLUMNS: Final = frozenset({
-    "selector",
-    "reduction",
-    "budget",
-    "budget_unit",
-    "nominal_budget",
-    "accuracy",
-    "agreement",
-    "standard_error",
-    "ci_low",
-    "ci_high",
-    "n_problems",
-    *[f"n_{status}" for status in LEFT_OUT],
-})
+CURVE_COLUMNS: Final = frozenset({*CURVE_SCHEMA, "nominal_budget", "agreement"} - {"subsets"})
 """Columns of a curve that do not tell runs apart; `subsets` does, where it varies."""
 
 

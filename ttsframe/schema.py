@@ -13,6 +13,7 @@ from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
 
 __all__ = [
+    "CURVE_SCHEMA",
     "TRAJECTORY_COLUMNS",
     "Column",
     "drop_duplicate_completions",
@@ -46,6 +47,24 @@ TRAJECTORY_COLUMNS: Final[dict[str, Column]] = {
     "source_file": Column(pl.String(), "where it came from, when several files were read"),
 }
 """The columns of `trajectories` that have a meaning; any other column passes through untouched."""
+
+CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "selector": pl.String(),
+    "reduction": pl.String(),
+    "budget": pl.UInt32(),
+    "budget_unit": pl.String(),
+    "subsets": pl.String(),
+    "accuracy": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "n_problems": pl.UInt32(),
+    "n_short": pl.UInt32(),
+    "n_unscored": pl.UInt32(),
+    "n_undefined": pl.UInt32(),
+    "n_ungraded": pl.UInt32(),
+}
+"""The columns of `curve`, in order, behind those of `by`."""
 
 _HINTS: Final[dict[str, str]] = {
     "problem_id": "ttsframe convert, or tts.read_trajectories(..., rename={'yours': 'problem_id'}).",

@@ -80,7 +80,7 @@ def test_the_table_of_the_package_is_drawn() -> None:
 def test_the_axis_names_the_metric(draw: Callable[[TopLevelMixin], Any]) -> None:
     run = tts.simulate_trajectories(20, 8, seed=0, keys=True)
     for metric, name in (("pass_at_1", "pass@1"), ("mean_score", "mean score")):
-        levels = tts.difficulty_levels(run, by_metric=metric)
+        levels = tts.difficulty_levels(run, metric=metric)
         assert f"Difficulty (1 − {name})" in draw(charts.difficulty_histogram(levels)).texts
 
 

@@ -1,10 +1,10 @@
-"""A seeded part of ``benchmarks/difficulty_bias.py``: which levels bias a curve, and which do not."""
+"""A seeded part of ``benchmarks/difficulty_bias.py``: levels that bias a curve, and levels that do not."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.difficulty_bias import N_LEVELS, Setting, found_out, rows_of
+from benchmarks.difficulty_bias import N_LEVELS, Setting, rows_of, unexpected_rows
 
 
 @pytest.mark.parametrize("setting", [Setting(4, None), Setting(16, (0.5, 0.5))], ids=str)
@@ -13,7 +13,7 @@ def test_levels_from_other_attempts_bias_no_curve_and_levels_from_the_same_do(
 ) -> None:
     rows = rows_of(setting, 40, seed=1)
     assert {row.way for row in rows} == {"same sample", "cross-fitted", "reference"}
-    assert found_out(rows) == ([], [])
+    assert unexpected_rows(rows) == ([], [])
     hardest = {row.way: row for row in rows if row.level == N_LEVELS}
     easiest = {row.way: row for row in rows if row.level == 1}
     assert hardest["same sample"].mean < hardest["same sample"].truth

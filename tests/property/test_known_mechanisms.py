@@ -32,13 +32,13 @@ class Study(NamedTuple):
     lead: dict[str, tuple[float, float, float]]
 
 
-def study(how: dict[str, float], *, by_metric: str = "pass_at_1") -> Study:
+def study(how: dict[str, float], *, metric: str = "pass_at_1") -> Study:
     drawn = tts.simulate_trajectories(
         1_500, N_ATTEMPTS + 64, seed=5, keys=True, score_strength=0.4, **how
     )
     is_judged = pl.col("attempt") < N_ATTEMPTS
     levels = tts.difficulty_levels(
-        drawn.filter(is_judged), reference=drawn.filter(~is_judged), by_metric=by_metric
+        drawn.filter(is_judged), reference=drawn.filter(~is_judged), metric=metric
     )
     selectors = ["majority_vote", "best_of_n"]
     problems = tts.select_answers(drawn.filter(is_judged), selectors=selectors, budgets=N_ATTEMPTS)
@@ -63,9 +63,9 @@ def study(how: dict[str, float], *, by_metric: str = "pass_at_1") -> Study:
     )
 
 
-@pytest.mark.parametrize("by_metric", ["pass_at_1", "mean_score"])
-def test_where_each_method_is_best_somewhere_the_optimal_line_is_above_both(by_metric: str) -> None:
-    found = study(DECEIVED, by_metric=by_metric)
+@pytest.mark.parametrize("metric", ["pass_at_1", "mean_score"])
+def test_where_each_method_is_best_somewhere_the_optimal_line_is_above_both(metric: str) -> None:
+    found = study(DECEIVED, metric=metric)
     assert found.by_level[0] < -0.02
     assert found.by_level[-1] > 0.1
     assert (found.choices[0], found.choices[-1]) == ("majority_vote", "best_of_n")

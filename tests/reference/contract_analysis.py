@@ -71,7 +71,7 @@ def _levels_and_costs(run: pl.LazyFrame, problems: pl.LazyFrame) -> dict[str, pl
     spent = tts.cost_curve(tts.curves.add_costs(used, budget_unit="attempts"), include="available")
     return {
         "levels": levels,
-        "predicted levels": tts.difficulty_levels(run, by_metric="mean_score", n_levels=3),
+        "predicted levels": tts.difficulty_levels(run, metric="mean_score", n_levels=3),
         "by level": tts.level_curve(halved, levels=levels, include="available"),
         "allocation": tts.curves.allocate_attempts(levels, budgets=[1, 2], max_attempts=4),
         "points": points,

@@ -715,7 +715,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     ),
     FrameFunction(
         "processbench_f1",
-        partial(tts.verifier.processbench_f1, threshold=[0.4, 0.5], labels="first_bad"),
+        partial(tts.verifier.processbench_f1, error_threshold=[0.4, 0.5], labels="first_bad"),
         labelled,
         ERRORS_SCHEMA,
         takes_by=True,

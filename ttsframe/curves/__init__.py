@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ttsframe.curves.adaptive import allocate_attempts, select_allocated, stopping_points
-from ttsframe.curves.cost import add_costs, cost_curve, efficiency_gain, pareto_frontier
+from ttsframe.curves.cost import add_costs, cost_curve, pareto_frontier
+from ttsframe.curves.efficiency import efficiency_gain
 from ttsframe.curves.gaps import selection_gap
 from ttsframe.curves.levels import difficulty_levels, halve_attempts, level_curve
 from ttsframe.curves.optimal import (

@@ -1,4 +1,4 @@
-"""The selection gap: what the generator cannot do against what the verifier loses."""
+"""The selection gap: accuracy lost in generation against accuracy lost in selection."""
 
 from __future__ import annotations
 
@@ -6,37 +6,20 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import raise_where, run_plan, unused_name
+from ttsframe._exprs import run_plan, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
+from ttsframe.curves.lines import ORACLE, CurveLines, curve_lines, refuse_where
 from ttsframe.curves.scaling import scaling_curve
-from ttsframe.errors import DataError
-from ttsframe.schema import require_columns
+from ttsframe.schema import CURVE_SCHEMA
 
 __all__ = ["selection_gap"]
 
-_BOUND: Final = "oracle"
+_PARTS: Final = ("accuracy", "selection_gap", "generation_gap")
 
-_READ_COLUMNS: Final = ("problem_id", "budget", "selector", "reduction", "value", "status")
+_POINT: Final = ("selector", "reduction", "budget", "budget_unit", "subsets")
 
-_GAP_COLUMNS: Final = (
-    "selector",
-    "reduction",
-    "budget",
-    "budget_unit",
-    "subsets",
-    "accuracy",
-    "selection_gap",
-    "generation_gap",
-    "standard_error",
-    "ci_low",
-    "ci_high",
-    "n_problems",
-    "n_short",
-    "n_unscored",
-    "n_undefined",
-    "n_ungraded",
-)
+_REST: Final = tuple(name for name in CURVE_SCHEMA if name not in {*_POINT, "accuracy"})
+"""Columns of a curve that describe the gap."""
 
 
 def selection_gap(
@@ -48,40 +31,35 @@ def selection_gap(
     include: ProblemSet = "common",
     confidence_level: float = 0.95,
 ) -> FrameT:
-    r"""Split what is missing to 100 % into attempts never made and answers not chosen.
+    r"""Split the distance to 100 % accuracy into a selection gap and a generation gap.
 
-    A problem without a right attempt needs a better generator, or more attempts; one with a right
-    attempt that is not chosen needs a better verifier. At each budget, 1 is the selector's accuracy
-    plus the selection gap (pass@k minus the selector) plus the generation gap (1 minus pass@k).
+    A problem without a correct attempt needs a better generator, or more attempts. A problem whose
+    correct attempt is not selected needs a better verifier. At each budget, the selector's accuracy
+    plus the selection gap (pass@k minus the accuracy) plus the generation gap (1 minus pass@k) is 1.
 
     Parameters
     ----------
     problems
-        `problems` with the rows of `oracle` and of the selectors to compare with it, as
-        `select_answers(..., selectors=["majority_vote", "oracle"])` or `expected_accuracy` makes
-        it: `value` (Float64 in [0, 1]) and `status` per (by, replicates, `problem_id`, `budget`,
-        `selector`, `reduction`).
-    by
-        Columns that get a curve each, such as the run or the model.
-    replicates
-        Columns that number repetitions of one run, such as the seed: averaged per problem first.
+        `problems` with the rows of `oracle` and of the selectors to compare with it, for example
+        from `select_answers(..., selectors=["majority_vote", "oracle"])` or `expected_accuracy`.
+    by, replicates
+        As in `scaling_curve`.
     include
-        "common" averages the same problems at every budget: those on which selector and oracle have
-        status "ok" throughout. "available" averages, at each budget, those with it there.
+        As in `scaling_curve`; a problem counts where both the selector and the oracle have status
+        "ok".
     confidence_level
         Coverage of the interval, in (0, 1).
 
     Returns
     -------
     FrameT
-        One row per (by, `selector`, `reduction`, `budget`, `subsets`), sorted, without the oracle's
-        own:
+        One row per (by, `selector`, `reduction`, `budget`, `subsets`) except the oracle's, sorted:
 
         - `accuracy`, `selection_gap`, `generation_gap` (Float64): the three parts, means over the
-          same problems, which add up to 1; null without a problem;
+          same problems, which add up to 1; null if no problem counts;
         - `standard_error`, `ci_low`, `ci_high` (Float64): of `selection_gap`, paired by problem, by
-          the rules of `scaling_curve`: Wilson's interval where all differences are 0 or 1, or few
-          problems make the gap, else Student's t; null below two problems;
+          the rules of `scaling_curve`: Wilson's interval where all differences are 0 or 1, or where
+          few problems make up the gap, otherwise Student's t; null below two problems;
         - `budget_unit`, `n_problems`, `n_short`, `n_unscored`, `n_undefined`, `n_ungraded`: as in
           `scaling_curve`; a problem is left out where the selector or the oracle leaves it out.
 
@@ -90,18 +68,16 @@ def selection_gap(
     ColumnsError
         At once, when a column is missing.
     ParameterError
-        At once, when a parameter is impossible, a column is named in both `by` and `replicates`, or
-        in either that the result has of its own.
+        At once, as `scaling_curve`.
     DataError
-        On collection, when a problem has no row of the oracle at a budget, or several rows on one
-        curve at one budget: a run, model or seed is named neither in `by` nor in `replicates`.
+        On collection, when a problem has no row of the oracle at a budget, and as `scaling_curve`.
 
     Notes
     -----
     With :math:`s_q` and :math:`o_q` the values of selector and oracle on problem :math:`q`, the gap
     is the mean of :math:`o_q - s_q`, and its standard error
-    :math:`\mathrm{sd}(o_q - s_q) / \sqrt{Q}`. The two curves' own intervals are wider than that,
-    since hard problems are hard for both.
+    :math:`\mathrm{sd}(o_q - s_q) / \sqrt{Q}`. The intervals of the two curves are wider, because
+    problems that are hard for one are hard for the other.
 
     References
     ----------
@@ -133,80 +109,71 @@ def selection_gap(
     │ 3      ┆ 0.0      ┆ 0.5           ┆ 0.5            │
     └────────┴──────────┴───────────────┴────────────────┘
     """
-    check_frame(problems, "problems")
-    taken: set[str] = {*_READ_COLUMNS, *_GAP_COLUMNS}
-    groups: tuple[str, ...] = check_names(by, "by", taken=taken)
-    repeats: tuple[str, ...] = check_names(replicates, "replicates", taken=taken)
-    schema: pl.Schema = require_columns(
+    lines: CurveLines = curve_lines(
         problems,
-        [*groups, *repeats, *_READ_COLUMNS],
-        where="problems",
+        by=by,
+        replicates=replicates,
+        taken=_PARTS,
         hint="tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...]) makes it.",
     )
-    optional: list[str] = [name for name in ("subsets", "budget_unit") if name in schema]
+    groups: list[str] = [*lines.groups.values()]
+    repeats: list[str] = [*lines.seeds.values()]
+    optional: list[str] = [name for name in ("subsets", "budget_unit") if name in lines.schema]
     unit: list[str] = [*groups, *repeats, "problem_id", "budget", *optional]
-    part = unused_name("part", [*unit, *taken])
+    part = unused_name("part", [*unit, *_POINT, *_PARTS, "value", "status"])
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         rows = lazy.select(*unit, "selector", "reduction", "value", "status")
         curves = scaling_curve(
-            _parts(rows, unit, part),
+            _split(rows, unit, part),
             by=[*groups, part],
             replicates=repeats,
             include=include,
             confidence_level=confidence_level,
         )
-        line = [*groups, "selector", "reduction", "budget", "budget_unit", "subsets"]
+
+        def of_part(column: str, name: str) -> pl.Expr:
+            return pl.col(column).filter(pl.col(part) == name).first()
+
         return (
             curves
-            .group_by(line)
+            .group_by(*groups, *_POINT)
             .agg(
-                *[
-                    pl.col("accuracy").filter(pl.col(part) == name).first().alias(name)
-                    for name in ("accuracy", "selection_gap", "generation_gap")
-                ],
-                *[
-                    pl.col(name).filter(pl.col(part) == "selection_gap").first()
-                    for name in _GAP_COLUMNS[_GAP_COLUMNS.index("standard_error") :]
-                ],
+                *[of_part("accuracy", name).alias(name) for name in _PARTS],
+                *[of_part(column, "selection_gap") for column in _REST],
             )
             .sort(*groups, "selector", "reduction", "budget", "subsets")
-            .select(*groups, *_GAP_COLUMNS)
+            .select(*groups, *_POINT, *_PARTS, *_REST)
         )
 
     return run_plan(problems, plan)
 
 
-def _parts(rows: pl.LazyFrame, unit: list[str], part: str) -> pl.LazyFrame:
-    """Return each row of a selector once per part, with the part as its value."""
-    is_bound = pl.col("selector") == _BOUND
-    is_missing = is_bound.any().over(unit).not_()
-    described = pl.struct(is_missing.alias("broken"), "problem_id", "budget", "selector")
-    value = pl.col("value").cast(pl.Float64)
-    best, verdict = (expr.filter(is_bound).first().over(unit) for expr in (value, pl.col("status")))
-    parts = {"accuracy": value, "selection_gap": best - value, "generation_gap": 1.0 - best}
+def _split(rows: pl.LazyFrame, unit: list[str], part: str) -> pl.LazyFrame:
+    """Repeat each row of a selector once per part, with the part as its value."""
+    is_oracle = pl.col("selector") == ORACLE
+    has_oracle = refuse_where(
+        is_oracle.any().over(unit).not_(),
+        {"problem_id": "problem_id", "budget": "budget"},
+        "no row of 'oracle', which the gap of {selector!r} is measured from. Hint: "
+        "tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...]).",
+        "selector",
+    )
+    value, status = pl.col("value").cast(pl.Float64), pl.col("status")
+    best, best_status = (expr.filter(is_oracle).first().over(unit) for expr in (value, status))
+    parts = dict(zip(_PARTS, (value, best - value, 1.0 - best), strict=True))
     is_known = value.is_not_null() & best.is_not_null()
     return (
         rows
-        .filter(raise_where(described, _unbounded))
+        .filter(has_oracle)
         .select(
             *unit,
             "selector",
             "reduction",
             pl.lit([*parts]).alias(part),
-            pl.when(verdict == "ok").then("status").otherwise(verdict).alias("status"),
+            pl.when(best_status == "ok").then(status).otherwise(best_status).alias("status"),
             pl.concat_list(pl.when(is_known).then(expr) for expr in parts.values()).alias("value"),
         )
-        .filter(~is_bound)
+        .filter(~is_oracle)
         .explode(part, "value", empty_as_null=False)
-    )
-
-
-def _unbounded(rows: pl.DataFrame) -> DataError:
-    """Describe the first problem without an oracle."""
-    row = rows.sort("problem_id", "budget", "selector").row(0, named=True)
-    return DataError(
-        f"problem_id {row['problem_id']!r}, budget {row['budget']!r}: no row of 'oracle' beside "
-        f"{row['selector']!r}, which the gap is measured from. Hint: "
-        "tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...])."
     )

@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe.process.tables import kappa, over_problems, typed
 from ttsframe.verifier import first_error, processbench_f1
-from ttsframe.verifier.marks import Attempts, Marks
+from ttsframe.verifier.sorted_scores import areas_by_problem
 
 THRESHOLDS: Final[Mapping[str, type[pl.DataType]]] = {
     "threshold": pl.Float64,
@@ -171,7 +171,7 @@ def first_errors_table(
     solutions = steps.group_by(*keys, "problem_id", "solution_id", maintain_order=True).agg(
         _SCORE.alias("step_scores"), _LABEL.alias("step_labels")
     )
-    judged = processbench_f1(solutions, threshold=threshold, by=keys)
+    judged = processbench_f1(solutions, error_threshold=threshold, by=keys)
     limits = judged["threshold"].unique().sort().to_list()
     if not limits:
         return typed(judged, keys, FIRST_ERRORS)
@@ -196,15 +196,10 @@ def _areas(used: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
     number = ordered.select(pl.struct(group).rle_id().cast(pl.Int64)).to_series()
     groups = ordered.select(group).filter(number != number.shift(1, fill_value=-1))
     is_right = ordered["label"].to_numpy()
-    attempts = Attempts(
-        tag=number.to_numpy() * 2 + is_right,
-        is_right=is_right,
-        is_graded=np.ones_like(is_right),
-        problems=np.arange(groups.height),
-        lengths={},
+    areas = areas_by_problem(
+        number.to_numpy(), is_right, ordered["score"].cast(pl.Float64).to_numpy()
     )
-    marks = Marks("score", attempts, ordered["score"].cast(pl.Float64).to_numpy())
     return groups.with_columns(
-        pl.Series("area", marks.areas_within(), nan_to_null=True),
-        pl.Series("is_judged", (marks.by_problem > 0).all(axis=1)),
+        pl.Series("area", areas, nan_to_null=True),
+        pl.Series("is_judged", ~np.isnan(areas)),
     )

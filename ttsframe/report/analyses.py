@@ -9,7 +9,8 @@ from typing import Final, NamedTuple, TypeAlias, TypedDict
 import polars as pl
 
 from ttsframe._typing import SectionName, SelectorName, StepReduction
-from ttsframe.curves.cost import add_costs, cost_curve, efficiency_gain, pareto_frontier
+from ttsframe.curves.cost import add_costs, cost_curve, pareto_frontier
+from ttsframe.curves.efficiency import efficiency_gain
 from ttsframe.curves.gaps import selection_gap
 from ttsframe.curves.levels import difficulty_levels, halve_attempts, level_curve
 from ttsframe.curves.optimal import optimal_choices, optimal_curve

@@ -1,4 +1,4 @@
-"""What scores say about right and wrong attempts: the report card of a verifier."""
+"""How good the scores of a verifier are: discrimination, calibration, bias and over-optimization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well scores tell right attempts from wrong ones, and whether they are probabilities."""
+"""Discrimination and calibration of scores: AUROC, average precision, Brier score and ECE."""
 
 from __future__ import annotations
 
@@ -11,16 +11,9 @@ import polars as pl
 from ttsframe._checks import check_fraction, check_positive
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.statistics.intervals import student_t_interval
-from ttsframe.verifier.marks import Marks
-from ttsframe.verifier.ordered import (
-    Floats,
-    Ints,
-    area_under_roc,
-    average_precision,
-    equal_mass_starts,
-    equal_width_starts,
-)
-from ttsframe.verifier.sheet import Columns, Schema, Table, request
+from ttsframe.verifier.sorted_scores import SortedScores
+from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns
+from ttsframe.votes.engine.runs import Floats, Integers
 
 __all__ = ["verifier_metrics"]
 
@@ -57,21 +50,21 @@ def verifier_metrics(
     n_bins: int = 10,
     confidence_level: float = 0.95,
 ) -> FrameT:
-    r"""Measure how well scores tell right attempts from wrong ones, and how well they are calibrated.
+    r"""Measure how well scores separate right from wrong attempts, and how well they are calibrated.
 
-    Best-of-N compares attempts at one problem, so only the area under the curve *within* problems
-    says what it can gain; the pooled one also rewards a verifier for knowing which problems are
-    easy.
+    Best-of-N compares attempts at one problem, so its gain depends on the area under the ROC curve
+    *within* problems. The pooled area also rewards a verifier that knows which problems are easy.
 
     Parameters
     ----------
     trajectories
-        One row per attempt, with `problem_id`, `is_correct` (Boolean; null: not graded, left out)
-        and `score` (number; null or NaN: left out) or `step_scores`.
+        One row per attempt, with `problem_id`, `is_correct` (Boolean; null: left out) and `score`
+        (number; null or NaN: left out) or `step_scores`.
     reductions
-        Names in `STEP_REDUCTIONS`, each of which gets rows; None is the column `score`.
+        Names in `STEP_REDUCTIONS` that reduce `step_scores`, each with rows of its own; None reads
+        the column `score`.
     by
-        Columns that get rows of their own, such as the model or the difficulty level.
+        Columns that define separate groups, for example the model or the difficulty level.
     n_bins
         Number of bins of the calibration errors.
     confidence_level
@@ -82,30 +75,31 @@ def verifier_metrics(
     FrameT
         One row per (by, `reduction`), sorted:
 
-        - `auroc` (Float64 in [0, 1]): over all attempts together; null unless some are right and
-          some wrong. It has no interval: attempts at one problem are not independent;
+        - `auroc` (Float64 in [0, 1]): over all attempts; null unless some are right and some are
+          wrong. It has no interval, because attempts at one problem are not independent;
         - `auroc_within` (Float64 in [0, 1]): mean over the problems that have right and wrong
-          attempts, each counting once; `standard_error`, `ci_low`, `ci_high`: of that mean, by
+          attempts, each counted once; `standard_error`, `ci_low`, `ci_high`: of that mean, by
           Student's t, null below two problems;
-        - `average_precision` (Float64): null where no attempt is right;
+        - `average_precision` (Float64): null if no attempt is right;
         - `brier`, `ece_equal_width`, `ece_equal_mass` (Float64): null unless `calibration_status`
           is "ok";
-        - `calibration_status` (String): "ok"; "out_of_range": scores outside [0, 1], which are no
-          probabilities and are never rescaled into any; "unscored": no attempt is graded and scored;
-        - `n_attempts`, `n_right`, `n_out_of_range` (UInt32): attempts that are graded and scored,
-          those that are right, those with a score outside [0, 1];
+        - `calibration_status` (String): "ok"; "out_of_range" if scores are outside [0, 1], since
+          these are not probabilities and are never rescaled; "unscored" if no attempt is graded and
+          scored;
+        - `n_attempts`, `n_right`, `n_out_of_range` (UInt32): graded and scored attempts, the right
+          ones, and those with a score outside [0, 1];
         - `n_unscored`, `n_ungraded` (UInt32): graded attempts without a score, and attempts without
           a grade, which are left out;
-        - `n_problems`, `n_judged`, `n_all_right`, `n_all_wrong` (UInt32): problems with an attempt
-          that counts, and of these the ones that `auroc_within` averages, and those that it cannot
-          judge.
+        - `n_problems`, `n_judged`, `n_all_right`, `n_all_wrong` (UInt32): problems with a graded and
+          scored attempt, of these the ones averaged in `auroc_within`, and those without wrong or
+          without right attempts.
 
     Raises
     ------
     ColumnsError
-        At once, when a column is missing or has a dtype that cannot be used.
+        At once, when a column is missing or has an unsuitable dtype.
     ParameterError
-        At once, when a parameter is impossible or `by` names a column of the result.
+        At once, when a parameter is out of range or `by` names a column of the result.
 
     Notes
     -----
@@ -119,8 +113,8 @@ def verifier_metrics(
         \mathrm{ECE} = \sum_b \frac{n_b}{N} \left| \bar y_b - \bar s_b \right|
 
     with precision P and recall R at each distinct score t, from the highest down. Bins of equal
-    width are ((b-1)/B, b/B], 0 in the first. Bins of equal mass never part equal scores: those go
-    where their middle one belongs.
+    width are ((b-1)/B, b/B], 0 in the first. Bins of equal mass never separate equal scores: all go
+    into the bin of the middle one.
 
     References
     ----------
@@ -152,106 +146,70 @@ def verifier_metrics(
     """
     check_positive(n_bins, "n_bins")
     check_fraction(confidence_level, "confidence_level")
-    asked = request(trajectories, reductions, by, METRICS)
-    return asked.tabulate(
-        trajectories,
-        lambda _: metrics_table(n_bins=n_bins, confidence_level=confidence_level),
-        METRICS,
-    )
+    columns = attempt_columns(trajectories, reductions, by, METRICS)
+    table = metrics_table(n_bins=n_bins, confidence_level=confidence_level)
+    return columns.tabulate(trajectories, lambda _: table, METRICS)
 
 
 def metrics_table(*, n_bins: int, confidence_level: float) -> Table:
-    """Ask what `verifier_metrics` says.
-
-    Parameters
-    ----------
-    n_bins
-        Number of bins.
-    confidence_level
-        Coverage of the interval.
-
-    Returns
-    -------
-    Table
-        The question.
-    """
+    """Return the table of `verifier_metrics`."""
     interval = student_t_interval(
         "auroc_within", "standard_error", "n_judged", confidence_level=confidence_level
     )
     return Table(
         METRICS,
-        lambda marks: _row(marks, n_bins),
+        lambda scores: _row(scores, n_bins),
         lambda table: table.with_columns(interval.struct.field("ci_low", "ci_high")),
     )
 
 
-def calibration_status(marks: Marks) -> str:
-    """Say whether scores can be read as probabilities.
-
-    Parameters
-    ----------
-    marks
-        Scores of one group under one reading.
-
-    Returns
-    -------
-    str
-        "ok", "out_of_range" or "unscored".
-    """
-    if not marks.n:
-        return "unscored"
-    return "out_of_range" if marks.n_out_of_range else "ok"
-
-
-def _row(marks: Marks, n_bins: int) -> Columns:
-    """Return the row of one reading in one group, its interval still to be filled in."""
-    runs, by_problem = marks.right_runs, marks.by_problem
-    areas = marks.areas_within()
-    has_wrong, has_right = (by_problem > 0).T
-    judged = np.sort(areas[has_right & has_wrong])
-    status = calibration_status(marks)
+def _row(scores: SortedScores, n_bins: int) -> Columns:
+    """Return the row of one reduction in one group, without its interval."""
+    auroc, precision = scores.auroc_and_precision()
+    has_wrong, has_right = (scores.n_by_problem > 0).T
+    areas = np.sort(scores.areas_within()[has_right & has_wrong])
+    status = scores.calibration_status
     brier = width = mass = float("nan")
     if status == "ok":
-        score = marks.score
-        losses = score - marks.is_right
+        losses = scores.score - scores.is_right
         losses *= losses
         brier = float(losses.mean())
-        width = _calibration_error(marks, equal_width_starts(score, n_bins, 0.0, 1.0))
-        mass = _calibration_error(marks, equal_mass_starts(score, n_bins))
+        width = _calibration_error(scores, scores.equal_width_starts(n_bins))
+        mass = _calibration_error(scores, scores.equal_mass_starts(n_bins))
     row = {
-        "reduction": marks.reduction,
-        "auroc": area_under_roc(runs),
-        "auroc_within": _mean(judged),
-        "standard_error": _standard_error(judged),
+        "reduction": scores.reduction,
+        "auroc": auroc,
+        "auroc_within": _mean(areas),
+        "standard_error": _standard_error(areas),
         "ci_low": None,
         "ci_high": None,
-        "average_precision": average_precision(runs),
+        "average_precision": precision,
         "brier": brier,
         "ece_equal_width": width,
         "ece_equal_mass": mass,
         "calibration_status": status,
-        "n_attempts": marks.n,
-        "n_right": len(marks.right),
-        "n_out_of_range": marks.n_out_of_range,
-        "n_unscored": marks.n_unscored,
-        "n_ungraded": marks.n_ungraded,
+        "n_attempts": scores.n,
+        "n_right": len(scores.right),
+        "n_out_of_range": scores.n_out_of_range,
+        "n_unscored": scores.n_unscored,
+        "n_ungraded": scores.n_ungraded,
         "n_problems": int((has_right | has_wrong).sum()),
-        "n_judged": len(judged),
+        "n_judged": len(areas),
         "n_all_right": int((has_right & ~has_wrong).sum()),
         "n_all_wrong": int((has_wrong & ~has_right).sum()),
     }
     return {name: [value] for name, value in row.items()}
 
 
-def _calibration_error(marks: Marks, starts: Ints) -> float:
-    """Return the mean distance of accuracy from score over bins, by their share of attempts."""
-    n_right, is_there = np.diff(marks.n_right_before(starts)), np.diff(starts) > 0
-    total = np.add.reduceat(marks.score, starts[:-1][is_there])
-    return float(np.abs(n_right[is_there] - total).sum() / marks.n)
+def _calibration_error(scores: SortedScores, starts: Integers) -> float:
+    """Return the mean distance of accuracy and mean score over bins, weighted by attempts."""
+    n_right, is_filled = np.diff(scores.n_right_before(starts)), np.diff(starts) > 0
+    total = np.add.reduceat(scores.score, starts[:-1][is_filled])
+    return float(np.abs(n_right[is_filled] - total).sum() / scores.n)
 
 
 def _mean(values: Floats) -> float:
-    """Return the mean, NaN of none."""
+    """Return the mean, NaN if there is no value."""
     return float(values.mean()) if len(values) else float("nan")
 
 

@@ -1,4 +1,4 @@
-"""Where more attempts begin to hurt: the budget at which selection by a score turns down."""
+"""The budget from which the accuracy of selection by a score declines."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from ttsframe._checks import check_fraction, check_frame, check_names
-from ttsframe._exprs import run_plan
+from ttsframe._checks import check_fraction
+from ttsframe._exprs import run_plan, to_safe
 from ttsframe._typing import ColumnNames, FrameT
+from ttsframe.curves.lines import DEFAULTS, PROBLEM_COLUMNS, CurveLines, curve_lines
 from ttsframe.curves.scaling import scaling_curve
-from ttsframe.schema import require_columns
+from ttsframe.schema import CURVE_SCHEMA
 from ttsframe.statistics.paired import TIE, paired_inference
 from ttsframe.statistics.units import judged
-from ttsframe.verifier.ordered import Floats
-from ttsframe.verifier.sheet import Schema, name_numbers
+from ttsframe.verifier.tables import Schema, name_numbers
+from ttsframe.votes.engine.runs import Floats
 
 __all__ = ["over_optimization"]
-
-_READ_COLUMNS: Final = ("problem_id", "budget", "selector", "reduction", "value", "status")
 
 _DROP: Final[Schema] = {
     "peak_budget": pl.UInt32,
@@ -32,69 +31,50 @@ _DROP: Final[Schema] = {
     "is_turned_down": pl.Boolean,
 }
 
-_CURVE: Final[Schema] = {
-    "selector": pl.String,
-    "reduction": pl.String,
-    "budget": pl.UInt32,
-    "budget_unit": pl.String,
-    "subsets": pl.String,
-    "accuracy": pl.Float64,
-    "standard_error": pl.Float64,
-    "ci_low": pl.Float64,
-    "ci_high": pl.Float64,
-    "n_problems": pl.UInt32,
-    "n_short": pl.UInt32,
-    "n_unscored": pl.UInt32,
-    "n_undefined": pl.UInt32,
-    "n_ungraded": pl.UInt32,
-}
-
 
 def over_optimization(
     problems: FrameT, /, *, by: ColumnNames = (), confidence_level: float = 0.95
 ) -> FrameT:
-    r"""Find the budget from which more attempts hurt.
+    r"""Find the budget from which more attempts reduce accuracy.
 
-    The more attempts a flawed verifier may choose from, the surer one of them is wrong and scored
-    high: best-of-N first rises, then falls. The highest point of a curve is always a little above
-    its end by chance; the interval here says whether the fall is more than that.
+    With more attempts to choose from, an imperfect verifier is more likely to find a wrong one with
+    a high score, so best-of-N accuracy first rises and then declines. By chance, the highest point
+    of a curve is always somewhat above its end; the interval shows whether the decline exceeds that.
 
     Parameters
     ----------
     problems
-        `problems` at several budgets, as `select_answers(trajectories, selectors="best_of_n",
-        budgets=[1, 4, 16])` or `expected_accuracy` makes it: `value` (Float64 in [0, 1]) and
-        `status` per (by, `problem_id`, `budget`, `selector`, `reduction`).
+        `problems`, as in `scaling_curve`, at several budgets, for example from
+        ``select_answers(trajectories, selectors="best_of_n", budgets=[1, 4, 16])``.
     by
-        Columns that get curves of their own, such as the model or the difficulty level.
+        Columns that define separate curves, for example the model or the difficulty level.
     confidence_level
         Coverage of the intervals, in (0, 1).
 
     Returns
     -------
     FrameT
-        `curve` over the same problems at every budget, as `scaling_curve` makes it, one row per
-        (by, `selector`, `reduction`, `budget`, `subsets`), sorted, and besides:
+        `curve`, as in `scaling_curve` with `include="common"`, one row per (by, `selector`,
+        `reduction`, `budget`, `subsets`), sorted, with
 
         - `peak_budget` (dtype of `budget`): the best budget up to this one, the smallest of equally
           good ones;
-        - `drop` (Float64 in [0, 1]): accuracy there less accuracy here; 0 at a peak;
+        - `drop` (Float64 in [0, 1]): accuracy at the peak minus accuracy at this budget;
         - `drop_standard_error` (Float64): over problems, paired;
         - `drop_ci_low`, `drop_ci_high` (Float64 in [-1, 1]), `drop_p_value` (Float64 in [0, 1]):
           interval of the drop and two-sided test, by the rules of `compare`, corrected for the
           choice of the peak;
-        - `is_turned_down` (Boolean): whether that interval lies above 0. The row of the largest
-          budget answers for the whole curve.
+        - `is_turned_down` (Boolean): whether that interval is above 0, so accuracy declines. The row
+          of the largest budget is the result for the curve.
 
-        Error, interval and test of a drop are null at a peak, where there is none, and below two
-        problems.
+        Error, interval and test of a drop are null at a peak and below two problems.
 
     Raises
     ------
     ColumnsError
         At once, when a column is missing.
     ParameterError
-        At once, when a parameter is impossible or `by` names a column of the result.
+        At once, when a parameter is out of range or `by` names a column of the result.
     DataError
         On collection, when a problem has several rows at one budget of a curve.
 
@@ -103,14 +83,13 @@ def over_optimization(
     With budgets :math:`b_1 < \dots < b_m` and values :math:`x_{qb}` of problem q, the drop at b is
     the mean of :math:`x_{q b^*} - x_{qb}` with :math:`b^*` the best budget up to b. Intervals have
     the level :math:`1 - \alpha / (m - 1)` and p-values are multiplied by :math:`m - 1`
-    (Bonferroni), so that a row's statement holds for whichever budget has the peak, and with it for
-    the one chosen here. In the flat curves simulated in the tests, the last row claims a fall in
-    less than 2.5 %.
+    (Bonferroni), so a row is valid for any budget of the peak, including the one chosen. In the
+    simulations of flat curves in the tests, the last row reports a decline in less than 2.5 %.
 
     References
     ----------
     Cobbe et al. (2021), Training Verifiers to Solve Math Word Problems, arXiv:2110.14168, section
-    4.2, where best-of-N turns down beyond 400 attempts. Gao et al. (2023), Scaling Laws for Reward
+    4.2, where best-of-N accuracy declines beyond 400 attempts. Gao et al. (2023), Scaling Laws for Reward
     Model Overoptimization, arXiv:2210.10760.
 
     Examples
@@ -123,47 +102,42 @@ def over_optimization(
     ...     for budget, of_budget in values.items()
     ...     for q, value in enumerate(of_budget)
     ... ]).with_columns(selector=pl.lit("best_of_n"), reduction=pl.lit("last"))
-    >>> turns = tts.verifier.over_optimization(problems)
-    >>> turns.select("budget", "peak_budget", pl.col("drop").round(3), "is_turned_down").rows()
+    >>> curve = tts.verifier.over_optimization(problems)
+    >>> curve.select("budget", "peak_budget", pl.col("drop").round(3), "is_turned_down").rows()
     [(1, 1, 0.0, False), (2, 2, 0.0, False), (4, 2, 0.833, True)]
     """
-    check_frame(problems, "problems")
     check_fraction(confidence_level, "confidence_level")
-    groups: tuple[str, ...] = check_names(by, "by", taken={*_READ_COLUMNS, *_CURVE, *_DROP})
-    schema: pl.Schema = require_columns(
-        problems,
-        [*groups, *_READ_COLUMNS],
-        where="problems",
-        hint="tts.select_answers(trajectories, budgets=[...]) makes this table.",
-    )
-    # The caller's names come back at the end, so that none collides with a name used on the way.
-    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(groups)}
-    optional: list[str] = [name for name in ("subsets", "budget_unit") if name in schema]
+    lines: CurveLines = curve_lines(problems, by=by, taken=_DROP)
+    schema: pl.Schema = lines.schema
+    groups: dict[str, str] = lines.groups
+    optional: list[str] = [name for name in DEFAULTS if name in schema]
     own = ("selector", "reduction", "budget", *optional)
     result: dict[str, pl.DataType | type[pl.DataType]] = {
-        **{name: schema[name] for name in groups},
-        **_CURVE,
+        **{name: schema[name] for name in groups.values()},
+        **CURVE_SCHEMA,
         **_DROP,
         **{name: schema[name] for name in own},
         "peak_budget": schema["budget"],
     }
 
     def apply(rows: pl.DataFrame) -> pl.DataFrame:
-        curve = scaling_curve(rows, by=[*keys], confidence_level=confidence_level)
-        line: list[str] = [*keys, "selector", "reduction", *optional]
-        drops = _drops(rows, line, schema["budget"], confidence_level)
-        turned = curve.join(
-            drops, on=[*line, "budget"], how="left", nulls_equal=True, maintain_order="left"
-        )
-        return turned.rename(keys).select(
-            pl.col(name).cast(dtype) for name, dtype in result.items()
+        line: list[str] = [*lines.columns]
+        return (
+            scaling_curve(rows, by=[*groups], confidence_level=confidence_level)
+            .join(
+                _drops(rows, line, schema["budget"], confidence_level),
+                on=[*line, "budget"],
+                how="left",
+                nulls_equal=True,
+                maintain_order="left",
+            )
+            .rename(groups)
+            .select(pl.col(name).cast(dtype) for name, dtype in result.items())
         )
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        narrow = lazy.select(
-            *[pl.col(name).alias(key) for key, name in keys.items()], *_READ_COLUMNS, *optional
-        )
-        return narrow.map_batches(apply, schema=result)
+        read = lazy.select(*to_safe(groups), *PROBLEM_COLUMNS, *optional)
+        return read.map_batches(apply, schema=result)
 
     return run_plan(problems, plan)
 
@@ -171,8 +145,8 @@ def over_optimization(
 def _drops(
     rows: pl.DataFrame, line: list[str], budget: pl.DataType, confidence_level: float
 ) -> pl.DataFrame:
-    """Return what each budget of each line loses against the best one up to it."""
-    # What counts has a value here, once at each budget: `scaling_curve` has seen to that.
+    """Return the drop at each budget of each line from the best budget up to it."""
+    # `scaling_curve` has checked that each problem has one row per budget.
     valued = rows.select(*line, "problem_id", "budget", judged()["value"])
     sums: dict[str, pl.DataType | type[pl.DataType]] = {
         "budget": budget,
@@ -185,55 +159,53 @@ def _drops(
     tables = [pl.DataFrame(schema={**{name: valued.schema[name] for name in line}, **sums})]
     for part in valued.partition_by(line, maintain_order=True):
         budgets = part["budget"].unique().sort()
-        problem, place = (name_numbers(part[name]).to_numpy() for name in ("problem_id", "budget"))
-        values = np.full((int(problem.max()) + 1, len(budgets)), np.nan)
-        values[problem, place] = part["value"].to_numpy()
+        row, column = (name_numbers(part[name]).to_numpy() for name in ("problem_id", "budget"))
+        values = np.full((int(row.max()) + 1, len(budgets)), np.nan)
+        values[row, column] = part["value"].to_numpy()
         values = values[~np.isnan(values).any(axis=1)]
         if not len(values):
             continue
         table = pl.DataFrame([*_sums(values, budgets.to_list())], schema=sums)
         tables.append(part.select(line).head(1).join(table, how="cross"))
-    found = pl.concat(tables)
-    inferred = pl.concat(
-        [_inferred(some, confidence_level) for some in found.partition_by("n_others")]
-        or [_inferred(found, confidence_level)]
-    )
+    drops = pl.concat(tables)
+    parts = drops.partition_by("n_others") or [drops]
+    inferred = pl.concat([_with_inference(part, confidence_level) for part in parts])
     return inferred.select(*line, "budget", *_DROP)
 
 
 def _sums(values: Floats, budgets: list[object]) -> Iterator[dict[str, object]]:
-    """Yield what `paired_inference` reads for each budget, of a (n_problems, n_budgets) matrix."""
+    """Yield the input of `paired_inference` for each budget of an (n_problems, n_budgets) matrix."""
     n_problems, n_budgets = values.shape
     accuracy = values.mean(axis=0)
     is_fractional = bool(((values != 0.0) & (values != 1.0)).any())
     peak = 0
-    for here in range(n_budgets):
-        # Equally good means differ by rounding.
-        if accuracy[here] > accuracy[peak] + TIE:
-            peak = here
-        lost = values[:, peak] - values[:, here]
-        lost[np.abs(lost) <= TIE] = 0.0
+    for i in range(n_budgets):
+        # Equal means can differ by rounding.
+        if accuracy[i] > accuracy[peak] + TIE:
+            peak = i
+        drop = values[:, peak] - values[:, i]
+        drop[np.abs(drop) <= TIE] = 0.0
         yield {
-            "budget": budgets[here],
+            "budget": budgets[i],
             "peak_budget": budgets[peak],
-            "difference": max(float(lost.mean()), 0.0),
+            "difference": max(float(drop.mean()), 0.0),
             "standard_error": (
-                float(lost.std(ddof=1) / np.sqrt(n_problems)) if n_problems > 1 else None
+                float(drop.std(ddof=1) / np.sqrt(n_problems)) if n_problems > 1 else None
             ),
-            "gained": float(lost[lost > 0].sum()),
-            "lost": float(-lost[lost < 0].sum()),
+            "gained": float(drop[drop > 0].sum()),
+            "lost": float(-drop[drop < 0].sum()),
             "n_pairs": n_problems,
             "n_units": n_problems,
-            "n_unequal": int((lost != 0).sum()),
-            "n_wins": int((lost > 0).sum()),
-            "n_losses": int((lost < 0).sum()),
+            "n_unequal": int((drop != 0).sum()),
+            "n_wins": int((drop > 0).sum()),
+            "n_losses": int((drop < 0).sum()),
             "n_others": n_budgets - 1,
             "is_fractional": is_fractional,
         }
 
 
-def _inferred(sums: pl.DataFrame, confidence_level: float) -> pl.DataFrame:
-    """Return drops with interval and test, of curves that have equally many budgets."""
+def _with_inference(sums: pl.DataFrame, confidence_level: float) -> pl.DataFrame:
+    """Add interval and test of the drops of curves with equally many budgets."""
     n_others = max(sums["n_others"].to_list(), default=1) or 1
     level = 1.0 - (1.0 - confidence_level) / n_others
     inference = paired_inference(confidence_level=level, is_clustered=False)

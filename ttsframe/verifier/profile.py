@@ -1,20 +1,21 @@
-"""What step scores say about right and wrong attempts."""
+"""Mean step scores by position, of right and of wrong attempts."""
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_fraction, check_frame, check_names, check_positive
-from ttsframe._exprs import run_plan
+from ttsframe._exprs import run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
 from ttsframe.schema import require_columns
 from ttsframe.statistics.intervals import student_t_interval
-from ttsframe.verifier.ordered import Floats, Ints
-from ttsframe.verifier.sheet import Schema, in_threads, name_numbers
+from ttsframe.verifier.tables import Schema, check_grades, in_threads, name_numbers
+from ttsframe.votes.engine.runs import Floats, Integers
 
 __all__ = ["step_profile"]
 
@@ -33,7 +34,7 @@ PROFILE: Final[Schema] = {
 _OUTCOMES: Final = (False, True, None)
 
 _BLOCK_ROWS: Final = 1 << 15
-"""Attempts whose bins are averaged at a time, so that they stay in a core's cache."""
+"""Attempts that are averaged at a time, so that they fit into the cache of a core."""
 
 
 def step_profile(
@@ -44,51 +45,51 @@ def step_profile(
     by: ColumnNames = (),
     confidence_level: float = 0.95,
 ) -> FrameT:
-    r"""Average step scores by relative position in the attempt, right and wrong attempts apart.
+    r"""Average step scores by relative position, separately for right and wrong attempts.
 
-    Where the two profiles part is where the verifier begins to know; profiles that do not part mean
-    that it cannot help in choosing an answer.
+    The profiles separate at the position from which the verifier recognizes errors. If they do not
+    separate, the verifier cannot help to choose an answer.
 
     Parameters
     ----------
     trajectories
         One row per attempt, with `problem_id`, `step_scores` (list of numbers, in order) and
-        `is_correct` (Boolean; null: not graded, a profile of its own).
+        `is_correct` (Boolean; null: not graded, a separate profile).
     n_bins
         Number of bins of equal width along the attempt.
     by
-        Columns that get profiles each, such as the run or the model.
+        Columns that define separate profiles, for example the run or the model.
     confidence_level
         Coverage of the interval, in (0, 1).
 
     Returns
     -------
     FrameT
-        One row per (by, `is_correct`, `position`) in which there is a step, sorted:
+        One row per (by, `is_correct`, `position`) with a step, sorted:
 
-        - `position` (Float64 in (0, 1)): the bin's centre;
-        - `mean_score` (Float64): mean over problems; null where no step has a score;
-        - `standard_error` (Float64): of that mean, over problems; null below two;
-        - `ci_low`, `ci_high` (Float64): Student's t over problems, clipped to [0, 1] where all
-          step scores in the frame lie there; null below two problems;
+        - `position` (Float64 in (0, 1)): center of the bin;
+        - `mean_score` (Float64): mean over problems; null if no step has a score;
+        - `standard_error` (Float64): of that mean, over problems; null below two problems;
+        - `ci_low`, `ci_high` (Float64): Student's t over problems, clipped to [0, 1] if all step
+          scores of the frame are in it; null below two problems;
         - `n_attempts`, `n_problems` (UInt32): those with a score in the bin;
         - `n_unscored_steps` (UInt32): steps whose score is null or NaN, which are left out.
 
     Raises
     ------
     ColumnsError
-        At once, when a column is missing or has a dtype that cannot be used.
+        At once, when a column is missing or has an unsuitable dtype.
     ParameterError
-        At once, when a parameter is impossible or `by` names a column of the result.
+        At once, when a parameter is out of range or `by` names a column of the result.
 
     Notes
     -----
-    Step :math:`i = 1 \dots n` of an attempt stands at :math:`i / n`, the share of the attempt that
-    the verifier has seen when it gives the score, and in bin :math:`\lceil i B / n \rceil` of
-    :math:`B`. So the last step of every attempt, and the only step of an attempt of one, is in the
-    last bin; an attempt with fewer steps than bins is absent from some. Scores are averaged per
-    attempt, then per problem, then over problems: the problem is the unit, and neither long
-    attempts nor problems with many attempts count for more.
+    Step :math:`i = 1 \dots n` of an attempt has the position :math:`i / n`, the share of the attempt
+    that the verifier has seen when it gives the score, and is in bin :math:`\lceil i B / n \rceil`
+    of :math:`B`. Therefore the last step of every attempt is in the last bin, and an attempt with
+    fewer steps than bins is missing from some bins. Scores are averaged per attempt, then per
+    problem, then over problems: the problem is the unit, and neither long attempts nor problems
+    with many attempts have more weight.
 
     References
     ----------
@@ -123,53 +124,45 @@ def step_profile(
     groups: tuple[str, ...] = check_names(by, "by", taken={*PROFILE, "problem_id", "step_scores"})
     schema = require_columns(trajectories, [*groups, "problem_id", "step_scores", "is_correct"])
     _check_dtypes(schema)
-    # The caller's names come back at the end, so that none collides with a name used on the way.
-    keys: list[str] = [f"key{i}" for i in range(len(groups))]
-    # Polars is asked for its number of threads here: inside of a query it says 1.
+    keys: dict[str, str] = safe_names(groups)
+    # The number of threads is asked for here, because it is 1 inside of a query.
     n_threads = pl.thread_pool_size()
 
+    def apply(frame: pl.DataFrame) -> pl.DataFrame:
+        return _profiles(frame, [*keys], n_bins, confidence_level, n_threads).rename(keys)
+
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        attempts = lazy.select(
-            *[pl.col(name).alias(key) for key, name in zip(keys, groups, strict=True)],
+        return lazy.select(
+            *to_safe(keys),
             pl.col("problem_id").alias("problem"),
             pl.col("is_correct").cast(pl.Boolean),
             pl.col("step_scores").cast(pl.List(pl.Float64)).alias("steps"),
-        )
-        result = {name: schema[name] for name in groups} | dict(PROFILE)
-
-        def apply(frame: pl.DataFrame) -> pl.DataFrame:
-            table = _profiles(frame, keys, n_bins, confidence_level, n_threads)
-            return table.rename(dict(zip(keys, groups, strict=True)))
-
-        return attempts.map_batches(apply, schema=result)
+        ).map_batches(apply, schema={name: schema[name] for name in groups} | dict(PROFILE))
 
     return run_plan(trajectories, plan)
 
 
 def _check_dtypes(schema: pl.Schema) -> None:
     """Raise unless step scores are lists of numbers and grades are Boolean."""
-    scores, grades = schema["step_scores"], schema["is_correct"]
+    scores = schema["step_scores"]
     inner = scores.inner if isinstance(scores, pl.List | pl.Array) else scores
     is_list = isinstance(scores, pl.List | pl.Array) and (inner.is_numeric() or inner == pl.Null)
     if not (is_list or scores == pl.Null):
         raise ColumnsError(
             f"trajectories: 'step_scores' is {scores}, must be a list of numbers per attempt."
         )
-    if grades not in {pl.Boolean, pl.Null}:
-        raise ColumnsError(f"trajectories: 'is_correct' is {grades}, must be Boolean.")
+    check_grades(schema)
 
 
 class _Block(NamedTuple):
-    """Sums over the attempts of some cells: a cell is a problem's attempts of one outcome.
-
-    Arrays are (n_cells, n_bins), but for `n_unscored`, which is (n_outcomes, n_bins), as
-    `n_steps` is.
-    """
+    """Sums over the attempts of some cells (a problem and an outcome); arrays are (n_cells, n_bins)."""
 
     total: Floats
-    n_attempts: Ints
-    n_steps: Ints
-    n_unscored: Ints
+    n_attempts: Integers
+    n_steps: Integers
+    """(n_outcomes, n_bins)."""
+    n_unscored: Integers
+    """(n_outcomes, n_bins)."""
     low: float
     high: float
 
@@ -177,20 +170,19 @@ class _Block(NamedTuple):
 def _profiles(
     frame: pl.DataFrame, keys: list[str], n_bins: int, confidence_level: float, n_threads: int
 ) -> pl.DataFrame:
-    """Make the table, the columns of its groups under the names used on the way."""
-    walked = frame.with_columns(name_numbers(frame["problem"]))
-    n_steps = walked["steps"].list.len()
+    """Make the table, with the columns of groups under safe names."""
+    numbered = frame.with_columns(name_numbers(frame["problem"]))
+    n_steps = numbered["steps"].list.len()
     if n_steps.null_count() or n_steps.min() == 0:
-        walked = walked.filter(n_steps > 0)
-    parts = walked.partition_by(keys) if keys else [walked]
+        numbered = numbered.filter(n_steps > 0)
+    parts = numbered.partition_by(keys) if keys else [numbered]
     tables, lows, highs = [], [], []
     for part in parts:
         if not part.height:
             continue
         rows, low, high = _one_group(part, n_bins, n_threads)
-        name = part.select(keys).head(1)
         table = pl.DataFrame(rows, schema=dict(PROFILE), strict=False)
-        tables.append(name.join(table, how="cross") if keys else table)
+        tables.append(part.select(keys).head(1).join(table, how="cross") if keys else table)
         lows.append(low)
         highs.append(high)
     if not tables:
@@ -217,25 +209,25 @@ def _one_group(
     """Return the rows of one group, and the smallest and largest score in it."""
     steps = part["steps"]
     n_steps = steps.list.len().cast(pl.Int64).to_numpy()
-    # What is missing is NaN here.
+    # A missing score is NaN here.
     scores = steps.explode(empty_as_null=False).to_numpy()
     starts = np.cumsum(n_steps) - n_steps
     outcome = part["is_correct"].cast(pl.Int64).fill_null(2).to_numpy()
     cell = part["problem"].to_numpy() * 3 + outcome
-    # Integers sort several times faster than an order of them could be found.
+    # Sorting packed integers is several times faster than finding their order.
     order = np.sort(cell * len(cell) + np.arange(len(cell))) % len(cell)
     cell = cell[order]
     first = np.flatnonzero(np.diff(cell, prepend=-1))
     ends = np.append(first[1:], len(cell))
     number = np.repeat(np.arange(len(first)), ends - first)
-    # Blocks end with a cell, so that each cell is summed in one place.
+    # A cell is in one block, so that its sum does not depend on the number of threads.
     cuts = np.searchsorted(ends, np.arange(_BLOCK_ROWS, len(cell), _BLOCK_ROWS))
     bounds = np.unique(np.concatenate([[0], cuts + 1, [len(first)]]))
 
     def average(i: int) -> _Block:
         begin, end = bounds[i], bounds[i + 1]
         rows = order[first[begin] : ends[end - 1]]
-        # Infinite scores of both signs have no mean. Threads do not share this setting.
+        # Infinite scores of both signs have no mean. This setting is per thread.
         with np.errstate(invalid="ignore"):
             return _block(
                 scores,
@@ -246,41 +238,50 @@ def _one_group(
             )
 
     blocks = in_threads(average, range(len(bounds) - 1), n_threads)
-    total = np.concatenate([block.total for block in blocks])
-    n_attempts = np.concatenate([block.n_attempts for block in blocks])
-    n_steps_of = np.add.reduce([block.n_steps for block in blocks])
-    n_unscored = np.add.reduce([block.n_unscored for block in blocks])
+    merged = _Block(
+        total=np.concatenate([block.total for block in blocks]),
+        n_attempts=np.concatenate([block.n_attempts for block in blocks]),
+        n_steps=np.add.reduce([block.n_steps for block in blocks]),
+        n_unscored=np.add.reduce([block.n_unscored for block in blocks]),
+        low=min(block.low for block in blocks),
+        high=max(block.high for block in blocks),
+    )
+    return _rows(merged, cell[first] % 3), merged.low, merged.high
+
+
+def _rows(sums: _Block, outcome: Integers) -> dict[str, list[object]]:
+    """Average the cells of each outcome, which are problems, in each bin with a step."""
+    n_bins = sums.total.shape[1]
     columns: dict[str, list[object]] = {name: [] for name in PROFILE}
     for code, is_correct in enumerate(_OUTCOMES):
-        of_outcome = cell[first] % 3 == code
-        for place in np.flatnonzero(n_steps_of[code]):
-            counted = n_attempts[of_outcome, place]
-            means = total[of_outcome, place][counted > 0] / counted[counted > 0]
+        for i in np.flatnonzero(sums.n_steps[code]):
+            n_attempts = sums.n_attempts[outcome == code, i]
+            is_scored = n_attempts > 0
+            means = sums.total[outcome == code, i][is_scored] / n_attempts[is_scored]
             n = len(means)
             with np.errstate(invalid="ignore"):
                 mean = means.mean() if n else None
                 error = means.std(ddof=1) / np.sqrt(n) if n > 1 else None
             row = {
                 "is_correct": is_correct,
-                "position": (place + 0.5) / n_bins,
+                "position": (i + 0.5) / n_bins,
                 "mean_score": mean,
                 "standard_error": error,
                 "ci_low": None,
                 "ci_high": None,
-                "n_attempts": int(counted.sum()),
+                "n_attempts": int(n_attempts.sum()),
                 "n_problems": n,
-                "n_unscored_steps": int(n_unscored[code, place]),
+                "n_unscored_steps": int(sums.n_unscored[code, i]),
             }
             for name, value in row.items():
                 columns[name].append(value)
-    low, high = min(block.low for block in blocks), max(block.high for block in blocks)
-    return columns, low, high
+    return columns
 
 
 def _block(
-    scores: Floats, steps: tuple[Ints, Ints], outcome: Ints, cell: Ints, n_bins: int
+    scores: Floats, steps: tuple[Integers, Integers], outcome: Integers, cell: Integers, n_bins: int
 ) -> _Block:
-    """Average each attempt's bins and add up its cell's, for attempts sorted by cell from 0."""
+    """Average the bins of each attempt and sum them by cell, for attempts sorted by cell from 0."""
     starts, n_steps = steps
     n_cells = int(cell[-1]) + 1
     total, n_attempts = np.zeros((n_cells, n_bins)), np.zeros((n_cells, n_bins), dtype=np.int64)
@@ -290,24 +291,24 @@ def _block(
     for n in np.flatnonzero(np.bincount(n_steps)):
         rows = np.flatnonzero(n_steps == n)
         values = scores.take(starts[rows][:, None] + np.arange(n))
-        place = -(-np.arange(1, n + 1) * n_bins // n) - 1
-        begins = np.flatnonzero(np.diff(place, prepend=-1))
-        bins, sizes = place[begins], np.diff(begins, append=n)
+        bin_of_step = -(-np.arange(1, n + 1) * n_bins // n) - 1
+        begins = np.flatnonzero(np.diff(bin_of_step, prepend=-1))
+        bins, sizes = bin_of_step[begins], np.diff(begins, append=n)
         of_outcome = np.bincount(outcome[rows], minlength=3)
         step_counts[:, bins] += of_outcome[:, None] * sizes
         first = np.flatnonzero(np.diff(cell[rows], prepend=-1))
         where = np.ix_(cell[rows[first]], bins)
         smallest = float(values.min())
-        if smallest != smallest:  # noqa: PLR0124  (NaN)
+        if math.isnan(smallest):
             is_missing = np.isnan(values)
             gaps = np.add.reduceat(is_missing, begins, axis=1, dtype=np.int64)
             for code in range(3):
                 unscored[code, bins] += gaps[outcome[rows] == code].sum(axis=0)
             sums = np.add.reduceat(np.where(is_missing, 0.0, values), begins, axis=1)
             counts = sizes - gaps
-            is_there = counts > 0
-            means = sums / np.where(is_there, counts, 1)
-            n_attempts[where] += np.add.reduceat(is_there, first, axis=0, dtype=np.int64)
+            is_scored = counts > 0
+            means = sums / np.where(is_scored, counts, 1)
+            n_attempts[where] += np.add.reduceat(is_scored, first, axis=0, dtype=np.int64)
             low, high = (
                 np.fmin(low, np.nanmin(values, initial=np.inf)),
                 np.fmax(high, np.nanmax(values, initial=-np.inf)),

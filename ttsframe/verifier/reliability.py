@@ -1,4 +1,4 @@
-"""What share of the attempts with a score is right, and how scores are spread."""
+"""Accuracy by score, and the distribution of scores of right and of wrong attempts."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import polars as pl
 from ttsframe._checks import check_choices, check_fraction, check_positive
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.statistics.intervals import student_t_interval, wilson_interval
-from ttsframe.verifier.marks import Marks
-from ttsframe.verifier.metrics import calibration_status
-from ttsframe.verifier.ordered import (
-    Ints,
-    bin_edges,
-    count_by_problem,
-    equal_mass_starts,
-    equal_width_starts,
+from ttsframe.verifier.sorted_scores import Group, SortedScores, bin_edges, count_by_problem
+from ttsframe.verifier.tables import (
+    Columns,
+    Schema,
+    Table,
+    attempt_columns,
+    in_threads,
 )
-from ttsframe.verifier.sheet import Columns, Schema, Sheet, Table, request
+from ttsframe.votes.engine.runs import Integers
 
 __all__ = ["Binning", "reliability_curve", "score_distribution"]
 
@@ -60,53 +59,49 @@ def reliability_curve(
     binning: Binning | Sequence[Binning] = "equal_width",
     confidence_level: float = 0.95,
 ) -> FrameT:
-    r"""Compare scores with the share of right attempts among those that have about that score.
+    r"""Compare scores with the share of right attempts, in bins of the score.
 
-    Read as probabilities, scores of 0.8 should be right 80 % of the time. Where they are not, a
-    threshold or a weighted vote means something else than it says.
+    Read as probabilities, scores of 0.8 should be right 80 % of the time. If they are not, the
+    scores cannot be used as probabilities in thresholds and weighted votes.
 
     Parameters
     ----------
     trajectories
-        One row per attempt, with `problem_id`, `is_correct` (Boolean; null: left out) and `score`
-        (number in [0, 1]; null or NaN: left out) or `step_scores`.
-    reductions
-        Names in `STEP_REDUCTIONS`, each of which gets rows; None is the column `score`.
-    by
-        Columns that get curves of their own.
+        As in `verifier_metrics`, with scores in [0, 1].
+    reductions, by
+        As in `verifier_metrics`.
     n_bins
         Number of bins.
     binning
-        "equal_width": bins ((b-1)/B, b/B], 0 in the first. "equal_mass": bins of as equally many
-        attempts as ties let them: equal scores go where their middle one belongs. Or both.
+        "equal_width": bins ((b-1)/B, b/B], 0 in the first. "equal_mass": bins of equally many
+        attempts, except that equal scores all go into the bin of the middle one. Or both.
     confidence_level
         Coverage of the interval, in (0, 1).
 
     Returns
     -------
     FrameT
-        One row per (by, `reduction`, `binning`) and bin that holds an attempt, sorted; none for
-        scores of which some lie outside [0, 1], which `verifier_metrics` reports as
-        "out_of_range":
+        One row per (by, `reduction`, `binning`) and bin with an attempt, sorted; none if a score is
+        outside [0, 1], which `verifier_metrics` reports as "out_of_range":
 
-        - `bin_low`, `bin_high` (Float64): ends of the bin; of a bin of equal mass the smallest and
-          the largest score in it;
+        - `bin_low`, `bin_high` (Float64): ends of the bin; for equal mass the smallest and the
+          largest score in it;
         - `mean_score`, `accuracy` (Float64 in [0, 1]): means over its attempts;
         - `standard_error`, `ci_low`, `ci_high` (Float64): of the accuracy, with problems as the
-          units: Student's t, or where all are right or all wrong Wilson's of as many problems; null
-          below two problems;
+          units: Student's t, or Wilson's interval for that number of problems where all attempts are
+          right or all are wrong; null below two problems;
         - `n_attempts`, `n_problems` (UInt32): in the bin.
 
     Raises
     ------
     ColumnsError
-        At once, when a column is missing or has a dtype that cannot be used.
+        At once, when a column is missing or has an unsuitable dtype.
     ParameterError
-        At once, when a parameter is impossible or `by` names a column of the result.
+        At once, when a parameter is out of range or `by` names a column of the result.
 
     Notes
     -----
-    With :math:`c_q` right ones of :math:`n_q` attempts at problem q in the bin, Q problems, and
+    With :math:`c_q` of :math:`n_q` attempts right at problem q in the bin, Q problems, and
     accuracy :math:`a = \sum c_q / \sum n_q`, the standard error is that of a ratio of sums over
     clusters:
 
@@ -114,7 +109,7 @@ def reliability_curve(
 
         \mathrm{SE}^2 = \frac{Q}{Q-1} \frac{\sum_q (c_q - a \, n_q)^2}{(\sum_q n_q)^2}
 
-    Attempts taken as independent would give intervals that are several times too narrow.
+    Intervals that assume independent attempts would be several times too narrow.
 
     References
     ----------
@@ -137,39 +132,19 @@ def reliability_curve(
     check_positive(n_bins, "n_bins")
     check_fraction(confidence_level, "confidence_level")
     binnings = check_choices(binning, "binning", get_args(Binning))
-    asked = request(trajectories, reductions, by, RELIABILITY)
-    return asked.tabulate(
-        trajectories,
-        lambda _: reliability_table(
-            n_bins=n_bins, binnings=binnings, confidence_level=confidence_level
-        ),
-        RELIABILITY,
-    )
+    columns = attempt_columns(trajectories, reductions, by, RELIABILITY)
+    table = reliability_table(n_bins=n_bins, binnings=binnings, confidence_level=confidence_level)
+    return columns.tabulate(trajectories, lambda _: table, RELIABILITY)
 
 
 def reliability_table(
     *, n_bins: int, binnings: Sequence[Binning], confidence_level: float
 ) -> Table:
-    """Ask what `reliability_curve` says.
+    """Return the table of `reliability_curve`."""
 
-    Parameters
-    ----------
-    n_bins
-        Number of bins.
-    binnings
-        How to bin.
-    confidence_level
-        Coverage of the interval.
-
-    Returns
-    -------
-    Table
-        The question.
-    """
-
-    def rows(marks: Marks) -> Columns:
-        found = [_bins(marks, n_bins, binning) for binning in sorted(binnings)]
-        return {name: np.concatenate([columns[name] for columns in found]) for name in RELIABILITY}
+    def rows(scores: SortedScores) -> Columns:
+        bins = [_bins(scores, n_bins, binning) for binning in sorted(binnings)]
+        return {name: np.concatenate([columns[name] for columns in bins]) for name in RELIABILITY}
 
     student = student_t_interval(
         "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
@@ -195,18 +170,17 @@ def score_distribution(
 ) -> FrameT:
     """Count right and wrong attempts by their score.
 
-    Two heaps that part are a verifier that can choose; two that lie on one another are one that
-    cannot; and a spike at an end says that the scores saturate.
+    The distributions of a good verifier are separate, and those of a useless one coincide. A spike
+    at an end shows that the scores saturate.
 
     Parameters
     ----------
     trajectories
-        One row per attempt, with `problem_id`, `is_correct` (Boolean; null: left out) and `score`
-        (number; null or NaN: left out) or `step_scores`.
+        As in `verifier_metrics`.
     reductions
-        Names in `STEP_REDUCTIONS`, each of which gets rows; None is the column `score`.
+        As in `verifier_metrics`.
     by
-        Columns that get distributions of their own, over the same bins.
+        Columns that define separate groups, which have the same bins.
     n_bins
         Number of bins of equal width.
 
@@ -215,18 +189,18 @@ def score_distribution(
     FrameT
         One row per (by, `reduction`, `is_correct`) and bin, sorted:
 
-        - `bin_low`, `bin_high` (Float64): ends of the bin, which holds its upper end. Bins span
-          [0, 1] where that holds the scores of all groups, else from their smallest to their
-          largest finite one, with infinite ones in the bins at the ends;
+        - `bin_low`, `bin_high` (Float64): ends of the bin, which contains its upper end. Bins span
+          [0, 1] if all scores of all groups are in it, otherwise the range of the finite scores,
+          with infinite ones in the outer bins;
         - `n_attempts` (UInt32): attempts in the bin;
-        - `share` (Float64): of all right (or wrong) attempts of the group; null without any.
+        - `share` (Float64): of all right (or wrong) attempts of the group; null if there are none.
 
     Raises
     ------
     ColumnsError
-        At once, when a column is missing or has a dtype that cannot be used.
+        At once, when a column is missing or has an unsuitable dtype.
     ParameterError
-        At once, when a parameter is impossible or `by` names a column of the result.
+        At once, when a parameter is out of range or `by` names a column of the result.
 
     Examples
     --------
@@ -242,39 +216,28 @@ def score_distribution(
     [(False, 0.0, 1, 1.0), (False, 0.5, 0, 0.0), (True, 0.0, 1, 0.5), (True, 0.5, 1, 0.5)]
     """
     check_positive(n_bins, "n_bins")
-    asked = request(trajectories, reductions, by, DISTRIBUTION)
-    return asked.tabulate(
-        trajectories, lambda sheet: distribution_table(sheet, n_bins=n_bins), DISTRIBUTION
+    columns = attempt_columns(trajectories, reductions, by, DISTRIBUTION)
+    return columns.tabulate(
+        trajectories,
+        lambda groups: distribution_table(groups, n_bins=n_bins, n_threads=columns.n_threads),
+        DISTRIBUTION,
     )
 
 
-def distribution_table(sheet: Sheet, *, n_bins: int) -> Table:
-    """Ask what `score_distribution` says.
+def distribution_table(groups: Sequence[Group], *, n_bins: int, n_threads: int) -> Table:
+    """Return the table of `score_distribution`."""
+    ranges = _ranges(groups, n_threads)
 
-    Parameters
-    ----------
-    sheet
-        Attempts.
-    n_bins
-        Number of bins.
-
-    Returns
-    -------
-    Table
-        The question.
-    """
-    spans = sheet.spans()
-
-    def rows(marks: Marks) -> Columns:
-        low, high = spans[marks.reduction]
-        starts = equal_width_starts(marks.score, n_bins, low, high)
+    def rows(scores: SortedScores) -> Columns:
+        low, high = ranges[scores.reduction]
+        starts = scores.equal_width_starts(n_bins, low, high)
         edges = bin_edges(n_bins, low, high)
-        n_right = np.diff(marks.n_right_before(starts))
+        n_right = np.diff(scores.n_right_before(starts))
         counts = [np.diff(starts) - n_right, n_right]
         with np.errstate(invalid="ignore"):
             shares = [of / of.sum() for of in counts]
         return {
-            "reduction": [marks.reduction] * (2 * n_bins),
+            "reduction": [scores.reduction] * (2 * n_bins),
             "is_correct": np.repeat([False, True], n_bins),
             "bin_low": np.tile(edges[:-1], 2),
             "bin_high": np.tile(edges[1:], 2),
@@ -285,46 +248,68 @@ def distribution_table(sheet: Sheet, *, n_bins: int) -> Table:
     return Table(DISTRIBUTION, rows)
 
 
-def _bins(marks: Marks, n_bins: int, binning: Binning) -> Columns:
-    """Return the bins of one reading in one group, their intervals still to be filled in."""
-    if calibration_status(marks) != "ok":
+def _ranges(groups: Sequence[Group], n_threads: int) -> dict[str, tuple[float, float]]:
+    """Return the range of each reduction over all groups, (0, 1) if that contains all scores."""
+    sources = [(group, reduction) for group in groups for reduction in group.scores]
+
+    def finite_range(source: tuple[Group, str]) -> tuple[float, float]:
+        group, reduction = source
+        score = group.scores[reduction]
+        is_used = group.is_graded & np.isfinite(score)
+        used = score if is_used.all() else score[is_used]
+        return used.min(initial=np.inf), used.max(initial=-np.inf)
+
+    ranges: dict[str, tuple[float, float]] = {}
+    for (_, reduction), (low, high) in zip(
+        sources, in_threads(finite_range, sources, n_threads), strict=True
+    ):
+        lowest, highest = ranges.get(reduction, (np.inf, -np.inf))
+        ranges[reduction] = min(low, lowest), max(high, highest)
+    for reduction, (low, high) in ranges.items():
+        if low >= 0.0 and high <= 1.0:
+            ranges[reduction] = 0.0, 1.0
+        elif low == high:
+            ranges[reduction] = low - 0.5, high + 0.5
+    return ranges
+
+
+def _bins(scores: SortedScores, n_bins: int, binning: Binning) -> Columns:
+    """Return the bins of one reduction in one group, without their intervals."""
+    if scores.calibration_status != "ok":
         return {name: [] for name in RELIABILITY}
-    score = marks.score
-    if binning == "equal_width":
-        starts = equal_width_starts(score, n_bins, 0.0, 1.0)
-    else:
-        starts = equal_mass_starts(score, n_bins)
-    there = np.flatnonzero(np.diff(starts))
-    first, end = starts[there], starts[there + 1]
+    score = scores.score
+    is_equal_width = binning == "equal_width"
+    starts = (
+        scores.equal_width_starts(n_bins) if is_equal_width else scores.equal_mass_starts(n_bins)
+    )
+    filled = np.flatnonzero(np.diff(starts))
+    first, end = starts[filled], starts[filled + 1]
+    n_attempts = end - first
     edges = bin_edges(n_bins, 0.0, 1.0)
-    ends = {
-        "equal_width": (edges[there], edges[there + 1]),
-        "equal_mass": (score[first], score[end - 1]),
-    }
-    accuracy = (marks.n_right_before(end) - marks.n_right_before(first)) / (end - first)
-    of_problem = [
-        count_by_problem(marks.tag[place], len(marks.problems)) for place in map(slice, first, end)
+    accuracy = (scores.n_right_before(end) - scores.n_right_before(first)) / n_attempts
+    counts = [
+        count_by_problem(scores.cell[start:stop], len(scores.problems))
+        for start, stop in zip(first, end, strict=True)
     ]
     return {
-        "reduction": [marks.reduction] * len(there),
-        "binning": [binning] * len(there),
-        "bin_low": ends[binning][0],
-        "bin_high": ends[binning][1],
-        "mean_score": np.add.reduceat(score, first) / (end - first),
+        "reduction": [scores.reduction] * len(filled),
+        "binning": [binning] * len(filled),
+        "bin_low": edges[filled] if is_equal_width else score[first],
+        "bin_high": edges[filled + 1] if is_equal_width else score[end - 1],
+        "mean_score": np.add.reduceat(score, first) / n_attempts,
         "accuracy": accuracy,
-        "standard_error": [*map(_clustered_error, of_problem, accuracy)],
-        "ci_low": [None] * len(there),
-        "ci_high": [None] * len(there),
-        "n_attempts": end - first,
-        "n_problems": [*map(len, of_problem)],
+        "standard_error": [*map(_clustered_error, counts, accuracy)],
+        "ci_low": [None] * len(filled),
+        "ci_high": [None] * len(filled),
+        "n_attempts": n_attempts,
+        "n_problems": [*map(len, counts)],
     }
 
 
-def _clustered_error(of_problem: Ints, accuracy: float) -> float:
-    """Return the standard error of an accuracy over problems, of which each counts by attempts."""
-    n = len(of_problem)
-    if n < 2:
+def _clustered_error(counts: Integers, accuracy: float) -> float:
+    """Return the standard error of an accuracy from the (n_problems, 2) wrong and right attempts."""
+    n_problems, n_attempts = len(counts), counts.sum(axis=1)
+    if n_problems < 2:
         return float("nan")
-    counts = of_problem.sum(axis=1)
-    squares = ((of_problem[:, 1] - accuracy * counts) ** 2).sum()
-    return float(np.sqrt(n / (n - 1) * squares) / counts.sum())
+    squares = ((counts[:, 1] - accuracy * n_attempts) ** 2).sum()
+    return float(np.sqrt(n_problems / (n_problems - 1) * squares) / n_attempts.sum())

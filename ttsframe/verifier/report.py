@@ -1,4 +1,4 @@
-"""The report card of a verifier: every table at once, from one read of the attempts."""
+"""All tables about a verifier, from one read of the attempts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ttsframe._exprs import unused_name
 from ttsframe._typing import ColumnNames, StepReduction
 from ttsframe.schema import require_columns
 from ttsframe.verifier.labels import processbench_f1
-from ttsframe.verifier.lengths import BIAS, bias_table
+from ttsframe.verifier.lengths import BIAS, BIAS_TABLE
 from ttsframe.verifier.metrics import METRICS, metrics_table
 from ttsframe.verifier.overoptimization import over_optimization
 from ttsframe.verifier.profile import PROFILE, step_profile
@@ -26,7 +26,7 @@ from ttsframe.verifier.reliability import (
     distribution_table,
     reliability_table,
 )
-from ttsframe.verifier.sheet import Request, name_numbers, request
+from ttsframe.verifier.tables import AttemptColumns, attempt_columns, name_numbers
 from ttsframe.verifier.threshold import THRESHOLD, threshold_table
 from ttsframe.votes.engine.picked import PICKED_COLUMNS, judge, pick_winners
 from ttsframe.votes.engine.pools import key_dtype, map_pools
@@ -51,26 +51,25 @@ _N_SCORE_BINS: Final = 40
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerifierReport:
-    """What `verifier_report` found: a tidy table per question, each with the columns of `by` first.
+    """The tables of `verifier_report`, each with the columns of `by` first.
 
     Parameters
     ----------
     metrics
-        How well scores tell right from wrong, and how well they are calibrated: what
-        `verifier_metrics` makes.
+        Discrimination and calibration of the scores: `verifier_metrics`.
     reliability
         Accuracy by score, in bins of equal width and of equal mass: `reliability_curve`.
     distribution
-        How many right and wrong attempts have which score: `score_distribution`.
+        Number of right and wrong attempts by score: `score_distribution`.
     thresholds
-        The best thresholds, judged on problems held out: `best_threshold`.
+        The best thresholds, evaluated on held-out problems: `best_threshold`.
     length_bias
-        Rank correlation of scores with lengths: `length_bias`; None where attempts have no length.
+        Rank correlation of scores with lengths: `length_bias`; None if attempts have no length.
     profile
         Mean step scores by position: `step_profile`; None without `step_scores`.
     over_optimization
-        Best-of-N by budget, and whether it turns down: `over_optimization`; None without `attempt`
-        or `answer_key`.
+        Best-of-N by budget, and whether it declines: `over_optimization`; None without `attempt` or
+        `answer_key`.
     first_errors
         How well step scores find the first error: `processbench_f1`; None without labels.
 
@@ -108,32 +107,30 @@ def verifier_report(
     seed: int = 0,
     confidence_level: float = 0.95,
 ) -> VerifierReport:
-    """Say what the scores of a run are worth, and where they mislead.
+    """Measure how good the scores of a run are, and where they mislead.
 
-    Best-of-N and weighted votes are as good as the scores they read. This is all that the tables of
-    the verifier say, from one read of the attempts.
+    Best-of-N and weighted votes are only as good as the scores they read. The report has every table
+    about the verifier, from one read of the attempts.
 
     Parameters
     ----------
     trajectories
-        One row per graded attempt, with `problem_id`, `is_correct` (Boolean; null: not graded) and
-        `score` or `step_scores`; collected if lazy, the columns that are read alone. `attempt` and
-        `answer_key` are needed for curves over budgets, `step_scores` or `n_tokens` for lengths.
-    reductions
-        Names in `STEP_REDUCTIONS`, each of which gets rows; None is the column `score`.
-    by
-        Columns that get rows of their own, such as the model or the difficulty level.
+        As in `verifier_metrics`; of a lazy frame, only the columns needed are collected. `attempt`
+        and `answer_key` are needed for the curve over budgets, `step_scores` or `n_tokens` for
+        lengths.
+    reductions, by
+        As in `verifier_metrics`.
     budgets
-        Numbers of attempts of the best-of-N curve; None is the powers of two up to the median
-        number of attempts at a problem.
+        Numbers of attempts of the best-of-N curve; None: the powers of two up to the median number
+        of attempts at a problem.
     labels
-        Column with the labels of steps, as `processbench_f1` reads it; None: there are none.
+        Column with the step labels, as in `processbench_f1`; None: there are none.
     error_threshold
-        Step scores below it are taken for errors, where there are labels; one or several.
+        As in `processbench_f1`; used if there are labels.
     n_bins
-        Number of bins of reliability and of the profile along the solution.
+        Number of bins of the reliability curve, the calibration errors and the step profile.
     seed
-        Decides which problems choose the thresholds and which judge them, 0 to 2^64 - 1.
+        As in `best_threshold`.
     confidence_level
         Coverage of the intervals, in (0, 1).
 
@@ -145,17 +142,14 @@ def verifier_report(
     Raises
     ------
     ColumnsError
-        When a column is missing or has a dtype that cannot be used.
+        When a column is missing or has an unsuitable dtype.
     ParameterError
-        When a parameter is impossible or `by` names a column of a result.
+        When a parameter is out of range or `by` names a column of a result.
     ParameterTypeError
-        When a number is none.
+        When a parameter is not a number.
     DataError
-        When a run or model is not named in `by`, so that attempts of a problem have equal numbers.
-
-    Notes
-    -----
-    Each reading of the scores is sorted once, for all tables.
+        When an attempt at a problem appears twice, because `by` does not name the column of the run
+        or model.
 
     Examples
     --------
@@ -173,82 +167,98 @@ def verifier_report(
     check_fraction(confidence_level, "confidence_level")
     check_seed(seed)
     limits = check_budgets(budgets)
-    asked = request(trajectories, reductions, by, _TAKEN)
-    known = [name for name in _READ if name in asked.schema]
-    read = dict.fromkeys([*asked.groups, *known, *([] if labels is None else [labels])])
-    require_columns(trajectories, [*read])
-    # Lists of step scores are reduced once, for all tables.
-    scores = {unused_name(reading.name, read): reading.score for reading in asked.readings}
-    attempts = trajectories.lazy().select(*read, **scores).collect()
-    asked = asked._replace(
-        readings=tuple(
-            reading._replace(score=pl.col(column))
-            for reading, column in zip(asked.readings, scores, strict=True)
-        )
-    )
+    columns = attempt_columns(trajectories, reductions, by, _TAKEN)
+    attempts, columns = _collect(trajectories, columns, labels)
+    groups = columns.groups
     # Numbers are grouped and compared several times faster than texts.
     numbered = attempts.with_columns(name_numbers(attempts["problem_id"]))
-    groups = asked.groups
 
-    def over_budgets() -> pl.DataFrame | None:
-        if not {"attempt", "answer_key"} <= set(known):
+    def by_budget() -> pl.DataFrame | None:
+        if not {"attempt", "answer_key"} <= set(columns.schema):
             return None
-        picked = _best_of_n(attempts, asked, limits or _powers_of_two(numbered, groups))
-        return over_optimization(picked, by=groups, confidence_level=confidence_level)
+        selected = _best_of_n(attempts, columns, limits or _powers_of_two(numbered, groups))
+        return over_optimization(selected, by=groups, confidence_level=confidence_level)
 
-    def over_steps() -> pl.DataFrame | None:
-        if "step_scores" not in known:
+    def by_position() -> pl.DataFrame | None:
+        if "step_scores" not in columns.schema:
             return None
         return step_profile(numbered, n_bins=n_bins, by=groups, confidence_level=confidence_level)
 
-    with ThreadPoolExecutor(1) as aside:
-        turning, profiling = aside.submit(over_budgets), aside.submit(over_steps)
-        sheet = asked.sheet(asked.narrow(numbered.lazy()).collect())
-        tables = {
-            "metrics": metrics_table(n_bins=n_bins, confidence_level=confidence_level),
-            "reliability": reliability_table(
-                n_bins=n_bins, binnings=get_args(Binning), confidence_level=confidence_level
-            ),
-            "distribution": distribution_table(sheet, n_bins=_N_SCORE_BINS),
-            "thresholds": threshold_table(sheet, seed=seed),
-        }
-        if {"step_scores", "n_tokens"} & set(known):
-            tables["length_bias"] = bias_table()
-        made = {
-            name: asked.named(found, table.schema)
-            for (name, table), found in zip(
-                tables.items(), sheet.tables([*tables.values()]), strict=True
+    with ThreadPoolExecutor(1) as thread:
+        curve, profile = thread.submit(by_budget), thread.submit(by_position)
+        tables = _score_tables(numbered, columns, n_bins, seed, confidence_level)
+        errors = None
+        if labels is not None:
+            errors = processbench_f1(
+                attempts, error_threshold=error_threshold, labels=labels, by=groups
             )
-        }
-        turned, profile = turning.result(), profiling.result()
-    errors = None
-    if labels is not None:
-        errors = processbench_f1(attempts, threshold=error_threshold, labels=labels, by=groups)
-    return VerifierReport(
-        metrics=made["metrics"],
-        reliability=made["reliability"],
-        distribution=made["distribution"],
-        thresholds=made["thresholds"],
-        length_bias=made.get("length_bias"),
-        profile=profile,
-        over_optimization=turned,
-        first_errors=errors,
+        return VerifierReport(
+            metrics=tables["metrics"],
+            reliability=tables["reliability"],
+            distribution=tables["distribution"],
+            thresholds=tables["thresholds"],
+            length_bias=tables.get("length_bias"),
+            profile=profile.result(),
+            over_optimization=curve.result(),
+            first_errors=errors,
+        )
+
+
+def _collect(
+    trajectories: pl.DataFrame | pl.LazyFrame, columns: AttemptColumns, labels: str | None
+) -> tuple[pl.DataFrame, AttemptColumns]:
+    """Read the columns of all tables, with step scores reduced once."""
+    known = [name for name in _READ if name in columns.schema]
+    read = dict.fromkeys([*columns.groups, *known, *([] if labels is None else [labels])])
+    require_columns(trajectories, [*read])
+    scores = {unused_name(reading.name, read): reading.score for reading in columns.readings}
+    readings = tuple(
+        reading._replace(score=pl.col(name))
+        for reading, name in zip(columns.readings, scores, strict=True)
     )
+    attempts = trajectories.lazy().select(*read, **scores).collect()
+    return attempts, columns._replace(readings=readings)
 
 
-def _best_of_n(attempts: pl.DataFrame, asked: Request, budgets: tuple[int, ...]) -> pl.DataFrame:
-    """Return what `over_optimization` reads of the answers that `best_of_n` selects."""
-    keys = [*asked.groups, "problem_id"]
-    picks = [Pick("best_of_n", reading) for reading in asked.readings]
-    columns = ("budget", "subsets", "selector", "reduction", "value", "status")
+def _score_tables(
+    attempts: pl.DataFrame,
+    columns: AttemptColumns,
+    n_bins: int,
+    seed: int,
+    confidence_level: float,
+) -> dict[str, pl.DataFrame]:
+    """Make the tables that read sorted scores, by their name in the report."""
+    groups = columns.split(columns.select(attempts.lazy()).collect())
+    tables = {
+        "metrics": metrics_table(n_bins=n_bins, confidence_level=confidence_level),
+        "reliability": reliability_table(
+            n_bins=n_bins, binnings=get_args(Binning), confidence_level=confidence_level
+        ),
+        "distribution": distribution_table(
+            groups, n_bins=_N_SCORE_BINS, n_threads=columns.n_threads
+        ),
+        "thresholds": threshold_table(groups, seed=seed),
+    }
+    if {"step_scores", "n_tokens"} & set(columns.schema):
+        tables["length_bias"] = BIAS_TABLE
+    return dict(zip(tables, columns.tables(groups, [*tables.values()]), strict=True))
+
+
+def _best_of_n(
+    attempts: pl.DataFrame, columns: AttemptColumns, budgets: tuple[int, ...]
+) -> pl.DataFrame:
+    """Return the columns of `best_of_n` answers that `over_optimization` reads."""
+    keys = [*columns.groups, "problem_id"]
+    picks = [Pick("best_of_n", reading) for reading in columns.readings]
+    read = ("budget", "subsets", "selector", "reduction", "value", "status")
     return map_pools(
         attempts.lazy(),
         attempts.schema,
         keys=keys,
-        readings=asked.readings,
+        readings=columns.readings,
         work=lambda pools: pick_winners(pools, picks, budgets, "score", keys),
         made={**PICKED_COLUMNS, "answer_key": key_dtype(attempts.schema)},
-        result={name: expression for name, expression in judge().items() if name in columns},
+        result={name: expression for name, expression in judge().items() if name in read},
     ).collect()
 
 

@@ -1,4 +1,4 @@
-"""The score from which an attempt is taken as right, chosen and judged on different problems."""
+"""The score threshold above which attempts are accepted, evaluated on held-out problems."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import polars as pl
 
 from ttsframe._checks import check_seed
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
-from ttsframe.verifier.marks import Marks
-from ttsframe.verifier.ordered import Floats, Ints
-from ttsframe.verifier.sheet import Columns, Schema, Sheet, Table, held_out, request
-from ttsframe.votes.engine.runs import run_starts
+from ttsframe.verifier.sorted_scores import Group, SortedScores
+from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns, is_held_out
+from ttsframe.votes.engine.runs import Floats, Integers, run_starts
 
 __all__ = ["best_threshold"]
 
 Metric: TypeAlias = Literal["accuracy", "f1"]
+Measure: TypeAlias = Callable[[Integers, Integers, int, int], Floats]
 
 THRESHOLD: Final[Schema] = {
     "reduction": pl.String,
@@ -43,51 +43,49 @@ def best_threshold(
     by: ColumnNames = (),
     seed: int = 0,
 ) -> FrameT:
-    r"""Choose the score from which attempts are accepted, and judge it on problems held out.
+    r"""Choose the score from which attempts are accepted, and evaluate it on held-out problems.
 
-    A threshold tuned on the attempts that it is reported on looks better than it is. Here half of
-    the problems choose it and the other half judge it.
+    A threshold looks better than it is on the attempts that it was tuned on. Here it is chosen on
+    half of the problems and evaluated on the other half.
 
     Parameters
     ----------
     trajectories
-        One row per attempt, with `problem_id`, `is_correct` (Boolean; null: left out) and `score`
-        (number; null or NaN: left out) or `step_scores`.
+        As in `verifier_metrics`.
     reductions
-        Names in `STEP_REDUCTIONS`, each of which gets rows; None is the column `score`.
+        As in `verifier_metrics`.
     by
-        Columns that get thresholds of their own; a problem is in the same half in all of them.
+        Columns that define separate groups; a problem is in the same half in all of them.
     seed
-        Decides which problems are in which half, 0 to 2^64 - 1.
+        Seed of the halves, 0 to 2^64 - 1.
 
     Returns
     -------
     FrameT
         Two rows per (by, `reduction`), sorted, with `metric` (String) "accuracy" and "f1":
 
-        - `threshold` (Float64): an attempt is accepted from this score on; of thresholds that are
-          equally good the lowest; infinite: accept none; null where nothing could be chosen from;
-        - `value` (Float64 in [0, 1]): accuracy, or F1 of the accepted as "right", on the problems
-          held out; null where there is none, F1 also where none of their attempts is right;
-        - `accept_all`, `accept_none` (Float64): the same without reading a score;
-        - `fitted_value` (Float64): on the problems that chose, where it is too high;
+        - `threshold` (Float64): attempts with at least this score are accepted; the lowest of equally
+          good thresholds; infinite: accept none; null if there is no attempt to choose on;
+        - `value` (Float64 in [0, 1]): accuracy, or F1 of accepted attempts as "right", on the
+          held-out problems; null if there are none, and for F1 if none of their attempts is right;
+        - `accept_all`, `accept_none` (Float64): the same for accepting all attempts, or none;
+        - `fitted_value` (Float64): the value on the problems used to choose, which is biased upward;
         - `n_attempts`, `n_problems` (UInt32): held out; `n_fitted_attempts`, `n_fitted_problems`
-          (UInt32): that chose.
+          (UInt32): used to choose.
 
     Raises
     ------
     ColumnsError
-        At once, when a column is missing or has a dtype that cannot be used.
+        At once, when a column is missing or has an unsuitable dtype.
     ParameterError
-        At once, when a parameter is impossible or `by` names a column of the result.
+        At once, when a parameter is out of range or `by` names a column of the result.
     ParameterTypeError
-        At once, when the seed is no int.
+        At once, when the seed is not an int.
 
     Notes
     -----
-    With A accepted attempts of which C are right, of N with R right ones, F1 is
-    :math:`2C / (A + R)` and accuracy :math:`(2C - A - R + N) / N`. Candidates are the scores of the
-    fitted half.
+    If A of N attempts are accepted, R are right, and C are both, F1 is :math:`2C / (A + R)` and
+    accuracy :math:`(2C - A - R + N) / N`. Candidates are the scores of the fitted half.
 
     References
     ----------
@@ -105,84 +103,73 @@ def best_threshold(
     True
     """
     check_seed(seed)
-    asked = request(trajectories, reductions, by, THRESHOLD)
-    return asked.tabulate(trajectories, lambda sheet: threshold_table(sheet, seed=seed), THRESHOLD)
+    columns = attempt_columns(trajectories, reductions, by, THRESHOLD)
+    return columns.tabulate(
+        trajectories, lambda groups: threshold_table(groups, seed=seed), THRESHOLD
+    )
 
 
-def threshold_table(sheet: Sheet, *, seed: int) -> Table:
-    """Ask what `best_threshold` says.
+def threshold_table(groups: Sequence[Group], *, seed: int) -> Table:
+    """Return the table of `best_threshold`."""
+    n_problems = 1 + max((int(group.problems[-1]) for group in groups), default=-1)
+    problem_is_held_out = is_held_out(n_problems, seed)
 
-    Parameters
-    ----------
-    sheet
-        Attempts.
-    seed
-        Seed of the split.
-
-    Returns
-    -------
-    Table
-        The question.
-    """
-    of_problem = held_out(sheet.n_problems, seed)
-
-    def rows(marks: Marks) -> Columns:
-        is_held_out = of_problem[marks.problems]
-        is_judging, is_there = np.repeat(is_held_out, 2)[marks.tag], marks.by_problem.any(axis=1)
-        is_hit = is_judging & marks.is_right
-        n_judged, n_hits = (int(np.count_nonzero(of)) for of in (is_judging, is_hit))
-        n_fitted, n_right = marks.n - n_judged, len(marks.right) - n_hits
-        # A score that no right attempt has is a worse threshold than the next one, so that the best
-        # is one that some has, or accepts none.
-        first = marks.first_equal(np.compress(~is_judging[marks.right], marks.right))
+    def rows(scores: SortedScores) -> Columns:
+        of_group = problem_is_held_out[scores.problems]
+        has_attempt = scores.n_by_problem.any(axis=1)
+        held_out = np.repeat(of_group, 2)[scores.cell]
+        is_hit = held_out & scores.is_right
+        n_held_out, n_hits = (int(np.count_nonzero(of)) for of in (held_out, is_hit))
+        n_fitted, n_right = scores.n - n_held_out, len(scores.right) - n_hits
+        # A score without a right attempt is a worse threshold than the next score, so the best is
+        # the score of a right attempt, or none is accepted.
+        first = scores.first_equal(np.compress(~held_out[scores.right], scores.right))
         new = np.append(run_starts(first), n_right)
-        place = np.append(first, marks.n)[new]
-        n_judged_before = np.zeros(marks.n + 1, np.int64)
-        np.cumsum(is_judging, out=n_judged_before[1:])
-        found, accepted = n_right - new, n_fitted - place + n_judged_before[place]
-        listed = []
+        position = np.append(first, scores.n)[new]
+        n_held_out_before = np.zeros(scores.n + 1, np.int64)
+        np.cumsum(held_out, out=n_held_out_before[1:])
+        right = n_right - new
+        accepted = n_fitted - position + n_held_out_before[position]
+        table = []
         for metric, measure in _METRICS.items():
-            fitted = measure(found, accepted, n_right, n_fitted)
+            fitted = measure(right, accepted, n_right, n_fitted)
             best, is_chosen = int(np.argmax(fitted)), not np.isnan(fitted).all()
-            starts = (int(place[best]), 0, marks.n)
-            threshold = np.inf if starts[0] == marks.n else float(marks.score[starts[0]])
-            judged = measure(
+            starts = (int(position[best]), 0, scores.n)
+            threshold = np.inf if starts[0] == scores.n else float(scores.score[starts[0]])
+            value, accept_all, accept_none = measure(
                 np.array([np.count_nonzero(is_hit[start:]) for start in starts]),
-                np.array([np.count_nonzero(is_judging[start:]) for start in starts]),
+                np.array([np.count_nonzero(held_out[start:]) for start in starts]),
                 n_hits,
-                n_judged,
+                n_held_out,
             )
-            listed.append({
-                "reduction": marks.reduction,
+            table.append({
+                "reduction": scores.reduction,
                 "metric": metric,
                 "threshold": threshold if is_chosen else None,
-                "value": float(judged[0]) if is_chosen else None,
-                "accept_all": float(judged[1]),
-                "accept_none": float(judged[2]),
+                "value": float(value) if is_chosen else None,
+                "accept_all": float(accept_all),
+                "accept_none": float(accept_none),
                 "fitted_value": float(fitted[best]),
-                "n_attempts": n_judged,
-                "n_problems": int(np.count_nonzero(is_there & is_held_out)),
+                "n_attempts": n_held_out,
+                "n_problems": int(np.count_nonzero(has_attempt & of_group)),
                 "n_fitted_attempts": n_fitted,
-                "n_fitted_problems": int(np.count_nonzero(is_there & ~is_held_out)),
+                "n_fitted_problems": int(np.count_nonzero(has_attempt & ~of_group)),
             })
-        return {name: [row[name] for row in listed] for name in THRESHOLD}
+        return {name: [row[name] for row in table] for name in THRESHOLD}
 
     return Table(THRESHOLD, rows)
 
 
-def _accuracy(found: Ints, accepted: Ints, n_right: int, n: int) -> Floats:
-    """Return the share of attempts that are rightly accepted or rightly refused, NaN of none."""
-    shares: Floats = (2 * found - accepted - n_right + n) / (n or np.nan)
+def _accuracy(right: Integers, accepted: Integers, n_right: int, n: int) -> Floats:
+    """Return the share of attempts accepted or refused correctly, NaN if there is none."""
+    shares: Floats = (2 * right - accepted - n_right + n) / (n or np.nan)
     return shares
 
 
-def _f1(found: Ints, accepted: Ints, n_right: int, _: int) -> Floats:
-    """Return the harmonic mean of precision and recall, NaN where no attempt is right."""
-    f1: Floats = 2 * found / (accepted + (n_right or np.nan))
+def _f1(right: Integers, accepted: Integers, n_right: int, _: int) -> Floats:
+    """Return the harmonic mean of precision and recall, NaN if no attempt is right."""
+    f1: Floats = 2 * right / (accepted + (n_right or np.nan))
     return f1
 
 
-_METRICS: Final[Mapping[Metric, Callable[[Ints, Ints, int, int], Floats]]] = MappingProxyType({
-    "accuracy": _accuracy,
-    "f1": _f1,
-})
+_METRICS: Final[Mapping[Metric, Measure]] = MappingProxyType({"accuracy": _accuracy, "f1": _f1})

@@ -30,19 +30,19 @@ def run_of(answers: list[list[str | None]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def is_decided(first: int, second: int, threshold: float) -> bool:
+def is_decided(first: int, second: int, posterior: float) -> bool:
     n = first + second + 1
     share = Fraction(sum(comb(n, j) for j in range(first + 1)), 2**n)
-    return share > Fraction(threshold)
+    return share > Fraction(posterior)
 
 
-def plain_stop(answers: list[str | None], budget: int, threshold: float) -> tuple[int, bool]:
+def plain_stop(answers: list[str | None], budget: int, posterior: float) -> tuple[int, bool]:
     votes: dict[str, int] = {}
     for seen, answer in enumerate(answers[:budget], start=1):
         if answer is not None:
             votes[answer] = votes.get(answer, 0) + 1
         first, second, *_ = sorted([*votes.values(), 0, 0], reverse=True)
-        if is_decided(first, second, threshold):
+        if is_decided(first, second, posterior):
             return seen, True
     return budget, False
 
@@ -61,15 +61,15 @@ def test_the_share_is_the_probability_of_the_beta_distribution() -> None:
         max_size=5,
     ),
     budgets=st.lists(st.integers(1, 16), min_size=1, max_size=3, unique=True),
-    threshold=st.sampled_from([0.3, 0.5, 0.75, 0.875, 0.9, 0.95, 0.96875]),
+    posterior=st.sampled_from([0.3, 0.5, 0.75, 0.875, 0.9, 0.95, 0.96875]),
 )
 def test_attempts_are_those_of_plain_python(
-    answers: list[list[str | None]], budgets: list[int], threshold: float
+    answers: list[list[str | None]], budgets: list[int], posterior: float
 ) -> None:
     run = run_of(answers).sample(fraction=1.0, shuffle=True, seed=0)
-    found = tts.curves.stopping_points(run, budgets=budgets, threshold=threshold)
+    found = tts.curves.stopping_points(run, budgets=budgets, posterior=posterior)
     expected = [
-        (f"p{p:02}", budget, *plain_stop(listed, budget, threshold))
+        (f"p{p:02}", budget, *plain_stop(listed, budget, posterior))
         for p, listed in enumerate(answers)
         for budget in sorted(budgets)
     ]
@@ -80,7 +80,7 @@ def test_four_that_agree_are_enough_at_95_percent() -> None:
     found = tts.curves.stopping_points(run_of([["x"] * 8, ["x", "y", *["x"] * 6]]), budgets=8)
     # 4 to 0, and 6 to 1.
     assert found["n_attempts"].to_list() == [4, 7]
-    exact = tts.curves.stopping_points(run_of([["x"] * 8]), budgets=8, threshold=1 - 2**-5)
+    exact = tts.curves.stopping_points(run_of([["x"] * 8]), budgets=8, posterior=1 - 2**-5)
     assert exact["n_attempts"].to_list() == [5]
 
 
@@ -205,9 +205,9 @@ def test_halves_share_totals_of_their_own_and_beat_uniform_budgets() -> None:
 def test_what_is_impossible_is_refused() -> None:
     run = run_of([["x", "y"]]).with_columns(is_correct=pl.lit(value=True))
     levels = tts.difficulty_levels(run)
-    with pytest.raises(ParameterError, match="threshold == 1"):
-        tts.curves.stopping_points(run, budgets=2, threshold=1)
-    with pytest.raises(DataError, match=r"'p00'.*an attempt is there twice"):
+    with pytest.raises(ParameterError, match="posterior == 1"):
+        tts.curves.stopping_points(run, budgets=2, posterior=1)
+    with pytest.raises(DataError, match=r"'p00'.*an attempt appears twice"):
         tts.curves.stopping_points(pl.concat([run, run]), budgets=2)
     with pytest.raises(ParameterError, match="budgets holds 3, must be at most max_attempts == 2"):
         tts.curves.allocate_attempts(levels, budgets=[1, 3], max_attempts=2)

@@ -212,7 +212,7 @@ def test_what_is_impossible_is_refused() -> None:
         tts.curves.add_costs(problems, trajectories=run.drop("n_tokens"))
     with pytest.raises(ColumnsError, match="'problem_id' is Int8, must be String"):
         tts.curves.add_costs(problems, trajectories=run.with_columns(problem_id=pl.lit(1, pl.Int8)))
-    with pytest.raises(DataError, match="attempt 0 is there twice"):
+    with pytest.raises(DataError, match="attempt 0 appears twice"):
         tts.curves.add_costs(problems, trajectories=pl.concat([run, run]))
     with pytest.raises(ColumnsError, match=r"'cost', 'cost_unit'.*tts.curves.add_costs"):
         tts.cost_curve(problems)

@@ -203,7 +203,7 @@ def test_what_is_impossible_is_refused() -> None:
         tts.curves.efficiency_gain(problems)
     with pytest.raises(DataError, match=r"problem_id 'a': 4 rows at 2 budgets"):
         only(pl.concat([problems, problems]))
-    with pytest.raises(DataError, match="not above 0"):
+    with pytest.raises(DataError, match="not positive"):
         only(problems.with_columns(budget=pl.col("budget") - 1))
     with pytest.raises(ParameterError, match="by names 'selector'"):
         only(problems, by="selector")

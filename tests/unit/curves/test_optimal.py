@@ -464,7 +464,7 @@ def test_what_only_rows_show_is_refused_on_collection(engine: pl.Engine) -> None
     halved = levels.with_columns(fold=pl.lit(0, pl.UInt32))
     plan = tts.optimal_curve(frame.lazy(), levels=halved)
     with pytest.raises(
-        DataError, match=r"problem_id 'p\d': its levels are for halves.*halve_attempts"
+        DataError, match=r"problem_id 'p\d': its levels are cross-fitted.*halve_attempts"
     ):
         plan.collect(engine=engine)
     twice = tts.optimal_curve(frame.lazy(), levels=pl.concat([levels, levels]))

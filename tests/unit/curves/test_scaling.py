@@ -32,7 +32,7 @@ def test_a_curve_is_sorted_by_selector_reduction_and_budget() -> None:
     assert curve.equals(curve.sort("selector", "reduction", "budget"))
 
 
-def test_subsets_and_unit_that_are_there_are_kept_and_keep_curves_apart() -> None:
+def test_existing_subsets_and_units_are_kept_and_separate_curves() -> None:
     one = table({"a": {1: 1.0}, "b": {1: 0.0}})
     both = pl.concat([
         one.with_columns(subsets=pl.lit("prefix"), budget_unit=pl.lit("attempts")),
@@ -61,7 +61,7 @@ def test_a_budget_of_all_attempts_is_a_point_of_its_own() -> None:
 
 def test_budgets_that_no_two_problems_share_have_no_common_curve() -> None:
     apart = table({"a": {1: 1.0, 2: 1.0}, "b": {1: 1.0, 4: 1.0}})
-    with pytest.raises(DataError, match=r"1 problems at budget 2.*include='available'"):
+    with pytest.raises(DataError, match=r"is 1 at budget 2 and 2 at another.*include='available'"):
         tts.scaling_curve(apart)
     available = tts.scaling_curve(apart, include="available")
     assert available.select("budget", "n_problems", "n_short").rows() == [

@@ -42,7 +42,7 @@ def plain_f1(found: list[int | None], labels: list[int]) -> dict[str, float | No
 
 
 def check(solutions: pl.DataFrame, labels: list[int], thresholds: list[float]) -> pl.DataFrame:
-    table = tts.verifier.processbench_f1(solutions, threshold=thresholds, labels="label")
+    table = tts.verifier.processbench_f1(solutions, error_threshold=thresholds, labels="label")
     for row, threshold in zip(table.iter_rows(named=True), sorted(thresholds), strict=True):
         found = [plain_first_error(each, threshold) for each in solutions["step_scores"].to_list()]
         for name, value in plain_f1(found, labels).items():
@@ -154,10 +154,10 @@ def test_one_kind_of_solution_has_no_f1() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"threshold": NAN}, ParameterError, "threshold is NaN"),
-        ({"threshold": []}, ParameterError, "threshold is empty"),
-        ({"threshold": "high"}, ParameterTypeError, "threshold is a str"),
-        ({"threshold": True}, ParameterTypeError, "threshold is a bool"),
+        ({"error_threshold": NAN}, ParameterError, "threshold is NaN"),
+        ({"error_threshold": []}, ParameterError, "threshold is empty"),
+        ({"error_threshold": "high"}, ParameterTypeError, "threshold is a str"),
+        ({"error_threshold": True}, ParameterTypeError, "threshold is a bool"),
         ({"labels": "gold"}, ColumnsError, r"'gold'.*Hint: labels='gold'"),
         ({"labels": "text"}, ColumnsError, "'text' is String"),
         ({"by": "f1"}, ParameterError, "by names .'f1'."),

@@ -174,7 +174,7 @@ def test_what_is_not_scored_or_graded_changes_nothing_else(n_values: int) -> Non
     assert tts.verifier_metrics(more).select(counts).row(0) == (49, 40)
 
 
-def test_problems_that_cannot_be_judged_are_counted() -> None:
+def test_problems_without_pairs_are_counted() -> None:
     run = pl.DataFrame({
         "problem_id": ["right", "right", "wrong", "both", "both", "ungraded", "unscored"],
         "is_correct": [True, True, False, True, False, None, True],
@@ -276,7 +276,7 @@ def test_a_score_of_a_bins_end_is_in_it_and_zero_is_in_the_first() -> None:
     assert curve.select("bin_low", "n_attempts").rows() == [(0.0, 2), (0.5, 2)]
 
 
-def test_the_within_problem_area_says_what_best_of_n_can_gain() -> None:
+def test_the_area_within_problems_shows_the_possible_gain_of_best_of_n() -> None:
     # The scores know which problem is easy and nothing about its attempts.
     easy = pl.DataFrame({"problem_id": "easy", "is_correct": [True] * 9 + [False], "score": 0.9})
     hard = pl.DataFrame({"problem_id": "hard", "is_correct": [True] + [False] * 9, "score": 0.1})
@@ -310,7 +310,7 @@ def test_a_run_without_scores_is_refused() -> None:
 
 @pytest.mark.parametrize("n_digits", [1, 15])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_threshold_is_the_best_of_its_half_and_judged_on_the_other(
+def test_a_threshold_is_the_best_of_one_half_and_evaluated_on_the_other(
     seed: int, n_digits: int
 ) -> None:
     run = tts.simulate_trajectories(31, 8, seed=seed, keys=True).with_columns(
@@ -338,10 +338,10 @@ def test_a_threshold_is_the_best_of_its_half_and_judged_on_the_other(
 
 
 def _halves(problems: list[str], seed: int) -> tuple[list[str], list[str]]:
-    from ttsframe.verifier.sheet import held_out
+    from ttsframe.verifier.tables import is_held_out
 
-    is_held_out = held_out(len(problems), seed)
-    pairs = list(zip(problems, is_held_out, strict=True))
+    is_held = is_held_out(len(problems), seed)
+    pairs = list(zip(problems, is_held, strict=True))
     return [p for p, held in pairs if not held], [p for p, held in pairs if held]
 
 

@@ -57,7 +57,7 @@ def turns_of(run: pl.DataFrame, **options: Any) -> pl.DataFrame:
     return tts.verifier.over_optimization(tts.best_of_n(run, budgets=BUDGETS, **options), **options)
 
 
-def test_a_flawed_verifier_turns_best_of_n_down_where_the_mechanism_says() -> None:
+def test_best_of_n_declines_under_a_flawed_verifier_as_the_mechanism_predicts() -> None:
     expected = [expected_best_of_n(n, HACK_SHARE) for n in BUDGETS]
     peak = BUDGETS[int(np.argmax(expected))]
     turns = turns_of(flawed_run(400, 256, 0, HACK_SHARE))
@@ -70,7 +70,7 @@ def test_a_flawed_verifier_turns_best_of_n_down_where_the_mechanism_says() -> No
     assert last["drop_p_value"] < 1e-6
 
 
-def test_an_honest_verifier_does_not_turn_it_down() -> None:
+def test_best_of_n_does_not_decline_under_an_unbiased_verifier() -> None:
     turns = turns_of(flawed_run(400, 256, 1, 0.0))
     assert not turns["is_turned_down"].any()
     assert turns["peak_budget"][-1] >= 64
@@ -126,7 +126,7 @@ def test_differences_of_expectations_are_read_too() -> None:
     assert turns["peak_budget"][-1] in {8, 16, 32}
 
 
-def test_one_problem_says_nothing_of_a_fall() -> None:
+def test_one_problem_shows_no_decline() -> None:
     problems = pl.DataFrame({
         "problem_id": ["p"] * 2,
         "budget": [1, 2],
@@ -140,7 +140,7 @@ def test_one_problem_says_nothing_of_a_fall() -> None:
     assert row["drop_ci_low"] is row["drop_p_value"] is row["is_turned_down"] is None
 
 
-def test_runs_that_are_not_told_apart_are_refused() -> None:
+def test_several_runs_without_by_are_refused() -> None:
     problems = tts.best_of_n(flawed_run(5, 4, 0, 0.0), budgets=[1, 4])
     with pytest.raises(DataError, match="rows on one curve"):
         tts.verifier.over_optimization(pl.concat([problems, problems]))

@@ -151,7 +151,7 @@ def test_infinite_scores_of_both_signs_have_no_mean() -> None:
     assert profile.select("mean_score", "n_attempts", "n_unscored_steps").rows() == [(None, 3, 0)]
 
 
-def test_runs_are_told_apart_by_columns_of_any_name() -> None:
+def test_columns_of_any_name_identify_runs() -> None:
     runs = pl.concat([
         ATTEMPTS.with_columns(key0=pl.lit("x"), bin=pl.lit(1)),
         ATTEMPTS.with_columns(key0=pl.lit("y"), bin=pl.lit(1)),

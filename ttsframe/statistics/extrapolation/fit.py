@@ -13,6 +13,7 @@ import polars as pl
 from ttsframe._checks import check_budgets, check_choice, check_fraction, check_positive
 from ttsframe._typing import ColumnNames
 from ttsframe.errors import ParameterError, ParameterTypeError
+from ttsframe.schema import CURVE_SCHEMA
 from ttsframe.statistics.extrapolation.attempts import (
     count_attempts,
     distinct_counts,
@@ -26,22 +27,6 @@ __all__ = ["PassAtKFit", "beta_binomial_passatk", "fit_pass_at_k"]
 
 _MOST_DRAWS: Final = 2**32 - 1
 
-_CURVE_SCHEMA: Final = {
-    "selector": pl.String(),
-    "reduction": pl.String(),
-    "budget": pl.UInt32(),
-    "budget_unit": pl.String(),
-    "subsets": pl.String(),
-    "accuracy": pl.Float64(),
-    "standard_error": pl.Float64(),
-    "ci_low": pl.Float64(),
-    "ci_high": pl.Float64(),
-    "n_problems": pl.UInt32(),
-    "n_short": pl.UInt32(),
-    "n_unscored": pl.UInt32(),
-    "n_undefined": pl.UInt32(),
-    "n_ungraded": pl.UInt32(),
-}
 _FIT_SCHEMA: Final = {
     "status": pl.String(),
     "alpha": pl.Float64(),
@@ -55,7 +40,7 @@ _FIT_SCHEMA: Final = {
     "n_attempts_min": pl.UInt32(),
     "n_attempts_max": pl.UInt32(),
 }
-_TAKEN: Final = ("problem_id", "target", "n_attempts", *_CURVE_SCHEMA, *_FIT_SCHEMA)
+_TAKEN: Final = ("problem_id", "target", "n_attempts", *CURVE_SCHEMA, *_FIT_SCHEMA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +134,7 @@ class PassAtKFit:
                 **dict.fromkeys(("reduction", "standard_error")),
                 **dict.fromkeys(("n_short", "n_unscored", "n_undefined"), 0),
             )
-            .select(*self.by, *[pl.col(name).cast(to) for name, to in _CURVE_SCHEMA.items()])
+            .select(*self.by, *[pl.col(name).cast(to) for name, to in CURVE_SCHEMA.items()])
             .with_columns(pl.col("accuracy", "ci_low", "ci_high").fill_nan(None))
         )
 

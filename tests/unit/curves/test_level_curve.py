@@ -117,7 +117,7 @@ def test_problems_of_unknown_difficulty_have_a_row_of_their_own() -> None:
     assert curve["n_problems"].sum() == 40
 
 
-def test_a_curve_says_what_its_levels_should_not_be_trusted_for() -> None:
+def test_a_curve_has_the_caveat_of_its_levels() -> None:
     run = tts.simulate_trajectories(40, 40, seed=3, keys=True)
     reference = tts.simulate_trajectories(40, 16, seed=3, keys=True)
     few = reference.filter((pl.col("problem_id") != "sim-000004") | (pl.col("attempt") < 15))
@@ -186,12 +186,18 @@ def test_replicates_are_averaged_per_problem_first() -> None:
     assert_frame_equal(found, expected)
 
 
-def test_halves_alternate_and_are_numbered_anew() -> None:
+def test_halves_alternate_and_are_numbered_from_0() -> None:
     run = pl.DataFrame({"problem_id": ["a"] * 5, "attempt": [4, 0, 1, 2, 3]})
     halves = tts.curves.halve_attempts(run)
     assert halves.select("fold", "attempt").rows() == [(0, 2), (0, 0), (1, 0), (0, 1), (1, 1)]
     with pytest.raises(ColumnsError, match="'fold' already"):
         tts.curves.halve_attempts(halves)
+    of_run = run.with_columns(run=pl.lit("a"))
+    assert tts.curves.halve_attempts(of_run, by="run").drop("run").equals(halves)
+    with pytest.raises(ColumnsError, match="1 missing column for trajectories: 'run'"):
+        tts.curves.halve_attempts(run, by="run")
+    with pytest.raises(ParameterError, match=r"by names \['attempt'\]"):
+        tts.curves.halve_attempts(run, by="attempt")
     with pytest.raises(DataError, match="attempt 0: is_exchangeable is false"):
         tts.curves.halve_attempts(run.with_columns(is_exchangeable=pl.col("attempt") > 1))
 

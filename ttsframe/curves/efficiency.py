@@ -1,4 +1,4 @@
-"""Efficiency gain: how many times less one method spends than another for the same accuracy."""
+"""Efficiency gain: the ratio of budgets that two methods need for the same accuracy."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from ttsframe._checks import (
     check_positive,
     check_seed,
 )
-from ttsframe._exprs import run_plan
+from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT
+from ttsframe.curves.lines import SELECT_HINT
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.statistics.units import judged, place
@@ -29,7 +30,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _MATCHED: Final = ("selector", "reduction", "subsets")
-"""Columns of `problems` that must agree, unless they are what is compared."""
+"""Columns of `problems` in which a pair agrees, unless they are compared."""
 
 _RESULT: Final[dict[str, pl.DataType]] = {
     "budget_unit": pl.String(),
@@ -46,27 +47,28 @@ _RESULT: Final[dict[str, pl.DataType]] = {
 }
 
 _TOLERANCE: Final = 1e-12
-_CELLS: Final = 1 << 22
-"""Resamples are drawn in blocks of about so many numbers."""
+_BLOCK_SIZE: Final = 1 << 22
+"""Numbers that are drawn at a time for resamples, which bounds memory."""
 
 
 class _Crossing(NamedTuple):
-    """Where curves, one per row, first reach an accuracy."""
+    """The budgets at which curves, one per row, first reach an accuracy."""
 
     budget: Floats
-    """Smallest budget, interpolated; the first where it is reached at once, the last where never."""
+    """Interpolated; the first budget if it is reached there, the last if never."""
     is_before: Flags
-    """Reached with something to spare at the first budget: the true place is below it."""
+    """Whether the curve is above the accuracy at the first budget."""
     is_beyond: Flags
-    """Never reached."""
+    """Whether the accuracy is never reached."""
 
 
 class _Line(NamedTuple):
-    """One curve: problems that have status "ok" throughout, and all it was asked about."""
+    """One curve."""
 
-    budgets: list[float]
     table: pl.DataFrame
+    """Values and costs in the order of budgets, of the problems that have status "ok" at all."""
     n_problems: int
+    """Number of all problems."""
 
 
 def efficiency_gain(
@@ -81,71 +83,71 @@ def efficiency_gain(
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> FrameT:
-    r"""Give the ratio of budgets at equal accuracy: the baseline's over the other's.
+    r"""Measure the ratio of budgets at equal accuracy: the baseline's over the other's.
 
-    "Four times more efficient" is a statement about two curves read from left to right at one
-    height, which a table of accuracies at equal budgets does not make.
+    "Four times more efficient" compares the budgets at which two curves reach one accuracy, which a
+    table of accuracies at equal budgets does not show.
 
     Parameters
     ----------
     problems
-        `problems` at several budgets, as `select_answers` or `add_costs` makes it: with `cost`
-        and `cost_unit` the mean of what problems cost is the budget, else `budget`.
+        `problems` at several budgets, as `select_answers` or `add_costs` returns it. With `cost`
+        and `cost_unit` the budget is the mean cost of the problems, otherwise `budget`.
     column
-        Column whose values are compared. Where it is none of these, a pair agrees in `selector`,
-        `reduction` and `subsets`; where it is `selector`, a baseline that reads no score is compared
+        Column whose values are compared. A pair agrees in `selector`, `reduction` and `subsets`,
+        except in `column`. If `column` is "selector", a baseline that reads no score is compared
         with every reduction of the other.
     baseline
         The value of `column` that the others are compared with.
     accuracy
-        Height at which curves are read, in (0, 1); None: the highest that the baseline reaches.
+        Accuracy at which the curves are compared, in (0, 1); None: the highest of the baseline.
     by
-        Columns in which a pair agrees and that get rows of their own, such as the model.
+        Columns in which a pair agrees and that define separate rows, for example the model.
     n_resamples
-        How often problems are drawn with replacement for the interval, at least 1.
+        Number of resamples of the problems for the interval, at least 1.
     confidence_level
         Coverage of the interval, in (0, 1).
     seed
-        Seed of these draws.
+        Seed of the resamples.
 
     Returns
     -------
     FrameT
-        One row per (by, `column`, `selector`, `reduction`, `subsets`), sorted, which has:
+        One row per (by, `column`, `selector`, `reduction`, `subsets`), sorted, with
 
         - `budget_unit` (String): "attempts", or `cost_unit`;
-        - `accuracy` (Float64): the height;
+        - `accuracy` (Float64): the accuracy at which the curves are compared;
         - `baseline_budget`, `budget` (Float64): smallest budgets that reach it; null where that is
-          beyond the budgets there are;
-        - `gain` (Float64): the first over the second; null unless `status` is "ok";
-        - `ci_low`, `ci_high` (Float64): percentile interval; an end is null where the resamples at
-          it say no more than a bound;
-        - `status` (String): "ok"; "at_least", the other is above it at its smallest budget, or the
-          baseline never reaches it; "at_most", the other way round; "unknown", both never reach it
-          or both are above it from the start;
-        - `bound` (Float64): what the gain is then at least, or at most;
-        - `n_problems`, `n_left_out` (UInt32): problems with status "ok" at all budgets of both, over
-          which all this is, and the others.
+          outside the range of budgets;
+        - `gain` (Float64): `baseline_budget` over `budget`; null unless `status` is "ok";
+        - `ci_low`, `ci_high` (Float64): percentile interval; an end is null where the resamples
+          give only a bound;
+        - `status` (String): "ok"; "at_least" if the other is above the accuracy at its smallest
+          budget, or the baseline never reaches it; "at_most" in the opposite case; "unknown" if
+          neither reaches it or both are above it at their smallest budgets;
+        - `bound` (Float64): the bound of the gain if `status` is "at_least" or "at_most";
+        - `n_problems`, `n_left_out` (UInt32): problems with status "ok" at all budgets of both
+          curves, which are used, and the others.
 
     Raises
     ------
     ColumnsError
         At once, when a column is missing.
     ParameterError
-        At once, when a parameter is impossible, or `by` names a column of the result.
+        At once, when a parameter is out of range, or `by` names a column of the result.
     DataError
         On collection, when no row has the baseline, a problem has several rows at one budget, or a
-        budget is not above 0.
+        budget is not positive.
 
     See Also
     --------
-    compare : The difference in accuracy at equal budgets.
+    compare : Difference in accuracy at equal budgets.
 
     Notes
     -----
-    Curves are interpolated linearly over the logarithm of the budget, and read where they first
-    reach the height. A resample draws problems, each with all its values and costs on both curves,
-    and where `accuracy` is None reads them at the height of its own baseline.
+    Curves are interpolated linearly over the logarithm of the budget, and the first crossing of the
+    accuracy counts. A resample draws problems, each with all its values and costs on both curves;
+    if `accuracy` is None, it uses the highest accuracy of its own baseline.
 
     References
     ----------
@@ -179,26 +181,20 @@ def efficiency_gain(
     check_names(column, "column", taken=taken)
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
     if column in groups:
-        raise ParameterError(f"by names {column!r}, which is what is compared. Hint: leave it out.")
+        raise ParameterError(f"by names {column!r}, which is compared. Hint: omit it.")
     needed = [*groups, column, "problem_id", "budget", "value", "status"]
-    schema: pl.Schema = require_columns(
-        problems,
-        needed,
-        where="problems",
-        hint="tts.select_answers(trajectories, budgets=[...]) makes this table.",
-    )
+    schema: pl.Schema = require_columns(problems, needed, where="problems", hint=SELECT_HINT)
     matched: list[str] = [
         name for name in _MATCHED if name in schema and name not in {column, *groups}
     ]
     names: list[str] = [*groups, column, *matched]
-    line: dict[str, str] = {f"part{i}": name for i, name in enumerate(names)}
+    line: dict[str, str] = safe_names(names)
+    safe = {name: key for key, name in line.items()}
     has_cost = "cost" in schema and "cost_unit" in schema
-    question = _Question(
+    comparison = _Comparison(
         line=line,
-        compared=f"part{len(groups)}",
-        free=f"part{names.index('reduction')}"
-        if column == "selector" and "reduction" in matched
-        else None,
+        compared=safe[column],
+        free=safe["reduction"] if column == "selector" and "reduction" in matched else None,
         baseline=baseline,
         accuracy=accuracy,
         n_resamples=n_resamples,
@@ -206,33 +202,40 @@ def efficiency_gain(
         seed=seed,
     )
     budget = pl.col("budget").cast(pl.Float64)
-    unit = pl.col("cost_unit") if has_cost else pl.lit("attempts")
-    if "budget_unit" in schema and not has_cost:
+    unit = pl.lit("attempts")
+    if has_cost:
+        unit = pl.col("cost_unit")
+    elif "budget_unit" in schema:
         unit = pl.col("budget_unit")
+    dtypes = {**{key: schema[name] for key, name in line.items()}, **_RESULT}
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        narrow = lazy.select(
-            *[pl.col(name).alias(part) for part, name in line.items()],
-            "problem_id",
-            **judged(),
-            nominal=budget,
-            cost=pl.col("cost").cast(pl.Float64) if has_cost else budget,
-            budget_unit=unit.cast(pl.String),
+        return (
+            lazy
+            .select(
+                *to_safe(line),
+                "problem_id",
+                **judged(),
+                nominal=budget,
+                cost=pl.col("cost").cast(pl.Float64) if has_cost else budget,
+                budget_unit=unit.cast(pl.String),
+            )
+            .map_batches(lambda rows: _compare_lines(rows, comparison, dtypes), schema=dtypes)
+            .select(*from_safe(line), *_RESULT)
         )
-        dtypes = {**{part: schema[name] for part, name in line.items()}, **_RESULT}
-        return narrow.map_batches(
-            lambda rows: _table(rows, question, dtypes), schema=dtypes
-        ).select(*[pl.col(part).alias(name) for part, name in line.items()], *_RESULT)
 
     return run_plan(problems, plan)
 
 
-class _Question(NamedTuple):
-    """What is compared, at which height, and how the interval is made."""
+class _Comparison(NamedTuple):
+    """What is compared, and how."""
 
     line: dict[str, str]
+    """Columns of a line, safe name to the caller's."""
     compared: str
+    """The one whose values are compared."""
     free: str | None
+    """The one that is null for a baseline which reads no score, if there is any."""
     baseline: str | float | bool
     accuracy: float | None
     n_resamples: int
@@ -240,40 +243,35 @@ class _Question(NamedTuple):
     seed: int
 
 
-def _table(
-    rows: pl.DataFrame, question: _Question, dtypes: Mapping[str, pl.DataType]
+def _compare_lines(
+    rows: pl.DataFrame, comparison: _Comparison, dtypes: Mapping[str, pl.DataType]
 ) -> pl.DataFrame:
     """Make the row of each pair."""
-    lines = rows.sort(*question.line, "problem_id").partition_by(
-        *question.line, as_dict=True, maintain_order=True
-    )
-    parts = [*question.line]
-    place_of = parts.index(question.compared)
-    found = []
-    for key, of_line in lines.items():
-        if key[place_of] == question.baseline:
+    keys = [*comparison.line]
+    lines = rows.sort(*keys, "problem_id").partition_by(*keys, as_dict=True, maintain_order=True)
+    pairs = []
+    for key, line in lines.items():
+        columns = dict(zip(keys, key, strict=True))
+        if columns[comparison.compared] == comparison.baseline:
             continue
-        wanted = [*key]
-        wanted[place_of] = question.baseline
-        base = lines.get(tuple(wanted))
-        if base is None and question.free is not None:
-            wanted[parts.index(question.free)] = None
-            base = lines.get(tuple(wanted))
-        if base is None:
+        wanted = columns | {comparison.compared: comparison.baseline}
+        baseline = lines.get(tuple(wanted.values()))
+        if baseline is None and comparison.free is not None:
+            baseline = lines.get(tuple((wanted | {comparison.free: None}).values()))
+        if baseline is None:
             raise DataError(
-                f"{place(dict(zip(parts, key, strict=True)), question.line)}: no row with "
-                f"{question.line[question.compared]} {question.baseline!r} to compare it with. Hint: "
-                "baseline=... names a value that is there."
+                f"{place(columns, comparison.line)}: no row with "
+                f"{comparison.line[comparison.compared]} {comparison.baseline!r} to compare it with. "
+                "Hint: baseline=... must be an existing value."
             )
-        gain = _gain(_line_of(base, question), _line_of(of_line, question), question)
-        unit = of_line["budget_unit"][0]
-        found.append(dict(zip(parts, key, strict=True)) | {"budget_unit": unit} | gain)
-    return pl.DataFrame(found, schema=dict(dtypes))
+        gain = _gain(_line_of(baseline, comparison), _line_of(line, comparison), comparison)
+        pairs.append(columns | {"budget_unit": line["budget_unit"][0]} | gain)
+    return pl.DataFrame(pairs, schema=dict(dtypes))
 
 
-def _line_of(rows: pl.DataFrame, question: _Question) -> _Line:
-    """Collect each problem's values and costs in the order of budgets."""
-    budgets = rows["nominal"].unique().sort().drop_nulls().to_list()
+def _line_of(rows: pl.DataFrame, comparison: _Comparison) -> _Line:
+    """Collect the values and costs of each problem in the order of budgets."""
+    n_budgets = rows["nominal"].drop_nulls().n_unique()
     of_problem = (
         rows
         .group_by("problem_id")
@@ -284,19 +282,19 @@ def _line_of(rows: pl.DataFrame, question: _Question) -> _Line:
         )
         .sort("problem_id")
     )
-    twice = of_problem.filter(pl.col("n_rows") > len(budgets))
-    if twice.height:
+    repeated = of_problem.filter(pl.col("n_rows") > n_budgets)
+    if repeated.height:
         row = rows.row(0, named=True)
         raise DataError(
-            f"{place(row, question.line)}, problem_id {twice['problem_id'][0]!r}: "
-            f"{twice['n_rows'][0]} rows at {len(budgets)} budgets, expected one each. Hint: name the "
-            "column that tells runs apart in by=(...)."
+            f"{place(row, comparison.line)}, problem_id {repeated['problem_id'][0]!r}: "
+            f"{repeated['n_rows'][0]} rows at {n_budgets} budgets, expected one each. Hint: name the "
+            "column that identifies the run in by=(...)."
         )
-    complete = of_problem.filter("is_ok", pl.col("n_rows") == len(budgets))
-    return _Line(budgets, complete.drop("n_rows", "is_ok"), of_problem.height)
+    complete = of_problem.filter("is_ok", pl.col("n_rows") == n_budgets)
+    return _Line(complete.drop("n_rows", "is_ok"), of_problem.height)
 
 
-def _gain(base: _Line, other: _Line, question: _Question) -> dict[str, object]:
+def _gain(base: _Line, other: _Line, comparison: _Comparison) -> dict[str, object]:
     """Compare two lines on the problems that both have."""
     both = base.table.join(other.table, on="problem_id", suffix="_other").sort("problem_id")
     n_all = max(base.n_problems, other.n_problems)
@@ -310,21 +308,19 @@ def _gain(base: _Line, other: _Line, question: _Question) -> dict[str, object]:
     ]
     if min(sides[1].min(), sides[3].min()) <= 0:
         raise DataError(
-            "a budget or cost is not above 0, and has no logarithm. Hint: filter it out."
+            "a budget or cost is not positive, so it has no logarithm. Hint: filter it out."
         )
     means = [side.mean(axis=0, keepdims=True) for side in sides]
-    height, from_base, from_other = _read(means, question.accuracy)
+    height, from_base, from_other = _cross_both(means, comparison.accuracy)
     gain = from_base.budget / from_other.budget
-    low, high = _limits(from_base, from_other, gain)
-    status = "unknown"
-    if np.isfinite(low[0]) or np.isfinite(high[0]):
-        status = "ok" if low[0] == high[0] else "at_least" if np.isfinite(low[0]) else "at_most"
-    ends = _interval(sides, question)
+    low, high = _bounds(from_base, from_other, gain)
+    status = _status(low[0], high[0])
+    ends = _interval(sides, comparison)
     return {
         **counts,
         "accuracy": float(height[0]),
-        "baseline_budget": _known(from_base),
-        "budget": _known(from_other),
+        "baseline_budget": _budget_of(from_base),
+        "budget": _budget_of(from_other),
         "gain": float(gain[0]) if status == "ok" else None,
         "status": status,
         "bound": float(gain[0]) if status in {"at_least", "at_most"} else None,
@@ -333,15 +329,24 @@ def _gain(base: _Line, other: _Line, question: _Question) -> dict[str, object]:
     }
 
 
-def _read(curves: Sequence[Floats], accuracy: float | None) -> tuple[Floats, _Crossing, _Crossing]:
-    """Read both curves of each resample at its height."""
+def _status(low: float, high: float) -> str:
+    """Return what is known of a gain from its bounds."""
+    if np.isfinite(low):
+        return "ok" if np.isfinite(high) else "at_least"
+    return "at_most" if np.isfinite(high) else "unknown"
+
+
+def _cross_both(
+    curves: Sequence[Floats], accuracy: float | None
+) -> tuple[Floats, _Crossing, _Crossing]:
+    """Find where both curves of each resample reach its accuracy."""
     base, base_cost, other, other_cost = curves
     height = base.max(axis=1) if accuracy is None else np.full(len(base), accuracy)
     return height, _cross(base, base_cost, height), _cross(other, other_cost, height)
 
 
 def _cross(curve: Floats, cost: Floats, height: Floats) -> _Crossing:
-    """Find where curves first reach their height."""
+    """Find where curves first reach an accuracy."""
     reached = curve >= height[:, None] - _TOLERANCE
     first = np.where(reached.any(axis=1), reached.argmax(axis=1), curve.shape[1] - 1)
     rows = np.arange(len(curve))
@@ -358,39 +363,41 @@ def _cross(curve: Floats, cost: Floats, height: Floats) -> _Crossing:
     return _Crossing(budget, is_before, is_beyond)
 
 
-def _limits(base: _Crossing, other: _Crossing, gain: Floats) -> tuple[Floats, Floats]:
-    """Return what each gain is at least and at most; infinite where nothing is known."""
+def _bounds(base: _Crossing, other: _Crossing, gain: Floats) -> tuple[Floats, Floats]:
+    """Return the lower and upper bound of each gain, infinite if there is none."""
     low = np.where(base.is_before | other.is_beyond, -np.inf, gain)
     return low, np.where(base.is_beyond | other.is_before, np.inf, gain)
 
 
-def _known(crossing: _Crossing) -> float | None:
-    """Return the budget of the only row, if it is within the budgets there are."""
+def _budget_of(crossing: _Crossing) -> float | None:
+    """Return the budget of the only row, None outside the range of budgets."""
     is_known = not (crossing.is_before[0] or crossing.is_beyond[0])
     return float(crossing.budget[0]) if is_known else None
 
 
-def _interval(sides: Sequence[Floats], question: _Question) -> tuple[float | None, float | None]:
-    """Resample problems, and take the percentiles of the gain."""
+def _interval(
+    sides: Sequence[Floats], comparison: _Comparison
+) -> tuple[float | None, float | None]:
+    """Resample problems and return the percentiles of the gain."""
     n_problems = len(sides[0])
     if n_problems < 2:
         return None, None
     widths = np.cumsum([0, *[side.shape[1] for side in sides]])
     stacked = np.concatenate(sides, axis=1)
-    rng = np.random.default_rng(question.seed)
-    lows, highs, n_left = [], [], question.n_resamples
+    rng = np.random.default_rng(comparison.seed)
+    lows, highs, n_left = [], [], comparison.n_resamples
     while n_left:
-        n_drawn = min(n_left, max(1, _CELLS // n_problems))
+        n_drawn = min(n_left, max(1, _BLOCK_SIZE // n_problems))
         weights = rng.multinomial(n_problems, np.full(n_problems, 1 / n_problems), n_drawn)
         means = weights.astype(np.float64) @ stacked / n_problems
         curves = [means[:, a:b] for a, b in itertools.pairwise(widths)]
-        _, base, other = _read(curves, question.accuracy)
-        low, high = _limits(base, other, base.budget / other.budget)
+        _, base, other = _cross_both(curves, comparison.accuracy)
+        low, high = _bounds(base, other, base.budget / other.budget)
         lows.append(low)
         highs.append(high)
         n_left -= n_drawn
-    tail = (1.0 - question.level) / 2.0
-    # No interpolation: an end between a number and no bound is no bound.
+    tail = (1.0 - comparison.level) / 2.0
+    # No interpolation between a number and an infinite bound.
     ends = (
         np.quantile(np.concatenate(lows), tail, method="lower"),
         np.quantile(np.concatenate(highs), 1.0 - tail, method="higher"),

@@ -77,7 +77,7 @@ def test_levels_are_those_of_plain_python(runs: list[list[bool | None]], n_level
         assert half["difficulty"].to_list() == [None if m is None else 1 - m for m in metrics]
 
 
-def test_no_attempt_decides_the_level_that_it_is_judged_under() -> None:
+def test_no_attempt_is_evaluated_under_a_level_estimated_on_it() -> None:
     run = tts.simulate_trajectories(30, 8, seed=2, keys=True)
     levels = tts.difficulty_levels(run)
     for fold in (0, 1):
@@ -104,7 +104,7 @@ def test_search_and_learn_gives_the_same_levels(
             zip(problem["correct"], problem["agg"]["last"], strict=True)
         )
     ])
-    options: dict[str, Any] = {"by_metric": metric, "estimate": "same_sample"}
+    options: dict[str, Any] = {"metric": metric, "estimate": "same_sample"}
     levels = tts.difficulty_levels(run.lazy(), rule="search_and_learn", **options)
     found = levels.collect(engine=engine)["level"].to_list()
     assert found == [problem[expected] for problem in problems]
@@ -133,7 +133,7 @@ def test_scores_that_are_missing_are_left_out() -> None:
         "score": [0.9, None, 0.7, 0.2, math.nan, 0.4, None, math.nan, None],
         "step_scores": [[0.9, 0.1], [], [0.7], [0.2], None, [0.4], None, [], [math.nan]],
     })
-    options: dict[str, Any] = {"by_metric": "mean_score", "estimate": "same_sample", "n_levels": 2}
+    options: dict[str, Any] = {"metric": "mean_score", "estimate": "same_sample", "n_levels": 2}
     levels = tts.difficulty_levels(run, **options)
     assert levels["level"].to_list() == [1, 2, None]
     assert levels["difficulty"].to_list() == pytest.approx([0.2, 0.7, None])
@@ -142,7 +142,7 @@ def test_scores_that_are_missing_are_left_out() -> None:
     assert reduced["difficulty"].to_list() == pytest.approx([0.6, 0.7, None])
 
 
-def test_a_reference_says_the_levels_of_the_run() -> None:
+def test_levels_can_be_estimated_on_a_reference_run() -> None:
     run = attempts({name: [True, False] for name in ("a", "b", "d")})
     other = attempts({"a": [False] * 20, "b": [True] * 20, "c": [True, False] * 10})
     levels = tts.difficulty_levels(run, reference=other.lazy(), n_levels=2)
@@ -174,7 +174,7 @@ def test_a_reference_need_not_know_the_columns_of_by() -> None:
     assert alone["level"].to_list() == [2, 1, 2, 1]
 
 
-def test_a_column_says_how_hard_a_problem_is() -> None:
+def test_a_column_can_state_the_difficulty() -> None:
     run = attempts({name: [True, False] for name in "abcd"}).with_columns(
         hard=pl.col("problem_id").replace_strict({"a": 1, "b": 4, "c": 4, "d": None})
     )
@@ -199,7 +199,7 @@ def test_a_column_says_how_hard_a_problem_is() -> None:
     ("n", "is_exchangeable", "caveat"),
     [(32, True, None), (31, True, "few_attempts"), (32, False, "not_exchangeable")],
 )
-def test_the_result_says_what_it_is_worth(
+def test_the_result_has_its_basis_and_caveat(
     n: int, is_exchangeable: bool, caveat: str | None
 ) -> None:
     run = attempts({"a": [True] * n}, is_exchangeable=is_exchangeable)
@@ -212,7 +212,7 @@ def test_the_result_says_what_it_is_worth(
 
 def test_levels_say_whether_they_are_oracle_or_predicted() -> None:
     run = attempts({"a": [True] * 4}, score=0.5, hard=1)
-    metrics: list[dict[str, Any]] = [{}, {"by_metric": "mean_score"}, {"column": "hard"}]
+    metrics: list[dict[str, Any]] = [{}, {"metric": "mean_score"}, {"column": "hard"}]
     found = [set(tts.difficulty_levels(run, **options)["metric"]) for options in metrics]
     assert found == [{"pass_at_1"}, {"mean_score"}, {"given"}]
 
@@ -225,7 +225,7 @@ def test_equal_sums_are_equal_in_any_order() -> None:
         for i in range(5)
     ]
     run = pl.DataFrame(rows)
-    levels = tts.difficulty_levels(run, by_metric="mean_score", estimate="same_sample")
+    levels = tts.difficulty_levels(run, metric="mean_score", estimate="same_sample")
     assert set(levels["level"]) == {3}
 
 
@@ -236,8 +236,8 @@ def test_what_is_impossible_is_refused() -> None:
         levels(run, n_levels=None)
     with pytest.raises(ParameterError, match="n_levels == 0"):
         levels(run, n_levels=0)
-    with pytest.raises(ParameterError, match="by_metric == 'accuracy', must be one of"):
-        levels(run, by_metric="accuracy")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="metric == 'accuracy', must be one of"):
+        levels(run, metric="accuracy")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="column == 'x' and reference are both given"):
         levels(run, column="x", reference=run)
     with pytest.raises(ColumnsError, match="'is_correct'"):
@@ -246,7 +246,7 @@ def test_what_is_impossible_is_refused() -> None:
         levels(run, reference=run.drop("is_correct"))
     with pytest.raises(ColumnsError, match="'problem_id' is Int64, must be String"):
         levels(run, reference=run.with_columns(problem_id=pl.lit(1, pl.Int64)))
-    with pytest.raises(ColumnsError, match="'hard' is String, must be numbers"):
+    with pytest.raises(ColumnsError, match="'hard' is String, must be numeric"):
         levels(run.with_columns(hard=pl.lit("Level 5")), column="hard")
     with pytest.raises(ParameterTypeError, match="reference is a dict"):
         levels(run, reference={})  # type: ignore[arg-type]

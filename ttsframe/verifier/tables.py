@@ -1,0 +1,206 @@
+"""From trajectories to groups of scored attempts, and from these to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import polars as pl
+
+from ttsframe._checks import check_frame, check_names
+from ttsframe._draws import Purpose, problem_bits
+from ttsframe._exprs import run_plan, safe_names, to_safe
+from ttsframe._typing import ColumnNames, FrameT, StepReduction
+from ttsframe.errors import ColumnsError
+from ttsframe.schema import require_columns
+from ttsframe.verifier.sorted_scores import Flags, Group, SortedScores, ordinal_codes
+from ttsframe.votes.engine.pools import Reading, make_readings
+from ttsframe.votes.engine.runs import Floats, Integers
+
+Columns: TypeAlias = Mapping[str, Sequence[object] | Floats | Integers]
+
+Schema: TypeAlias = Mapping[str, type[pl.DataType]]
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+LENGTHS: Final[tuple[str, ...]] = ("steps", "tokens")
+"""Units of the length of an attempt."""
+
+
+class Table(NamedTuple):
+    """A table with rows for each reduction of the scores of each group."""
+
+    schema: Schema
+    """Its columns, without those of the group."""
+    rows: Callable[[SortedScores], Columns]
+    """Makes the rows of one reduction. Runs in any thread, so it must not use Polars."""
+    finish: Callable[[pl.DataFrame], pl.DataFrame] = lambda table: table
+    """Adds what Polars expressions compute."""
+
+
+class AttemptColumns(NamedTuple):
+    """The columns that are read of trajectories."""
+
+    schema: pl.Schema
+    groups: tuple[str, ...]
+    readings: tuple[Reading, ...]
+    n_threads: int
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The columns of `by`, safe name to the caller's."""
+        return safe_names(self.groups)
+
+    def tabulate(
+        self,
+        trajectories: FrameT,
+        make_table: Callable[[Sequence[Group]], Table],
+        schema: Schema,
+    ) -> FrameT:
+        """Make one table of trajectories."""
+        dtypes = {name: self.schema[name] for name in self.groups} | dict(schema)
+
+        def apply(frame: pl.DataFrame) -> pl.DataFrame:
+            groups = self.split(frame)
+            return self.tables(groups, [make_table(groups)])[0]
+
+        return run_plan(
+            trajectories, lambda lazy: self.select(lazy).map_batches(apply, schema=dtypes)
+        )
+
+    def select(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
+        """Select the columns under safe names."""
+        lengths = []
+        if "step_scores" in self.schema:
+            steps = pl.col("step_scores").cast(pl.List(pl.Float64))
+            lengths.append(steps.list.len().cast(pl.Int64).alias("steps"))
+        if "n_tokens" in self.schema:
+            lengths.append(pl.col("n_tokens").cast(pl.Int64).alias("tokens"))
+        scores = [
+            reading.score.cast(pl.Float64).fill_null(float("nan")).alias(f"score{reading.number}")
+            for reading in self.readings
+        ]
+        return lazy.select(
+            *to_safe(self.keys),
+            pl.col("problem_id").alias("problem"),
+            pl.col("is_correct").cast(pl.Boolean).alias("is_correct"),
+            *lengths,
+            *scores,
+        )
+
+    def split(self, selected: pl.DataFrame) -> list[Group]:
+        """Split the selected columns into groups."""
+        numbered = selected.with_columns(name_numbers(selected["problem"]))
+        if self.groups:
+            return [self._group(part) for part in numbered.partition_by([*self.keys])]
+        return [self._group(numbered)] if numbered.height else []
+
+    def _group(self, part: pl.DataFrame) -> Group:
+        """Return the attempts of one group as arrays."""
+        numbers = part["problem"].to_numpy()
+        problems = np.arange(int(numbers.max()) + 1)
+        if self.groups:
+            problems, numbers = np.unique(numbers, return_inverse=True)
+        lengths = {}
+        for unit in LENGTHS:
+            if unit in part.columns:
+                lengths[unit] = np.full(part.height, -1)
+                is_known = part[unit].is_not_null().to_numpy()
+                lengths[unit][is_known] = ordinal_codes(part[unit].drop_nulls().to_numpy())
+        is_right = part["is_correct"].fill_null(value=False).to_numpy()
+        return Group(
+            columns=part.select(*self.keys).head(1),
+            cell=numbers * 2 + is_right,
+            is_right=is_right,
+            is_graded=part["is_correct"].is_not_null().to_numpy(),
+            problems=problems,
+            lengths=lengths,
+            scores={
+                reading.name: part[f"score{reading.number}"].to_numpy() for reading in self.readings
+            },
+        )
+
+    def tables(self, groups: Sequence[Group], tables: Sequence[Table]) -> list[pl.DataFrame]:
+        """Make tables of all groups, sorting the scores of a reduction once; NaN becomes null."""
+        sources = [(group, reduction) for group in groups for reduction in group.scores]
+
+        def rows_of(source: tuple[Group, str]) -> list[Columns]:
+            scores = SortedScores(*source)
+            return [table.rows(scores) for table in tables]
+
+        rows = in_threads(rows_of, sources, self.n_threads)
+        return [
+            self._table(table, [group.columns for group, _ in sources], [of[i] for of in rows])
+            for i, table in enumerate(tables)
+        ]
+
+    def _table(
+        self, table: Table, groups: Sequence[pl.DataFrame], rows: Sequence[Columns]
+    ) -> pl.DataFrame:
+        """Join the rows of a table with the columns of their groups, sorted."""
+        schema = dict(table.schema)
+        if not rows:
+            names = {name: self.schema[name] for name in self.groups}
+            return pl.DataFrame(schema={**names, **schema})
+        parts = [pl.DataFrame(columns, schema=schema, strict=False) for columns in rows]
+        if self.groups:
+            parts = [
+                group.join(part, how="cross") for group, part in zip(groups, parts, strict=True)
+            ]
+        joined = table.finish(pl.concat(parts).with_columns(pl.col(pl.Float64).fill_nan(None)))
+        return joined.sort(*self.keys, "reduction", maintain_order=True).rename(self.keys)
+
+
+def attempt_columns(
+    trajectories: pl.DataFrame | pl.LazyFrame,
+    reductions: StepReduction | Sequence[StepReduction] | None,
+    by: ColumnNames,
+    taken: Iterable[str],
+) -> AttemptColumns:
+    """Check trajectories and the columns that are read of them."""
+    check_frame(trajectories, "trajectories")
+    groups = check_names(by, "by", taken={*taken, "problem_id"})
+    schema = require_columns(trajectories, [*groups, "problem_id", "is_correct"])
+    check_grades(schema)
+    readings = make_readings(schema, reductions, is_score_needed=True)
+    # The number of threads is asked for here, because it is 1 inside of a query.
+    return AttemptColumns(schema, groups, readings, pl.thread_pool_size())
+
+
+def check_grades(schema: pl.Schema) -> None:
+    """Raise unless grades are Boolean."""
+    if schema["is_correct"] not in {pl.Boolean, pl.Null}:
+        raise ColumnsError(
+            f"trajectories: 'is_correct' is {schema['is_correct']}, must be Boolean."
+        )
+
+
+def in_threads(
+    work: Callable[[ItemT], ResultT], items: Sequence[ItemT], n_threads: int
+) -> list[ResultT]:
+    """Apply a function that does not use Polars to each item, and return the results in order."""
+    if len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(n_threads) as threads:
+        return [*threads.map(work, items)]
+
+
+def name_numbers(names: pl.Series) -> pl.Series:
+    """Replace names by numbers from 0 in their order, a null one first."""
+    # Equal names are mostly next to each other, so that few have to be compared.
+    run = names.rle_id()
+    firsts = names.filter(run != run.shift(fill_value=2**32 - 1))
+    rank = firsts.rank("dense").cast(pl.Int64).fill_null(0)
+    numbers = rank - int(rank.to_numpy().min(initial=1))
+    return numbers.gather(run).alias(names.name)
+
+
+def is_held_out(n_problems: int, seed: int) -> Flags:
+    """Draw which half of the problems is held out, (n_problems,), the larger half of an odd number."""
+    bits = problem_bits(seed, Purpose.HALF, np.arange(n_problems))
+    position = np.empty(n_problems, dtype=np.int64)
+    position[np.argsort(bits, kind="stable")] = np.arange(n_problems)
+    return position >= n_problems // 2
