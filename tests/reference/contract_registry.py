@@ -530,7 +530,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         {**PROBLEMS_SCHEMA, "monte_carlo_error": pl.Float64()},
         takes_by=True,
     ),
-    *[_selects(name, partial(getattr(tts, name), budgets=BUDGETS)) for name in tts.SELECTORS],
+    *[_selects(name, partial(getattr(tts.votes, name), budgets=BUDGETS)) for name in tts.SELECTORS],
     FrameFunction(
         "scaling_curve",
         partial(tts.scaling_curve, include="available"),

@@ -36,27 +36,7 @@ _MAX_WEIGHTS: Final = 1 << 22
 
 
 def rank_weights(n: int, k: Ints) -> Floats:
-    r"""Give the chance that an attempt is the best of k drawn ones, by its rank.
-
-    Parameters
-    ----------
-    n
-        Number of attempts, at least 1.
-    k
-        Numbers of attempts drawn, (n_k,), each in [1, n].
-
-    Returns
-    -------
-    Floats
-        (n, n_k): the row of rank r, from 0 for the best, is the share of the subsets of k attempts
-        that hold it and none of the r above it; each column adds up to 1.
-
-    Notes
-    -----
-    .. math:: w_r = \binom{n-1-r}{k-1} \Big/ \binom{n}{k}
-
-    from :math:`w_0 = k/n` and :math:`w_{r+1} / w_r = (n-k-r) / (n-1-r)`.
-    """
+    """Give the chance that an attempt is the best of k drawn ones, by its rank."""
     rank = np.arange(n - 1)[:, None]
     weights = np.empty((n, len(k)))
     weights[0] = k / n
@@ -65,24 +45,7 @@ def rank_weights(n: int, k: Ints) -> Floats:
 
 
 def best_of_draws(value: Floats, score: Floats, ends: Ints, draws: Ints) -> tuple[Floats, Bools]:
-    """Give the mean value of the best-scored of k attempts, over all subsets of k.
-
-    Parameters
-    ----------
-    value
-        (n_rows,), one per attempt, those of a group together.
-    score
-        (n_rows,), NaN for an attempt that never wins; a subset of such alone counts 0.
-    ends
-        (n_groups,): where each group's rows end.
-    draws
-        (n_k,): numbers of attempts drawn, each at least 1.
-
-    Returns
-    -------
-    tuple[Floats, Bools]
-        (n_k, n_groups) estimates, and where there is none: n < k, or no attempt has a score.
-    """
+    """Give the mean value of the best-scored of k attempts, over all subsets of k."""
     ascending = np.sort(draws)
     lengths = np.diff(ends, prepend=0)
     estimates = np.full((len(ends), len(draws)), np.nan)
@@ -119,34 +82,7 @@ def _by_rank(value: Floats, score: Floats, starts: Ints, n: int) -> tuple[Floats
 
 
 def mean_excess(n: Ints, c: Ints, k: Ints, *, above: Ints, most: Ints) -> Floats:
-    r"""Give the mean, over all subsets, of the correct attempts in excess of a number.
-
-    Parameters
-    ----------
-    n
-        Number of attempts, (n_rows,).
-    c
-        Number of correct ones among them, (n_rows,), in [0, n].
-    k
-        Number of attempts drawn, (n_rows,), in [1, n].
-    above
-        Number of correct attempts that count nothing, (n_rows,).
-    most
-        Number at which the excess is cut off, (n_rows,).
-
-    Returns
-    -------
-    Floats
-        (n_rows,): within about 1e-13 of ``most`` for n up to 100,000.
-
-    Notes
-    -----
-    .. math:: \mathrm{E} \min(\max(J - a, 0), m), \quad
-        P(J = j) = \binom{c}{j} \binom{n-c}{k-j} \Big/ \binom{n}{k}
-
-    The terms are taken relative to the most likely j, outwards to both sides until they are
-    negligible, and divided by their sum: some standard deviations of j, not all of its values.
-    """
+    """Give the mean, over all subsets, of the correct attempts in excess of a number."""
     result = np.empty(len(n))
     for start in range(0, len(n), _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -176,24 +112,7 @@ def _mean_excess(n: Ints, c: Ints, k: Ints, above: Ints, most: Ints) -> Floats:
 
 
 def product(left: Floats, right: Floats) -> Floats:
-    """Multiply matrices on the calling thread.
-
-    numpy's BLAS splits a product among threads of its own, which wait for each other in a loop:
-    where Polars or another process keeps the cores busy, a product of 1 ms takes 30. Tiles are too
-    small to be split, and together no slower than a product split among 4 idle cores.
-
-    Parameters
-    ----------
-    left
-        (n_rows, n), at least one row.
-    right
-        (n, n_columns), at least one column.
-
-    Returns
-    -------
-    Floats
-        (n_rows, n_columns).
-    """
+    """Multiply matrices on the calling thread."""
     (n_rows, n), n_columns = left.shape, right.shape[1]
     height, width = min(n_rows, _TILE), min(n_columns, _TILE)
     depth = (_MAX_MATRICES if min(height, width) > 1 else _MAX_VECTORS) // (height * width)
@@ -213,24 +132,7 @@ def product(left: Floats, right: Floats) -> Floats:
 def series_of_draws(
     name: str, values: Floats, is_null: Bools, fields: Sequence[str] | None
 ) -> pl.Series:
-    """Return estimates as a column.
-
-    Parameters
-    ----------
-    name
-        Name of the column.
-    values
-        (n_k, n_rows) estimates.
-    is_null
-        (n_k, n_rows) Booleans: true where there is no estimate.
-    fields
-        Names of the fields, one per k; None: a single k, whose estimates are the column.
-
-    Returns
-    -------
-    pl.Series
-        Struct of Float64 fields, or Float64.
-    """
+    """Return estimates as a column."""
     columns = [pl.Series(name, of_k) for of_k in values]
     for column, missing in zip(columns, is_null, strict=True):
         if missing.any():

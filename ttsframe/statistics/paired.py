@@ -19,24 +19,7 @@ _FEW: Final = 6
 
 
 def paired_inference(*, confidence_level: float, is_clustered: bool) -> dict[str, pl.Expr]:
-    """Build interval and test of each row of a table of sums over pairs.
-
-    The table has `n_pairs`, `n_units` (pairs or clusters), `n_unequal` (of these, how many differ),
-    `difference`, `standard_error`, `n_wins`, `n_losses`, `gained` and `lost` (sums of positive and
-    of negative differences, the latter without sign), and `is_fractional`.
-
-    Parameters
-    ----------
-    confidence_level
-        Nominal coverage.
-    is_clustered
-        Whether clusters are the units.
-
-    Returns
-    -------
-    dict[str, pl.Expr]
-        `ci_low`, `ci_high`, `test` and `p_value`, null below two units.
-    """
+    """Build interval and test of each row of a table of sums over pairs."""
     n_pairs = pl.col("n_pairs").cast(pl.Float64)
     is_known = pl.col("n_units") > 1
     student = student_t_interval(
@@ -86,20 +69,7 @@ def _p_values(rows: pl.Series) -> pl.Series:
 
 
 def with_adjusted(table: pl.LazyFrame, correction: Correction) -> pl.LazyFrame:
-    """Correct `p_value` for the number of tests in the table.
-
-    Parameters
-    ----------
-    table
-        Any table with `p_value`; nulls are no tests.
-    correction
-        How.
-
-    Returns
-    -------
-    pl.LazyFrame
-        The table in another order, with `p_adjusted`.
-    """
+    """Correct `p_value` for the number of tests in the table."""
     p_value = pl.col("p_value")
     n_tests = p_value.count().cast(pl.Float64)
     rank = p_value.rank("ordinal").cast(pl.Float64)

@@ -15,26 +15,7 @@ from ttsframe.statistics.units import SEVERITY, once, place
 def both_sides(
     rows: pl.LazyFrame, level: pl.Expr, keys: Sequence[str], column: str, *, is_free: bool
 ) -> pl.LazyFrame:
-    """Give every row of either side its line, the baseline's once for each line it belongs to.
-
-    Parameters
-    ----------
-    rows
-        Rows of `problems` under the names used here.
-    level
-        The baseline.
-    keys
-        Columns in which the two sides of a line agree.
-    column
-        What the caller calls `level`.
-    is_free
-        Whether a line has two reductions, which are equal unless one is null.
-
-    Returns
-    -------
-    pl.LazyFrame
-        The rows of each line, with `is_baseline`.
-    """
+    """Give every row of either side its line, the baseline's once for each line it belongs to."""
     reductions = ["reduction"] if is_free else []
     is_baseline = pl.col("level") == level
     lines = (
@@ -88,24 +69,7 @@ def both_sides(
 def pairs_of(
     rows: pl.LazyFrame, line: Mapping[str, str], seeds: Sequence[str], cluster: str | None
 ) -> pl.LazyFrame:
-    """Return the difference of each problem of each line, or why it has none.
-
-    Parameters
-    ----------
-    rows
-        What `both_sides` gives.
-    line
-        Columns of a line, with the names that the caller gave them.
-    seeds
-        Columns that number replicates.
-    cluster
-        What the caller calls `cluster`, where there is one.
-
-    Returns
-    -------
-    pl.LazyFrame
-        One row per line and problem.
-    """
+    """Return the difference of each problem of each line, or why it has none."""
     ours = ~pl.col("is_baseline")
     n_clusters = pl.col("cluster").n_unique().alias("n_clusters")
     unit = {**line, "problem_id": "problem_id"}
@@ -138,24 +102,7 @@ def pairs_of(
 def differences_of(
     pairs: pl.LazyFrame, line: Sequence[str], confidence_level: float, *, is_clustered: bool
 ) -> pl.LazyFrame:
-    """Sum the pairs by unit and the units by line, and say what the sums show.
-
-    Parameters
-    ----------
-    pairs
-        What `pairs_of` gives.
-    line
-        Columns of a line.
-    confidence_level
-        Coverage of the intervals.
-    is_clustered
-        Whether clusters are the units.
-
-    Returns
-    -------
-    pl.LazyFrame
-        One row per line.
-    """
+    """Sum the pairs by unit and the units by line, and say what the sums show."""
     difference, is_counted = pl.col("difference"), pl.col("is_counted")
     counts = {
         "n_pairs": is_counted,

@@ -29,20 +29,7 @@ class Units(NamedTuple):
 
 
 def units_of(values: Floats, clusters: Ints | None) -> Units:
-    """Sum values by cluster and count equal units, so that the order of rows is forgotten.
-
-    Parameters
-    ----------
-    values
-        One per problem.
-    clusters
-        Number of each value's cluster, from 0; None: each value is a unit.
-
-    Returns
-    -------
-    Units
-        The distinct units, sorted.
-    """
+    """Sum values by cluster and count equal units, so that the order of rows is forgotten."""
     if clusters is None:
         distinct, copies = np.unique(values, return_counts=True)
         return Units(distinct, np.ones_like(distinct), copies.astype(np.int64))
@@ -62,26 +49,7 @@ def bootstrap_ends(
     confidence_level: float,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Give the ends of the bootstrap interval of the mean.
-
-    Parameters
-    ----------
-    units
-        At least two units.
-    method
-        "percentile", or "bca": corrected for bias and acceleration.
-    n_resamples
-        Number of resamples.
-    confidence_level
-        Nominal coverage.
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    tuple[float, float]
-        Both ends.
-    """
+    """Give the ends of the bootstrap interval of the mean."""
     mean = float(units.copies @ units.sums / (units.copies @ units.sizes))
     means = _resampled_means(units, n_resamples, rng)
     tails = np.array([(1.0 - confidence_level) / 2.0, (1.0 + confidence_level) / 2.0])

@@ -23,13 +23,7 @@ SEVERITY: Final[dict[Status, int]] = {
 
 
 def judged() -> dict[str, pl.Expr]:
-    """Build `value`, null unless the row counts, and `severity`, the rank of its status.
-
-    Returns
-    -------
-    dict[str, pl.Expr]
-        Expressions over `value` and `status` of `problems`, by name.
-    """
+    """Build `value`, null unless the row counts, and `severity`, the rank of its status."""
     status, value = pl.col("status"), pl.col("value").cast(pl.Float64).fill_nan(None)
     severity = (
         pl.when((status == "ok") & value.is_null()).then(pl.lit("ungraded")).otherwise(status)
@@ -45,24 +39,7 @@ _FEW: Final = 5.0
 
 
 def mean_interval(n_values: str, confidence_level: float) -> pl.Expr:
-    """Build the interval of a mean over problems.
-
-    Values of 0 and 1 get Wilson's. Fractional ones get Student's, unless so few problems' worth are
-    right, or wrong, that it would not cover.
-
-    Parameters
-    ----------
-    n_values
-        Column with the number of values behind `total`.
-    confidence_level
-        Coverage, in (0, 1).
-
-    Returns
-    -------
-    pl.Expr
-        Struct of `ci_low` and `ci_high`, over `accuracy`, `total`, `standard_error`, `n_problems`
-        and `is_fractional`.
-    """
+    """Build the interval of a mean over problems."""
     wilson = wilson_interval("total", n_values, confidence_level=confidence_level)
     student = student_t_interval(
         "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
@@ -79,43 +56,14 @@ _TOLD_APART: Final = (
 
 
 def once(unit: Mapping[str, str], where: str = "on one curve", hint: str = _TOLD_APART) -> pl.Expr:
-    """Build the filter that raises where a problem has several rows in one place.
-
-    Parameters
-    ----------
-    unit
-        Columns that identify the place, with the names that the caller gave them; the frame has
-        `n_rows` and `n_expected` besides.
-    where
-        What the place is, for the message.
-    hint
-        Way out, for the message.
-
-    Returns
-    -------
-    pl.Expr
-        Boolean expression, true in every row.
-    """
+    """Build the filter that raises where a problem has several rows in one place."""
     is_repeated = pl.col("n_rows") > pl.col("n_expected")
     described = pl.struct(is_repeated.alias("broken"), *unit, "n_rows", "n_expected")
     return raise_where(described, lambda rows: _repeated(rows, unit, where, hint))
 
 
 def place(row: Mapping[str, object], unit: Mapping[str, str]) -> str:
-    """Name a row by its columns, under the names that the caller gave them.
-
-    Parameters
-    ----------
-    row
-        Values by column.
-    unit
-        Columns to name, with the caller's names.
-
-    Returns
-    -------
-    str
-        Such as "model 'a', problem_id 'p1'".
-    """
+    """Name a row by its columns, under the names that the caller gave them."""
     return ", ".join(f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None)
 
 

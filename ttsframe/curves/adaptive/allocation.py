@@ -10,10 +10,11 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_frame, check_names, check_positive
 from ttsframe._exprs import raise_where, run_plan, unused_name
-from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
+from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.statistics.units import place
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import select_answers
 
 __all__ = ["allocate_attempts", "select_allocated"]

@@ -17,11 +17,11 @@ from ttsframe._checks import (
     check_names,
 )
 from ttsframe._exprs import run_plan
-from ttsframe._typing import ColumnNames, FrameT
+from ttsframe._typing import ColumnNames, FrameT, Integers
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.votes.engine.ballots import Ballots
-from ttsframe.votes.engine.pools import Block, Integers, Pools, map_pools
+from ttsframe.votes.engine.pools import Block, Pools, map_pools
 
 __all__ = ["stopping_points"]
 

@@ -25,13 +25,7 @@ class Attempts(NamedTuple):
     """What the caller calls the keys."""
 
     def groups(self) -> list[pl.DataFrame]:
-        """Split the rows by the keys.
-
-        Returns
-        -------
-        list[pl.DataFrame]
-            One frame per group, in order; all rows in one where there is no key.
-        """
+        """Split the rows by the keys."""
         if not self.keys:
             return [self.rows]
         return self.rows.sort(self.keys).partition_by(self.keys, maintain_order=True)
@@ -42,22 +36,7 @@ class Attempts(NamedTuple):
         tables: Sequence[pl.DataFrame],
         schema: Mapping[str, pl.DataType],
     ) -> pl.DataFrame:
-        """Put the tables made of groups under one another, behind the keys.
-
-        Parameters
-        ----------
-        groups
-            As `groups` returns them.
-        tables
-            One for each.
-        schema
-            Their columns.
-
-        Returns
-        -------
-        pl.DataFrame
-            All their rows, behind the keys under the caller's names; null for NaN.
-        """
+        """Put the tables made of groups under one another, behind the keys."""
         empty = self.rows.select(self.keys).clear().with_columns(**_nothing(schema))
         behind = [
             table.with_columns(pl.col(pl.Float64).fill_nan(None)).select(
@@ -77,29 +56,7 @@ def _nothing(schema: Mapping[str, pl.DataType]) -> dict[str, pl.Expr]:
 def read_attempts(
     trajectories: pl.DataFrame | pl.LazyFrame, by: ColumnNames, *, taken: Collection[str]
 ) -> Attempts:
-    """Collect what extrapolation reads of a run, and check that it may be read so.
-
-    Parameters
-    ----------
-    trajectories
-        The run.
-    by
-        Columns that tell groups apart.
-    taken
-        Names that the result has for columns of its own.
-
-    Returns
-    -------
-    Attempts
-        The attempts.
-
-    Raises
-    ------
-    ColumnsError
-        When a column is missing, or grades are not Boolean.
-    DataError
-        When attempts are not exchangeable, or an attempt comes twice.
-    """
+    """Collect what extrapolation reads of a run, and check that it may be read so."""
     check_frame(trajectories, "trajectories")
     names: tuple[str, ...] = check_names(by, "by", taken=taken)
     schema = require_columns(trajectories, [*names, "problem_id", "is_correct"])
@@ -138,18 +95,7 @@ def read_attempts(
 
 
 def count_attempts(rows: pl.DataFrame) -> pl.DataFrame:
-    """Count the graded attempts at each problem.
-
-    Parameters
-    ----------
-    rows
-        Attempts of one group.
-
-    Returns
-    -------
-    pl.DataFrame
-        `problem`, `n` and `c` (Int64), the graded and the correct ones.
-    """
+    """Count the graded attempts at each problem."""
     grade = pl.col("is_correct")
     return rows.group_by("problem").agg(
         grade.count().cast(pl.Int64).alias("n"), grade.sum().cast(pl.Int64).alias("c")
@@ -157,18 +103,7 @@ def count_attempts(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def distinct_counts(problems: pl.DataFrame) -> Counts:
-    """Return the distinct counts of the problems that have a graded attempt.
-
-    Parameters
-    ----------
-    problems
-        As `count_attempts` makes it.
-
-    Returns
-    -------
-    Counts
-        Sorted, so that sums over them are the same in any order of rows.
-    """
+    """Return the distinct counts of the problems that have a graded attempt."""
     distinct = problems.filter(pl.col("n") > 0).group_by("n", "c").len("weight").sort("n", "c")
     n, c, weight = distinct.to_numpy().astype(np.float64).T
     return Counts(n, c, weight)

@@ -39,22 +39,7 @@ _N_HALVINGS: Final = 14
 
 
 def beta_passes(parameters: Floats, k: Floats) -> Floats:
-    """Return pass@k where the chances to solve a problem have a Beta distribution.
-
-    Parameters
-    ----------
-    parameters
-        Mean, concentration alpha + beta, and share of problems that are never solved. A
-        concentration of 0 is problems that are always or never solved; infinity is one chance for
-        all.
-    k
-        Numbers of attempts, at least 1.
-
-    Returns
-    -------
-    Floats
-        The probabilities, of the shape that all broadcast to.
-    """
+    """Return pass@k where the chances to solve a problem have a Beta distribution."""
     mean, concentration, never = parameters
     is_spread = (concentration > 0.0) & np.isfinite(concentration) & (mean > 0.0) & (mean < 1.0)
     scale, middle = np.where(is_spread, concentration, 1.0), np.where(is_spread, mean, 0.5)
@@ -226,20 +211,7 @@ def _named(logit: Floats, log_scale: Floats, never: float) -> Floats:
 
 
 def fit_beta(counts: Counts, confidence_level: float) -> Fit:
-    """Fit the Beta distribution of chances by maximum likelihood.
-
-    Parameters
-    ----------
-    counts
-        Problems.
-    confidence_level
-        Nominal coverage of the intervals.
-
-    Returns
-    -------
-    Fit
-        Mean, concentration, and 0, as `beta_passes` reads them.
-    """
+    """Fit the Beta distribution of chances by maximum likelihood."""
     status = status_of(counts)
     if status in {"ungraded", "too_few"}:
         return no_fit(status, 3)
@@ -249,20 +221,7 @@ def fit_beta(counts: Counts, confidence_level: float) -> Fit:
 
 
 def fit_zero_inflated(counts: Counts, confidence_level: float) -> Fit:
-    """Fit it with a share of problems that are never solved.
-
-    Parameters
-    ----------
-    counts
-        Problems.
-    confidence_level
-        Nominal coverage of the intervals.
-
-    Returns
-    -------
-    Fit
-        Mean, concentration, and share, as `beta_passes` reads them.
-    """
+    """Fit it with a share of problems that are never solved."""
     if status_of(counts) in {"ungraded", "too_few", "all_wrong"}:
         return fit_beta(counts, confidence_level)
     is_unsolved = counts.c == 0

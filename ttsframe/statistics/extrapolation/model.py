@@ -46,20 +46,7 @@ class Model(NamedTuple):
 
 
 def log_rising(x: Floats, m: Floats) -> Floats:
-    """Return log(Gamma(x + m) / Gamma(x)) without the cancellation of their difference.
-
-    Parameters
-    ----------
-    x
-        Numbers from 0.
-    m
-        Numbers above 0.
-
-    Returns
-    -------
-    Floats
-        The logarithms, of the shape that both broadcast to.
-    """
+    """Return log(Gamma(x + m) / Gamma(x)) without the cancellation of their difference."""
     from scipy.special import gammaln
 
     far = np.maximum(x, 30.0)
@@ -72,18 +59,7 @@ def log_rising(x: Floats, m: Floats) -> Floats:
 
 
 def status_of(counts: Counts) -> FitStatus:
-    """Say what keeps counts from being fitted, or from showing where an estimate lies.
-
-    Parameters
-    ----------
-    counts
-        Problems.
-
-    Returns
-    -------
-    FitStatus
-        "ok" where nothing does.
-    """
+    """Say what keeps counts from being fitted, or from showing where an estimate lies."""
     if not len(counts.n):
         return "ungraded"
     if (counts.n < 2).all():
@@ -94,36 +70,12 @@ def status_of(counts: Counts) -> FitStatus:
 
 
 def no_fit(status: FitStatus, n_parameters: int) -> Fit:
-    """Return a fit of nothing.
-
-    Parameters
-    ----------
-    status
-        Why.
-    n_parameters
-        Of the model.
-
-    Returns
-    -------
-    Fit
-        NaN for each parameter, and no edge.
-    """
+    """Return a fit of nothing."""
     return Fit(status, np.full((n_parameters, 1), np.nan), np.empty((n_parameters, 0)), np.nan)
 
 
 def half_quantile(confidence_level: float) -> float:
-    """Return how far the log-likelihood falls from its maximum to the edge.
-
-    Parameters
-    ----------
-    confidence_level
-        Nominal coverage of an interval.
-
-    Returns
-    -------
-    float
-        Half of the quantile of chi-squared with one degree of freedom.
-    """
+    """Return how far the log-likelihood falls from its maximum to the edge."""
     from scipy.special import ndtri
 
     return float(ndtri((1.0 + confidence_level) / 2.0)) ** 2 / 2.0

@@ -25,22 +25,7 @@ MODELS: Final[Mapping[ExtrapolationModel, Model]] = MappingProxyType({
 
 
 def range_at(name: ExtrapolationModel, fit: Fit, k: Floats) -> Floats:
-    """Return pass@k with its interval.
-
-    Parameters
-    ----------
-    name
-        Of the model.
-    fit
-        Of that model.
-    k
-        Numbers of attempts, at least 1.
-
-    Returns
-    -------
-    Floats
-        (3, n_k): of the estimate, lowest and highest on the edge; NaN without a fit.
-    """
+    """Return pass@k with its interval."""
     passes = MODELS[name].passes
     estimate = passes(fit.estimate, k)
     if not fit.edge.shape[1]:
@@ -50,23 +35,7 @@ def range_at(name: ExtrapolationModel, fit: Fit, k: Floats) -> Floats:
 
 
 def attempts_to(name: ExtrapolationModel, fit: Fit, targets: Floats) -> Floats:
-    """Return the numbers of attempts at which pass@k reaches targets.
-
-    Parameters
-    ----------
-    name
-        Of the model.
-    fit
-        Of that model.
-    targets
-        Values of pass@k.
-
-    Returns
-    -------
-    Floats
-        (3, n_targets): by the estimate, fewest and most on the edge; NaN without a fit, infinite
-        where 10^15 attempts are not enough.
-    """
+    """Return the numbers of attempts at which pass@k reaches targets."""
     passes = MODELS[name].passes
     parameters = np.column_stack([fit.estimate, fit.edge])[:, :, None]
     shape = (parameters.shape[1], len(targets))

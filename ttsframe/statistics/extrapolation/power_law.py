@@ -21,20 +21,7 @@ _N_DIRECTIONS: Final = 128
 
 
 def power_law_passes(parameters: Floats, k: Floats) -> Floats:
-    """Return pass@k where its logarithm is a power of k.
-
-    Parameters
-    ----------
-    parameters
-        Logarithm of -a, and b, of log(pass@k) = a k^b.
-    k
-        Numbers of attempts, at least 1.
-
-    Returns
-    -------
-    Floats
-        The probabilities, of the shape that all broadcast to.
-    """
+    """Return pass@k where its logarithm is a power of k."""
     intercept, slope = parameters
     with np.errstate(over="ignore"):
         passes: Floats = np.exp(-np.exp(intercept + slope * np.log(k)))
@@ -42,22 +29,7 @@ def power_law_passes(parameters: Floats, k: Floats) -> Floats:
 
 
 def fit_power_law(counts: Counts, confidence_level: float) -> Fit:
-    """Fit log(-log pass@k) as a line in log k, by weighted least squares.
-
-    Parameters
-    ----------
-    counts
-        Problems; k goes up to their smallest number of attempts.
-    confidence_level
-        Nominal coverage of the intervals.
-
-    Returns
-    -------
-    Fit
-        Intercept and slope, as `power_law_passes` reads them. The edge is the ellipse of their
-        covariance, from what each problem does to both, linearised: the values at different k are
-        of the same problems.
-    """
+    """Fit log(-log pass@k) as a line in log k, by weighted least squares."""
     status = status_of(counts)
     if status != "ok":
         return no_fit(status, 2)
@@ -86,20 +58,7 @@ def fit_power_law(counts: Counts, confidence_level: float) -> Fit:
 
 
 def unbiased_passes(counts: Counts, k: Floats) -> Floats:
-    """Return the unbiased pass@k of problems.
-
-    Parameters
-    ----------
-    counts
-        Problems.
-    k
-        Numbers of attempts, from 1 to the smallest that a problem has.
-
-    Returns
-    -------
-    Floats
-        (n_counts, n_k).
-    """
+    """Return the unbiased pass@k of problems."""
     n, wrong = counts.n[:, None], (counts.n - counts.c)[:, None]
     is_open = wrong >= k
     miss = log_rising(np.where(is_open, wrong - k, 0.0) + 1.0, k) - log_rising(n - k + 1.0, k)
