@@ -437,11 +437,13 @@ def borda_vote(
 
     Parameters
     ----------
-    trajectories, budgets, reductions, by
+    trajectories, budgets, reductions
         As in `select_answers`.
     power
         Exponent p of the number of votes, in [0, 50]. 0 gives every scored attempt one vote; a
         larger power brings the vote closer to best_of_n.
+    by
+        As in `select_answers`.
 
     Returns
     -------
@@ -517,12 +519,14 @@ def confidence_vote(
 
     Parameters
     ----------
-    trajectories, budgets, reductions, by
+    trajectories, budgets, reductions
         As in `select_answers`.
     temperature
         Divisor of the scores, finite and greater than 0. A small one brings the vote closer to
         best_of_n, a large one to a majority vote of the scored attempts. Worth tuning, since it is
         on the scale of the scores.
+    by
+        As in `select_answers`.
 
     Returns
     -------
@@ -601,10 +605,12 @@ def top_fraction_vote(
 
     Parameters
     ----------
-    trajectories, budgets, reductions, weights, by
+    trajectories, budgets, reductions
         As in `select_answers`.
     fraction
         Share of the attempts that vote, in (0, 1]; 1 is `weighted_vote`.
+    weights, by
+        As in `select_answers`.
 
     Returns
     -------
@@ -679,12 +685,14 @@ def majority_of_the_bests(
 
     Parameters
     ----------
-    trajectories, budgets, reductions, by
+    trajectories, budgets, reductions
         As in `select_answers`.
     subset_size
         Number m of resampled attempts. 1 is a majority vote of the scored attempts; a larger number
         brings the vote closer to best_of_n. None: the square root of the number of scored attempts
         within the budget, rounded down.
+    by
+        As in `select_answers`.
 
     Returns
     -------
@@ -762,11 +770,13 @@ def minimum_bayes_risk(
 
     Parameters
     ----------
-    trajectories, budgets, by
+    trajectories, budgets
         As in `select_answers`.
     utility
         Similarity of two answers: "token_f1", the harmonic mean of precision and recall of tokens;
         or "equality", 1 for the same key and 0 for others, which makes it a majority vote.
+    by
+        As in `select_answers`.
 
     Returns
     -------
