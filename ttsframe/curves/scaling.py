@@ -12,7 +12,13 @@ from ttsframe._exprs import raise_where, run_plan
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import SEVERITY, judged, mean_interval, once, place
+from ttsframe.statistics.problem_values import (
+    SEVERITY,
+    describe_row,
+    mean_interval,
+    raise_if_repeated,
+    value_and_severity,
+)
 
 __all__ = ["scaling_curve"]
 
@@ -182,7 +188,7 @@ def _averaged_over_replicates(
 ) -> pl.LazyFrame:
     """Return `value` and `severity` of each problem at each budget of each curve."""
     unit = [*line, "problem_id", "budget"]
-    rows = lazy.select(*unit, *repeats, **judged())
+    rows = lazy.select(*unit, *repeats, **value_and_severity())
     if not repeats:
         return rows
     averaged = rows.group_by(unit).agg(
@@ -192,7 +198,9 @@ def _averaged_over_replicates(
         # One replicate that is left out leaves the problem out, unless any will do.
         pl.col("severity").max() if include == "common" else pl.col("severity").min(),
     )
-    return averaged.filter(once({**line, "problem_id": "problem_id", "budget": "budget"}))
+    return averaged.filter(
+        raise_if_repeated({**line, "problem_id": "problem_id", "budget": "budget"})
+    )
 
 
 def _graded(rows: pl.LazyFrame, line: Mapping[str, str], include: ProblemSet) -> pl.LazyFrame:
@@ -208,7 +216,7 @@ def _graded(rows: pl.LazyFrame, line: Mapping[str, str], include: ProblemSet) ->
             pl.col("budget", "value"),
             severity.max() if include == "common" else severity,
         )
-        .filter(once({**line, "problem_id": "problem_id"}))
+        .filter(raise_if_repeated({**line, "problem_id": "problem_id"}))
         .with_columns(n_units=pl.len().over([*line]))
     )
     if include == "available":
@@ -230,7 +238,7 @@ def _uncommon(rows: pl.DataFrame, line: Mapping[str, str]) -> DataError:
     """Describe the first budget that has fewer problems than the others of its curve."""
     row = rows.sort([*line, "budget"]).row(0, named=True)
     return DataError(
-        f"{place(row, line)}: {row['n_problems']} problems at budget {row['budget']} and more at others, "
+        f"{describe_row(row, line)}: {row['n_problems']} problems at budget {row['budget']} and more at others, "
         "although each has the same number of budgets. Hint: select answers for all problems at "
         "the same budgets, or average what there is with include='available'."
     )

@@ -14,7 +14,7 @@ from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.schema import require_columns
 from ttsframe.statistics.paired import TIE, paired_inference
-from ttsframe.statistics.units import judged
+from ttsframe.statistics.problem_values import value_and_severity
 from ttsframe.verifier.ordered import Floats
 from ttsframe.verifier.sheet import Schema, name_numbers
 
@@ -173,7 +173,7 @@ def _drops(
 ) -> pl.DataFrame:
     """Return what each budget of each line loses against the best one up to it."""
     # What counts has a value here, once at each budget: `scaling_curve` has seen to that.
-    valued = rows.select(*line, "problem_id", "budget", judged()["value"])
+    valued = rows.select(*line, "problem_id", "budget", value_and_severity()["value"])
     sums: dict[str, pl.DataType | type[pl.DataType]] = {
         "budget": budget,
         "peak_budget": budget,

@@ -248,7 +248,9 @@ def _best_of_n(attempts: pl.DataFrame, asked: Request, budgets: tuple[int, ...])
         readings=asked.readings,
         work=lambda pools: pick_winners(pools, picks, budgets, "score", keys),
         made={**PICKED_COLUMNS, "answer_key": key_dtype(attempts.schema)},
-        result={name: expression for name, expression in problem_columns().items() if name in columns},
+        result={
+            name: expression for name, expression in problem_columns().items() if name in columns
+        },
     ).collect()
 
 

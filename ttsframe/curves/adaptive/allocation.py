@@ -13,7 +13,7 @@ from ttsframe._exprs import raise_where, run_plan, unused_name
 from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import place
+from ttsframe.statistics.problem_values import describe_row
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import select_answers
 
@@ -314,7 +314,7 @@ def _one_allocation(parts: Mapping[str, str]) -> pl.Expr:
     def describe(rows: pl.DataFrame) -> DataError:
         row = rows.sort(*parts, "budget").row(0, named=True)
         return DataError(
-            f"{place(row, parts)}: {row['n_rows']} allocations of budget {row['budget']}, expected "
+            f"{describe_row(row, parts)}: {row['n_rows']} allocations of budget {row['budget']}, expected "
             "one. Hint: name the column that tells runs or halves apart in by=(...)."
         )
 

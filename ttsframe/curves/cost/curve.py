@@ -14,7 +14,7 @@ from ttsframe.curves.levels.leveled import level_curve
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import place
+from ttsframe.statistics.problem_values import describe_row
 
 __all__ = ["add_costs", "cost_curve"]
 
@@ -363,7 +363,7 @@ def _twice(rows: pl.DataFrame, names: dict[str, str]) -> DataError:
     """Describe an attempt that is there twice."""
     row = rows.sort(*names, "attempt").row(0, named=True)
     return DataError(
-        f"{place(row, names)}: attempt {row['attempt']} is there twice. Hint: name the column that "
+        f"{describe_row(row, names)}: attempt {row['attempt']} is there twice. Hint: name the column that "
         "tells runs or halves apart in by=(...), in select_answers as here."
     )
 
@@ -372,7 +372,7 @@ def _uneven(rows: pl.DataFrame, names: dict[str, str]) -> DataError:
     """Describe a tree whose paths disagree about its tokens."""
     row = rows.sort(*names, "tree").row(0, named=True)
     return DataError(
-        f"{place(row, names)}: paths of one tree have different numbers of tokens, expected the whole "
+        f"{describe_row(row, names)}: paths of one tree have different numbers of tokens, expected the whole "
         "tree's in each. Hint: name the column that tells trees apart in tree='...', or leave "
         "tree_tokens out where the count is the attempt's own."
     )

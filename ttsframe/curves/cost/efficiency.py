@@ -21,7 +21,7 @@ from ttsframe._exprs import run_plan
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import judged, place
+from ttsframe.statistics.problem_values import describe_row, value_and_severity
 
 __all__ = ["efficiency_gain"]
 
@@ -214,7 +214,7 @@ def efficiency_gain(
         narrow = lazy.select(
             *[pl.col(name).alias(part) for part, name in line.items()],
             "problem_id",
-            **judged(),
+            **value_and_severity(),
             nominal=budget,
             cost=pl.col("cost").cast(pl.Float64) if has_cost else budget,
             budget_unit=unit.cast(pl.String),
@@ -261,7 +261,7 @@ def _table(
             base = lines.get(tuple(wanted))
         if base is None:
             raise DataError(
-                f"{place(dict(zip(parts, key, strict=True)), question.line)}: no row with "
+                f"{describe_row(dict(zip(parts, key, strict=True)), question.line)}: no row with "
                 f"{question.line[question.compared]} {question.baseline!r} to compare it with. Hint: "
                 "baseline=... names a value that is there."
             )
@@ -288,7 +288,7 @@ def _line_of(rows: pl.DataFrame, question: _Question) -> _Line:
     if twice.height:
         row = rows.row(0, named=True)
         raise DataError(
-            f"{place(row, question.line)}, problem_id {twice['problem_id'][0]!r}: "
+            f"{describe_row(row, question.line)}, problem_id {twice['problem_id'][0]!r}: "
             f"{twice['n_rows'][0]} rows at {len(budgets)} budgets, expected one each. Hint: name the "
             "column that tells runs apart in by=(...)."
         )

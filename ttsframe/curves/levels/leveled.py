@@ -12,7 +12,12 @@ from ttsframe._exprs import raise_where, run_plan
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import SEVERITY, judged, mean_interval, once
+from ttsframe.statistics.problem_values import (
+    SEVERITY,
+    mean_interval,
+    raise_if_repeated,
+    value_and_severity,
+)
 
 __all__ = ["level_curve"]
 
@@ -181,7 +186,7 @@ def level_curve(
         rows = lazy.select(
             *[pl.col(name).alias(key) for key, name in (line | seeds).items()],
             *["problem_id", "budget"],
-            **judged(),
+            **value_and_severity(),
             fold=pl.col("fold").cast(pl.UInt32) if "fold" in schema else pl.lit(None, pl.UInt32),
         )
         named = levels.lazy().select(
@@ -232,7 +237,7 @@ def _units(
                 pl.col("caveat").max(),
                 severity.max() if include == "common" else severity.min(),
             )
-            .filter(once({**place, "budget": "budget"}))
+            .filter(raise_if_repeated({**place, "budget": "budget"}))
         )
     of_problem = (
         rows
@@ -245,7 +250,7 @@ def _units(
             pl.col("caveat").max(),
             severity.max() if include == "common" else severity,
         )
-        .filter(once(place))
+        .filter(raise_if_repeated(place))
         .with_columns(n_units=pl.col("problem_id").n_unique().over(*line, "level"))
     )
     if include == "available":

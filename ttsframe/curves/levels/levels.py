@@ -12,7 +12,7 @@ from ttsframe._exprs import raise_where, run_plan
 from ttsframe._typing import ColumnNames, FrameT, StepReduction
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import place
+from ttsframe.statistics.problem_values import describe_row
 from ttsframe.steps import STEP_REDUCTIONS
 
 __all__ = ["difficulty_levels"]
@@ -371,7 +371,7 @@ def _one_run(parts: dict[str, str]) -> pl.Expr:
     def describe(rows: pl.DataFrame) -> DataError:
         row = rows.sort(*parts).row(0, named=True)
         return DataError(
-            f"{place(row, parts)}: {row['n_rows']} rows with {row['n_attempts']} numbers of 'attempt', "
+            f"{describe_row(row, parts)}: {row['n_rows']} rows with {row['n_attempts']} numbers of 'attempt', "
             "expected one row each. Hint: name the column that tells runs apart in by=(...), or "
             "number attempts with tts.renumber_attempts(trajectories)."
         )
@@ -388,7 +388,7 @@ def _one_value(parts: dict[str, str], *, is_given: bool) -> pl.Expr:
     def describe(rows: pl.DataFrame) -> DataError:
         row = rows.sort(*parts).row(0, named=True)
         return DataError(
-            f"{place(row, parts)}: {row['n_values']} different values of the column that says how hard "
+            f"{describe_row(row, parts)}: {row['n_values']} different values of the column that says how hard "
             "the problem is, expected one. Hint: average it, or name the runs in by=(...)."
         )
 

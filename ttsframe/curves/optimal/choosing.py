@@ -10,7 +10,7 @@ import polars as pl
 from ttsframe._exprs import raise_where
 from ttsframe._typing import ProblemSet
 from ttsframe.errors import DataError
-from ttsframe.statistics.units import SEVERITY, judged, once
+from ttsframe.statistics.problem_values import SEVERITY, raise_if_repeated, value_and_severity
 
 _TIE: Final = 1e-9
 """Means, and costs in proportion, that are nearer than this are equal."""
@@ -74,7 +74,11 @@ def levels_of(
             n_rows=pl.len(),
             n_expected=pl.col("for_half").n_unique(),
         )
-        .filter(once(named, "of levels", "name their runs in by=(...), or filter to one of them."))
+        .filter(
+            raise_if_repeated(
+                named, "of levels", "name their runs in by=(...), or filter to one of them."
+            )
+        )
     )
     # Dealt out in order of level, so that every fold gets its share of each; both halves of a
     # problem go to one fold, since what is chosen on one would know the other.
@@ -116,7 +120,7 @@ def placed_problems(
     place_of = columns.line | {"problem_id": "problem_id", "half": "fold", "budget": "budget"}
     averaged = (
         rows
-        .select(*place_of, *parts, *seeds, "cost", **judged())
+        .select(*place_of, *parts, *seeds, "cost", **value_and_severity())
         .group_by(*place_of, *parts)
         .agg(
             pl.len().alias("n_rows"),
@@ -125,7 +129,7 @@ def placed_problems(
             severity.max() if is_common else severity.min(),
         )
         .filter(
-            once(
+            raise_if_repeated(
                 place_of | columns.parts,
                 "of one strategy",
                 "name the column that tells strategies apart in strategy=(...), the one that tells "

@@ -19,7 +19,7 @@ from ttsframe.curves.optimal.strategies import (
 )
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError
-from ttsframe.statistics.units import SEVERITY
+from ttsframe.statistics.problem_values import SEVERITY
 
 __all__ = ["optimal_curve", "select_optimal"]
 

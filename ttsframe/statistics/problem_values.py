@@ -1,4 +1,4 @@
-"""Problems as units: which ones count, and that each counts once."""
+"""Values of `problems`: which ones count, the interval of their mean, and that each appears once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,19 @@ SEVERITY: Final[dict[Status, int]] = {
     "unscored": 3,
     "short": 4,
 }
-"""A problem that is left out is counted once, under its worst status."""
+"""Rank of each status; a problem that is left out counts once, under its worst status."""
+
+_FEW: Final = 5.0
+"""Below this sum of values, or of 1 - value, their spread is too small for Student's interval."""
+
+_BY_HINT: Final = (
+    "name the column that tells runs or models apart in by=(...), and the one that numbers seeds in "
+    "replicates=(...)."
+)
 
 
-def judged() -> dict[str, pl.Expr]:
-    """Build `value`, null unless the row counts, and `severity`, the rank of its status."""
+def value_and_severity() -> dict[str, pl.Expr]:
+    """Build `value`, null unless the status is ok, and `severity`, the rank of the status."""
     status, value = pl.col("status"), pl.col("value").cast(pl.Float64).fill_nan(None)
     severity = (
         pl.when((status == "ok") & value.is_null()).then(pl.lit("ungraded")).otherwise(status)
@@ -34,42 +42,39 @@ def judged() -> dict[str, pl.Expr]:
     }
 
 
-_FEW: Final = 5.0
-"""Below this sum of values, or of what they lack to 1, their spread says too little."""
-
-
 def mean_interval(n_values: str, confidence_level: float) -> pl.Expr:
-    """Build the interval of a mean over problems."""
+    """Build the interval of a mean over problems: Wilson's for 0 and 1, else Student's."""
+    # Over the columns `accuracy`, `total`, `standard_error`, `n_problems`, `is_fractional`, and
+    # `n_values` values behind `total`. Wilson's also where too few are correct, or wrong, for
+    # Student's to cover.
     wilson = wilson_interval("total", n_values, confidence_level=confidence_level)
     student = student_t_interval(
         "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
     )
-    # A total of thirds that is exactly as many must not fall on either side by its rounding.
+    # The tolerance keeps a total of thirds on one side of the limit whatever its rounding is.
     few = pl.min_horizontal("total", pl.col(n_values) - pl.col("total")) < _FEW - 1e-9
     return pl.when(pl.col("is_fractional") & ~few).then(student).otherwise(wilson)
 
 
-_TOLD_APART: Final = (
-    "name the column that tells runs or models apart in by=(...), and the one that numbers seeds in "
-    "replicates=(...)."
-)
-
-
-def once(unit: Mapping[str, str], where: str = "on one curve", hint: str = _TOLD_APART) -> pl.Expr:
-    """Build the filter that raises where a problem has several rows in one place."""
+def raise_if_repeated(
+    unit: Mapping[str, str], where: str = "on one curve", hint: str = _BY_HINT
+) -> pl.Expr:
+    """Build a filter that raises if `n_rows` exceeds `n_expected` in a row of the frame."""
+    # `unit` maps the columns that identify a row to the caller's names of them.
     is_repeated = pl.col("n_rows") > pl.col("n_expected")
     described = pl.struct(is_repeated.alias("broken"), *unit, "n_rows", "n_expected")
     return raise_where(described, lambda rows: _repeated(rows, unit, where, hint))
 
 
-def place(row: Mapping[str, object], unit: Mapping[str, str]) -> str:
-    """Name a row by its columns, under the names that the caller gave them."""
+def describe_row(row: Mapping[str, object], unit: Mapping[str, str]) -> str:
+    """Name a row by its columns, under the caller's names: "model 'a', problem_id 'p1'"."""
     return ", ".join(f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None)
 
 
 def _repeated(rows: pl.DataFrame, unit: Mapping[str, str], where: str, hint: str) -> DataError:
-    """Describe the first problem that has too many rows in one place."""
+    """Describe the first problem that has too many rows."""
     row = rows.sort([*unit]).row(0, named=True)
     return DataError(
-        f"{place(row, unit)}: {row['n_rows']} rows {where}, expected {row['n_expected']}. Hint: {hint}"
+        f"{describe_row(row, unit)}: {row['n_rows']} rows {where}, expected {row['n_expected']}. "
+        f"Hint: {hint}"
     )
