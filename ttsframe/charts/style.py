@@ -51,7 +51,7 @@ _SELECTOR_COLOURS: Final = {
     "compute_optimal": "#000000",
     "compute_optimal_in_sample": "#767676",
 }
-_OTHER_COLOURS: Final = ("#7a5c00", "#3f3d99", "#8f1d2c", "#1c6b7a", "#5b5b00", "#6b3fa0")
+_OTHER_COLOURS: Final = ("#3f3d99", "#7a5c00", "#8f1d2c", "#1c6b7a", "#5b5b00", "#6b3fa0")
 
 # Green and purple stay apart under every common colour blindness, and are no selector's colour.
 OUTCOME_COLOURS: Final = {
