@@ -115,6 +115,7 @@ CHOICES_SCHEMA: Final[dict[str, pl.DataType]] = {
 
 
 COMPARISON_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "budget": pl.UInt32(),
     "selector": pl.String(),
     "reduction": pl.String(),
     "baseline": pl.String(),
@@ -653,7 +654,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     FrameFunction(
         "compare",
         lambda frame, by=(): tts.compare(frame, by=by),
-        lambda: problems().filter(pl.col("budget") == BUDGETS[1]),
+        problems,
         COMPARISON_SCHEMA,
         takes_by=True,
     ),
