@@ -80,8 +80,9 @@ def select_answers(
     selectors
         Names in `SELECTORS`.
     reductions
-        Where scores come from: names in `STEP_REDUCTIONS`, each applied to `step_scores`, or None
-        for the column `score`, which the result names "score". Each gives rows of its own.
+        Where scores come from: names in `STEP_REDUCTIONS`, each applied to `step_scores` and with
+        rows of its own; or None for the column `score`, named "score" in the column `reduction`.
+        (`reduction` of `score_trajectories` is the one reduction that makes this column.)
     budgets
         Numbers of attempts: a selector sees the first `budget` attempts. None: all attempts, as
         one budget, which is null in the column `budget`.

@@ -63,16 +63,7 @@ class Selector(NamedTuple):
 
 def pick_majority(ballots: Ballots, _: int) -> Winners:
     """Pick the answer with the most votes."""
-    # Votes and order packed into one integer: the low bits prefer the answer that came first.
-    # This takes a third of the time of `pick_heaviest`.
-    bits = ballots.n_answers.bit_length()
-    earliness = ballots.n_answers - np.arange(ballots.n_answers)
-    votes = np.where(ballots.is_answer, ballots.votes, 0)
-    rank = np.where(votes > 0, votes << bits | earliness, 0)
-    best = np.maximum.reduceat(rank, ballots.answer_starts, axis=1)
-    answer = ballots.n_answers - (best & ((1 << bits) - 1))
-    row = np.where(best > 0, ballots.first_row[answer % ballots.n_answers], NONE)
-    return Winners(row, (best >> bits).astype(np.float64))
+    return pick_heaviest(ballots, ballots.votes.astype(np.float64), ballots.first_row)
 
 
 def pick_weighted(ballots: Ballots, reading: int) -> Winners:
