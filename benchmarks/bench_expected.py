@@ -142,14 +142,14 @@ def _ratio(n: int, n_answers: int) -> str:
     answer = np.repeat(np.arange(n_answers), counts)
     n = len(answer)
     grade = (answer == 0).astype(np.float64)
-    poll = _subset_votes.Poll(answer, n_answers, np.ones(n), grade, "heads")
+    poll = _subset_votes.Poll(answer, n_answers, np.ones(n), grade, "equal")
     sampling = _subset_votes.Sampling(N_SUBSETS, 0)
     pool = Pool(counts, (np.arange(n_answers) == 0).astype(np.float64), n)
     budgets = np.array([n // 2])
 
     def sample() -> None:
         for order in _subset_votes.shuffles(sampling, "p", n):
-            _subset_votes.hold(poll, order, budgets)
+            _subset_votes.vote_in_subsets(poll, order, budgets)
 
     count = _median(lambda: majority_accuracy(pool, n // 2))
     is_counted = pool.cost(n // 2) <= _subset_votes._WORTHWHILE * N_SUBSETS * n

@@ -22,7 +22,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import ttsframe as tts
-from ttsframe._typing import SelectorName
+from ttsframe.votes.engine.registry import SelectorName
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "reference"))
 from selection_oracle import pick

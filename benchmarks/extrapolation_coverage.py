@@ -21,7 +21,7 @@ import numpy as np
 
 from ttsframe.statistics.extrapolation.beta import _Likelihood, beta_passes
 from ttsframe.statistics.extrapolation.model import Counts, ExtrapolationModel, Floats
-from ttsframe.statistics.extrapolation.models import MODELS, range_at
+from ttsframe.statistics.extrapolation.models import MODELS, predict_range
 
 N_RUNS = int(os.environ.get("TTSFRAME_BENCH_RUNS", "600"))
 N_WORKERS = int(os.environ.get("TTSFRAME_BENCH_WORKERS", "2"))
@@ -67,7 +67,7 @@ def truth_of(world: World, k: Floats) -> Floats:
 
 def profile(name: ExtrapolationModel, counts: Counts, k: Floats) -> Floats:
     """Return estimate and ends by the package."""
-    return range_at(name, MODELS[name].fit(counts, LEVEL), k)
+    return predict_range(name, MODELS[name].fit(counts, LEVEL), k)
 
 
 def delta(_: ExtrapolationModel, counts: Counts, k: Floats) -> Floats:

@@ -23,9 +23,13 @@ from ttsframe.answers import (
     normalize_answer,
 )
 from ttsframe.answers.lookup.reading import KeyMethod
-from ttsframe.estimators.bestofk import best_of_k
-from ttsframe.estimators.gpassk import g_pass_at_k, mean_g_pass_at_k
-from ttsframe.estimators.passk import pass_at_k, pass_hat_k
+from ttsframe.estimators.passk import (
+    best_of_k,
+    g_pass_at_k,
+    mean_g_pass_at_k,
+    pass_at_k,
+    pass_hat_k,
+)
 from ttsframe.statistics.resampling import BootstrapMethod
 from ttsframe.statistics.uncertainty import bootstrap_interval, standard_error
 from ttsframe.steps import (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
@@ -18,20 +20,12 @@ IntoExprColumn: TypeAlias = pl.Expr | str | pl.Series
 
 ColumnNames: TypeAlias = str | Sequence[str]
 
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
 StepReduction: TypeAlias = Literal[
     "last", "min", "mean", "prod", "max", "sum", "first", "geometric_mean"
-]
-SelectorName: TypeAlias = Literal[
-    "majority_vote",
-    "weighted_vote",
-    "best_of_n",
-    "borda_vote",
-    "confidence_vote",
-    "top_fraction_vote",
-    "majority_of_the_bests",
-    "minimum_bayes_risk",
-    "first_valid",
-    "oracle",
 ]
 Utility: TypeAlias = Literal["token_f1", "equality"]
 Weights: TypeAlias = Literal["score", "sigmoid", "softmax"]

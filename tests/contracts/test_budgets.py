@@ -110,7 +110,7 @@ def test_a_forgotten_by_is_an_error_that_says_so(
         plan.collect(engine=engine)
     message = str(caught.value)
     assert re.match(f"problem_id 'p[12]': {found}", message)
-    assert "Hint: rows of several runs, models or seeds are told apart with by=(...)" in message
+    assert "Hint: name the column that tells runs, models or seeds apart in by=(...)" in message
     assert "renumber_attempts" in message
 
 
@@ -119,7 +119,7 @@ def test_a_forgotten_by_is_an_error_that_says_so(
 def test_two_runs_that_fill_one_budget_together_are_not_taken_for_one(
     function: Any, budgets: list[int]
 ) -> None:
-    with pytest.raises(DataError, match="Hint: rows of several runs"):
+    with pytest.raises(DataError, match="Hint: name the column that tells runs"):
         function(two_runs(2), budgets=budgets)
 
 

@@ -21,11 +21,11 @@ from ttsframe._typing import (
     AnswerStyle,
     FrameT,
     IntoExprColumn,
-    SelectorName,
     StepReduction,
 )
 from ttsframe.readers.steps import StepFormatName
 from ttsframe.readers.trajectories import Format
+from ttsframe.votes.engine.registry import SelectorName
 
 IGNORED = {
     "PR04": "types live in the signature",
@@ -159,7 +159,7 @@ def test_every_reduction_and_selector_is_a_function_of_its_name() -> None:
     for name, function in tts.STEP_REDUCTIONS.items():
         assert function is getattr(tts, f"step_{name}")
     for name, selector in tts.SELECTORS.items():
-        assert callable(resolve(name))
+        assert callable(getattr(tts.votes, name))
         assert selector.summary
 
 

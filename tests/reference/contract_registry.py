@@ -115,6 +115,7 @@ CHOICES_SCHEMA: Final[dict[str, pl.DataType]] = {
 
 
 COMPARISON_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "budget": pl.UInt32(),
     "selector": pl.String(),
     "reduction": pl.String(),
     "baseline": pl.String(),
@@ -530,7 +531,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         {**PROBLEMS_SCHEMA, "monte_carlo_error": pl.Float64()},
         takes_by=True,
     ),
-    *[_selects(name, partial(getattr(tts, name), budgets=BUDGETS)) for name in tts.SELECTORS],
+    *[_selects(name, partial(getattr(tts.votes, name), budgets=BUDGETS)) for name in tts.SELECTORS],
     FrameFunction(
         "scaling_curve",
         partial(tts.scaling_curve, include="available"),
@@ -653,7 +654,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     FrameFunction(
         "compare",
         lambda frame, by=(): tts.compare(frame, by=by),
-        lambda: problems().filter(pl.col("budget") == BUDGETS[1]),
+        problems,
         COMPARISON_SCHEMA,
         takes_by=True,
     ),

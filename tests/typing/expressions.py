@@ -8,7 +8,8 @@ from typing import assert_type
 import polars as pl
 
 import ttsframe as tts
-from ttsframe._typing import IntoExprColumn, SelectorName, StepReduction
+from ttsframe._typing import IntoExprColumn, StepReduction
+from ttsframe.votes.engine.registry import SelectorName
 
 
 def columns_are_names_expressions_or_series(series: pl.Series) -> None:

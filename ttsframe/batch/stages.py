@@ -19,7 +19,6 @@ from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
     ProblemSet,
-    SelectorName,
     StepReduction,
     Weights,
 )
@@ -28,6 +27,7 @@ from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError, ParameterTypeError
 from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS, select_answers
 from ttsframe.votes.tally import tally_votes
 

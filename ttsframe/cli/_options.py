@@ -11,12 +11,13 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 import click
 import polars as pl
 
-from ttsframe._typing import AnswerStyle, SelectorName, StepReduction, Weights
+from ttsframe._typing import AnswerStyle, StepReduction, Weights
 from ttsframe.cli._console import Console
 from ttsframe.readers.engine.attempts import Survey
 from ttsframe.readers.engine.table import OnError
 from ttsframe.readers.trajectories import READERS, plan_reading, scan_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS
 
 Command: TypeAlias = Callable[..., None]

@@ -124,7 +124,7 @@ def compare(
             problems,
             column=column,
             baseline=standing,
-            by=groups if column == "budget" else (*groups, "budget"),
+            by=groups,
             replicates=replicates,
             cluster=cluster,
             confidence_level=confidence_level,

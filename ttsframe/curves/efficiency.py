@@ -22,7 +22,7 @@ from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.curves.lines import SELECT_HINT
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import judged, place
+from ttsframe.statistics.problem_values import describe_row, value_and_severity
 
 __all__ = ["efficiency_gain"]
 
@@ -215,7 +215,7 @@ def efficiency_gain(
             .select(
                 *to_safe(line),
                 "problem_id",
-                **judged(),
+                **value_and_severity(),
                 nominal=budget,
                 cost=pl.col("cost").cast(pl.Float64) if has_cost else budget,
                 budget_unit=unit.cast(pl.String),
@@ -260,7 +260,7 @@ def _compare_lines(
             baseline = lines.get(tuple((wanted | {comparison.free: None}).values()))
         if baseline is None:
             raise DataError(
-                f"{place(columns, comparison.line)}: no row with "
+                f"{describe_row(columns, comparison.line)}: no row with "
                 f"{comparison.line[comparison.compared]} {comparison.baseline!r} to compare it with. "
                 "Hint: baseline=... must be an existing value."
             )
@@ -286,7 +286,7 @@ def _line_of(rows: pl.DataFrame, comparison: _Comparison) -> _Line:
     if repeated.height:
         row = rows.row(0, named=True)
         raise DataError(
-            f"{place(row, comparison.line)}, problem_id {repeated['problem_id'][0]!r}: "
+            f"{describe_row(row, comparison.line)}, problem_id {repeated['problem_id'][0]!r}: "
             f"{repeated['n_rows'][0]} rows at {n_budgets} budgets, expected one each. Hint: name the "
             "column that identifies the run in by=(...)."
         )

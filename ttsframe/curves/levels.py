@@ -26,7 +26,7 @@ from ttsframe.curves.lines import (
 )
 from ttsframe.errors import ColumnsError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns
-from ttsframe.statistics.units import mean_interval
+from ttsframe.statistics.problem_values import mean_interval
 from ttsframe.steps import STEP_REDUCTIONS
 
 __all__ = ["difficulty_levels", "halve_attempts", "level_curve"]

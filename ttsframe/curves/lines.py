@@ -12,7 +12,12 @@ from ttsframe._exprs import raise_where, safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns
-from ttsframe.statistics.units import SEVERITY, judged, once, place
+from ttsframe.statistics.problem_values import (
+    SEVERITY,
+    describe_row,
+    raise_if_repeated,
+    value_and_severity,
+)
 
 ORACLE: Final = "oracle"
 """The selector that no method can beat: a bound, not a method."""
@@ -57,7 +62,7 @@ class CurveLines(NamedTuple):
     def select(self, lazy: pl.LazyFrame, **more: pl.Expr) -> pl.LazyFrame:
         """Select the columns of a line, `problem_id`, `budget`, `value` and `severity`."""
         named = to_safe(self.columns | self.seeds)
-        return lazy.select(*named, "problem_id", "budget", **judged(), **more)
+        return lazy.select(*named, "problem_id", "budget", **value_and_severity(), **more)
 
     def units(
         self,
@@ -88,7 +93,7 @@ class CurveLines(NamedTuple):
                     # "common" leaves a problem out for one replicate, "available" only for all.
                     severity.max() if is_common else severity.min(),
                 )
-                .filter(once(unit | {"budget": "budget"}))
+                .filter(raise_if_repeated(unit | {"budget": "budget"}))
             )
         problems = (
             rows
@@ -100,7 +105,7 @@ class CurveLines(NamedTuple):
                 *worst_caveat,
                 severity.max() if is_common else severity,
             )
-            .filter(once(unit))
+            .filter(raise_if_repeated(unit))
             .with_columns(n_units=n_units)
         )
         if not is_common:
@@ -142,7 +147,7 @@ def refuse_where(
 
     def describe(rows: pl.DataFrame) -> DataError:
         row = rows.sort(rows.columns).row(0, named=True)
-        return DataError(f"{place(row, names)}: {message.format(**row)}")
+        return DataError(f"{describe_row(row, names)}: {message.format(**row)}")
 
     return raise_where(pl.struct(is_broken.alias("broken"), *names, *columns), describe)
 

@@ -31,7 +31,7 @@ from ttsframe.curves.lines import (
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ColumnsError, ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import SEVERITY, judged, once
+from ttsframe.statistics.problem_values import SEVERITY, raise_if_repeated, value_and_severity
 
 __all__ = ["optimal_choices", "optimal_curve", "select_optimal"]
 
@@ -605,7 +605,7 @@ def _values_by_level(lazy: pl.LazyFrame, levels: pl.LazyFrame, setting: _Setting
         *to_safe(setting.line | setting.seeds | setting.strategy),
         "problem_id",
         "budget",
-        **judged(),
+        **value_and_severity(),
         fold=fold.cast(pl.UInt32),
         cost=cost.cast(pl.Float64),
     )
@@ -631,7 +631,7 @@ def _comparable(rows: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
             severity.max() if setting.is_common else severity.min(),
         )
         .filter(
-            once(
+            raise_if_repeated(
                 names | setting.strategy,
                 "of one strategy",
                 "name the column that identifies the strategy in strategy=(...), the run in "
@@ -669,7 +669,11 @@ def _folds(levels: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
             n_rows=pl.len(),
             n_expected=pl.col("level_fold").n_unique(),
         )
-        .filter(once(names, "of levels", "name the column of the run in by=(...), or filter it."))
+        .filter(
+            raise_if_repeated(
+                names, "of levels", "name the column of the run in by=(...), or filter it."
+            )
+        )
     )
     # Dealt in order of level, so that every fold gets its share of each. Both halves of a problem
     # are in one fold, because a choice on one half would know the other.

@@ -12,7 +12,7 @@ from ttsframe._exprs import from_safe, run_plan
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.curves.lines import LEFT_OUT, CurveLines, curve_lines, refuse_where
 from ttsframe.schema import CURVE_SCHEMA
-from ttsframe.statistics.units import mean_interval
+from ttsframe.statistics.problem_values import mean_interval
 
 __all__ = ["scaling_curve"]
 

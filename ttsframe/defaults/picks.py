@@ -12,7 +12,6 @@ from ttsframe._checks import check_budgets, check_choices, check_fraction, check
 from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
-    SelectorName,
     StepReduction,
     Weights,
 )
@@ -27,6 +26,7 @@ from ttsframe.defaults.tables import (
 )
 from ttsframe.schema import require_columns
 from ttsframe.scoring import score_trajectories
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS, select_answers
 
 Budgets: TypeAlias = int | Sequence[int] | Literal["all"] | None

@@ -7,11 +7,12 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
-from ttsframe._typing import AnswerStyle, SelectorName, StepReduction, Weights
+from ttsframe._typing import AnswerStyle, StepReduction, Weights
 from ttsframe.answers import extract_answer, gold_key
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError
 from ttsframe.verifier import step_profile
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS
 
 _READ: Final = (

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from ttsframe.estimators import aggregators
 from ttsframe.estimators.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
-from ttsframe.estimators.bestofk import best_of_k
-from ttsframe.estimators.gpassk import g_pass_at_k, mean_g_pass_at_k
-from ttsframe.estimators.passk import closed_form_passatk, pass_at_k, pass_hat_k
+from ttsframe.estimators.passk import (
+    best_of_k,
+    closed_form_passatk,
+    g_pass_at_k,
+    mean_g_pass_at_k,
+    pass_at_k,
+    pass_hat_k,
+)
 
 __all__ = [
     "Aggregator",

@@ -1,62 +1,38 @@
 """Counting over all subsets of k of a problem's n attempts, in floating point.
 
-Binomials of large n overflow, and differences of their logarithms lose digits. Weights and tails are
-products of ratios of neighbouring counts instead: all terms are positive, none is above its total,
-and what underflows is too small to matter.
+Binomials of large n overflow, and differences of their logarithms lose digits. So weights and tails
+are products of ratios of neighboring counts: all terms are positive, none exceeds its total, and
+terms that underflow are negligible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
-Bools: TypeAlias = npt.NDArray[np.bool_]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
+from ttsframe._typing import Flags, Floats, Integers
 
 _NEGLIGIBLE: Final = 1e-18
-"""Share of the largest term of a sum at which the rest no longer counts."""
+"""Terms below this share of the largest one are ignored."""
 
 _BLOCK: Final = 1 << 14
-"""How many tails are computed at once, so that their terms stay in a core's cache."""
+"""Number of tails computed at once, so that their terms stay in a core's cache."""
 
 _TILE: Final = 64
-"""Rows and columns of a tile: three tiles fit into a core's cache."""
+"""Rows and columns of a tile; three tiles fit into a core's cache."""
 
 _MAX_MATRICES: Final = 1 << 18
 _MAX_VECTORS: Final = 9_000
-"""How many multiplications OpenBLAS keeps on the thread that asks for them."""
+"""Largest numbers of multiplications that OpenBLAS runs on the calling thread."""
 
 _MAX_WEIGHTS: Final = 1 << 22
-"""How many weights are held at once, so that memory does not grow with n times the number of k."""
+"""Number of weights in memory at a time, so that it does not grow with n times the number of k."""
 
 
-def rank_weights(n: int, k: Ints) -> Floats:
-    r"""Give the chance that an attempt is the best of k drawn ones, by its rank.
-
-    Parameters
-    ----------
-    n
-        Number of attempts, at least 1.
-    k
-        Numbers of attempts drawn, (n_k,), each in [1, n].
-
-    Returns
-    -------
-    Floats
-        (n, n_k): the row of rank r, from 0 for the best, is the share of the subsets of k attempts
-        that hold it and none of the r above it; each column adds up to 1.
-
-    Notes
-    -----
-    .. math:: w_r = \binom{n-1-r}{k-1} \Big/ \binom{n}{k}
-
-    from :math:`w_0 = k/n` and :math:`w_{r+1} / w_r = (n-k-r) / (n-1-r)`.
-    """
+def rank_weights(n: int, k: Integers) -> Floats:
+    """Return the chance that the attempt of each rank is the best of k drawn ones: (n, n_k)."""
+    # w[r] = C(n-1-r, k-1) / C(n, k), from w[0] = k/n and w[r+1] / w[r] = (n-k-r) / (n-1-r).
     rank = np.arange(n - 1)[:, None]
     weights = np.empty((n, len(k)))
     weights[0] = k / n
@@ -64,25 +40,12 @@ def rank_weights(n: int, k: Ints) -> Floats:
     return np.cumprod(weights, axis=0, out=weights)
 
 
-def best_of_draws(value: Floats, score: Floats, ends: Ints, draws: Ints) -> tuple[Floats, Bools]:
-    """Give the mean value of the best-scored of k attempts, over all subsets of k.
-
-    Parameters
-    ----------
-    value
-        (n_rows,), one per attempt, those of a group together.
-    score
-        (n_rows,), NaN for an attempt that never wins; a subset of such alone counts 0.
-    ends
-        (n_groups,): where each group's rows end.
-    draws
-        (n_k,): numbers of attempts drawn, each at least 1.
-
-    Returns
-    -------
-    tuple[Floats, Bools]
-        (n_k, n_groups) estimates, and where there is none: n < k, or no attempt has a score.
-    """
+def best_of_draws(
+    value: Floats, score: Floats, ends: Integers, draws: Integers
+) -> tuple[Floats, Flags]:
+    """Return the mean value of the best-scored of k attempts: (n_k, n_groups), and where it is null."""
+    # Each group's rows end at `ends`. An attempt with a NaN score never wins; a subset of such
+    # attempts counts 0. The result is null if n < k or no attempt has a score.
     ascending = np.sort(draws)
     lengths = np.diff(ends, prepend=0)
     estimates = np.full((len(ends), len(draws)), np.nan)
@@ -95,16 +58,16 @@ def best_of_draws(value: Floats, score: Floats, ends: Ints, draws: Ints) -> tupl
         n_known, step = np.searchsorted(ascending, n, side="right"), max(_MAX_WEIGHTS // n, 1)
         for first in range(0, n_known, step):
             of_k = slice(first, min(first + step, n_known))
-            estimates[members, of_k] = product(value_by_rank, rank_weights(n, ascending[of_k]))
+            estimates[members, of_k] = multiply(value_by_rank, rank_weights(n, ascending[of_k]))
     as_given = np.searchsorted(ascending, draws)
     return np.ascontiguousarray(estimates.T)[as_given], is_null.T[as_given]
 
 
-def _by_rank(value: Floats, score: Floats, starts: Ints, n: int) -> tuple[Floats, Bools]:
-    """Return values by falling score, (n_groups, n), and which groups have no score at all."""
+def _by_rank(value: Floats, score: Floats, starts: Integers, n: int) -> tuple[Floats, Flags]:
+    """Return values by falling score, (n_groups, n), and which groups have no score."""
     key = -score[starts + np.arange(n)]
     ranked = value[starts + np.argsort(key, axis=1)]
-    # In place of its own value, a tied attempt has the mean over its tie, an unscored one 0.
+    # A tied attempt gets the mean value over its tie, an unscored one 0.
     key.sort(axis=1)
     is_missing = np.isnan(key)
     ranked[is_missing] = 0.0
@@ -118,35 +81,12 @@ def _by_rank(value: Floats, score: Floats, starts: Ints, n: int) -> tuple[Floats
     return ranked, is_missing[:, 0]
 
 
-def mean_excess(n: Ints, c: Ints, k: Ints, *, above: Ints, most: Ints) -> Floats:
-    r"""Give the mean, over all subsets, of the correct attempts in excess of a number.
-
-    Parameters
-    ----------
-    n
-        Number of attempts, (n_rows,).
-    c
-        Number of correct ones among them, (n_rows,), in [0, n].
-    k
-        Number of attempts drawn, (n_rows,), in [1, n].
-    above
-        Number of correct attempts that count nothing, (n_rows,).
-    most
-        Number at which the excess is cut off, (n_rows,).
-
-    Returns
-    -------
-    Floats
-        (n_rows,): within about 1e-13 of ``most`` for n up to 100,000.
-
-    Notes
-    -----
-    .. math:: \mathrm{E} \min(\max(J - a, 0), m), \quad
-        P(J = j) = \binom{c}{j} \binom{n-c}{k-j} \Big/ \binom{n}{k}
-
-    The terms are taken relative to the most likely j, outwards to both sides until they are
-    negligible, and divided by their sum: some standard deviations of j, not all of its values.
-    """
+def mean_excess(
+    n: Integers, c: Integers, k: Integers, *, above: Integers, most: Integers
+) -> Floats:
+    """Return the mean of min(max(J - above, 0), most), for J correct ones among k of n attempts."""
+    # Terms of the hypergeometric distribution are taken relative to the mode, outwards until they
+    # are negligible, and divided by their sum. The error is about 1e-13 of `most`.
     result = np.empty(len(n))
     for start in range(0, len(n), _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -154,8 +94,8 @@ def mean_excess(n: Ints, c: Ints, k: Ints, *, above: Ints, most: Ints) -> Floats
     return result
 
 
-def _mean_excess(n: Ints, c: Ints, k: Ints, above: Ints, most: Ints) -> Floats:
-    """Return `mean_excess` of rows that fit into memory several times."""
+def _mean_excess(n: Integers, c: Integers, k: Integers, above: Integers, most: Integers) -> Floats:
+    """Compute `mean_excess` for one block of rows."""
     mode = np.minimum((c + 1) * (k + 1) // (n + 2), np.minimum(c, k))
     spare = n - c - k
     total = np.ones(len(n))
@@ -175,25 +115,11 @@ def _mean_excess(n: Ints, c: Ints, k: Ints, above: Ints, most: Ints) -> Floats:
     return excess / total
 
 
-def product(left: Floats, right: Floats) -> Floats:
-    """Multiply matrices on the calling thread.
-
-    numpy's BLAS splits a product among threads of its own, which wait for each other in a loop:
-    where Polars or another process keeps the cores busy, a product of 1 ms takes 30. Tiles are too
-    small to be split, and together no slower than a product split among 4 idle cores.
-
-    Parameters
-    ----------
-    left
-        (n_rows, n), at least one row.
-    right
-        (n, n_columns), at least one column.
-
-    Returns
-    -------
-    Floats
-        (n_rows, n_columns).
-    """
+def multiply(left: Floats, right: Floats) -> Floats:
+    """Multiply matrices on the calling thread, in tiles."""
+    # OpenBLAS splits a larger product among threads that wait for each other in a loop. If Polars or
+    # another process keeps the cores busy, a product of 0.1 ms then takes 30 ms. Tiles are too small
+    # to be split; on idle cores they take twice as long.
     (n_rows, n), n_columns = left.shape, right.shape[1]
     height, width = min(n_rows, _TILE), min(n_columns, _TILE)
     depth = (_MAX_MATRICES if min(height, width) > 1 else _MAX_VECTORS) // (height * width)
@@ -208,33 +134,3 @@ def product(left: Floats, right: Floats) -> Floats:
             result[:whole, columns] += (tiles @ tile).reshape(whole, -1)
             result[whole:, columns] += strip[whole:] @ tile
     return result
-
-
-def series_of_draws(
-    name: str, values: Floats, is_null: Bools, fields: Sequence[str] | None
-) -> pl.Series:
-    """Return estimates as a column.
-
-    Parameters
-    ----------
-    name
-        Name of the column.
-    values
-        (n_k, n_rows) estimates.
-    is_null
-        (n_k, n_rows) Booleans: true where there is no estimate.
-    fields
-        Names of the fields, one per k; None: a single k, whose estimates are the column.
-
-    Returns
-    -------
-    pl.Series
-        Struct of Float64 fields, or Float64.
-    """
-    columns = [pl.Series(name, of_k) for of_k in values]
-    for column, missing in zip(columns, is_null, strict=True):
-        if missing.any():
-            column[missing.nonzero()[0]] = None
-    if fields is None:
-        return columns[0]
-    return pl.DataFrame(dict(zip(fields, columns, strict=True))).to_struct(name)

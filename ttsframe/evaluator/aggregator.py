@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from ttsframe._checks import check_choice
-from ttsframe._typing import SelectorName
 from ttsframe.errors import ParameterError
 from ttsframe.evaluator._judging import Drawn, Judge, Verifier, check_responses, trajectories_of
 from ttsframe.evaluator.results import SELECTOR_OF_METHOD, AggregatedResult, AggregationMethod
 from ttsframe.evaluator.tasks import Task, TaskInstance
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import select_answers
 
 __all__ = ["TrajectoryAggregator", "aggregate_drawn"]

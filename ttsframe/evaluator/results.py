@@ -9,10 +9,10 @@ from typing import Final, Literal, TypeAlias
 
 import polars as pl
 
-from ttsframe._typing import SelectorName
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError
 from ttsframe.evaluator.tasks import TaskResult
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.expectation import expected_accuracy
 from ttsframe.votes.selectors import select_answers
 

@@ -21,7 +21,7 @@ from ttsframe.process.verdicts import (
     thresholds_table,
 )
 from ttsframe.schema import require_columns
-from ttsframe.statistics.units import place
+from ttsframe.statistics.problem_values import describe_row
 
 __all__ = ["StepAgreement", "step_agreement"]
 
@@ -296,19 +296,19 @@ def _check_rows(table: pl.DataFrame, keys: dict[str, str]) -> None:
     if repeated.height:
         row = repeated.row(0, named=True)
         raise DataError(
-            f"{place(row, unit)}: several rows, expected one per step. Hint: name the column that "
+            f"{describe_row(row, unit)}: several rows, expected one per step. Hint: name the column that "
             "tells verifiers or runs apart in by=(...), or keep one of several texts for a step, such as "
             "those that are 'is_on_path'."
         )
     if table["step"].has_nulls():
         row = table.filter(pl.col("step").is_null()).row(0, named=True)
-        raise DataError(f"{place(row, unit)}: step is null, must be a number from 0.")
+        raise DataError(f"{describe_row(row, unit)}: step is null, must be a number from 0.")
     if "n_correct" in table.columns:
         n, c = pl.col("n_rollouts"), pl.col("n_correct")
         broken = table.filter((c > n) | (c < 0) | (n < 0) | (n.is_null() != c.is_null()))
         if broken.height:
             row = broken.row(0, named=True)
             raise DataError(
-                f"{place(row, unit)}: n_correct {row['n_correct']} of n_rollouts "
+                f"{describe_row(row, unit)}: n_correct {row['n_correct']} of n_rollouts "
                 f"{row['n_rollouts']}, must be from 0 to as many."
             )

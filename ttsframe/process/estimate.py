@@ -15,7 +15,7 @@ from ttsframe.estimators.passk import pass_at_k
 from ttsframe.schema import require_columns
 from ttsframe.scoring import score_trajectories
 from ttsframe.statistics.intervals import wilson_interval
-from ttsframe.statistics.units import place
+from ttsframe.statistics.problem_values import describe_row
 
 __all__ = ["estimate_steps"]
 
@@ -287,7 +287,7 @@ def _is_sound(unit: Mapping[str, str]) -> pl.Expr:
 
     def error(rows: pl.DataFrame) -> DataError:
         row = rows.sort([*unit]).row(0, named=True)
-        where = place(row, unit)
+        where = describe_row(row, unit)
         if row["step"] is None or row["step"] < -1:
             return DataError(
                 f"{where}: step is {row['step']}, must be a number from 0, or -1 for rollouts from "

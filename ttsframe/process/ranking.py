@@ -10,7 +10,8 @@ import polars as pl
 
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._typing import ColumnNames, FrameT, SelectorName, StepReduction, Weights
+from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.engine.winners import TIE_TOLERANCE
 from ttsframe.votes.selectors import SELECTORS, select_answers
 from ttsframe.votes.tally import tally_votes

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias, TypedDict
 
 import polars as pl
 
-from ttsframe._typing import SectionName, SelectorName, StepReduction
+from ttsframe._typing import SectionName, StepReduction
 from ttsframe.curves.cost import add_costs, cost_curve, pareto_frontier
 from ttsframe.curves.efficiency import efficiency_gain
 from ttsframe.curves.gaps import selection_gap
@@ -20,6 +20,7 @@ from ttsframe.defaults.tables import RUN
 from ttsframe.errors import DataError, TtsframeError
 from ttsframe.report.runs import Rule, compared_alike, describe_runs, keep_runs, rows_of
 from ttsframe.verifier import VerifierReport, over_optimization, verifier_metrics, verifier_report
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS, select_answers
 
 _N_ATTEMPTS_MIN: Final = 16

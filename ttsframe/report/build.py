@@ -13,7 +13,6 @@ from ttsframe._typing import (
     ColumnNames,
     FrameT,
     SectionName,
-    SelectorName,
     StepReduction,
     Weights,
 )
@@ -27,6 +26,7 @@ from ttsframe.report.report import Report
 from ttsframe.schema import require_columns
 from ttsframe.scoring import score_trajectories
 from ttsframe.validation import validate_trajectories
+from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS
 
 _ALWAYS: Final[tuple[SelectorName, ...]] = ("majority_vote", "oracle")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ttsframe.statistics.comparison import compare
 from ttsframe.statistics.extrapolation import (
     PassAtKFit,
-    beta_binomial_passatk,
     check_extrapolation,
     fit_pass_at_k,
 )
@@ -17,7 +16,6 @@ from ttsframe.statistics.variance import variance_components
 __all__ = [
     "PairedDesign",
     "PassAtKFit",
-    "beta_binomial_passatk",
     "bootstrap_interval",
     "check_extrapolation",
     "compare",

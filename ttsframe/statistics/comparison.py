@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
 import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
-from ttsframe._exprs import run_plan
+from ttsframe._exprs import raise_where, run_plan
 from ttsframe._typing import ColumnNames, Correction, FrameT
-from ttsframe.errors import ParameterError, ParameterTypeError
+from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.paired import with_adjusted
-from ttsframe.statistics.pairing import both_sides, differences_of, pairs_of
-from ttsframe.statistics.units import judged
+from ttsframe.statistics.paired import TIE, paired_inference, with_adjusted
+from ttsframe.statistics.problem_values import (
+    SEVERITY,
+    describe_row,
+    raise_if_repeated,
+    value_and_severity,
+)
 
 __all__ = ["compare"]
 
 _MATCHED: Final = ("selector", "reduction", "subsets", "budget_unit")
-"""Columns of `problems` that must agree in a pair, unless they are what is compared."""
+"""Columns of `problems` that a pair agrees in, as in `budget`, unless they are compared."""
 
 _STATISTICS: Final = (
     "n_pairs",
@@ -59,7 +63,7 @@ def compare(
     *,
     column: str = "selector",
     baseline: str | float | bool = "majority_vote",
-    by: ColumnNames = ("budget",),
+    by: ColumnNames = (),
     replicates: ColumnNames = (),
     cluster: str | None = None,
     confidence_level: float = 0.95,
@@ -67,90 +71,88 @@ def compare(
 ) -> FrameT:
     r"""Compare selectors, models or runs with a baseline, problem by problem.
 
-    Two accuracies on the same problems share their hard and their easy ones. The difference of each
-    pair leaves those out, so it shows effects that two overlapping intervals hide.
+    Two accuracies on the same problems share their hard and easy problems. The difference of each
+    pair removes this common part, so it shows effects that two overlapping intervals hide.
 
     Parameters
     ----------
     problems
-        `problems`, one row per (by, replicates, `column`, `problem_id`, and `selector`,
-        `reduction`, `subsets` where there), with `value` (Float64 in [0, 1]; null: none) and
-        `status` (without the column all are "ok"), as `select_answers` makes it; or a table of an
-        aggregator.
+        `problems`, as `select_answers` makes it, with `value` (Float64 in [0, 1]; null: no value)
+        and `status` (without this column all are "ok"); or a table of an aggregator.
     column
-        Column whose values are compared. Where it is none of these, a pair agrees in `selector`,
-        `reduction` and `subsets`; where it is `selector`, a selector that reads no score is paired
-        with every reduction of the other. A null in it is no value.
+        Column whose values are compared. The two rows of a pair agree in `budget`, `selector`,
+        `reduction`, `subsets` and `budget_unit` if present, except for the column compared. If it is
+        `selector`, a selector that reads no score is paired with every reduction of the other. Rows
+        with a null in it are left out.
     baseline
         The value of `column` that the others are compared with.
     by
-        Columns in which a pair agrees and that get rows of their own, such as the budget and the
-        model.
+        Further columns that a pair agrees in, such as the model. Each combination gets rows of its
+        own.
     replicates
-        Columns that number repetitions of one run, such as the seed: averaged per problem before
-        anything else, since the problem is the unit.
+        Columns that number repetitions of one run, such as the seed. They are averaged per problem
+        first, since the problem is the unit.
     cluster
-        Column that says which problems belong together, such as the text that they ask about: whole
-        clusters are then the units of the standard error, and the test is the clustered one. None:
-        problems are independent.
+        Column that groups dependent problems, such as the text that they ask about. Clusters are
+        then the units of the standard error and of the test. None: problems are independent.
     confidence_level
-        Coverage of each interval on its own, in (0, 1); it knows nothing of the correction.
+        Coverage of each single interval, in (0, 1); `correction` does not change it.
     correction
-        For the number of tests in the whole result: ``"holm"`` and ``"bonferroni"`` bound the
-        chance of any false finding, ``"benjamini_hochberg"`` the expected share of false findings,
-        ``"none"`` repeats the p-value. To correct within a budget, compare that budget alone.
+        Correction for the number of tests in the result: "holm" and "bonferroni" bound the chance of
+        any false finding, "benjamini_hochberg" the expected share of false findings, "none" repeats
+        the p-value. To correct within a budget, pass only rows of that budget.
 
     Returns
     -------
     FrameT
-        One row per (by, `selector`, `reduction`, `subsets`, `column`), sorted, which has:
+        One row per (by, `budget`, `column`, `selector`, `reduction`, `subsets`), sorted:
 
         - `baseline` (dtype of `column`); with `column` "selector" also `baseline_reduction`;
-        - `n_pairs` (UInt32): problems on both sides whose status is "ok" on both; all that follows
-          is over these;
+        - `n_pairs` (UInt32): problems whose status is "ok" on both sides, the basis of the numbers
+          below;
         - `n_clusters` (UInt32): only with `cluster`;
-        - `accuracy`, `baseline_accuracy`, `difference` (Float64): means, and the first less the
+        - `accuracy`, `baseline_accuracy`, `difference` (Float64): means, and the first minus the
           second;
         - `standard_error` (Float64): of the difference, over problems or clusters;
         - `ci_low`, `ci_high` (Float64 in [-1, 1]): interval of the difference;
         - `test` (String): "mcnemar" (exact), "paired_t" or "clustered_t";
         - `p_value`, `p_adjusted` (Float64): two-sided, and corrected;
         - `n_wins`, `n_ties`, `n_losses` (UInt32): problems on which the value is higher than, equal
-          to, lower than the baseline's; nearer than 1e-9 is equal;
+          to (within 1e-9), or lower than the baseline's;
         - `n_short`, `n_unscored`, `n_undefined`, `n_ungraded` (UInt32): problems left out, each
           under the worst status of its rows;
         - `n_unpaired` (UInt32): problems that only one side has.
 
-        Numbers about spread are null below two pairs or clusters.
+        Standard error, interval and p-value are null below two pairs or clusters.
 
     Raises
     ------
     ColumnsError
-        At once, when a column is missing.
+        At once, if a column is missing.
     ParameterError
-        At once, when a parameter is impossible, or a column is named twice.
+        At once, if a parameter is invalid, or a column is named twice.
     DataError
-        On collection, when no row has the baseline, a problem has several rows on one side of a
-        pair, or is in several clusters.
+        On collection, if no row has the baseline, or a problem has several rows on one side of a
+        pair or is in several clusters.
 
     Notes
     -----
     With differences :math:`d_q` over Q problems of mean :math:`\bar d`:
 
-    - Values of 0 and 1 alone, such as single samples or a vote: McNemar's exact test, binomial with
-      chance one half in the problems that differ. Its size is below the nominal level (2.4 to
-      4.6 % at 5 % in the repository's ``benchmarks/results/interval_coverage.txt``). The interval
-      is Bonett and Price's, with wins w and losses l, :math:`p = (w + 1)/(Q + 2)`,
+    - For values of 0 and 1 only, such as those of a vote: McNemar's exact test, binomial with
+      probability one half in the problems that differ. Its size is below the nominal level (2.4 to
+      4.6 % at 5 % in the repository's `benchmarks/results/interval_coverage.txt`). The interval is
+      Bonett and Price's, with wins w and losses l, :math:`p = (w + 1)/(Q + 2)`,
       :math:`p' = (l + 1)/(Q + 2)`:
-      :math:`p - p' \pm z \sqrt{(p + p' - (p - p')^2) / (Q + 2)}`; it has a width where no problem
-      differs, and may hold 0 where the test rejects or the other way round.
-    - Else the paired t: :math:`\bar d \pm t_{Q-1} \, \mathrm{sd}(d_q) / \sqrt{Q}`. Where few
-      problems differ its p-value would be too small; it is never below :math:`2^{1-m}`, the
-      smallest of a test by signs, with m problems (or clusters) that differ. Where m is below 6 the
-      interval is Bonett and Price's with the sums of positive and of negative differences in place
-      of w and l, which is then too wide rather than too narrow.
-    - With clusters the t of the clustered standard error (see `standard_error`), with one degree of
-      freedom less than there are clusters. It needs some tens of clusters.
+      :math:`p - p' \pm z \sqrt{(p + p' - (p - p')^2) / (Q + 2)}`; it has a width even if no
+      problem differs, and can disagree with the test on whether 0 is plausible.
+    - Otherwise the paired t-test: :math:`\bar d \pm t_{Q-1} \, \mathrm{sd}(d_q) / \sqrt{Q}`. If few
+      problems differ its p-value would be too small, so it is at least :math:`2^{1-m}`, the smallest
+      of a sign test, with m problems (or clusters) that differ. If m is below 6 the interval is
+      Bonett and Price's with the sums of positive and of negative differences in place of w and l;
+      it is then rather too wide than too narrow.
+    - With clusters, the t-test with the clustered standard error (see `standard_error`) and one
+      degree of freedom less than clusters. It needs some tens of clusters.
 
     References
     ----------
@@ -171,7 +173,7 @@ def compare(
     ...     "model": ["old"] * 6 + ["new"] * 6,
     ...     "value": [0.0, 0.0, 0.0, 0.0, 0.0, 1.0] + [1.0] * 6,
     ... })
-    >>> table = tts.compare(problems, column="model", baseline="old", by=())
+    >>> table = tts.compare(problems, column="model", baseline="old")
     >>> table.select("model", "baseline", "n_wins", "n_ties", "n_losses", "p_value").rows()
     [('new', 'old', 5, 1, 0, 0.0625)]
     """
@@ -186,24 +188,28 @@ def compare(
     )
     named: list[str] = [*compared, *groups, *repeats, *clusters]
     if twice := sorted({name for name in named if named.count(name) > 1}):
-        hint = " Hint: by=() to compare budgets." if column == "budget" else ""
-        raise ParameterError(f"column, by, replicates and cluster name {twice} twice.{hint}")
+        raise ParameterError(
+            f"column, by, replicates and cluster name {twice} twice, must name different columns."
+        )
     schema: pl.Schema = require_columns(
         problems,
         [*named, "problem_id", "value"],
         where="problems",
         hint="tts.select_answers(trajectories, budgets=[...], by=[...]) makes this table.",
     )
-    level: pl.Expr = _level(baseline, schema[column], column)
+    if "budget" in schema and "budget" not in named:
+        groups = (*groups, "budget")
+        named.append("budget")
+    level: pl.Expr = _as_value(baseline, schema[column], column)
     matched: list[str] = [
         *groups,
         *[name for name in _MATCHED if name in schema and name not in named],
     ]
-    # A selector that reads no score has no reduction, and is compared with those of all.
+    # A selector that reads no score has a null reduction, and is compared with every reduction.
     is_free: bool = column == "selector" and "reduction" in matched and "reduction" not in groups
     if is_free:
         matched.remove("reduction")
-    # The caller's names come back at the end, so that none collides with a name used on the way.
+    # Columns are renamed on the way, so that none collides with a name used here.
     keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(matched)}
     seeds: dict[str, str] = {f"seed{i}": name for i, name in enumerate(repeats)}
     reductions = {"reduction": "reduction", "baseline_reduction": "baseline_reduction"}
@@ -216,11 +222,13 @@ def compare(
             names["reduction"] = "reduction"
         if cluster is not None:
             names["cluster"] = cluster
-        rows = graded.select(*[pl.col(name).alias(key) for key, name in names.items()], **judged())
-        both = both_sides(rows, level, [*keys], column, is_free=is_free)
-        pairs = pairs_of(both, line, [*seeds], cluster)
-        table = differences_of(pairs, [*line], confidence_level, is_clustered=cluster is not None)
-        ordered: dict[str, str] = {key: line[key] for key in _first([*line], n_groups=len(groups))}
+        rows = graded.select(
+            *[pl.col(name).alias(key) for key, name in names.items()], **value_and_severity()
+        )
+        both = _both_sides(rows, level, [*keys], column, is_free=is_free)
+        pairs = _pair_problems(both, line, [*seeds], cluster)
+        table = _sum_differences(pairs, [*line], confidence_level, is_clustered=cluster is not None)
+        ordered: dict[str, str] = {key: line[key] for key in _in_order([*line], len(groups))}
         shown = [pl.col(key).alias(name) for key, name in ordered.items()]
         shown.insert(1 + [*ordered].index("level" if not is_free else "reduction"), level)
         statistics = list(_STATISTICS)
@@ -231,8 +239,8 @@ def compare(
     return run_plan(problems, plan)
 
 
-def _level(baseline: str | float | bool, dtype: pl.DataType, column: str) -> pl.Expr:
-    """Return the baseline as a value of the column that is compared, named as in the result."""
+def _as_value(baseline: str | float | bool, dtype: pl.DataType, column: str) -> pl.Expr:
+    """Return the baseline as a value of the compared column, named as in the result."""
     if not isinstance(baseline, str | int | float):
         raise ParameterTypeError(
             f"baseline is a {type(baseline).__name__}, must be a value of the column {column!r}."
@@ -246,8 +254,188 @@ def _level(baseline: str | float | bool, dtype: pl.DataType, column: str) -> pl.
     return pl.lit(value.item(), dtype).alias("baseline")
 
 
-def _first(line: Sequence[str], *, n_groups: int) -> list[str]:
-    """Return the columns of a line in the order of the result: by, what is compared, the others."""
+def _in_order(line: Sequence[str], n_groups: int) -> list[str]:
+    """Return the columns of a line in the order of the result: groups, the compared one, others."""
     keys = [key for key in line if key.startswith("key")]
     others = [key for key in line if key not in keys]
     return [*keys[:n_groups], *others, *keys[n_groups:]]
+
+
+def _both_sides(
+    rows: pl.LazyFrame, level: pl.Expr, keys: Sequence[str], column: str, *, is_free: bool
+) -> pl.LazyFrame:
+    """Assign rows to lines of the result; rows of the baseline are repeated for each of their lines."""
+    reductions = ["reduction"] if is_free else []
+    is_baseline = pl.col("level") == level
+    lines = (
+        rows
+        .select(*keys, "level", *reductions)
+        .unique()
+        # Collected here, since Polars moves the filters below before the check.
+        .with_columns(has_baseline=is_baseline.any(), levels=pl.col("level").unique().implode())
+        .filter(
+            raise_where(
+                pl.struct(~pl.col("has_baseline").alias("broken"), "levels"),
+                lambda found: _no_baseline(found, level, column),
+            )
+        )
+    )
+    renamed = {"reduction": "baseline_reduction"} if is_free else {}
+    baselines = lines.filter(is_baseline).select(*keys, *reductions).rename(renamed)
+    contenders = lines.filter(~is_baseline).select(*keys, "level", *reductions)
+    # A constant key makes the join work without any other key.
+    on = [*keys, "all"]
+    lines = contenders.with_columns(all=0).join(
+        baselines.with_columns(all=0), on=on, how="left", nulls_equal=True
+    )
+    if is_free:
+        contender, base = pl.col("reduction"), pl.col("baseline_reduction")
+        lines = lines.filter(contender.is_null() | base.is_null() | (contender == base))
+    lines = lines.drop("all")
+    contender_rows = rows.join(lines, on=[*keys, "level", *reductions], nulls_equal=True)
+    baseline_rows = (
+        rows
+        .filter(is_baseline)
+        .drop("level")
+        .rename(renamed)
+        .with_columns(all=0)
+        .join(
+            lines.with_columns(all=0),
+            on=[*on, *renamed.values()],
+            nulls_equal=True,
+        )
+        .drop("all")
+    )
+    return pl.concat(
+        [
+            contender_rows.with_columns(is_baseline=pl.lit(value=False)),
+            baseline_rows.with_columns(is_baseline=pl.lit(value=True)),
+        ],
+        how="diagonal",
+    )
+
+
+def _pair_problems(
+    rows: pl.LazyFrame, line: Mapping[str, str], seeds: Sequence[str], cluster: str | None
+) -> pl.LazyFrame:
+    """Return the difference of each problem of each line, or the severity that rules it out."""
+    is_contender = ~pl.col("is_baseline")
+    n_clusters = pl.col("cluster").n_unique().alias("n_clusters")
+    unit = {**line, "problem_id": "problem_id"}
+    pairs = (
+        rows
+        .group_by([*unit])
+        .agg(
+            pl.len().alias("n_rows"),
+            pl.struct("is_baseline", *seeds).n_unique().alias("n_expected"),
+            pl.when(is_contender).then("value").mean().alias("value"),
+            pl.when(~is_contender).then("value").mean().alias("baseline_value"),
+            pl.col("severity").max(),
+            (is_contender.any() & ~is_contender.all()).alias("is_pair"),
+            *([] if cluster is None else [pl.col("cluster").first(), n_clusters]),
+        )
+        .filter(raise_if_repeated(unit, "on one side of a pair"))
+    )
+    if cluster is not None:
+        pairs = pairs.filter(_in_one_cluster(unit, cluster))
+    is_counted = pl.col("is_pair") & (pl.col("severity") == 0)
+    difference = pl.col("value") - pl.col("baseline_value")
+    return pairs.with_columns(
+        is_counted=is_counted,
+        difference=pl.when(is_counted).then(
+            pl.when(difference.abs() > TIE).then(difference).otherwise(0.0)
+        ),
+    )
+
+
+def _sum_differences(
+    pairs: pl.LazyFrame, line: Sequence[str], confidence_level: float, *, is_clustered: bool
+) -> pl.LazyFrame:
+    """Sum pairs by unit and units by line, and add the inference from these sums."""
+    difference, is_counted = pl.col("difference"), pl.col("is_counted")
+    counts = {
+        "n_pairs": is_counted,
+        "n_wins": difference > 0.0,
+        "n_ties": difference == 0.0,
+        "n_losses": difference < 0.0,
+        **{
+            f"n_{status}": pl.col("is_pair") & (pl.col("severity") == severity)
+            for status, severity in SEVERITY.items()
+            if severity
+        },
+        "n_unpaired": ~pl.col("is_pair"),
+    }
+    sums = {
+        "difference": difference,
+        "gained": difference.clip(lower_bound=0.0),
+        "lost": -difference.clip(upper_bound=0.0),
+        "value": pl.when(is_counted).then("value"),
+        "baseline_value": pl.when(is_counted).then("baseline_value"),
+    }
+    fractions = [
+        ((pl.col(name) != 0.0) & (pl.col(name) != 1.0)) for name in ("value", "baseline_value")
+    ]
+    # Selected first, so that a sum can have the name of its terms.
+    units = pairs.select(
+        *line,
+        *(["cluster"] if is_clustered else []),
+        *[value.cast(pl.Int64).fill_null(0).alias(name) for name, value in counts.items()],
+        *[value.fill_null(0.0).alias(name) for name, value in sums.items()],
+        is_fractional=is_counted & pl.any_horizontal(fractions),
+    )
+    if is_clustered:
+        units = units.group_by(*line, "cluster").agg(
+            pl.col(*counts, *sums).sum(), pl.col("is_fractional").any()
+        )
+    n_pairs = pl.col("n_pairs")
+    n_units, size = pl.col("n_units").cast(pl.Float64), n_pairs.cast(pl.Float64)
+    mean = difference.sum() / n_pairs.sum()
+    is_unit = n_pairs > 0
+    return (
+        units
+        .group_by(line)
+        .agg(
+            *[pl.col(name).sum() for name in counts],
+            *[pl.col(name).sum() for name in sums if name != "difference"],
+            pl.col("is_fractional").any(),
+            is_unit.sum().cast(pl.Int64).alias("n_units"),
+            (is_unit & (difference.abs() > TIE)).sum().cast(pl.Int64).alias("n_unequal"),
+            mean.alias("difference"),
+            ((difference - mean * n_pairs) ** 2).sum().alias("pulls"),
+        )
+        .with_columns(
+            pl.when(n_pairs > 0).then("difference"),
+            accuracy=pl.when(n_pairs > 0).then(pl.col("value") / size),
+            baseline_accuracy=pl.when(n_pairs > 0).then(pl.col("baseline_value") / size),
+            standard_error=pl.when(n_units > 1.0).then(
+                (pl.col("pulls") * (n_units / (n_units - 1.0))).sqrt() / size
+            ),
+        )
+        .with_columns(
+            **paired_inference(confidence_level=confidence_level, is_clustered=is_clustered)
+        )
+        .with_columns(pl.col(*counts).cast(pl.UInt32), n_clusters=pl.col("n_units").cast(pl.UInt32))
+    )
+
+
+def _in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
+    """Build a filter that raises if a problem is in several clusters."""
+
+    def error(rows: pl.DataFrame) -> DataError:
+        row = rows.sort([*unit]).row(0, named=True)
+        return DataError(
+            f"{describe_row(row, unit)}: in {row['n_clusters']} values of {cluster!r}, expected one. "
+            "Hint: all rows of a problem must be in one cluster."
+        )
+
+    is_broken = (pl.col("n_clusters") > 1).alias("broken")
+    return raise_where(pl.struct(is_broken, *unit, "n_clusters"), error)
+
+
+def _no_baseline(found: pl.DataFrame, level: pl.Expr, column: str) -> DataError:
+    """Describe a missing baseline, with the values of the column."""
+    values = found["levels"][0].sort().to_list()
+    return DataError(
+        f"no row of problems has {column} == {pl.select(level).item()!r}, the baseline; found: "
+        f"{values}. Hint: name another with baseline=..."
+    )

@@ -16,11 +16,10 @@ __all__ = ["normal_interval", "student_t_interval", "wilson_interval"]
 def wilson_interval(
     n_correct: IntoExprColumn, n: IntoExprColumn, *, confidence_level: float = 0.95
 ) -> pl.Expr:
-    r"""Give the Wilson score interval of a proportion.
+    r"""Return the Wilson score interval of a proportion.
 
-    It stays within [0, 1], has a width where none or all are correct, and its coverage is close to
-    the nominal one from a handful of problems on; the interval of plain mean plus or minus standard
-    error has none of the three.
+    It stays within [0, 1], has a width even if none or all are correct, and its coverage is close to
+    nominal from a handful of problems on. The normal interval has none of these properties.
 
     Parameters
     ----------
@@ -35,7 +34,7 @@ def wilson_interval(
     -------
     pl.Expr
         Struct with the fields ``ci_low`` and ``ci_high``, Float64, elementwise, named as
-        ``n_correct``; both null where a count is null or n is below 1.
+        ``n_correct``; both null if a count is null or n is below 1.
 
     Notes
     -----
@@ -45,8 +44,8 @@ def wilson_interval(
 
         \frac{c + z^2/2 \pm z \sqrt{c (n - c) / n + z^2/4}}{n + z^2}
 
-    The lower end is computed as the quotient of the product of both ends by the upper one, which
-    does not cancel: it is exactly 0 at c = 0, and the upper end exactly 1 at c = n.
+    The lower end is computed as the product of both ends over the upper one, which avoids
+    cancellation: it is exactly 0 at c = 0, and the upper end exactly 1 at c = n.
 
     References
     ----------
@@ -82,10 +81,10 @@ def student_t_interval(
     confidence_level: float = 0.95,
     bounds: tuple[float, float] | None = (0.0, 1.0),
 ) -> pl.Expr:
-    r"""Give the Student-t interval of a mean, clipped to the range of its values.
+    r"""Return the Student-t interval of a mean, clipped to the range of its values.
 
-    For values that are not all 0 or 1, such as a mean over seeds or an expectation over subsets;
-    counts have `wilson_interval`.
+    For values that are not all 0 or 1, such as means over seeds or expectations over subsets; for
+    counts use `wilson_interval`.
 
     Parameters
     ----------
@@ -99,21 +98,19 @@ def student_t_interval(
     confidence_level
         Nominal coverage, strictly between 0 and 1.
     bounds
-        Smallest and largest value that a unit can have; None where there are none, such as for
-        scores that are logits.
+        Smallest and largest value that a unit can have; None for unbounded values, such as logits.
 
     Returns
     -------
     pl.Expr
         Struct with the fields ``ci_low`` and ``ci_high``, Float64, elementwise, named as ``mean``;
-        both null where an input is null or n is below 2. A standard error of 0 gives an interval
-        of width 0.
+        both null if an input is null or n is below 2. A standard error of 0 gives a width of 0.
 
     Notes
     -----
     .. math:: \bar x \pm t_{n-1,\,(1+\gamma)/2} \, \mathrm{SE}
 
-    with gamma the confidence level.
+    where :math:`\gamma` is the confidence level.
 
     References
     ----------
@@ -140,8 +137,8 @@ def student_t_interval(
     half = into_expr(standard_error, "standard_error").cast(pl.Float64) * degrees.map_batches(
         quantiles, return_dtype=pl.Float64, is_elementwise=True
     )
-    centre = source.cast(pl.Float64)
-    ends = (centre - half, centre + half)
+    center = source.cast(pl.Float64)
+    ends = (center - half, center + half)
     return keep_name(_interval(degrees >= 1.0, *ends, bounds=bounds), source)
 
 
@@ -152,35 +149,27 @@ def normal_interval(
     confidence_level: float = 0.95,
     bounds: tuple[float, float] | None = (0.0, 1.0),
 ) -> pl.Expr:
-    r"""Give the normal interval of a mean, clipped to the range of its values.
+    r"""Return the normal interval of a mean, clipped to the range of its values.
 
-    What most papers print as plus or minus 1.96 standard errors, kept to be compared with: below a
-    few hundred problems `student_t_interval` covers better at the same cost, and for counts
-    `wilson_interval` does.
+    Most papers print this interval, plus or minus 1.96 standard errors; it is here for comparison.
+    Below a few hundred problems `student_t_interval` has better coverage, and for counts
+    `wilson_interval` has.
 
     Parameters
     ----------
-    mean
-        Float64 column, (n_rows,), mean over independent units, each within `bounds`.
-    standard_error
-        Float64 column, (n_rows,), standard error of the mean, such as `standard_error` gives.
-    confidence_level
-        Nominal coverage, strictly between 0 and 1.
-    bounds
-        Smallest and largest value that a unit can have; None where there are none, such as for
-        scores that are logits.
+    mean, standard_error, confidence_level, bounds
+        As in `student_t_interval`.
 
     Returns
     -------
     pl.Expr
-        Struct with the fields ``ci_low`` and ``ci_high``, Float64, elementwise, named as ``mean``;
-        both null where an input is null. A standard error of 0 gives an interval of width 0.
+        As in `student_t_interval`, for any n.
 
     Notes
     -----
     .. math:: \bar x \pm z_{(1+\gamma)/2} \, \mathrm{SE}
 
-    with gamma the confidence level.
+    where :math:`\gamma` is the confidence level.
 
     References
     ----------
@@ -198,15 +187,15 @@ def normal_interval(
     z = NormalDist().inv_cdf((1.0 + check_fraction(confidence_level, "confidence_level")) / 2.0)
     source = into_expr(mean, "mean")
     half = z * into_expr(standard_error, "standard_error").cast(pl.Float64)
-    centre = source.cast(pl.Float64)
-    ends = (centre - half, centre + half)
+    center = source.cast(pl.Float64)
+    ends = (center - half, center + half)
     return keep_name(_interval(pl.lit(value=True), *ends, bounds=bounds), source)
 
 
 def _interval(
     is_known: pl.Expr, low: pl.Expr, high: pl.Expr, *, bounds: tuple[float, float] | None
 ) -> pl.Expr:
-    """Return both ends, clipped to the bounds, null where either is unknown."""
+    """Return both ends, clipped to the bounds, null if either is unknown."""
     is_known &= low.is_not_null() & high.is_not_null()
     if bounds is not None:
         low, high = low.clip(*bounds), high.clip(*bounds)

@@ -1,4 +1,4 @@
-"""What a table of paired differences says: interval, test and correction, as expressions."""
+"""Inference from paired differences: interval, test and correction, as expressions."""
 
 from __future__ import annotations
 
@@ -12,31 +12,17 @@ from ttsframe._typing import Correction
 from ttsframe.statistics.intervals import student_t_interval
 
 TIE: Final = 1e-9
-"""Values that are nearer than this are equal: means of the same numbers differ by rounding."""
+"""Values closer than this are equal: means of the same numbers differ by rounding."""
 
 _FEW: Final = 6
-"""Fewer differences than this, all of one sign, are no finding at 5 % to a test by signs."""
+"""Fewer differences than this, all of one sign, are not significant at 5 % in a sign test."""
 
 
 def paired_inference(*, confidence_level: float, is_clustered: bool) -> dict[str, pl.Expr]:
-    """Build interval and test of each row of a table of sums over pairs.
-
-    The table has `n_pairs`, `n_units` (pairs or clusters), `n_unequal` (of these, how many differ),
-    `difference`, `standard_error`, `n_wins`, `n_losses`, `gained` and `lost` (sums of positive and
-    of negative differences, the latter without sign), and `is_fractional`.
-
-    Parameters
-    ----------
-    confidence_level
-        Nominal coverage.
-    is_clustered
-        Whether clusters are the units.
-
-    Returns
-    -------
-    dict[str, pl.Expr]
-        `ci_low`, `ci_high`, `test` and `p_value`, null below two units.
-    """
+    """Build `ci_low`, `ci_high`, `test` and `p_value` from sums over pairs, null below two units."""
+    # The sums are `n_pairs`, `n_units` (pairs or clusters), `n_unequal` (units that differ),
+    # `difference`, `standard_error`, `n_wins`, `n_losses`, `gained` and `lost` (sums of positive and
+    # of negative differences, both without sign), and `is_fractional`.
     n_pairs = pl.col("n_pairs").cast(pl.Float64)
     is_known = pl.col("n_units") > 1
     student = student_t_interval(
@@ -58,8 +44,8 @@ def paired_inference(*, confidence_level: float, is_clustered: bool) -> dict[str
         low = pl.when(is_rough).then((win - loss - half).clip(-1.0, 1.0)).otherwise(low)
         high = pl.when(is_rough).then((win - loss + half).clip(-1.0, 1.0)).otherwise(high)
         test = pl.when("is_fractional").then(pl.lit("paired_t")).otherwise(pl.lit("mcnemar"))
-    read = ["difference", "standard_error", "n_units", "n_unequal", "n_wins", "n_losses"]
-    p_value = pl.struct(*read, is_exact=test == "mcnemar").map_batches(
+    inputs = ["difference", "standard_error", "n_units", "n_unequal", "n_wins", "n_losses"]
+    p_value = pl.struct(*inputs, is_exact=test == "mcnemar").map_batches(
         _p_values, return_dtype=pl.Float64, is_elementwise=True
     )
     built = {"ci_low": low, "ci_high": high, "test": test, "p_value": p_value}
@@ -76,7 +62,7 @@ def _p_values(rows: pl.Series) -> pl.Series:
     )
     is_exact = table["is_exact"].fill_null(value=False).to_numpy()
     exact = 2.0 * bdtr(np.minimum(n_wins, n_losses), (n_wins + n_losses).astype(np.int64), 0.5)
-    # Equal differences have no spread, and so any t; the bound below then says what they show.
+    # Equal differences have no spread, so t is infinite; the sign test then bounds the p-value.
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = np.abs(difference) / error
     student = 2.0 * stdtr(np.maximum(n_units - 1.0, 1.0), -statistic)
@@ -86,20 +72,7 @@ def _p_values(rows: pl.Series) -> pl.Series:
 
 
 def with_adjusted(table: pl.LazyFrame, correction: Correction) -> pl.LazyFrame:
-    """Correct `p_value` for the number of tests in the table.
-
-    Parameters
-    ----------
-    table
-        Any table with `p_value`; nulls are no tests.
-    correction
-        How.
-
-    Returns
-    -------
-    pl.LazyFrame
-        The table in another order, with `p_adjusted`.
-    """
+    """Add `p_adjusted`, corrected for the number of non-null p-values; changes the order of rows."""
     p_value = pl.col("p_value")
     n_tests = p_value.count().cast(pl.Float64)
     rank = p_value.rank("ordinal").cast(pl.Float64)

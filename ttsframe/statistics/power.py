@@ -1,4 +1,4 @@
-"""Planning a paired comparison: what difference it can show, and what a difference takes."""
+"""Planning a paired comparison: its power, and the sample that a difference needs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ttsframe.schema import require_columns
 __all__ = ["PairedDesign"]
 
 _MOST: Final = 10**9
-"""Problems or attempts beyond which no number is sought."""
+"""Largest number of problems or attempts that is tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedDesign:
-    r"""What decides how precisely two models are compared on the same problems.
+    r"""The variances that determine how precisely two models are compared on the same problems.
 
     Parameters
     ----------
     variance_between
         Variance over problems of the difference of the two models' true accuracies, at least 0.
     variance_within
-        Variance of one attempt of the first model about its true accuracy at the problem, averaged
+        Variance of one attempt of the first model around its true accuracy at the problem, averaged
         over problems, at least 0; at most 0.25 for grades.
     variance_within_baseline
         The same of the second model.
@@ -36,7 +36,7 @@ class PairedDesign:
     Raises
     ------
     ParameterError
-        When a variance is negative, NaN or infinite, or all are 0.
+        If a variance is negative, NaN or infinite, or all are 0.
 
     Notes
     -----
@@ -44,8 +44,8 @@ class PairedDesign:
 
     .. math:: \mathrm{SE}^2 = \frac{1}{Q} \Big(\omega^2 + \frac{\sigma_A^2 + \sigma_B^2}{K}\Big)
 
-    and the paired t-test the power of the noncentral t-distribution. Miller's formula has normal
-    quantiles in place of t's, and so needs one or two problems less.
+    and the power of the paired t-test is that of the noncentral t-distribution. Miller's formula has
+    normal quantiles instead, and so needs one or two problems less.
 
     References
     ----------
@@ -77,8 +77,8 @@ class PairedDesign:
             check_between(value, name, 0.0, 1e300)
         if not any(variances.values()):
             raise ParameterError(
-                f"{', '.join(variances)} are all 0: any difference would show. Hint: estimate them "
-                "with PairedDesign.from_attempts(...)."
+                f"{', '.join(variances)} are all 0, expected one above 0. Hint: "
+                "PairedDesign.from_attempts(...) estimates them."
             )
 
     @classmethod
@@ -111,17 +111,17 @@ class PairedDesign:
         Returns
         -------
         PairedDesign
-            Unbiased estimates over the problems at which both models have two values or more, but
-            for a variance between problems that comes out below 0, which is taken as 0.
+            Unbiased estimates over the problems at which both models have two or more values, except
+            that a negative variance between problems is set to 0.
 
         Raises
         ------
         ParameterTypeError
-            When the frame is none.
+            If the argument is not a frame.
         ColumnsError
-            When a column is missing.
+            If a column is missing.
         DataError
-            When fewer than two problems have two values of both models.
+            If fewer than two problems have two values of both models.
         """
         check_frame(trajectories, "trajectories")
         require_columns(trajectories, ["problem_id", column, value])
@@ -147,10 +147,10 @@ class PairedDesign:
         if pairs.height < 2:
             raise DataError(
                 f"{pairs.height} problems have two or more attempts of both {contender!r} and "
-                f"{baseline!r} in {column!r}, need at least 2. Hint: the spread within problems "
-                "shows only where a problem is tried twice."
+                f"{baseline!r} in {column!r}, need at least 2. Hint: the variance within problems "
+                "needs several attempts at a problem."
             )
-        total, sampling, ours, theirs = pairs.select(
+        total, sampling, within, within_baseline = pairs.select(
             (pl.col("contender_mean") - pl.col("baseline_mean")).var(),
             sum(
                 ((pl.col(f"{name}_var") / pl.col(f"{name}_n")).mean() for name in sides),
@@ -161,12 +161,12 @@ class PairedDesign:
         ).row(0)
         return cls(
             variance_between=max(0.0, total - sampling),
-            variance_within=ours,
-            variance_within_baseline=theirs,
+            variance_within=within,
+            variance_within_baseline=within_baseline,
         )
 
     def standard_error(self, *, n_problems: int, n_attempts: int = 1) -> float:
-        """Give the standard error of the difference of accuracies.
+        """Return the standard error of the difference of accuracies.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class PairedDesign:
         Raises
         ------
         ParameterError
-            When a number is below 1.
+            If a number is below 1.
         """
         check_positive(n_problems, "n_problems")
         check_positive(n_attempts, "n_attempts")
@@ -197,9 +197,9 @@ class PairedDesign:
         *,
         n_problems: int,
         n_attempts: int = 1,
-        significance_level: float = 0.05,
+        confidence_level: float = 0.95,
     ) -> float:
-        """Give the chance that the two-sided paired t-test finds a true difference.
+        """Return the chance that the two-sided paired t-test finds a true difference.
 
         Parameters
         ----------
@@ -209,32 +209,32 @@ class PairedDesign:
             Problems that both models try, at least 2.
         n_attempts
             Attempts of each model at each problem.
-        significance_level
-            Size of the test, in (0, 1).
+        confidence_level
+            One minus the size of the test, in (0, 1).
 
         Returns
         -------
         float
-            In (0, 1]; the significance level at an effect of 0.
+            In (0, 1]; the size of the test at an effect of 0.
 
         Raises
         ------
         ParameterError
-            When a parameter is impossible.
+            If a parameter is invalid.
         """
         from scipy.special import nctdtr, stdtrit
 
-        check_fraction(significance_level, "significance_level")
+        check_fraction(confidence_level, "confidence_level")
         error = self.standard_error(n_problems=n_problems, n_attempts=n_attempts)
         if n_problems < 2:
-            raise ParameterError("n_problems == 1, must be at least 2: one pair has no spread.")
+            raise ParameterError("n_problems == 1, must be at least 2: a spread needs two pairs.")
         shift = abs(effect) / error
-        limit = stdtrit(n_problems - 1, 1.0 - significance_level / 2.0)
-        # scipy's series does not converge where a tail is too small to show in a float: below the
-        # normal one at the shift for a difference that is found with the wrong sign.
+        limit = stdtrit(n_problems - 1, (1.0 + confidence_level) / 2.0)
+        # scipy's series does not converge for tails too small for a float. From a shift of 7 on, the
+        # chance to find the difference with the wrong sign is such a tail.
         missed = float(np.nan_to_num(nctdtr(n_problems - 1, shift, limit)))
-        turned = float(nctdtr(n_problems - 1, shift, -limit)) if shift < 7.0 else 0.0
-        return 1.0 - missed + turned
+        wrong_sign = float(nctdtr(n_problems - 1, shift, -limit)) if shift < 7.0 else 0.0
+        return 1.0 - missed + wrong_sign
 
     def minimum_detectable_effect(
         self,
@@ -242,9 +242,9 @@ class PairedDesign:
         n_problems: int,
         n_attempts: int = 1,
         power: float = 0.8,
-        significance_level: float = 0.05,
+        confidence_level: float = 0.95,
     ) -> float:
-        """Give the smallest true difference that is found with a given chance.
+        """Return the smallest true difference that the test finds with a given chance.
 
         Parameters
         ----------
@@ -253,38 +253,38 @@ class PairedDesign:
         n_attempts
             Attempts of each model at each problem.
         power
-            Chance of finding it, above the significance level.
-        significance_level
-            Size of the test, in (0, 1).
+            Chance of finding it, above the size of the test.
+        confidence_level
+            One minus the size of the test, in (0, 1).
 
         Returns
         -------
         float
-            In units of accuracy; above 1 where no difference of accuracies is found that often.
+            In units of accuracy; above 1 if no possible difference reaches the power.
 
         Raises
         ------
         ParameterError
-            When a parameter is impossible.
+            If a parameter is invalid.
         """
         from scipy.optimize import brentq
 
-        _check_power(power, significance_level)
+        _check_power(power, confidence_level)
         error = self.standard_error(n_problems=n_problems, n_attempts=n_attempts)
 
-        def lacking(shift: float) -> float:
+        def excess(shift: float) -> float:
             reached = self.power(
                 shift * error,
                 n_problems=n_problems,
                 n_attempts=n_attempts,
-                significance_level=significance_level,
+                confidence_level=confidence_level,
             )
             return reached - power
 
         most = 4.0
-        while lacking(most) < 0.0:
+        while excess(most) < 0.0:
             most *= 2.0
-        return float(brentq(lacking, 0.0, most, xtol=1e-12)) * error
+        return float(brentq(excess, 0.0, most, xtol=1e-12)) * error
 
     def n_problems_needed(
         self,
@@ -292,9 +292,9 @@ class PairedDesign:
         *,
         n_attempts: int = 1,
         power: float = 0.8,
-        significance_level: float = 0.05,
+        confidence_level: float = 0.95,
     ) -> int:
-        """Give the smallest number of problems at which a difference is found with a given chance.
+        """Return the smallest number of problems that give a difference a given power.
 
         Parameters
         ----------
@@ -303,9 +303,9 @@ class PairedDesign:
         n_attempts
             Attempts of each model at each problem.
         power
-            Chance of finding it, above the significance level.
-        significance_level
-            Size of the test, in (0, 1).
+            Chance of finding it, above the size of the test.
+        confidence_level
+            One minus the size of the test, in (0, 1).
 
         Returns
         -------
@@ -315,18 +315,18 @@ class PairedDesign:
         Raises
         ------
         ParameterError
-            When a parameter is impossible, or the effect takes more than a billion problems.
+            If a parameter is invalid, or more than a billion problems are needed.
         """
-        _check_power(power, significance_level)
+        _check_power(power, confidence_level)
 
         def reached(n_problems: int) -> float:
             sizes = {"n_problems": n_problems, "n_attempts": n_attempts}
-            return self.power(effect, **sizes, significance_level=significance_level)
+            return self.power(effect, **sizes, confidence_level=confidence_level)
 
-        found = _smallest(lambda n: reached(n) >= power, 2)
-        if found is None:
-            raise ParameterError(f"effect == {effect}, takes more than a billion problems to find.")
-        return found
+        n_problems = _smallest(lambda n: reached(n) >= power, 2)
+        if n_problems is None:
+            raise ParameterError(f"effect == {effect}, needs more than a billion problems.")
+        return n_problems
 
     def n_attempts_needed(
         self,
@@ -334,9 +334,9 @@ class PairedDesign:
         *,
         n_problems: int,
         power: float = 0.8,
-        significance_level: float = 0.05,
+        confidence_level: float = 0.95,
     ) -> int | None:
-        """Give the smallest number of attempts at which a difference is found with a given chance.
+        """Return the smallest number of attempts that give a difference a given power.
 
         Parameters
         ----------
@@ -345,44 +345,43 @@ class PairedDesign:
         n_problems
             Problems that both models try, at least 2.
         power
-            Chance of finding it, above the significance level.
-        significance_level
-            Size of the test, in (0, 1).
+            Chance of finding it, above the size of the test.
+        confidence_level
+            One minus the size of the test, in (0, 1).
 
         Returns
         -------
         int or None
-            Attempts of each model at each problem, at least 1. None where no number is enough: the
-            spread between problems stays, however many attempts there are, and more problems are
-            needed.
+            Attempts of each model at each problem, at least 1. None if no number is enough: more
+            attempts do not reduce the variance between problems, so more problems are needed.
 
         Raises
         ------
         ParameterError
-            When a parameter is impossible.
+            If a parameter is invalid.
         """
-        _check_power(power, significance_level)
+        _check_power(power, confidence_level)
 
         def reached(n_attempts: int) -> float:
             sizes = {"n_problems": n_problems, "n_attempts": n_attempts}
-            return self.power(effect, **sizes, significance_level=significance_level)
+            return self.power(effect, **sizes, confidence_level=confidence_level)
 
         return _smallest(lambda n: reached(n) >= power, 1)
 
 
-def _check_power(power: float, significance_level: float) -> None:
-    """Raise unless the power is one that an effect can have."""
+def _check_power(power: float, confidence_level: float) -> None:
+    """Raise unless the power is above the size of the test."""
     check_fraction(power, "power")
-    check_fraction(significance_level, "significance_level")
-    if power <= significance_level:
+    check_fraction(confidence_level, "confidence_level")
+    if power <= 1.0 - confidence_level:
         raise ParameterError(
-            f"power == {power}, must be above significance_level == {significance_level}, which a "
-            "test has without any effect."
+            f"power == {power}, must be above 1 - confidence_level == {1.0 - confidence_level:g}, the "
+            "power without any effect."
         )
 
 
 def _smallest(is_enough: Callable[[int], bool], least: int) -> int | None:
-    """Return the smallest number from `least` that is enough, or None beyond a billion."""
+    """Return the smallest number from `least` on that is enough, None beyond a billion."""
     low, high = least - 1, least
     while not is_enough(high):
         if high >= _MOST:

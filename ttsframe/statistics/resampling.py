@@ -1,20 +1,19 @@
-"""Bootstrap distributions of a mean over units, and the intervals read off them."""
+"""Bootstrap distribution of a mean over units, and its intervals."""
 
 from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+
+from ttsframe._typing import Floats, Integers
 
 BootstrapMethod: TypeAlias = Literal["bca", "percentile"]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 _BATCH: Final = 1 << 21
-"""Draws held in memory at a time."""
+"""Number of draws in memory at a time."""
 _COPIES_PER_COUNT: Final = 8
-"""One binomial draw costs about as much as this many draws of a unit's number."""
+"""A binomial draw takes about as long as this many draws of a unit."""
 
 
 class Units(NamedTuple):
@@ -24,29 +23,16 @@ class Units(NamedTuple):
     """Sum of the values of a unit."""
     sizes: Floats
     """Number of values of a unit."""
-    copies: Ints
+    copies: Integers
     """Units that have this sum and this size."""
 
 
-def units_of(values: Floats, clusters: Ints | None) -> Units:
-    """Sum values by cluster and count equal units, so that the order of rows is forgotten.
-
-    Parameters
-    ----------
-    values
-        One per problem.
-    clusters
-        Number of each value's cluster, from 0; None: each value is a unit.
-
-    Returns
-    -------
-    Units
-        The distinct units, sorted.
-    """
+def units_of(values: Floats, clusters: Integers | None) -> Units:
+    """Sum values by cluster and count equal units, which drops the order of rows."""
     if clusters is None:
         distinct, copies = np.unique(values, return_counts=True)
         return Units(distinct, np.ones_like(distinct), copies.astype(np.int64))
-    # Summed in order of size, so that rounding is the same under any order of rows.
+    # Summed in sorted order, so that rounding does not depend on the order of rows.
     order = np.lexsort((values, clusters))
     sums = np.bincount(clusters[order], weights=values[order])
     sizes = np.bincount(clusters).astype(np.float64)
@@ -62,26 +48,7 @@ def bootstrap_ends(
     confidence_level: float,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Give the ends of the bootstrap interval of the mean.
-
-    Parameters
-    ----------
-    units
-        At least two units.
-    method
-        "percentile", or "bca": corrected for bias and acceleration.
-    n_resamples
-        Number of resamples.
-    confidence_level
-        Nominal coverage.
-    rng
-        Source of random numbers.
-
-    Returns
-    -------
-    tuple[float, float]
-        Both ends.
-    """
+    """Return the ends of the bootstrap interval of the mean over at least two units."""
     mean = float(units.copies @ units.sums / (units.copies @ units.sizes))
     means = _resampled_means(units, n_resamples, rng)
     tails = np.array([(1.0 - confidence_level) / 2.0, (1.0 + confidence_level) / 2.0])
@@ -92,19 +59,19 @@ def bootstrap_ends(
 
 
 def _resampled_means(units: Units, n_resamples: int, rng: np.random.Generator) -> Floats:
-    """Draw as many units as there are, with replacement, and average; many times."""
+    """Return means over as many units as given, drawn with replacement."""
     n_units, n_distinct = int(units.copies.sum()), units.sums.size
-    # Values of few kinds, such as 0 and 1: what counts is how often each kind is drawn.
-    is_lumpy = n_distinct * _COPIES_PER_COUNT < n_units
-    width = n_distinct if is_lumpy else n_units
-    sums = units.sums if is_lumpy else np.repeat(units.sums, units.copies)
-    sizes = units.sizes if is_lumpy else np.repeat(units.sizes, units.copies)
+    # With few distinct units, such as 0 and 1, draw how often each of them occurs.
+    has_few = n_distinct * _COPIES_PER_COUNT < n_units
+    width = n_distinct if has_few else n_units
+    sums = units.sums if has_few else np.repeat(units.sums, units.copies)
+    sizes = units.sizes if has_few else np.repeat(units.sizes, units.copies)
     shares = units.copies / n_units
     means = np.empty(n_resamples)
     step = max(1, _BATCH // width)
     for start in range(0, n_resamples, step):
         part = means[start : start + step]
-        if is_lumpy:
+        if has_few:
             counts = rng.multinomial(n_units, shares, size=part.size)
             part[:] = (counts @ sums) / (counts @ sizes)
         else:
@@ -114,19 +81,19 @@ def _resampled_means(units: Units, n_resamples: int, rng: np.random.Generator) -
 
 
 def _bca_tails(tails: Floats, means: Floats, mean: float, units: Units) -> Floats:
-    """Shift the tails by the median's bias and by how the spread grows with the mean."""
+    """Correct the levels of both tails for bias and acceleration."""
     from scipy.special import ndtr, ndtri
 
-    # Means that equal the mean but for rounding are neither above nor below.
+    # Means that differ from the mean by rounding only count half below.
     tolerance = 1e-12 * max(1.0, abs(mean))
     below = ((means < mean - tolerance).mean() + (means <= mean + tolerance).mean()) / 2.0
     edge = 0.5 / means.size
     bias = ndtri(min(max(below, edge), 1.0 - edge))
     total, size = units.copies @ units.sums, units.copies @ units.sizes
     without = (total - units.sums) / (size - units.sizes)
-    pull = units.copies @ without / units.copies.sum() - without
-    spread = float(units.copies @ pull**2)
-    acceleration = float(units.copies @ pull**3) / (6.0 * spread**1.5) if spread > 0.0 else 0.0
+    deviation = units.copies @ without / units.copies.sum() - without
+    spread = float(units.copies @ deviation**2)
+    acceleration = float(units.copies @ deviation**3) / (6.0 * spread**1.5) if spread > 0.0 else 0.0
     shifted = bias + ndtri(tails)
     corrected: Floats = ndtr(bias + shifted / (1.0 - acceleration * shifted))
     return corrected

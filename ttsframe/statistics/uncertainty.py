@@ -19,11 +19,10 @@ _ENDS: Final = pl.Struct({"ci_low": pl.Float64(), "ci_high": pl.Float64()})
 
 
 def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = None) -> pl.Expr:
-    r"""Give the standard error of the mean over problems, or over clusters of problems.
+    r"""Return the standard error of the mean over problems, or over clusters of problems.
 
-    The spread between problems already holds the sampling noise within them. Problems that were
-    drawn together, such as questions about one text, are no independent units: named as clusters
-    they get the standard error that such a sample has.
+    The spread between problems already includes the sampling noise within them. Problems that were
+    drawn together, such as questions about one text, are not independent; name their `cluster`.
 
     Parameters
     ----------
@@ -36,8 +35,8 @@ def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = No
     Returns
     -------
     pl.Expr
-        Float64, aggregating, named as ``value``; null below two problems or clusters, NaN where a
-        value is.
+        Float64, aggregating, named as ``value``; null below two problems or clusters, NaN if a value
+        is NaN.
 
     Notes
     -----
@@ -48,7 +47,7 @@ def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = No
         \mathrm{SE} = \frac{1}{n}
         \sqrt{\frac{G}{G-1} \sum_g \Big(\sum_{i \in g} (x_i - \bar x)\Big)^2}
 
-    which for clusters of one is the standard deviation with ddof 1 over the square root of n.
+    With clusters of one problem this is the standard deviation (ddof 1) over the square root of n.
 
     References
     ----------
@@ -78,11 +77,11 @@ def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = No
             .agg(pl.col("value").sum().alias("total"), pl.len().cast(pl.Float64).alias("size"))
         )
         mean = pl.col("total").sum() / pl.col("size").sum()
-        pulls = ((pl.col("total") - mean * pl.col("size")) ** 2).sum()
+        deviations = ((pl.col("total") - mean * pl.col("size")) ** 2).sum()
         n_units = units.height
         if n_units < 2:
             return pl.Series(rows.name, [None], dtype=pl.Float64)
-        error = (pulls * (n_units / (n_units - 1))).sqrt() / pl.col("size").sum()
+        error = (deviations * (n_units / (n_units - 1))).sqrt() / pl.col("size").sum()
         return units.select(error).to_series()
 
     return keep_name(
@@ -102,45 +101,43 @@ def bootstrap_interval(
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> pl.Expr:
-    r"""Give the bootstrap interval of the mean over problems, or over clusters of problems.
+    r"""Return the bootstrap interval of the mean over problems, or over clusters of problems.
 
-    Problems are drawn with replacement, never attempts: the problem is the unit. Drawing is over
-    the sorted values, so the order of rows does not matter; each group of a ``group_by`` gets the
-    same stream of random numbers.
+    Problems are drawn with replacement, never attempts: the problem is the unit. Values are sorted
+    first, so the order of rows does not matter; each group of a `group_by` gets the same random
+    numbers.
 
-    It needs some tens of problems, and cannot see a kind of problem that is not among them: where
-    all values are equal its width is 0. For 0 and 1 `wilson_interval` covers better.
+    It needs some tens of problems, and its width is 0 if all values are equal. For values of 0 and 1
+    `wilson_interval` has better coverage.
 
     Parameters
     ----------
     value
         Numeric or Boolean column, one row per problem; nulls are left out.
     cluster
-        Column of any dtype, the cluster of each problem: whole clusters are drawn. A null is a
-        cluster like any other. None: problems are independent.
+        As in `standard_error`; whole clusters are drawn.
     method
-        ``"percentile"``: quantiles of the resampled means; ``"bca"``: at levels corrected for bias
-        and skewness, which is closer to the nominal coverage where values are skewed.
+        ``"percentile"``: quantiles of the resampled means. ``"bca"``: quantiles at levels corrected
+        for bias and skewness, with coverage closer to nominal if values are skewed.
     n_resamples
         Number of resamples, at least 1.
     confidence_level
         Nominal coverage, strictly between 0 and 1.
     seed
-        Seed of the random numbers, which are those of numpy's default generator; a later version of
-        numpy may draw others.
+        Seed of numpy's default generator, whose draws may differ in a later version of numpy.
 
     Returns
     -------
     pl.Expr
         Struct with the fields ``ci_low`` and ``ci_high``, Float64, aggregating, named as ``value``;
-        both null below two problems or clusters, NaN where a value is.
+        both null below two problems or clusters, NaN if a value is NaN.
 
     Raises
     ------
     ParameterTypeError
-        At once, when ``n_resamples`` or ``seed`` is not an int, or a column is no column.
+        At once, if ``n_resamples`` or ``seed`` is not an int, or a column is not a column.
     ParameterError
-        At once, when a parameter is impossible.
+        At once, if a parameter is invalid.
 
     Notes
     -----
@@ -148,8 +145,8 @@ def bootstrap_interval(
 
     .. math:: \Phi\Big(z_0 + \frac{z_0 + z_\alpha}{1 - a (z_0 + z_\alpha)}\Big)
 
-    with :math:`\Phi(z_0)` the share of resampled means below the mean, equal ones by half, and the
-    acceleration a from leaving one unit out at a time.
+    where :math:`\Phi(z_0)` is the share of resampled means below the mean, equal ones by half, and
+    the acceleration a comes from leaving one unit out at a time.
 
     References
     ----------
@@ -178,9 +175,9 @@ def bootstrap_interval(
             clusters = known["cluster"].rle_id().cast(pl.Int64).to_numpy()
         values = known["value"].to_numpy()
         n_units = values.size if clusters is None else np.unique(clusters).size
-        found: dict[str, float] | None = None
+        interval: dict[str, float] | None = None
         if np.isnan(values).any():
-            found = {"ci_low": math.nan, "ci_high": math.nan}
+            interval = {"ci_low": math.nan, "ci_high": math.nan}
         elif n_units > 1:
             low, high = bootstrap_ends(
                 units_of(values, clusters),
@@ -189,8 +186,8 @@ def bootstrap_interval(
                 confidence_level=level,
                 rng=np.random.default_rng(seed),
             )
-            found = {"ci_low": low, "ci_high": high}
-        return pl.Series(rows.name, [found], dtype=_ENDS)
+            interval = {"ci_low": low, "ci_high": high}
+        return pl.Series(rows.name, [interval], dtype=_ENDS)
 
     source = into_expr(value, "value")
     rows = _problems(source, cluster)
@@ -198,7 +195,7 @@ def bootstrap_interval(
 
 
 def _problems(value: pl.Expr, cluster: IntoExprColumn | None) -> pl.Expr:
-    """Bring values and clusters into one column, which a function can then read."""
+    """Combine values and clusters into one struct column."""
     fields = [value.cast(pl.Float64).alias("value")]
     if cluster is not None:
         fields.append(into_expr(cluster, "cluster").alias("cluster"))

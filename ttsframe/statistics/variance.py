@@ -1,4 +1,4 @@
-"""How much of the spread of a run's values is between problems, and how much within them."""
+"""Variance of a run's values, between problems and within them."""
 
 from __future__ import annotations
 
@@ -30,48 +30,48 @@ _COLUMNS: Final = (
 def variance_components(
     trajectories: FrameT, /, *, value: str = "is_correct", by: ColumnNames = ()
 ) -> FrameT:
-    r"""Split the variance of a run into that between problems and that within them.
+    r"""Split the variance of a run into variance between problems and within problems.
 
-    More attempts at the same problems can only remove the part within. Where most of it is between
-    problems, only more problems make the error bars shorter.
+    More attempts at the same problems only reduce the part within. If most of the variance is
+    between problems, only more problems shorten the error bars.
 
     Parameters
     ----------
     trajectories
         One row per attempt, with `problem_id` and the column `value`.
     value
-        Boolean or numeric column; nulls are left out, NaN with them.
+        Boolean or numeric column; nulls and NaN are left out.
     by
-        Columns that tell runs apart, each of which gets a row.
+        Columns that tell runs apart; each run gets a row.
 
     Returns
     -------
     FrameT
         One row per combination of `by`, sorted:
 
-        - `n_problems` (UInt32): problems with at least two values, over which all that follows is;
-        - `n_left_out` (UInt32): problems with fewer, whose spread within is unknown;
-        - `n_attempts` (Float64): values per problem, on average;
-        - `mean` (Float64): over problems, of each problem's mean;
-        - `variance_between` (Float64): of the problems' true means; unbiased, and so at times below
-          0 where problems hardly differ;
-        - `variance_within` (Float64): of a single attempt about its problem's true mean, averaged
-          over problems; unbiased;
-        - `standard_error` (Float64): of `mean`, as it is;
+        - `n_problems` (UInt32): problems with at least two values, the basis of the numbers below;
+        - `n_left_out` (UInt32): problems with fewer values, whose variance within is unknown;
+        - `n_attempts` (Float64): mean number of values per problem;
+        - `mean` (Float64): mean over problems of each problem's mean;
+        - `variance_between` (Float64): variance of the problems' true means; unbiased, so it can be
+          negative if problems hardly differ;
+        - `variance_within` (Float64): variance of one attempt around its problem's true mean,
+          averaged over problems; unbiased;
+        - `standard_error` (Float64): standard error of `mean`;
         - `standard_error_double_attempts`, `standard_error_double_problems`,
           `standard_error_all_attempts` (Float64): the same with twice as many attempts at each
-          problem, twice as many problems, and attempts without end.
+          problem, twice as many problems, or infinitely many attempts.
 
-        Variance between and standard errors are null below two problems.
+        `variance_between` and standard errors are null below two problems.
 
     Raises
     ------
     ParameterTypeError
-        At once, when the frame is none.
+        At once, if the argument is not a frame.
     ParameterError
-        At once, when `by` names a column of the result.
+        At once, if `by` names a column of the result.
     ColumnsError
-        At once, when a column is missing.
+        At once, if a column is missing.
 
     Notes
     -----
@@ -84,8 +84,8 @@ def variance_components(
         \omega^2 = \mathrm{var}(x_q) - \frac{1}{Q} \sum_q \frac{s_q^2}{n_q}, \qquad
         \mathrm{SE}^2 = \frac{\mathrm{var}(x_q)}{Q}
 
-    where :math:`s_q^2 / n_q = p(1-p)/(n-1)` estimates the variance of a problem's mean without
-    bias. Doubling the attempts halves the second sum, doubling the problems halves all.
+    where :math:`s_q^2 / n_q = p(1-p)/(n-1)` is an unbiased estimate of the variance of a problem's
+    mean. Doubling the attempts halves the second sum, doubling the problems halves both.
 
     References
     ----------
@@ -103,7 +103,7 @@ def variance_components(
     check_frame(trajectories, "trajectories")
     groups: tuple[str, ...] = check_names(by, "by", taken={*_COLUMNS, "problem_id", value})
     require_columns(trajectories, [*groups, "problem_id", value])
-    # The caller's names come back at the end, so that none collides with a name used on the way.
+    # Columns are renamed on the way, so that none collides with a name used here.
     keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(groups)}
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:

@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_fraction, check_positive
-from ttsframe._typing import ColumnNames, FrameT, StepReduction
+from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, StepReduction
 from ttsframe.statistics.intervals import student_t_interval
 from ttsframe.verifier.sorted_scores import SortedScores
 from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns
-from ttsframe.votes.engine.runs import Floats, Integers
 
 __all__ = ["verifier_metrics"]
 

@@ -10,14 +10,13 @@ import polars as pl
 
 from ttsframe._checks import check_fraction
 from ttsframe._exprs import run_plan, to_safe
-from ttsframe._typing import ColumnNames, FrameT
+from ttsframe._typing import ColumnNames, Floats, FrameT
 from ttsframe.curves.lines import DEFAULTS, PROBLEM_COLUMNS, CurveLines, curve_lines
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.schema import CURVE_SCHEMA
 from ttsframe.statistics.paired import TIE, paired_inference
-from ttsframe.statistics.units import judged
+from ttsframe.statistics.problem_values import value_and_severity
 from ttsframe.verifier.tables import Schema, name_numbers
-from ttsframe.votes.engine.runs import Floats
 
 __all__ = ["over_optimization"]
 
@@ -147,7 +146,7 @@ def _drops(
 ) -> pl.DataFrame:
     """Return the drop at each budget of each line from the best budget up to it."""
     # `scaling_curve` has checked that each problem has one row per budget.
-    valued = rows.select(*line, "problem_id", "budget", judged()["value"])
+    valued = rows.select(*line, "problem_id", "budget", value_and_severity()["value"])
     sums: dict[str, pl.DataType | type[pl.DataType]] = {
         "budget": budget,
         "peak_budget": budget,

@@ -10,12 +10,11 @@ import polars as pl
 
 from ttsframe._checks import check_fraction, check_frame, check_names, check_positive
 from ttsframe._exprs import run_plan, safe_names, to_safe
-from ttsframe._typing import ColumnNames, FrameT
+from ttsframe._typing import ColumnNames, Floats, FrameT, Integers
 from ttsframe.errors import ColumnsError
 from ttsframe.schema import require_columns
 from ttsframe.statistics.intervals import student_t_interval
 from ttsframe.verifier.tables import Schema, check_grades, in_threads, name_numbers
-from ttsframe.votes.engine.runs import Floats, Integers
 
 __all__ = ["step_profile"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_choices, check_fraction, check_positive
-from ttsframe._typing import ColumnNames, FrameT, StepReduction
+from ttsframe._typing import ColumnNames, FrameT, Integers, StepReduction
 from ttsframe.statistics.intervals import student_t_interval, wilson_interval
 from ttsframe.verifier.sorted_scores import Group, SortedScores, bin_edges, count_by_problem
 from ttsframe.verifier.tables import (
@@ -19,7 +19,6 @@ from ttsframe.verifier.tables import (
     attempt_columns,
     in_threads,
 )
-from ttsframe.votes.engine.runs import Integers
 
 __all__ = ["Binning", "reliability_curve", "score_distribution"]
 

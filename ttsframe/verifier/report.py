@@ -28,7 +28,7 @@ from ttsframe.verifier.reliability import (
 )
 from ttsframe.verifier.tables import AttemptColumns, attempt_columns, name_numbers
 from ttsframe.verifier.threshold import THRESHOLD, threshold_table
-from ttsframe.votes.engine.picked import PICKED_COLUMNS, judge, pick_winners
+from ttsframe.votes.engine.picked import PICKED_COLUMNS, pick_winners, problem_columns
 from ttsframe.votes.engine.pools import key_dtype, map_pools
 from ttsframe.votes.engine.registry import Pick
 
@@ -258,7 +258,7 @@ def _best_of_n(
         readings=columns.readings,
         work=lambda pools: pick_winners(pools, picks, budgets, "score", keys),
         made={**PICKED_COLUMNS, "answer_key": key_dtype(attempts.schema)},
-        result={name: expression for name, expression in judge().items() if name in read},
+        result={name: expression for name, expression in problem_columns().items() if name in read},
     ).collect()
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ttsframe.votes.engine.runs import Floats, Integers, run_lengths, run_starts
+from ttsframe._typing import Floats, Integers
+from ttsframe.votes.engine.runs import run_lengths, run_starts
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 

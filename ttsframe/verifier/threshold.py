@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_seed
-from ttsframe._typing import ColumnNames, FrameT, StepReduction
+from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, StepReduction
 from ttsframe.verifier.sorted_scores import Group, SortedScores
 from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns, is_held_out
-from ttsframe.votes.engine.runs import Floats, Integers, run_starts
+from ttsframe.votes.engine.runs import run_starts
 
 __all__ = ["best_threshold"]
 

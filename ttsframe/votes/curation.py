@@ -1,4 +1,4 @@
-"""Curation: which attempts of a run are worth training on."""
+"""Curation: the attempts of a run that are worth training on."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def best_trajectories(
     distinct: ColumnNames = (),
     by: ColumnNames = (),
 ) -> FrameT:
-    """Keep the highest-scored attempts at each problem, such as for a training set.
+    """Keep the highest-scored attempts at each problem, for example for a training set.
 
-    Rejection sampling, or expert iteration: the attempts that the verifier likes best, or that are
-    right, with no problem taking more than its share.
+    Used for rejection sampling and expert iteration: keeps the attempts that the verifier scores
+    highest, or that are correct, with a limit per problem.
 
     Parameters
     ----------
@@ -36,41 +36,40 @@ def best_trajectories(
         One row per attempt, with `problem_id`, `attempt` (0..n-1 within `by` and problem) and
         `score` (higher is better).
     n_per_problem
-        Number of attempts to keep of a problem, at least 1; one with fewer gives what it has.
+        Largest number of attempts to keep per problem, at least 1.
     min_score
         Smallest score that is kept; None keeps any.
     only_correct
-        Keep attempts with a true `is_correct` alone; one that could not be graded is not kept.
+        Keep only attempts with a true `is_correct`; ungraded ones are not kept.
     distinct
-        Columns of which equal values are kept once per problem, from the best such attempt:
-        "completion", or "answer_key" for one attempt per answer. A null equals nothing.
+        Columns whose equal values are kept once per problem, from the best such attempt:
+        "completion", or "answer_key" for one attempt per answer. Nulls are never equal.
     by
         Columns that tell runs, models or seeds apart; each gets its own attempts.
 
     Returns
     -------
     FrameT
-        The rows kept, with all columns, sorted by (by, `problem_id`), then from the best attempt
-        down: by `score`, and at equal scores by `attempt`. Attempts without a score (null or NaN)
-        are never kept. Numbers of attempts stay as they are; `renumber_attempts` closes the gaps.
+        The rows kept, with all columns, sorted by (by, `problem_id`), then by falling `score` and
+        rising `attempt`. Attempts without a score (null or NaN) are never kept. Attempt numbers do
+        not change; `renumber_attempts` closes the gaps.
 
     Raises
     ------
     ColumnsError
-        At once, when a column is missing, or `score` or `is_correct` has a dtype that cannot be
-        used.
+        At once, if a column is missing, or `score` or `is_correct` has an unusable dtype.
     ParameterTypeError
-        At once, when `n_per_problem` is not an int.
+        At once, if `n_per_problem` is not an int.
     ParameterError
-        At once, when `n_per_problem` is below 1 or `min_score` is NaN.
+        At once, if `n_per_problem` is below 1 or `min_score` is NaN.
     DataError
-        On collection, when a scored attempt comes twice: rows of several runs were not told apart
-        with `by`.
+        On collection, if a scored attempt appears twice: `by` does not name the column that tells
+        runs apart.
 
     References
     ----------
     Yuan et al., "Scaling Relationship on Learning Mathematical Reasoning with Large Language
-    Models", arXiv:2308.01825, section 3.3, on keeping distinct right attempts.
+    Models", arXiv:2308.01825, section 3.3, on keeping distinct correct attempts.
 
     Examples
     --------
@@ -98,9 +97,11 @@ def best_trajectories(
     if min_score is not None and math.isnan(min_score):
         raise ParameterError("min_score == nan, must be a number or None.")
     keys: list[str] = [*check_names(by, "by"), "problem_id"]
-    alike: tuple[str, ...] = check_names(distinct, "distinct")
+    compared: tuple[str, ...] = check_names(distinct, "distinct")
     grades: list[str] = ["is_correct"] if only_correct else []
-    schema: pl.Schema = require_columns(trajectories, [*keys, "attempt", "score", *grades, *alike])
+    schema: pl.Schema = require_columns(
+        trajectories, [*keys, "attempt", "score", *grades, *compared]
+    )
     _check_dtypes(schema, only_correct=only_correct)
     score = pl.col("score").cast(pl.Float64).fill_nan(None)
     is_kept = score.is_not_null()
@@ -109,7 +110,7 @@ def best_trajectories(
     if only_correct:
         is_kept &= pl.col("is_correct").cast(pl.Boolean).fill_null(value=False)
     order = [-score, pl.col("attempt")]
-    place = pl.int_range(pl.len())
+    position = pl.int_range(pl.len())
     n_rows, n_attempts = pl.len().over(keys), pl.col("attempt").n_unique().over(keys)
     described = pl.struct(
         (n_attempts < n_rows).alias("broken"),
@@ -122,17 +123,17 @@ def best_trajectories(
         best = lazy.filter(is_kept).filter(
             raise_where(described, lambda rows: _repeated(rows, keys))
         )
-        if alike:
-            is_compared = pl.all_horizontal(pl.col(alike).is_not_null())
-            is_first = place.over([*keys, *alike], order_by=order) == 0
+        if compared:
+            is_compared = pl.all_horizontal(pl.col(compared).is_not_null())
+            is_first = position.over([*keys, *compared], order_by=order) == 0
             best = best.filter(~is_compared | is_first)
-        return best.filter(place.over(keys, order_by=order) < n_per_problem).sort(*keys, *order)
+        return best.filter(position.over(keys, order_by=order) < n_per_problem).sort(*keys, *order)
 
     return run_plan(trajectories, plan)
 
 
 def _check_dtypes(schema: pl.Schema, *, only_correct: bool) -> None:
-    """Raise unless scores are numbers and grades, where they are read, are Boolean."""
+    """Raise unless scores are numbers and the grades that are read are Boolean."""
     if not (schema["score"].is_numeric() or schema["score"] == pl.Null):
         raise ColumnsError(f"trajectories: 'score' is {schema['score']}, must be a number.")
     if only_correct and schema["is_correct"] not in {pl.Boolean, pl.Null}:
@@ -142,10 +143,10 @@ def _check_dtypes(schema: pl.Schema, *, only_correct: bool) -> None:
 
 
 def _repeated(rows: pl.DataFrame, keys: list[str]) -> DataError:
-    """Describe the first problem in which an attempt comes more than once."""
+    """Describe the first problem in which an attempt appears twice."""
     row = rows.sort([f"key{i}" for i in range(len(keys))]).row(0, named=True)
-    place = ", ".join(f"{key} {row[f'key{i}']!r}" for i, key in enumerate(keys))
+    problem = ", ".join(f"{key} {row[f'key{i}']!r}" for i, key in enumerate(keys))
     return DataError(
-        f"{place}: {row['n_rows']} rows with {row['n_attempts']} different attempts. Hint: name "
+        f"{problem}: {row['n_rows']} rows with {row['n_attempts']} different attempts. Hint: name "
         "the column that tells runs, models or seeds apart in by=(...)."
     )

@@ -1,4 +1,4 @@
-"""Votes: how often each answer of a problem was given, and with what weight, per budget."""
+"""Votes: the number of attempts with each answer of a problem and their weight, per budget."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_choice, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
+from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, StepReduction, Weights
 from ttsframe.schema import require_columns
 from ttsframe.votes.engine.ballots import Ballots
 from ttsframe.votes.engine.picked import ALL_ATTEMPTS, check_one_run
 from ttsframe.votes.engine.pools import (
     UNGRADED,
     Block,
-    Flags,
-    Floats,
-    Integers,
     Pools,
     Reading,
     key_dtype,
@@ -55,46 +52,43 @@ def tally_votes(
 ) -> FrameT:
     """Count votes and add up weights per distinct answer of each problem, at each budget.
 
-    This is the table that all selectors pick from. It shows why an answer won.
+    All selectors pick from this table. It shows why an answer won.
 
     Parameters
     ----------
     trajectories
         One row per attempt, with `problem_id`, `attempt` (0..n-1 within `by` and problem) and
-        `answer_key` (null: no answer found). `answer`, `is_correct` and `score` are read where
-        they are there.
+        `answer_key` (null: no answer found). `answer`, `is_correct` and `score` are read if
+        present.
     budgets
-        Numbers of attempts: the first `budget` attempts of each problem. None: all attempts, as
-        one budget, which the column `budget` shows as null.
+        As in `select_answers`.
     reductions
-        Names in `STEP_REDUCTIONS`: reduce `step_scores`. None: use the column `score`, named
-        "score" in the column `reduction`; without that column, votes are counted alone.
+        As in `select_answers`; without the column `score`, None counts votes only.
     weights
-        What an attempt's vote weighs: "score" as it is (must be >= 0), "sigmoid" of it, or
-        "softmax" of it over the scored attempts of the problem within the budget.
+        Weight of an attempt's vote, as in `select_answers`.
     by
-        Columns that tell runs, models or seeds apart; attempts never join across them.
+        As in `select_answers`.
 
     Returns
     -------
     FrameT
         `votes`, one row per (by, `problem_id`, `budget`, `reduction`, `answer_key`), sorted by the
         first four and then by `first_attempt`: `answer` (String, the earliest spelling), `n_votes`
-        (UInt32), `weight` (Float64, null where no attempt with this answer has a score or a weight
-        is negative or not finite), `top_score` (Float64, null where none has a score),
-        `first_attempt` (UInt32) and its `is_correct`. The row with a null `answer_key` counts the
-        attempts that abstain.
+        (UInt32), `weight` (Float64, null if no attempt with this answer has a score or a weight is
+        negative or not finite), `top_score` (Float64, null if none has a score), `first_attempt`
+        (UInt32) and its `is_correct`. The row with a null `answer_key` counts the attempts that
+        abstain.
 
     Raises
     ------
     ColumnsError
-        At once, when a column is missing.
+        At once, if a column is missing.
     ParameterError
-        At once, when a budget, reduction or kind of weight is impossible, or `by` names a column of
-        the result.
+        At once, if a budget, reduction or kind of weight is invalid, or `by` names a column of the
+        result.
     DataError
-        On collection, when a problem has more attempts below a budget than the budget: rows of
-        several runs were not told apart with `by`.
+        On collection, if a problem has more attempts below a budget than the budget: `by` does not
+        name the column that tells runs apart.
 
     See Also
     --------
@@ -148,10 +142,10 @@ def tally_votes(
 
 
 class _Counted(NamedTuple):
-    """Votes of a block: arrays with an entry per answer that has any at a budget.
+    """Votes of a block: an entry per answer and budget with a vote.
 
-    `problem`, `first` and `row` number problems and rows of the pools; there is a column per
-    reading in `weight` and `top_score`, NaN for none.
+    `problem` and `first` number problems and rows of the pools. `weight` and `top_score` have a
+    column per reading, NaN for none. The last two arrays are of (problem, budget).
     """
 
     problem: Integers
@@ -211,7 +205,7 @@ def _count(
 
 
 def _ranks(readings: Sequence[Reading]) -> Integers:
-    """Return where each reading stands among the names of all."""
+    """Return the rank of each reading in order of names."""
     names = [reading.name for reading in readings] or [""]
     return np.array([sorted(names).index(name) for name in names])
 

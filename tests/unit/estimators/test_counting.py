@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from ttsframe.estimators.counting import best_of_draws, mean_excess, product, rank_weights
+from ttsframe.estimators.counting import best_of_draws, mean_excess, multiply, rank_weights
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 30])
@@ -60,7 +60,7 @@ def test_a_product_in_tiles_is_the_product(n_rows: int, n: int, n_columns: int) 
     # Whole numbers, whose sums are exact in any order.
     left = rng.integers(-9, 9, (n_rows, n)).astype(np.float64)
     right = rng.integers(-9, 9, (n, n_columns)).astype(np.float64)
-    np.testing.assert_array_equal(product(left, right), left @ right)
+    np.testing.assert_array_equal(multiply(left, right), left @ right)
 
 
 def test_groups_of_unlike_size_and_draws_in_any_order() -> None:

@@ -477,6 +477,25 @@ def test_by_columns_may_hold_nulls_and_any_name() -> None:
         assert table["n_pairs"].to_list() == [3, 3]
 
 
+def test_budgets_are_kept_apart_whatever_by_names() -> None:
+    run = tts.simulate_trajectories(30, 8, seed=1, keys=True).with_columns(
+        tts.step_last("step_scores").alias("score")
+    )
+    problems = pl.concat(
+        tts.select_answers(run, budgets=[2, 8]).with_columns(model=pl.lit(model))
+        for model in ("a", "b")
+    )
+    by_model = tts.compare(problems, by="model")
+    assert by_model.columns[:3] == ["model", "budget", "selector"]
+    assert_frame_equal(by_model, tts.compare(problems, by=("model", "budget")))
+    across = tts.compare(problems, column="model", baseline="a", correction="none")
+    for budget in (2, 8):
+        alone = tts.compare(
+            problems.filter(budget=budget), column="model", baseline="a", correction="none"
+        )
+        assert_frame_equal(across.filter(budget=budget), alone)
+
+
 def test_no_baseline_is_an_error_that_lists_what_there_is() -> None:
     frame = pairs([1.0, 0.0], [0.0, 1.0])
     words = r"no row of problems has model == 'base', the baseline; found: \['new', 'old'\]"
@@ -504,7 +523,7 @@ def test_two_rows_of_a_problem_on_one_side_are_an_error() -> None:
         ({"column": "p_value"}, ParameterError, r"column names \['p_value'\]"),
         ({"by": "n_pairs"}, ParameterError, r"by names \['n_pairs'\]"),
         ({"by": "model"}, ParameterError, r"name \['model'\] twice"),
-        ({"column": "budget", "by": "budget"}, ParameterError, r"by=\(\) to compare budgets"),
+        ({"column": "budget", "by": "budget"}, ParameterError, r"name \['budget'\] twice"),
         ({"cluster": "model"}, ParameterError, "twice"),
         ({"confidence_level": 1.0}, ParameterError, "confidence_level == 1"),
         ({"correction": "sidak"}, ParameterError, "correction == 'sidak', must be one of"),

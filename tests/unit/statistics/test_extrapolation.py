@@ -160,10 +160,10 @@ def test_the_scalar_is_the_ratio_of_beta_functions() -> None:
     for alpha, beta, k in ((0.5, 0.5, 1), (0.2, 2.0, 64), (8.0, 2.0, 100_000), (1e6, 1e7, 3)):
         with mpmath.workdps(50):
             expected = 1 - mpmath.beta(alpha, beta + k) / mpmath.beta(alpha, beta)
-        assert tts.statistics.beta_binomial_passatk(alpha, beta, k) == pytest.approx(
+        assert tts.statistics.PassAtKFit.beta_binomial(alpha, beta, k) == pytest.approx(
             float(expected), rel=1e-9
         )
-    assert tts.statistics.beta_binomial_passatk(1, 1, 3) == pytest.approx(0.75, rel=1e-14)
+    assert tts.statistics.PassAtKFit.beta_binomial(1, 1, 3) == pytest.approx(0.75, rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_the_scalar_refuses_what_is_no_distribution(
     alpha: float, beta: float, k: int, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        tts.statistics.beta_binomial_passatk(alpha, beta, k)
+        tts.statistics.PassAtKFit.beta_binomial(alpha, beta, k)
 
 
 @pytest.mark.parametrize("model", ["beta_binomial", "zero_inflated"])
@@ -449,7 +449,7 @@ def test_runs_that_cannot_be_extrapolated_are_refused(function: object) -> None:
     with pytest.raises(DataError, match=r"is_exchangeable.*independent"):
         call(run.with_columns(is_exchangeable=pl.col("attempt") > 0))  # type: ignore[operator]
     call(run.with_columns(is_exchangeable=pl.lit(value=True)))  # type: ignore[operator]
-    with pytest.raises(DataError, match=r"problem_id 'p0': attempt 0 comes more than once.*by="):
+    with pytest.raises(DataError, match=r"problem_id 'p0': attempt 0 appears twice.*by="):
         call(pl.concat([run, run]))  # type: ignore[operator]
     with pytest.raises(ColumnsError, match="'is_correct' is Int8, must be Boolean"):
         call(run.with_columns(pl.col("is_correct").cast(pl.Int8)))  # type: ignore[operator]

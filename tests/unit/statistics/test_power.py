@@ -309,8 +309,8 @@ def test_a_pilot_that_shows_nothing_is_an_error() -> None:
         (lambda: UNIFORM.power(0.1, n_problems=9, n_attempts=0), "n_attempts == 0"),
         (lambda: UNIFORM.n_problems_needed(0.1, power=1.0), "power == 1.0"),
         (lambda: UNIFORM.n_problems_needed(0.1, power=0.01), "power == 0.01, must be above"),
-        (lambda: UNIFORM.n_problems_needed(0.0), "effect == 0.0, takes more than a billion"),
-        (lambda: UNIFORM.power(0.1, n_problems=9, significance_level=5), "significance_level"),
+        (lambda: UNIFORM.n_problems_needed(0.0), "effect == 0.0, needs more than a billion"),
+        (lambda: UNIFORM.power(0.1, n_problems=9, confidence_level=5), "confidence_level"),
         (
             lambda: tts.statistics.PairedDesign(
                 variance_between=-0.1, variance_within=0.1, variance_within_baseline=0.1

@@ -472,3 +472,17 @@ def test_the_mean_over_runs_is_the_truth() -> None:
     assert table.height == 25
     assert table["n_null"].sum() == 0
     assert table["distance"].abs().max() < 4.0
+
+
+@pytest.mark.parametrize("selector", ["weighted_vote", "top_fraction_vote"])
+def test_a_sum_of_weights_that_overflows_is_undefined_everywhere(selector: str) -> None:
+    frame = pl.DataFrame({
+        "problem_id": ["p"] * 3,
+        "attempt": [0, 1, 2],
+        "answer_key": ["a", "a", "b"],
+        "is_correct": [True, True, False],
+        "score": [1.5e308, 1.5e308, 0.5],
+    })
+    expected = tts.expected_accuracy(frame, selectors=selector, budgets=3)
+    picked = tts.select_answers(frame, selectors=selector, budgets=3)
+    assert expected["status"].item() == picked["status"].item() == "undefined"

@@ -60,7 +60,7 @@ def test_parameters_agree_with_the_oracle(name: str, options: dict[str, Any]) ->
     frame = random_run(7)
     problems = frame.partition_by("problem_id", as_dict=True, include_key=False)
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
-    found = getattr(tts, name)(shuffled, budgets=[1, 3, 8, 20], **options)
+    found = getattr(tts.votes, name)(shuffled, budgets=[1, 3, 8, 20], **options)
     assert set(found["selector"]) == {name}
     for row in found.iter_rows(named=True):
         attempts = problems[row["problem_id"],].to_dicts()
@@ -226,9 +226,9 @@ def test_keys_that_are_categories_are_compared_by_their_texts(dtype: pl.DataType
         ("borda_vote", {"power": -0.5}, "power == -0.5, must be from 0 to 50"),
         ("borda_vote", {"power": math.inf}, "power == inf, must be from 0 to 50"),
         ("borda_vote", {"power": math.nan}, "power == nan"),
-        ("confidence_vote", {"temperature": 0.0}, "temperature == 0.0, must be above 0"),
+        ("confidence_vote", {"temperature": 0.0}, "temperature == 0.0, must be greater than 0"),
         ("confidence_vote", {"temperature": math.inf}, "temperature == inf, must be finite"),
-        ("top_fraction_vote", {"fraction": 0.0}, "fraction == 0.0, must be above 0"),
+        ("top_fraction_vote", {"fraction": 0.0}, "fraction == 0.0, must be greater than 0"),
         ("top_fraction_vote", {"fraction": 10}, "fraction == 10, must be from 0 to 1"),
         ("top_fraction_vote", {"weights": "exp"}, "weights == 'exp', must be one of"),
         ("majority_of_the_bests", {"subset_size": 0}, "subset_size == 0, must be at least 1"),
@@ -240,7 +240,7 @@ def test_an_impossible_parameter_is_refused_at_once(
     name: str, option: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(tts.TtsframeError, match=words):
-        getattr(tts, name)(one_problem(["a"], scores=[0.5]).lazy(), **option)
+        getattr(tts.votes, name)(one_problem(["a"], scores=[0.5]).lazy(), **option)
 
 
 @pytest.mark.parametrize("name", tts.SELECTORS)

@@ -15,7 +15,7 @@ import ttsframe as tts
 
 @pytest.mark.parametrize("name", tts.SELECTORS)
 def test_a_single_selector_is_its_row_of_the_registry(name: Any) -> None:
-    alone = getattr(tts, name)(run(), budgets=[1, 8])
+    alone = getattr(tts.votes, name)(run(), budgets=[1, 8])
     expected = tts.select_answers(run(), selectors=name, budgets=[1, 8])
     assert_frame_equal(alone, expected, rel_tol=1e-12)
     assert set(alone["selector"]) == {name}
@@ -27,7 +27,7 @@ def test_single_selectors_pass_their_options_on(name: Any) -> None:
     options: dict[str, Any] = {"budgets": 4, "reductions": ["min", "mean"], "by": "model"}
     if name == "weighted_vote":
         options["weights"] = "softmax"
-    alone = getattr(tts, name)(frame, **options)
+    alone = getattr(tts.votes, name)(frame, **options)
     expected = tts.select_answers(frame, selectors=name, **options)
     assert_frame_equal(alone, expected, rel_tol=1e-12)
     assert set(alone["reduction"]) == {"min", "mean"}

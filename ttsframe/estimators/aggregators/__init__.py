@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from ttsframe.estimators.aggregators.draws import AtLeastK, GPassAtK, PassAtK, PassHatK
-from ttsframe.estimators.aggregators.protocol import Aggregator, Identity
-from ttsframe.estimators.aggregators.summaries import IdentifierMean, Majority, Max, Median
+from ttsframe.estimators.aggregators.definitions import (
+    Aggregator,
+    AtLeastK,
+    GPassAtK,
+    IdentifierMean,
+    Identity,
+    Majority,
+    Max,
+    Median,
+    PassAtK,
+    PassHatK,
+)
 
 __all__ = [
     "Aggregator",

@@ -1,4 +1,4 @@
-"""From a run to the counts of attempts and correct ones that the models are fitted to."""
+"""Counts of attempts and correct attempts of a run, to which the models are fitted."""
 
 from __future__ import annotations
 
@@ -16,90 +16,48 @@ from ttsframe.statistics.extrapolation.model import Counts
 
 
 class Attempts(NamedTuple):
-    """The attempts of a run, collected, under names that collide with none of the caller's."""
+    """The attempts of a run, collected, under internal names."""
 
     rows: pl.DataFrame
-    """`key0`, ..., `problem`, `is_correct` and, where it is there, `attempt`."""
+    """`key0`, ..., `problem`, `is_correct` and, if present, `attempt`."""
     keys: tuple[str, ...]
     names: tuple[str, ...]
-    """What the caller calls the keys."""
+    """The caller's names of the keys."""
 
     def groups(self) -> list[pl.DataFrame]:
-        """Split the rows by the keys.
-
-        Returns
-        -------
-        list[pl.DataFrame]
-            One frame per group, in order; all rows in one where there is no key.
-        """
+        """Split the rows by the keys."""
         if not self.keys:
             return [self.rows]
         return self.rows.sort(self.keys).partition_by(self.keys, maintain_order=True)
 
-    def labelled(
+    def combine(
         self,
         groups: Sequence[pl.DataFrame],
         tables: Sequence[pl.DataFrame],
         schema: Mapping[str, pl.DataType],
     ) -> pl.DataFrame:
-        """Put the tables made of groups under one another, behind the keys.
-
-        Parameters
-        ----------
-        groups
-            As `groups` returns them.
-        tables
-            One for each.
-        schema
-            Their columns.
-
-        Returns
-        -------
-        pl.DataFrame
-            All their rows, behind the keys under the caller's names; null for NaN.
-        """
-        empty = self.rows.select(self.keys).clear().with_columns(**_nothing(schema))
-        behind = [
+        """Concatenate one table per group, with the keys in front; NaN becomes null."""
+        empty = (
+            self.rows
+            .select(self.keys)
+            .clear()
+            .with_columns(**{name: pl.lit(None, dtype) for name, dtype in schema.items()})
+        )
+        keyed = [
             table.with_columns(pl.col(pl.Float64).fill_nan(None)).select(
                 *[pl.lit(group[key].head(1)).first().alias(key) for key in self.keys],
                 *[pl.col(name).cast(dtype) for name, dtype in schema.items()],
             )
             for group, table in zip(groups, tables, strict=True)
         ]
-        together = pl.concat([empty, *behind])
+        together = pl.concat([empty, *keyed])
         return together.rename(dict(zip(self.keys, self.names, strict=True)))
-
-
-def _nothing(schema: Mapping[str, pl.DataType]) -> dict[str, pl.Expr]:
-    return {name: pl.lit(None, dtype) for name, dtype in schema.items()}
 
 
 def read_attempts(
     trajectories: pl.DataFrame | pl.LazyFrame, by: ColumnNames, *, taken: Collection[str]
 ) -> Attempts:
-    """Collect what extrapolation reads of a run, and check that it may be read so.
-
-    Parameters
-    ----------
-    trajectories
-        The run.
-    by
-        Columns that tell groups apart.
-    taken
-        Names that the result has for columns of its own.
-
-    Returns
-    -------
-    Attempts
-        The attempts.
-
-    Raises
-    ------
-    ColumnsError
-        When a column is missing, or grades are not Boolean.
-    DataError
-        When attempts are not exchangeable, or an attempt comes twice.
-    """
+    """Collect the columns that extrapolation reads, and check them."""
     check_frame(trajectories, "trajectories")
     names: tuple[str, ...] = check_names(by, "by", taken=taken)
     schema = require_columns(trajectories, [*names, "problem_id", "is_correct"])
@@ -122,15 +80,15 @@ def read_attempts(
     if "is_exchangeable" in optional and not rows["is_exchangeable"].cast(pl.Boolean).all():
         raise DataError(
             "trajectories: 'is_exchangeable' is false, must be true in every row: attempts that "
-            "share steps, as in beam or tree search, say less about more attempts than independent "
-            "ones. Hint: extrapolate a best-of-n run of the same model."
+            "share steps, as in beam or tree search, are not independent. Hint: extrapolate a best-of-n "
+            "run of the same model."
         )
     unit = [*renamed, "attempt"]
     if "attempt" in optional and (repeated := rows.select(unit).is_duplicated()).any():
         row = rows.filter(repeated).sort(unit).row(0, named=True)
-        place = ", ".join(f"{name} {row[key]!r}" for key, name in renamed.items())
+        problem = ", ".join(f"{name} {row[key]!r}" for key, name in renamed.items())
         raise DataError(
-            f"{place}: attempt {row['attempt']} comes more than once. Hint: name the column that "
+            f"{problem}: attempt {row['attempt']} appears twice. Hint: name the column that "
             "tells runs, models or seeds apart in by=(...)."
         )
     keys = tuple(key for key in renamed if key != "problem")
@@ -138,18 +96,7 @@ def read_attempts(
 
 
 def count_attempts(rows: pl.DataFrame) -> pl.DataFrame:
-    """Count the graded attempts at each problem.
-
-    Parameters
-    ----------
-    rows
-        Attempts of one group.
-
-    Returns
-    -------
-    pl.DataFrame
-        `problem`, `n` and `c` (Int64), the graded and the correct ones.
-    """
+    """Return `problem`, `n` and `c`: the graded and the correct attempts at each problem."""
     grade = pl.col("is_correct")
     return rows.group_by("problem").agg(
         grade.count().cast(pl.Int64).alias("n"), grade.sum().cast(pl.Int64).alias("c")
@@ -157,18 +104,7 @@ def count_attempts(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def distinct_counts(problems: pl.DataFrame) -> Counts:
-    """Return the distinct counts of the problems that have a graded attempt.
-
-    Parameters
-    ----------
-    problems
-        As `count_attempts` makes it.
-
-    Returns
-    -------
-    Counts
-        Sorted, so that sums over them are the same in any order of rows.
-    """
+    """Return the distinct counts of problems with a graded attempt, sorted."""
     distinct = problems.filter(pl.col("n") > 0).group_by("n", "c").len("weight").sort("n", "c")
     n, c, weight = distinct.to_numpy().astype(np.float64).T
     return Counts(n, c, weight)

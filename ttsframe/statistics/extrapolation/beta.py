@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ttsframe._typing import Flags, Floats
 from ttsframe.statistics.extrapolation.model import (
     Counts,
     Fit,
     FitStatus,
-    Floats,
     half_quantile,
     log_rising,
     no_fit,
@@ -21,13 +20,13 @@ from ttsframe.statistics.extrapolation.model import (
 
 _LOWEST: Final = float(np.log(1e-6))
 _HIGHEST: Final = float(np.log(1e8))
-"""Concentrations between which the likelihood is searched; the ends stand for 0 and infinity."""
+"""Range of log concentrations that is searched; its ends stand for 0 and infinity."""
 
 _MOST: Final = 40.0
-"""Logit of a mean that stands for 1; its negative for 0."""
+"""Logit of the mean that stands for 1; its negative stands for 0."""
 
 _FLAT: Final = 1e-6
-"""Log-likelihoods nearer than this are the same."""
+"""Log-likelihoods closer than this are equal."""
 
 _N_COARSE: Final = 49
 _N_FINE: Final = 17
@@ -39,22 +38,9 @@ _N_HALVINGS: Final = 14
 
 
 def beta_passes(parameters: Floats, k: Floats) -> Floats:
-    """Return pass@k where the chances to solve a problem have a Beta distribution.
-
-    Parameters
-    ----------
-    parameters
-        Mean, concentration alpha + beta, and share of problems that are never solved. A
-        concentration of 0 is problems that are always or never solved; infinity is one chance for
-        all.
-    k
-        Numbers of attempts, at least 1.
-
-    Returns
-    -------
-    Floats
-        The probabilities, of the shape that all broadcast to.
-    """
+    """Return pass@k if the chances to solve a problem have a Beta distribution."""
+    # The parameters are its mean, its concentration alpha + beta, and the share of problems that are
+    # never solved. Concentration 0: each problem is always or never solved; infinity: equal chances.
     mean, concentration, never = parameters
     is_spread = (concentration > 0.0) & np.isfinite(concentration) & (mean > 0.0) & (mean < 1.0)
     scale, middle = np.where(is_spread, concentration, 1.0), np.where(is_spread, mean, 0.5)
@@ -68,16 +54,16 @@ def beta_passes(parameters: Floats, k: Floats) -> Floats:
 
 
 class _Tally(NamedTuple):
-    """Distinct positive numbers, and how many problems have them."""
+    """Distinct positive numbers, and the number of problems that have each."""
 
     values: Floats
     weight: Floats
 
     @classmethod
     def of(cls, values: Floats, weight: Floats) -> _Tally:
-        distinct, place = np.unique(values, return_inverse=True)
+        distinct, index = np.unique(values, return_inverse=True)
         total: Floats = np.zeros(len(distinct))
-        np.add.at(total, place.ravel(), weight)
+        np.add.at(total, index.ravel(), weight)
         return cls(distinct[distinct > 0], total[distinct > 0])
 
     def rises(self, x: Floats) -> Floats:
@@ -99,9 +85,10 @@ def _digammas(x: Floats, m: Floats) -> Floats:
 
 
 class _Likelihood:
-    """The likelihood by logit of the mean and log of the concentration, given the share of never.
+    """The likelihood of the logit of the mean and the log of the concentration.
 
-    Without such a share it is log-concave in the mean at each concentration.
+    The share of problems that are never solved is given. If it is 0, the likelihood is log-concave in
+    the mean at each concentration.
     """
 
     def __init__(self, counts: Counts, never: float = 0.0) -> None:
@@ -122,10 +109,10 @@ class _Likelihood:
         return solved + self.constant + np.log(self._unsolved(wrong, scale)) @ self.unsolved.weight
 
     def best_logit(self, log_scale: Floats) -> Floats:
-        """Return where it is highest at each concentration."""
+        """Return the most likely logit at each concentration."""
         scale = np.exp(log_scale)
 
-        def is_below(logit: Floats) -> npt.NDArray[np.bool_]:
+        def is_below(logit: Floats) -> Flags:
             wrong = scale * _expit(-logit)
             fall = self.wrong.slopes(wrong)
             if self.never:
@@ -153,12 +140,12 @@ def _expit(logit: Floats) -> Floats:
 
 
 def _bisect(
-    is_below: Callable[[Floats], npt.NDArray[np.bool_]],
+    is_below: Callable[[Floats], Flags],
     low: Floats,
     high: Floats,
     n_halvings: int = _N_BISECTIONS,
 ) -> Floats:
-    """Return where each condition turns from true to false; an end where it never does."""
+    """Return where each condition turns from true to false, or an end if it never does."""
     start, end = low, high
     for _ in range(n_halvings):
         middle = (low + high) / 2.0
@@ -168,7 +155,7 @@ def _bisect(
 
 
 def _climb(profile: Callable[[Floats], Floats], grid: Floats) -> tuple[float, float]:
-    """Return the highest point of a profile, and its height; an end where it is as high."""
+    """Return the highest point of a profile, and its height; prefers an end of equal height."""
     ends = grid[[0, -1]]
     for _ in range(_N_ROUNDS):
         top = int(profile(grid).argmax())
@@ -186,7 +173,7 @@ def _edge(
     inside: float,
     outside: float,
 ) -> float:
-    """Return where a profile falls to the floor, or the end where it never does."""
+    """Return where a profile falls to the floor, or the end if it never does."""
     for _ in range(_N_ROUNDS - 1):
         grid = np.linspace(inside, outside, _N_FINE)
         above = np.flatnonzero(profile(grid) >= floor)
@@ -196,7 +183,7 @@ def _edge(
 
 
 def _edge_of_region(likelihood: _Likelihood, floor: float) -> Floats:
-    """Return parameters, (3, n_points), around the region above the floor."""
+    """Return parameters, (3, n_points), on the edge of the region above the floor."""
     grid = np.linspace(_LOWEST, _HIGHEST, _N_COARSE)
     peak, highest = _climb(likelihood.profile, grid)
     if highest < floor:
@@ -211,11 +198,11 @@ def _edge_of_region(likelihood: _Likelihood, floor: float) -> Floats:
     ends = np.full_like(logits, _MOST)
     lower = _bisect(lambda logit: likelihood.at(logit, scales) < floor, -ends, logits)
     upper = _bisect(lambda logit: likelihood.at(logit, scales) >= floor, logits, ends)
-    return _named(np.append(lower, upper), np.append(scales, scales), likelihood.never)
+    return _as_parameters(np.append(lower, upper), np.append(scales, scales), likelihood.never)
 
 
-def _named(logit: Floats, log_scale: Floats, never: float) -> Floats:
-    """Return mean, concentration and share, where the ends of the search are what they stand for."""
+def _as_parameters(logit: Floats, log_scale: Floats, never: float) -> Floats:
+    """Return mean, concentration and share, with the ends of the search as 0, 1 or infinity."""
     mean = np.where(logit <= -_MOST, 0.0, np.where(logit >= _MOST, 1.0, _expit(logit)))
     scale = np.where(log_scale >= _HIGHEST, np.inf, np.exp(log_scale))
     return np.stack([
@@ -226,50 +213,24 @@ def _named(logit: Floats, log_scale: Floats, never: float) -> Floats:
 
 
 def fit_beta(counts: Counts, confidence_level: float) -> Fit:
-    """Fit the Beta distribution of chances by maximum likelihood.
-
-    Parameters
-    ----------
-    counts
-        Problems.
-    confidence_level
-        Nominal coverage of the intervals.
-
-    Returns
-    -------
-    Fit
-        Mean, concentration, and 0, as `beta_passes` reads them.
-    """
+    """Fit the Beta distribution of chances by maximum likelihood."""
     status = status_of(counts)
     if status in {"ungraded", "too_few"}:
         return no_fit(status, 3)
     estimate, highest = _most_likely(counts, 0.0)
     edge = _edge_of_region(_Likelihood(counts), highest - half_quantile(confidence_level))
-    return Fit(_end(counts, estimate), estimate, edge, highest)
+    return Fit(_status_of_estimate(counts, estimate), estimate, edge, highest)
 
 
 def fit_zero_inflated(counts: Counts, confidence_level: float) -> Fit:
-    """Fit it with a share of problems that are never solved.
-
-    Parameters
-    ----------
-    counts
-        Problems.
-    confidence_level
-        Nominal coverage of the intervals.
-
-    Returns
-    -------
-    Fit
-        Mean, concentration, and share, as `beta_passes` reads them.
-    """
+    """Fit a Beta distribution and a share of problems that are never solved."""
     if status_of(counts) in {"ungraded", "too_few", "all_wrong"}:
         return fit_beta(counts, confidence_level)
     is_unsolved = counts.c == 0
     n, weight = counts.n[is_unsolved], counts.weight[is_unsolved]
     n_solved = counts.weight.sum() - weight.sum()
 
-    def is_rising(share: Floats) -> npt.NDArray[np.bool_]:
+    def is_rising(share: Floats) -> Flags:
         # The slope of the profile is that at the best of the other parameters.
         (mean, concentration, _), _ = _most_likely(counts, share.item())
         passes = beta_passes(np.array([mean.item(), concentration.item(), 0.0]), n)
@@ -281,28 +242,30 @@ def fit_zero_inflated(counts: Counts, confidence_level: float) -> Fit:
     estimate, highest = _most_likely(counts, never.item())
     floor = highest - half_quantile(confidence_level)
 
-    def is_inside(share: Floats) -> npt.NDArray[np.bool_]:
+    def is_inside(share: Floats) -> Flags:
         return np.array([_most_likely(counts, share.item())[1] >= floor])
 
     low = _bisect(lambda share: ~is_inside(share), none, never, _N_HALVINGS)
     high = _bisect(is_inside, never, most, _N_HALVINGS)
-    # A little inside both ends, where there still is a region at the share.
+    # Slightly inside both ends, where the region is not empty.
     shares = never + (np.linspace(low, high, _N_SHARES) - never) * (1.0 - 1e-3)
     shares = np.append(shares, never)
     edge = [_edge_of_region(_Likelihood(counts, share), floor) for share in shares.tolist()]
-    return Fit(_end(counts, estimate), estimate, np.concatenate(edge, axis=1), highest)
+    return Fit(
+        _status_of_estimate(counts, estimate), estimate, np.concatenate(edge, axis=1), highest
+    )
 
 
 def _most_likely(counts: Counts, never: float) -> tuple[Floats, float]:
-    """Return the best parameters given the share of never, and their log-likelihood."""
+    """Return the best parameters for a given share, and their log-likelihood."""
     likelihood = _Likelihood(counts, never)
     peak, highest = _climb(likelihood.profile, np.linspace(_LOWEST, _HIGHEST, _N_COARSE))
     scale = np.array([peak])
-    return _named(likelihood.best_logit(scale), scale, never), highest
+    return _as_parameters(likelihood.best_logit(scale), scale, never), highest
 
 
-def _end(counts: Counts, estimate: Floats) -> FitStatus:
-    """Say at which end the estimate lies, if at one."""
+def _status_of_estimate(counts: Counts, estimate: Floats) -> FitStatus:
+    """Return the status of the counts, or of an estimate at an end of the search."""
     status = status_of(counts)
     if status != "ok":
         return status

@@ -1,4 +1,4 @@
-"""The held-out check: how far extrapolation can be trusted on a run."""
+"""A check of extrapolation on the held-out attempts of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_budgets, check_choices, check_fraction, check_positive
-from ttsframe._typing import ColumnNames
+from ttsframe._typing import ColumnNames, Floats
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.statistics.extrapolation.attempts import (
@@ -17,8 +17,8 @@ from ttsframe.statistics.extrapolation.attempts import (
     distinct_counts,
     read_attempts,
 )
-from ttsframe.statistics.extrapolation.model import ExtrapolationModel, Floats
-from ttsframe.statistics.extrapolation.models import MODELS, range_at
+from ttsframe.statistics.extrapolation.model import ExtrapolationModel
+from ttsframe.statistics.extrapolation.models import MODELS, predict_range
 from ttsframe.statistics.extrapolation.power_law import unbiased_passes
 
 __all__ = ["check_extrapolation"]
@@ -55,10 +55,10 @@ def check_extrapolation(
     by: ColumnNames = (),
     confidence_level: float = 0.95,
 ) -> pl.DataFrame:
-    """Fit on the first attempts, predict pass@k up to all of them, and say by how much it is wrong.
+    """Fit on the first attempts, predict pass@k for up to all of them, and report the error.
 
-    The only evidence that a run has on extrapolation: whoever goes from 64 attempts to 1,000 should
-    first see how going from 4 to 64 would have come out.
+    This is the only evidence on extrapolation within a run: before extrapolating from 64 attempts to
+    1,000, see how well 4 attempts predict 64.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ def check_extrapolation(
         Numbers of first attempts to fit on, each at least 2; None: 1/16, 1/8, 1/4 and 1/2 of
         `n_attempts`.
     n_attempts
-        Number of graded attempts that a problem must have to be used; None: the smallest number
-        that a problem has.
+        Number of graded attempts that a problem needs to be used; None: the smallest number that
+        any problem has.
     models
         Models to try, as for `fit_pass_at_k`.
     by
-        Columns that get a check each.
+        Columns that tell runs apart; each run gets a check of its own.
     confidence_level
         Nominal coverage of the intervals, in (0, 1).
 
@@ -84,28 +84,27 @@ def check_extrapolation(
 
         - `budget` (UInt32): k, twice `n_fitted`, four times, and so on up to `n_attempts`;
         - `ratio` (Float64): `budget / n_fitted`;
-        - `predicted`, `ci_low`, `ci_high` (Float64): pass@k by the fit on the first attempts; null
-          where nothing could be fitted;
+        - `predicted`, `ci_low`, `ci_high` (Float64): pass@k of the fit on the first attempts; null
+          without a fit;
         - `observed` (Float64): unbiased pass@k from the first `n_attempts`, the mean over the same
           problems;
         - `error` (Float64): `predicted - observed`; `is_covered` (Boolean): whether `observed` lies
           in the interval;
-        - `n_problems`, `n_short` (UInt32): problems used, and left out with too few attempts.
+        - `n_problems`, `n_short` (UInt32): problems used, and problems with too few attempts.
 
     Raises
     ------
     ColumnsError
-        When a column is missing, or `is_correct` is not Boolean.
+        If a column is missing, or `is_correct` is not Boolean.
     ParameterError
-        When a parameter is impossible, or `by` names a column of the result.
+        If a parameter is invalid, or `by` names a column of the result.
     DataError
-        When attempts are not exchangeable, an attempt comes twice, or a group has too few attempts
-        to check anything.
+        If attempts are not exchangeable, an attempt appears twice, or a run has too few attempts.
 
     Notes
     -----
-    The attempts fitted on are among those observed, and the problems are the same, so an interval,
-    which allows for other problems, should hold `observed` more often than its level says.
+    The fitted attempts are among the observed ones, and the problems are the same. An interval allows
+    for other problems, so it should cover `observed` more often than its nominal level.
 
     References
     ----------
@@ -134,7 +133,7 @@ def check_extrapolation(
     check_fraction(confidence_level, "confidence_level")
     sizes = check_budgets(n_fitted)
     if sizes and sizes[0] < 2:
-        raise ParameterError(f"n_fitted == {sizes[0]}, must be at least 2: pass@2 needs two.")
+        raise ParameterError(f"n_fitted == {sizes[0]}, must be at least 2.")
     if n_attempts is not None:
         check_positive(n_attempts, "n_attempts")
     attempts = read_attempts(trajectories, by, taken=("problem_id", *_CHECK_SCHEMA))
@@ -150,7 +149,7 @@ def check_extrapolation(
         )
         for group in groups
     ]
-    return attempts.labelled(groups, tables, _CHECK_SCHEMA)
+    return attempts.combine(groups, tables, _CHECK_SCHEMA)
 
 
 def _check(
@@ -170,19 +169,23 @@ def _check(
     if not fitted or 2 * fitted[0] > most or used.is_empty():
         raise DataError(
             f"{counted.height} problems, {used.height} with at least {most} graded attempts: too "
-            f"few to fit on {list(fitted) or 2} and predict twice as many. Hint: n_attempts=... "
-            "leaves out the problems that have fewer."
+            f"few to fit on {list(fitted) or 2} and predict twice as many. Hint: a larger n_attempts=... "
+            "leaves out problems with fewer attempts."
         )
-    place = pl.int_range(pl.len()).over("problem", order_by="attempt")
-    first = graded.join(used, on="problem", how="semi", nulls_equal=True).with_columns(place=place)
-    counts = distinct_counts(count_attempts(first.filter(pl.col("place") < most)))
+    position = pl.int_range(pl.len()).over("problem", order_by="attempt")
+    first = graded.join(used, on="problem", how="semi", nulls_equal=True).with_columns(
+        position=position
+    )
+    counts = distinct_counts(count_attempts(first.filter(pl.col("position") < most)))
     tables = []
     for model in models:
         for size in fitted:
             ratios = [2.0**i for i in range(1, (most // size).bit_length())]
             k: Floats = np.array(ratios) * size
-            some = distinct_counts(count_attempts(first.filter(pl.col("place") < size)))
-            predicted, low, high = range_at(model, MODELS[model].fit(some, confidence_level), k)
+            some = distinct_counts(count_attempts(first.filter(pl.col("position") < size)))
+            predicted, low, high = predict_range(
+                model, MODELS[model].fit(some, confidence_level), k
+            )
             observed = counts.weight @ unbiased_passes(counts, k) / counts.weight.sum()
             table = pl.DataFrame({
                 "budget": k,

@@ -1,4 +1,4 @@
-"""Fits of pass@k: a run in, a model out that says what more attempts would solve."""
+"""Fits of pass@k: a run in, a model out that predicts pass@k for more attempts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ttsframe.statistics.extrapolation.attempts import (
 )
 from ttsframe.statistics.extrapolation.beta import beta_passes
 from ttsframe.statistics.extrapolation.model import ExtrapolationModel, Fit
-from ttsframe.statistics.extrapolation.models import MODELS, attempts_to, range_at
+from ttsframe.statistics.extrapolation.models import MODELS, attempts_needed, predict_range
 
-__all__ = ["PassAtKFit", "beta_binomial_passatk", "fit_pass_at_k"]
+__all__ = ["PassAtKFit", "fit_pass_at_k"]
 
 _MOST_DRAWS: Final = 2**32 - 1
 
@@ -52,7 +52,7 @@ class PassAtKFit:
     model
         Name of the model.
     by
-        Columns that have a fit each.
+        Columns that tell runs apart; each run has a fit of its own.
     confidence_level
         Nominal coverage of the intervals.
     parameters
@@ -60,18 +60,17 @@ class PassAtKFit:
 
         - `status` (String): "ok"; "equal", the problems do not differ by more than chance, so alpha
           and beta are infinite; "all_or_none", each problem is always or never solved, so both are
-          0; "all_wrong", "all_correct": no correct attempt, or no wrong one, so they are null;
-          "too_few": no problem has two graded attempts, which pass@2 would need; "ungraded";
+          0; "all_wrong", "all_correct", no correct or no wrong attempt, so both are null; "too_few",
+          no problem has two graded attempts; "ungraded";
         - `alpha`, `beta` (Float64 >= 0), `never_solved` (Float64 in [0, 1]): the Beta distribution
-          and the share beside it; null in a power law;
+          and the share of problems that are never solved; null in a power law;
         - `scale`, `exponent` (Float64): a and b of the power law; null in the others;
-        - `log_likelihood` (Float64), without the terms that depend on no parameter: twice the
-          difference of "zero_inflated" and "beta_binomial" above 2.7 speaks for problems that are
-          never solved, at the 5 % level;
-        - `n_problems`, `n_ungraded` (UInt32): problems fitted, and without a grade;
+        - `log_likelihood` (Float64), without terms that depend on no parameter. If "zero_inflated"
+          exceeds "beta_binomial" by more than 1.35, some problems are never solved, at the 5 % level;
+        - `n_problems`, `n_ungraded` (UInt32): problems fitted, and problems without a grade;
         - `n_attempts_min`, `n_attempts_max` (UInt32): graded attempts per problem.
     fits
-        The estimate of each row and the parameters around it that the data do not rule out.
+        The estimate of each row, and the edge of its confidence region.
 
     Examples
     --------
@@ -91,7 +90,7 @@ class PassAtKFit:
     fits: tuple[Fit, ...] = field(repr=False)
 
     def predict(self, k: int | Sequence[int]) -> pl.DataFrame:
-        """Give pass@k at any k, below or above the number of sampled attempts.
+        """Return pass@k at any k, below or above the number of sampled attempts.
 
         Parameters
         ----------
@@ -101,24 +100,26 @@ class PassAtKFit:
         Returns
         -------
         pl.DataFrame
-            `curve`, one row per (by, `budget`), which `charts.scaling_curve` draws, alone or below
-            a measured curve: `selector` is the model's name, `subsets` "all", `accuracy` pass@k
-            for a new problem of the same kind, `ci_low` and `ci_high` its interval (null where
-            nothing was fitted), `standard_error` null since the interval is not symmetric.
+            `curve`, one row per (by, `budget`), which `charts.scaling_curve` draws, alone or
+            concatenated to a measured curve: `selector` is the model's name, `subsets` "all",
+            `accuracy` pass@k for a new problem of the same kind, `ci_low` and `ci_high` its interval
+            (null without a fit), `standard_error` null since the interval is not symmetric.
 
         Raises
         ------
         ParameterTypeError
-            When k is neither an int nor a sequence of them.
+            If k is neither an int nor a sequence of ints.
         ParameterError
-            When a k is below 1 or above 2^32 - 1, or there is none.
+            If a k is below 1 or above 2^32 - 1, or the sequence is empty.
         """
         draws = check_budgets(k)
         if draws is None:
             raise ParameterTypeError("k is None, must be a number of attempts or several.")
         if draws[-1] > _MOST_DRAWS:
             raise ParameterError(f"k == {draws[-1]}, must be at most {_MOST_DRAWS}.")
-        ends = [range_at(self.model, fit, np.array(draws, dtype=np.float64)) for fit in self.fits]
+        ends = [
+            predict_range(self.model, fit, np.array(draws, dtype=np.float64)) for fit in self.fits
+        ]
         accuracy, low, high = np.concatenate([np.empty((3, 0)), *ends], axis=1)
         return (
             self
@@ -139,7 +140,7 @@ class PassAtKFit:
         )
 
     def attempts_for(self, target: float | Sequence[float]) -> pl.DataFrame:
-        """Give the number of attempts at which pass@k reaches a target.
+        """Return the number of attempts at which pass@k reaches a target.
 
         Parameters
         ----------
@@ -150,25 +151,24 @@ class PassAtKFit:
         -------
         pl.DataFrame
             One row per (by, `target`), with `n_attempts`, `ci_low` and `ci_high`: whole numbers as
-            Float64, infinite where 10^15 attempts do not reach the target, null where nothing was
-            fitted.
+            Float64, infinite if 10^15 attempts do not reach the target, null without a fit.
 
         Raises
         ------
         ParameterError
-            When a target is not strictly between 0 and 1, or there is none.
+            If a target is not strictly between 0 and 1, or the sequence is empty.
         """
         targets = [target] if isinstance(target, int | float) else list(target)
         if not targets:
             raise ParameterError("target is empty, must hold at least one value of pass@k.")
         goals = np.array([check_fraction(value, "target") for value in targets])
-        found = [attempts_to(self.model, fit, goals) for fit in self.fits]
-        n_attempts, low, high = np.concatenate([np.empty((3, 0)), *found], axis=1)
+        ranges = [attempts_needed(self.model, fit, goals) for fit in self.fits]
+        n_attempts, low, high = np.concatenate([np.empty((3, 0)), *ranges], axis=1)
         return (
             self
             ._repeated(len(targets))
             .with_columns(
-                pl.Series("target", targets * len(found), dtype=pl.Float64),
+                pl.Series("target", targets * len(ranges), dtype=pl.Float64),
                 pl.Series("n_attempts", n_attempts),
                 pl.Series("ci_low", low),
                 pl.Series("ci_high", high),
@@ -176,8 +176,56 @@ class PassAtKFit:
             .select(*self.by, "target", pl.col("n_attempts", "ci_low", "ci_high").fill_nan(None))
         )
 
+    @staticmethod
+    def beta_binomial(alpha: float, beta: float, k: int) -> float:
+        r"""Return pass@k for chances that have a Beta distribution.
+
+        The scalar form of `predict` for given parameters.
+
+        Parameters
+        ----------
+        alpha, beta
+            Parameters of the distribution, greater than 0.
+        k
+            Number of attempts, at least 1.
+
+        Returns
+        -------
+        float
+            The probability that at least one of k attempts at a random problem is correct, in
+            [0, 1].
+
+        Raises
+        ------
+        ParameterTypeError
+            If k is not an int.
+        ParameterError
+            If k is below 1, or a parameter is not positive and finite.
+
+        Notes
+        -----
+        .. math:: 1 - \frac{B(\alpha, \beta + k)}{B(\alpha, \beta)}
+
+        References
+        ----------
+        Griffiths (1973), Maximum likelihood estimation for the beta-binomial distribution,
+        Biometrics 29, 637-648.
+
+        Examples
+        --------
+        >>> import ttsframe as tts
+        >>> round(tts.statistics.PassAtKFit.beta_binomial(1, 1, 3), 12)
+        0.75
+        """
+        check_positive(k, "k")
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            if not 0.0 < value < math.inf:
+                raise ParameterError(f"{name} == {value}, must be positive and finite.")
+        parameters = np.array([alpha / (alpha + beta), alpha + beta, 0.0])
+        return float(beta_passes(parameters, np.array(k, dtype=np.float64)))
+
     def _repeated(self, n_rows: int) -> pl.DataFrame:
-        """Repeat the columns that tell groups apart, and the counts of their problems."""
+        """Repeat the columns of `by` and the counts of problems."""
         rows = np.repeat(np.arange(self.parameters.height), n_rows)
         return self.parameters.select(*self.by, "n_problems", "n_ungraded")[rows]
 
@@ -190,11 +238,11 @@ def fit_pass_at_k(
     by: ColumnNames = (),
     confidence_level: float = 0.95,
 ) -> PassAtKFit:
-    r"""Fit a model of how often problems are solved, which gives pass@k beyond the sampled attempts.
+    r"""Fit a model of the chances to solve problems, to predict pass@k beyond the sampled attempts.
 
-    A run of 64 attempts says what pass@64 is; what 10,000 attempts would solve is a question about
-    the problems that were rarely solved, and about those that never were. An answer is only as good
-    as the model: `check_extrapolation` says how far to trust it.
+    A run of 64 attempts measures pass@64. How many problems 10,000 attempts would solve depends on
+    the problems that were rarely or never solved, so a prediction is only as good as the model:
+    `check_extrapolation` measures how good it is.
 
     Parameters
     ----------
@@ -202,11 +250,11 @@ def fit_pass_at_k(
         One row per attempt, with `problem_id` and `is_correct` (Boolean; attempts with a null are
         left out); problems may differ in their number of attempts. Collected if lazy.
     model
-        "beta_binomial": each problem's chance is drawn from a Beta distribution. "zero_inflated":
-        beside it, a share of the problems is never solved; takes a second or so. "power_law": log(pass@k) = a k^b, fitted
-        to the unbiased pass@k up to the smallest number of attempts.
+        "beta_binomial": the chances to solve a problem have a Beta distribution. "zero_inflated": in
+        addition, a share of the problems is never solved; takes about a second. "power_law":
+        log(pass@k) = a k^b, fitted to the unbiased pass@k up to the smallest number of attempts.
     by
-        Columns that get a fit each, such as the run or the model.
+        Columns that tell runs apart; each run gets a fit of its own.
     confidence_level
         Nominal coverage of the intervals, in (0, 1).
 
@@ -218,16 +266,16 @@ def fit_pass_at_k(
     Raises
     ------
     ColumnsError
-        When a column is missing, or `is_correct` is not Boolean.
+        If a column is missing, or `is_correct` is not Boolean.
     ParameterError
-        When the model is unknown, the level is not in (0, 1), or `by` names a column of a result.
+        If the model is unknown, the level is not in (0, 1), or `by` names a column of a result.
     DataError
-        When attempts are not exchangeable (`is_exchangeable` is false), or an attempt comes twice:
-        rows of several runs were not told apart with `by`.
+        If attempts are not exchangeable (`is_exchangeable` is false), or an attempt appears twice:
+        `by` does not name the column that tells runs apart.
 
     Notes
     -----
-    With c of n attempts correct, the beta-binomial model maximises the product over problems of
+    With c of n attempts correct, the beta-binomial model maximizes the product over problems of
     :math:`B(\alpha + c, \beta + n - c) / B(\alpha, \beta)`, and
 
     .. math::
@@ -236,26 +284,26 @@ def fit_pass_at_k(
 
     with :math:`\pi = 0` unless zero-inflated. Intervals are profile-likelihood intervals: the range
     of pass@k over all parameters whose log-likelihood is within half a chi-squared quantile of the
-    highest, found without a start or a gradient, since the likelihood is log-concave in the mean at
-    each alpha + beta. They are about problems like these, not about these problems alone.
+    highest. The search needs no start and no gradient, since the likelihood is log-concave in the
+    mean at each alpha + beta. Intervals are for new problems of the same kind.
 
     On simulated runs of 50 to 1,000 problems with 16 or 64 attempts, and k up to 100 times as many,
-    the 95 % intervals held the truth this often (`benchmarks/results/extrapolation_coverage.txt`):
+    the coverage of 95 % intervals was (`benchmarks/results/extrapolation_coverage.txt`):
 
-    - "beta_binomial": 92.8 to 96.7 % where chances have a Beta distribution. Where 30 % of the
-      problems are never solved it takes them for merely hard, its pass@k goes to 1, and at 100
-      times the attempts its intervals held the truth in 0 to 6 % of the runs.
-    - "zero_inflated": 92 to 99 % in all of these worlds (200 problems, 100 runs). What it pays is
-      width, and an estimate that is too low where every problem can be solved.
-    - "power_law": 82 to 96 % for Beta(0.5, 0.5), down to none for Beta(0.2, 2): its pass@k rises
-      faster than any Beta distribution's, the more so the farther, and no interval allows for that.
+    - "beta_binomial": 92.8 to 96.7 % if chances have a Beta distribution. If 30 % of the problems are
+      never solved, it takes them for hard ones, its pass@k goes to 1, and at 100 times the attempts
+      its coverage was 0 to 6 %.
+    - "zero_inflated": 92 to 99 % in all these cases (200 problems, 100 runs). Its intervals are wider,
+      and its estimate is too low if every problem can be solved.
+    - "power_law": 82 to 96 % for Beta(0.5, 0.5), down to 0 for Beta(0.2, 2): its pass@k rises faster
+      than that of any Beta distribution, and its interval does not allow for that.
 
     References
     ----------
     Griffiths (1973), Maximum likelihood estimation for the beta-binomial distribution, Biometrics
     29, 637-648. Brown et al. (2024), Large Language Monkeys, arXiv:2407.21787, section 3, for the
     power law. Schaeffer et al. (2025), How Do Large Language Monkeys Get Their Power (Laws)?,
-    arXiv:2502.17578, for what the left tail of the chances does to it.
+    arXiv:2502.17578, for the effect of the left tail of the chances.
 
     Examples
     --------
@@ -292,61 +340,12 @@ def fit_pass_at_k(
         pl.DataFrame([_parameters(model, fit) | _coverage(counted)], schema=_FIT_SCHEMA)
         for fit, counted in zip(fits, problems, strict=True)
     ]
-    parameters = attempts.labelled(groups, tables, _FIT_SCHEMA)
+    parameters = attempts.combine(groups, tables, _FIT_SCHEMA)
     return PassAtKFit(model, attempts.names, confidence_level, parameters, tuple(fits))
 
 
-def beta_binomial_passatk(alpha: float, beta: float, k: int) -> float:
-    r"""Give pass@k of problems whose chances have a Beta distribution.
-
-    The scalar that `PassAtKFit.predict` computes for a fit.
-
-    Parameters
-    ----------
-    alpha
-        First parameter of the distribution, above 0.
-    beta
-        Second parameter, above 0.
-    k
-        Number of attempts, at least 1.
-
-    Returns
-    -------
-    float
-        The probability that at least one of k attempts at a random problem is correct, in [0, 1].
-
-    Raises
-    ------
-    ParameterTypeError
-        When k is not an int.
-    ParameterError
-        When k is below 1, or a parameter is not positive and finite.
-
-    Notes
-    -----
-    .. math:: 1 - \frac{B(\alpha, \beta + k)}{B(\alpha, \beta)}
-
-    References
-    ----------
-    Griffiths (1973), Maximum likelihood estimation for the beta-binomial distribution, Biometrics
-    29, 637-648.
-
-    Examples
-    --------
-    >>> import ttsframe as tts
-    >>> round(tts.statistics.beta_binomial_passatk(1, 1, 3), 12)
-    0.75
-    """
-    check_positive(k, "k")
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if not 0.0 < value < math.inf:
-            raise ParameterError(f"{name} == {value}, must be positive and finite.")
-    parameters = np.array([alpha / (alpha + beta), alpha + beta, 0.0])
-    return float(beta_passes(parameters, np.array(k, dtype=np.float64)))
-
-
 def _parameters(model: ExtrapolationModel, fit: Fit) -> dict[str, str | float | None]:
-    """Name what a fit estimates, in the terms of the literature."""
+    """Return the estimates of a fit under their names in the literature."""
     shown: dict[str, str | float | None] = {
         "status": fit.status,
         "log_likelihood": fit.log_likelihood,
@@ -362,7 +361,7 @@ def _parameters(model: ExtrapolationModel, fit: Fit) -> dict[str, str | float | 
 
 
 def _coverage(problems: pl.DataFrame) -> dict[str, int | None]:
-    """Count what a fit rests on."""
+    """Count the problems and attempts of a fit."""
     n = problems["n"].to_list()
     graded = [count for count in n if count]
     return {

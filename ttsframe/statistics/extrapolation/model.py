@@ -1,7 +1,7 @@
-"""What a model of pass@k is: counts per problem in, parameters and what the data allow out.
+"""Models of pass@k: counts per problem in, an estimate and a confidence region out.
 
-A fit is one estimate and a cloud of parameters that covers the edge of the region which the data do
-not rule out. The interval of anything computed from the parameters is its range over the cloud.
+A fit is an estimate and points on the edge of a confidence region of the parameters. The interval of
+a number computed from the parameters is its range over these points.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+from ttsframe._typing import Floats
+
 ExtrapolationModel: TypeAlias = Literal["beta_binomial", "zero_inflated", "power_law"]
 FitStatus: TypeAlias = Literal[
     "ok", "equal", "all_or_none", "all_wrong", "all_correct", "too_few", "ungraded"
@@ -20,7 +20,7 @@ FitStatus: TypeAlias = Literal[
 
 
 class Counts(NamedTuple):
-    """Distinct numbers of attempts and of correct ones, and how many problems have them."""
+    """Distinct numbers of attempts `n` and correct ones `c`; `weight` is the number of problems."""
 
     n: Floats
     c: Floats
@@ -28,7 +28,7 @@ class Counts(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """The best parameters, (n_parameters, 1), and those on the edge, (n_parameters, n_points)."""
+    """The estimate, (n_parameters, 1), and the edge of its region, (n_parameters, n_points)."""
 
     status: FitStatus
     estimate: Floats
@@ -40,26 +40,14 @@ class Model(NamedTuple):
     """One row of the registry."""
 
     fit: Callable[[Counts, float], Fit]
-    """Given counts and a confidence level."""
+    """Fits counts at a confidence level."""
     passes: Callable[[Floats, Floats], Floats]
-    """Given parameters, (n_parameters, ...), and numbers of attempts; pass@k."""
+    """Returns pass@k for parameters, (n_parameters, ...), and numbers of attempts."""
 
 
 def log_rising(x: Floats, m: Floats) -> Floats:
-    """Return log(Gamma(x + m) / Gamma(x)) without the cancellation of their difference.
-
-    Parameters
-    ----------
-    x
-        Numbers from 0.
-    m
-        Numbers above 0.
-
-    Returns
-    -------
-    Floats
-        The logarithms, of the shape that both broadcast to.
-    """
+    """Return log(Gamma(x + m) / Gamma(x)), for x >= 0 and m > 0, without cancellation."""
+    # A difference of betaln would lose 4e-9 here.
     from scipy.special import gammaln
 
     far = np.maximum(x, 30.0)
@@ -72,18 +60,7 @@ def log_rising(x: Floats, m: Floats) -> Floats:
 
 
 def status_of(counts: Counts) -> FitStatus:
-    """Say what keeps counts from being fitted, or from showing where an estimate lies.
-
-    Parameters
-    ----------
-    counts
-        Problems.
-
-    Returns
-    -------
-    FitStatus
-        "ok" where nothing does.
-    """
+    """Return the status of a fit as far as counts decide it, else "ok"."""
     if not len(counts.n):
         return "ungraded"
     if (counts.n < 2).all():
@@ -94,36 +71,12 @@ def status_of(counts: Counts) -> FitStatus:
 
 
 def no_fit(status: FitStatus, n_parameters: int) -> Fit:
-    """Return a fit of nothing.
-
-    Parameters
-    ----------
-    status
-        Why.
-    n_parameters
-        Of the model.
-
-    Returns
-    -------
-    Fit
-        NaN for each parameter, and no edge.
-    """
+    """Return a fit without an estimate, for a reason."""
     return Fit(status, np.full((n_parameters, 1), np.nan), np.empty((n_parameters, 0)), np.nan)
 
 
 def half_quantile(confidence_level: float) -> float:
-    """Return how far the log-likelihood falls from its maximum to the edge.
-
-    Parameters
-    ----------
-    confidence_level
-        Nominal coverage of an interval.
-
-    Returns
-    -------
-    float
-        Half of the quantile of chi-squared with one degree of freedom.
-    """
+    """Return the fall of the log-likelihood from its maximum to the edge of the region."""
     from scipy.special import ndtri
 
     return float(ndtri((1.0 + confidence_level) / 2.0)) ** 2 / 2.0

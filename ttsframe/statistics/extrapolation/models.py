@@ -1,4 +1,4 @@
-"""Every model of pass@k, and what a fit of any of them says."""
+"""The registry of models of pass@k, and predictions from a fit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from ttsframe._typing import Floats
 from ttsframe.statistics.extrapolation.beta import beta_passes, fit_beta, fit_zero_inflated
-from ttsframe.statistics.extrapolation.model import ExtrapolationModel, Fit, Floats, Model
+from ttsframe.statistics.extrapolation.model import ExtrapolationModel, Fit, Model
 from ttsframe.statistics.extrapolation.power_law import fit_power_law, power_law_passes
 
 _MOST_ATTEMPTS: Final = 1e15
@@ -21,52 +22,22 @@ MODELS: Final[Mapping[ExtrapolationModel, Model]] = MappingProxyType({
     "zero_inflated": Model(fit_zero_inflated, beta_passes),
     "power_law": Model(fit_power_law, power_law_passes),
 })
-"""Every model of pass@k."""
+"""Every model by name."""
 
 
-def range_at(name: ExtrapolationModel, fit: Fit, k: Floats) -> Floats:
-    """Return pass@k with its interval.
-
-    Parameters
-    ----------
-    name
-        Of the model.
-    fit
-        Of that model.
-    k
-        Numbers of attempts, at least 1.
-
-    Returns
-    -------
-    Floats
-        (3, n_k): of the estimate, lowest and highest on the edge; NaN without a fit.
-    """
+def predict_range(name: ExtrapolationModel, fit: Fit, k: Floats) -> Floats:
+    """Return pass@k with its interval, (3, n_k); NaN without a fit."""
     passes = MODELS[name].passes
     estimate = passes(fit.estimate, k)
     if not fit.edge.shape[1]:
         return np.stack([estimate, np.full_like(k, np.nan), np.full_like(k, np.nan)])
-    around = passes(np.column_stack([fit.edge, fit.estimate])[:, :, None], k)
-    return np.stack([estimate, around.min(axis=0), around.max(axis=0)])
+    in_region = passes(np.column_stack([fit.edge, fit.estimate])[:, :, None], k)
+    return np.stack([estimate, in_region.min(axis=0), in_region.max(axis=0)])
 
 
-def attempts_to(name: ExtrapolationModel, fit: Fit, targets: Floats) -> Floats:
-    """Return the numbers of attempts at which pass@k reaches targets.
-
-    Parameters
-    ----------
-    name
-        Of the model.
-    fit
-        Of that model.
-    targets
-        Values of pass@k.
-
-    Returns
-    -------
-    Floats
-        (3, n_targets): by the estimate, fewest and most on the edge; NaN without a fit, infinite
-        where 10^15 attempts are not enough.
-    """
+def attempts_needed(name: ExtrapolationModel, fit: Fit, targets: Floats) -> Floats:
+    """Return numbers of attempts at which pass@k reaches targets, with intervals, (3, n_targets)."""
+    # NaN without a fit, infinite if 10^15 attempts are not enough.
     passes = MODELS[name].passes
     parameters = np.column_stack([fit.estimate, fit.edge])[:, :, None]
     shape = (parameters.shape[1], len(targets))
@@ -75,7 +46,7 @@ def attempts_to(name: ExtrapolationModel, fit: Fit, targets: Floats) -> Floats:
         middle = (low + high) / 2.0
         is_enough = passes(parameters, np.exp(middle)) >= targets
         low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
-    # A whole number that is enough but for rounding is enough.
+    # The tolerances accept a whole number that is too small by rounding only.
     whole = np.maximum(np.floor(np.exp(high) * (1.0 + 1e-9)), 1.0)
     whole += passes(parameters, whole) < targets * (1.0 - 1e-12)
     attempts = np.where(passes(parameters, np.array(_MOST_ATTEMPTS)) >= targets, whole, np.inf)

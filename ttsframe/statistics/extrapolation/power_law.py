@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from ttsframe._typing import Floats
 from ttsframe.statistics.extrapolation.model import (
     Counts,
     Fit,
-    Floats,
     half_quantile,
     log_rising,
     no_fit,
@@ -21,20 +21,7 @@ _N_DIRECTIONS: Final = 128
 
 
 def power_law_passes(parameters: Floats, k: Floats) -> Floats:
-    """Return pass@k where its logarithm is a power of k.
-
-    Parameters
-    ----------
-    parameters
-        Logarithm of -a, and b, of log(pass@k) = a k^b.
-    k
-        Numbers of attempts, at least 1.
-
-    Returns
-    -------
-    Floats
-        The probabilities, of the shape that all broadcast to.
-    """
+    """Return pass@k = exp(a k^b), from log(-a) and b."""
     intercept, slope = parameters
     with np.errstate(over="ignore"):
         passes: Floats = np.exp(-np.exp(intercept + slope * np.log(k)))
@@ -42,22 +29,9 @@ def power_law_passes(parameters: Floats, k: Floats) -> Floats:
 
 
 def fit_power_law(counts: Counts, confidence_level: float) -> Fit:
-    """Fit log(-log pass@k) as a line in log k, by weighted least squares.
-
-    Parameters
-    ----------
-    counts
-        Problems; k goes up to their smallest number of attempts.
-    confidence_level
-        Nominal coverage of the intervals.
-
-    Returns
-    -------
-    Fit
-        Intercept and slope, as `power_law_passes` reads them. The edge is the ellipse of their
-        covariance, from what each problem does to both, linearised: the values at different k are
-        of the same problems.
-    """
+    """Fit log(-log pass@k) as a line in log k, by weighted least squares."""
+    # The edge is the ellipse of the covariance of both parameters. It comes from the linear effect of
+    # each problem on them, since the values at different k are of the same problems.
     status = status_of(counts)
     if status != "ok":
         return no_fit(status, 2)
@@ -75,8 +49,8 @@ def fit_power_law(counts: Counts, confidence_level: float) -> Fit:
     weighted = design / (slope**2 * variance)
     solve = np.linalg.solve(weighted @ design.T, weighted)
     estimate = solve @ np.log(-np.log(mean))
-    pulls = solve @ (slope * (passes - mean)).T
-    covariance = (counts.weight * pulls) @ pulls.T / (n_problems * (n_problems - 1.0))
+    effects = solve @ (slope * (passes - mean)).T
+    covariance = (counts.weight * effects) @ effects.T / (n_problems * (n_problems - 1.0))
     values, vectors = np.linalg.eigh(covariance)
     radii = np.sqrt(2.0 * half_quantile(confidence_level) * np.maximum(values, 0.0))
     angles = np.linspace(0.0, 2.0 * np.pi, _N_DIRECTIONS, endpoint=False)
@@ -86,20 +60,7 @@ def fit_power_law(counts: Counts, confidence_level: float) -> Fit:
 
 
 def unbiased_passes(counts: Counts, k: Floats) -> Floats:
-    """Return the unbiased pass@k of problems.
-
-    Parameters
-    ----------
-    counts
-        Problems.
-    k
-        Numbers of attempts, from 1 to the smallest that a problem has.
-
-    Returns
-    -------
-    Floats
-        (n_counts, n_k).
-    """
+    """Return the unbiased pass@k of problems, (n_counts, n_k), for k up to the smallest n."""
     n, wrong = counts.n[:, None], (counts.n - counts.c)[:, None]
     is_open = wrong >= k
     miss = log_rising(np.where(is_open, wrong - k, 0.0) + 1.0, k) - log_rising(n - k + 1.0, k)

@@ -1,10 +1,10 @@
 """Votes and weights of the answers in a block of problems, at every budget at once.
 
-Rows are attempts in order of (problem, attempt), so that the smallest row is the earliest attempt.
-An attempt's bucket is the first budget that includes it. Each (answer, bucket) is added up once, and
-buckets cumulate into budgets: the work over attempts does not grow with the number of budgets.
+Rows are attempts, sorted by (problem, attempt), so the smallest row is the earliest attempt.
+An attempt's bucket is the first budget that includes it. Votes are added up once per answer and
+bucket, then cumulated over buckets: the work over attempts does not grow with the number of budgets.
 
-Matrices have a row per budget, and a column per answer or per problem.
+A matrix of answers, or of problems, has a row per budget and a column per answer or problem.
 """
 
 from __future__ import annotations
@@ -14,37 +14,22 @@ from typing import Final
 
 import numpy as np
 
-from ttsframe._typing import Weights
-from ttsframe.votes.engine.pools import UNGRADED, Block, Flags, Floats, Integers
-from ttsframe.votes.engine.runs import (
-    attempt_order,
-    cumulate_scaled,
-    run_lengths,
-    run_starts,
-    stable_order,
-)
+from ttsframe._typing import Flags, Floats, Integers, Weights
+from ttsframe.votes.engine.pools import UNGRADED, Block
+from ttsframe.votes.engine.runs import attempt_order, run_lengths, run_starts, stable_order
 
 NONE: Final = -1
-"""Instead of a row or an answer, where there is none."""
+"""Stands for a missing row."""
 
-NEVER: Final = np.iinfo(np.int64).max
-"""A row beyond all."""
+LATER: Final = np.iinfo(np.int64).max
+"""Stands for a row that no budget includes."""
 
 
 class Ballots:
-    """The attempts of a block that are within the last budget, and what follows from them.
+    """The attempts of a block within the last budget: their answers, votes and weights.
 
-    Problems without any such attempt are left out; `problems` numbers the others in the block.
-    Answers are numbered by problem and first attempt; no answer at all counts as one more of them.
-
-    Parameters
-    ----------
-    block
-        Attempts.
-    budgets
-        Ascending numbers of attempts.
-    weights
-        What a vote weighs.
+    `problems` has the numbers, within the block, of the problems that have such an attempt.
+    Answers are numbered by problem and first attempt. "No answer" is numbered as one more answer.
     """
 
     def __init__(self, block: Block, budgets: Integers, weights: Weights) -> None:
@@ -63,7 +48,7 @@ class Ballots:
         self.attempt: Integers = block.attempt[rows].astype(np.int64)
         self.grade = block.grade[rows]
         self.scores: tuple[Floats, ...] = tuple(
-            # Plus zero, so that minus zero is zero.
+            # Adding zero turns minus zero into zero.
             score[rows] + 0.0
             for score in block.scores
         )
@@ -79,7 +64,7 @@ class Ballots:
         self._number_answers()
 
     def _number_answers(self) -> None:
-        """Bring the rows of an answer together, and find where it has attempts in a bucket."""
+        """Assign numbers to the answers, and find the buckets in which each has attempts."""
         n_rows, n_budgets = len(self.attempt), len(self.budgets)
         key_bits = int(self._key.max(initial=0)).bit_length()
         group = self.problem << key_bits | self._key
@@ -106,10 +91,10 @@ class Ballots:
         problem, bucket = np.divmod(bucket_of_problem[self._slot_starts], n_budgets)
         self._slot: Integers = bucket * len(self.problems) + problem
 
-    # answers
+    # Matrices of answers
 
     def _of_answers(self, values: Floats, fill: float) -> Floats:
-        """Spread a value of each (answer, bucket) over the matrix of answers."""
+        """Write a value per (answer, bucket) into a matrix of answers."""
         matrix = np.full(len(self.budgets) * self.n_answers, fill)
         matrix[self._cell] = values
         return matrix.reshape(len(self.budgets), self.n_answers)
@@ -122,122 +107,39 @@ class Ballots:
         return np.cumsum(matrix.reshape(len(self.budgets), self.n_answers), axis=0)
 
     def first_scored(self, reading: int) -> Integers:
-        """Return the first row of each answer that has a score, or a row beyond all.
-
-        Parameters
-        ----------
-        reading
-            Number of the reading.
-
-        Returns
-        -------
-        Integers
-            One row per answer.
-        """
+        """Return the first scored row of each answer, `LATER` where it has none."""
         is_scored = ~np.isnan(self.scores[reading])
         if is_scored.all():
             return self.first_row
-        first = np.full(self.n_answers, NEVER)
+        first = np.full(self.n_answers, LATER)
         rows = np.flatnonzero(is_scored)[::-1]
-        # Of several rows the last assignment stays: the earliest attempt.
+        # The last assignment to an answer wins: its earliest attempt.
         first[self.answer[rows]] = rows
         return first
 
     def is_within(self, rows: Integers) -> Flags:
-        """Return whether rows are within each budget.
-
-        Parameters
-        ----------
-        rows
-            Rows, `NONE`, or rows beyond all.
-
-        Returns
-        -------
-        Flags
-            One row per budget.
-        """
-        there = (rows != NONE) & (rows != NEVER)
-        attempt = np.where(there, self.attempt[np.where(there, rows, 0)], NEVER)
+        """Return which rows are within each budget; `NONE` and `LATER` never are."""
+        exists = (rows != NONE) & (rows != LATER)
+        attempt = np.where(exists, self.attempt[np.where(exists, rows, 0)], LATER)
         return attempt < self.budgets[:, None]
 
     def weights(self, reading: int) -> Floats:
-        """Add up the weights of each answer within each budget.
-
-        Parameters
-        ----------
-        reading
-            Number of the reading.
-
-        Returns
-        -------
-        Floats
-            Matrix of answers; infinite where an attempt's weight is none.
-        """
+        """Return the total weight of each answer; not finite where a weight is undefined."""
         if reading not in self._weights_of:
             self._weights_of[reading] = self._add_weights(reading)
         return self._weights_of[reading]
 
-    def is_defined(self, reading: int) -> Flags:
-        """Return whether all weights of a problem are finite and not negative.
-
-        Parameters
-        ----------
-        reading
-            Number of the reading.
-
-        Returns
-        -------
-        Flags
-            Matrix of problems.
-        """
-        return np.isfinite(self.sum_answers(self.weights(reading)))
-
     def _add_weights(self, reading: int) -> Floats:
-        """Add up weights of any kind."""
+        """Add up the weights of each answer within each budget."""
         if self.kind == "softmax":
             return self.softmax(reading, 1.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            weight = self.row_weights(reading)[self._by_answer]
+            weight = weigh(self.scores[reading], self.kind)[self._by_answer]
             sums = np.add.reduceat(weight, self._cell_starts)
             return np.cumsum(self._of_answers(sums, 0.0), axis=0)
 
-    def row_weights(self, reading: int) -> Floats:
-        """Return what a vote weighs by its score alone, which a softmax does not say.
-
-        Parameters
-        ----------
-        reading
-            Number of the reading.
-
-        Returns
-        -------
-        Floats
-            One weight per row, 0 without a score; infinite for a negative one.
-        """
-        score = self.scores[reading]
-        if self.kind == "sigmoid":
-            with np.errstate(over="ignore"):
-                weight = 1.0 / (1.0 + np.exp(-score))
-        else:
-            # An infinite weight survives any sum, so that a negative one shows there.
-            weight = np.where(score < 0, np.inf, score)
-        return np.where(np.isnan(score), 0.0, weight)
-
     def softmax(self, reading: int, temperature: float) -> Floats:
-        """Add up each answer's part of the softmax over the scored attempts within each budget.
-
-        Parameters
-        ----------
-        reading
-            Number of the reading.
-        temperature
-            What scores are divided by.
-
-        Returns
-        -------
-        Floats
-            Matrix of answers; NaN where a score is infinite.
-        """
+        """Return each answer's share of the softmax over scores; NaN where one is infinite."""
         score = self.scores[reading]
         with np.errstate(over="ignore", invalid="ignore"):
             # The highest score of the bucket, not of the problem: attempts beyond a budget must
@@ -247,119 +149,76 @@ class Ballots:
             weight = np.where(np.isnan(score), 0.0, np.exp((score - shift) / temperature))
             sums = np.add.reduceat(weight[self._by_answer], self._cell_starts)
             of_bucket = self._of_problems(highest, np.nan)[:, self.answer_problem]
-            total = cumulate_scaled(self._of_answers(sums, 0.0), of_bucket, temperature)
+            total = _cumulate_scaled(self._of_answers(sums, 0.0), of_bucket, temperature)
             return total / self.sum_answers(total)[:, self.answer_problem]
 
-    # problems
+    def top_scores(self, reading: int) -> Floats:
+        """Return the highest score of each answer, NaN where it has none."""
+        tops = np.fmax.reduceat(self.scores[reading][self._by_answer], self._cell_starts)
+        return np.fmax.accumulate(self._of_answers(tops, np.nan), axis=0)
+
+    # Matrices of problems
 
     def _of_problems(self, values: Floats, fill: float) -> Floats:
-        """Spread a value of each (problem, bucket) over the matrix of problems."""
+        """Write a value per (problem, bucket) into a matrix of problems."""
         matrix = np.full(len(self.budgets) * len(self.problems), fill)
         matrix[self._slot] = values
         return matrix.reshape(len(self.budgets), len(self.problems))
 
     def sum_answers(self, matrix: Floats) -> Floats:
-        """Add up answers.
-
-        Parameters
-        ----------
-        matrix
-            Matrix of answers.
-
-        Returns
-        -------
-        Floats
-            Matrix of problems.
-        """
+        """Sum a matrix of answers over the answers of each problem."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.add.reduceat(matrix, self.answer_starts, axis=1)
 
     @cached_property
     def n_attempts(self) -> Integers:
-        """Attempts of each problem within each budget."""
+        """Number of attempts at each problem within each budget."""
         return np.add.reduceat(self.votes, self.answer_starts, axis=1)
 
     @cached_property
     def n_valid(self) -> Integers:
-        """Those that have an answer."""
+        """Number of these attempts that have an answer."""
         votes = np.where(self.is_answer, self.votes, 0)
         return np.add.reduceat(votes, self.answer_starts, axis=1)
 
     def first_where(self, condition: Flags) -> Integers:
-        """Find the first row of each problem on which a condition holds.
-
-        Parameters
-        ----------
-        condition
-            One flag per row.
-
-        Returns
-        -------
-        Integers
-            Matrix of problems: rows, `NONE` where there is none within the budget.
-        """
-        rows = np.where(condition, np.arange(len(condition)), NEVER)
+        """Return the first row of each problem that meets a condition, `NONE` without one."""
+        rows = np.where(condition, np.arange(len(condition)), LATER)
         first = np.minimum.reduceat(rows, self.problem_starts)
         return np.where(self.is_within(first), first, NONE)
 
-    def is_graded(self) -> Flags:
-        """Return whether any attempt is graded.
+    def has_any(self, condition: Flags) -> Flags:
+        """Return which problems have a row that meets a condition."""
+        has_any: Flags = self.first_where(condition) != NONE
+        return has_any
 
-        Returns
-        -------
-        Flags
-            Matrix of problems.
-        """
-        is_graded: Flags = self.first_where(self.grade != UNGRADED) != NONE
-        return is_graded
+    def is_graded(self) -> Flags:
+        """Return which problems have a graded attempt."""
+        return self.has_any(self.grade != UNGRADED)
 
     def is_repeated(self) -> Flags:
-        """Return whether several rows have the same number.
-
-        Returns
-        -------
-        Flags
-            Matrix of problems.
-        """
+        """Return which problems have several rows with the same attempt number."""
         repeated = np.zeros(len(self.attempt), bool)
         repeated[1:] = self.attempt[1:] == self.attempt[:-1]
         repeated[self.problem_starts] = False
-        is_repeated: Flags = self.first_where(repeated) != NONE
-        return is_repeated
+        return self.has_any(repeated)
 
     def is_scored(self, reading: int) -> Flags:
-        """Return whether any attempt has a score.
+        """Return which problems have a scored attempt."""
+        return self.has_any(~np.isnan(self.scores[reading]))
 
-        Parameters
-        ----------
-        reading
-            Number of the reading.
-
-        Returns
-        -------
-        Flags
-            Matrix of problems.
-        """
-        is_scored: Flags = self.first_where(~np.isnan(self.scores[reading])) != NONE
-        return is_scored
+    def is_defined(self, reading: int, kind: Weights) -> Flags:
+        """Return which problems have no undefined weight."""
+        if kind == "softmax":
+            return ~self.has_any(np.isinf(weigh(self.scores[reading], kind)))
+        return np.isfinite(self.sum_answers(self.weights(reading)))
 
     def highest(self, reading: int) -> tuple[Integers, Floats]:
-        """Find the attempt with the highest score, the earliest of several.
-
-        Parameters
-        ----------
-        reading
-            Number of the reading.
-
-        Returns
-        -------
-        tuple[Integers, Floats]
-            Matrices of problems: the row, `NONE` without a score, and the score, NaN without.
-        """
+        """Return the earliest row with the highest score, and this score; `NONE` and NaN without."""
         score = self.scores[reading]
         tops = np.fmax.reduceat(score, self._slot_starts)
         is_top = score == np.repeat(tops, run_lengths(self._slot_starts, len(score)))
-        rows = np.where(is_top, np.arange(len(score)), NEVER)
+        rows = np.where(is_top, np.arange(len(score)), LATER)
         first = np.minimum.reduceat(rows, self._slot_starts)
         of_bucket = self._of_problems(tops, np.nan)
         flat = np.full(of_bucket.size, NONE)
@@ -376,18 +235,36 @@ class Ballots:
             chosen[budget] = row
         return chosen, highest
 
-    def top_scores(self, reading: int) -> Floats:
-        """Find the highest score of each answer.
 
-        Parameters
-        ----------
-        reading
-            Number of the reading.
+def weigh(score: Floats, kind: Weights) -> Floats:
+    """Return the weight of each vote: 0 without a score, infinite where it is undefined."""
+    # An infinite weight survives any sum, so a finite sum means that all weights are defined.
+    if kind == "sigmoid":
+        with np.errstate(over="ignore"):
+            weight = 1.0 / (1.0 + np.exp(-score))
+    elif kind == "softmax":
+        # A softmax needs the other scores too; only undefined weights are known here.
+        weight = np.where(np.isinf(score), np.inf, 0.0)
+    else:
+        weight = np.where(score < 0, np.inf, score)
+    return np.where(np.isnan(score), 0.0, weight)
 
-        Returns
-        -------
-        Floats
-            Matrix of answers, NaN without a score.
-        """
-        tops = np.fmax.reduceat(self.scores[reading][self._by_answer], self._cell_starts)
-        return np.fmax.accumulate(self._of_answers(tops, np.nan), axis=0)
+
+def _cumulate_scaled(matrix: Floats, shift: Floats, temperature: float) -> Floats:
+    """Cumulate sums of exponentials over rows, each scaled by its own highest exponent."""
+    # `shift` holds these exponents times the temperature, NaN where a sum is empty. Each row of the
+    # result is scaled by the highest exponent so far.
+    total, highest = np.zeros(matrix.shape[1]), np.full(matrix.shape[1], np.nan)
+    cumulated = np.empty_like(matrix)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for row, (added, of_row) in enumerate(zip(matrix, shift, strict=True)):
+            higher = np.fmax(highest, of_row)
+            total = _scale(total, (highest - higher) / temperature)
+            total += _scale(added, (of_row - higher) / temperature)
+            cumulated[row], highest = total, higher
+    return cumulated
+
+
+def _scale(value: Floats, exponent: Floats) -> Floats:
+    """Multiply by e to an exponent; 0 stays 0 whatever the exponent is."""
+    return np.where(value == 0, 0.0, value * np.exp(exponent))

@@ -10,22 +10,33 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ttsframe._typing import Weights
+from ttsframe._typing import Flags, Floats, Integers, Weights
 from ttsframe.errors import DataError
 from ttsframe.votes.engine.ballots import NONE, Ballots
-from ttsframe.votes.engine.pools import (
-    UNGRADED,
-    Block,
-    Flags,
-    Floats,
-    Integers,
-    Pools,
-    name_problem,
-)
-from ttsframe.votes.engine.registry import PROBLEM_COLUMNS, SELECTORS, Pick
+from ttsframe.votes.engine.pools import UNGRADED, Block, Pools, name_problem
+from ttsframe.votes.engine.registry import SELECTORS, Pick
 
 ALL_ATTEMPTS: Final = 2**32
-"""The budget that includes every attempt, which are numbered in 32 bits."""
+"""The budget that includes every attempt, since attempts are numbered in 32 bits."""
+
+PROBLEM_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
+    "budget": pl.UInt32,
+    "subsets": pl.String,
+    "selector": pl.String,
+    "reduction": pl.String,
+    "attempt": pl.UInt32,
+    "answer": pl.String,
+    "answer_key": pl.String,
+    "is_correct": pl.Boolean,
+    "value": pl.Float64,
+    "status": pl.String,
+    "n_attempts": pl.UInt32,
+    "n_valid": pl.UInt32,
+    "n_votes": pl.UInt32,
+    "weight": pl.Float64,
+    "agreement": pl.Float64,
+})
+"""Columns of `problems` after those that identify a problem."""
 
 PICKED_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
     "budget": pl.UInt32,
@@ -40,29 +51,29 @@ PICKED_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
     "is_graded": pl.Boolean,
     "n_votes": pl.Int64,
     "weight": pl.Float64,
-    "flaw": pl.String,
+    "status": pl.String,
 })
-"""What is known of each pick, from which `judge` makes the columns of `problems`."""
+"""Columns of `pick_winners`, from which `problem_columns` makes those of `problems`."""
 
-_FLAWS: Final = (None, "short", "unscored", "undefined")
+_STATUSES: Final = (None, "short", "unscored", "undefined")
+_SHORT, _UNSCORED, _UNDEFINED = 1, 2, 3
 
 
-class _Chosen(NamedTuple):
-    """What is known so far; arrays of (problem, budget), or of (problem, budget, pick).
-
-    Problems stand in ascending order of what names them. `row` and `spelling` are rows of the
-    pools, the winner's and the earliest with its answer.
-    """
+class _Picked(NamedTuple):
+    """Arrays of (problem, budget), or of (problem, budget, pick), with problems in sorted order."""
 
     n_attempts: Integers
     n_valid: Integers
     is_graded: Flags
     is_repeated: Flags
     row: Integers
+    """The winner: a row of the pools."""
     spelling: Integers
+    """The earliest row with the winner's answer."""
     n_votes: Integers
     weight: Floats
-    flaw: npt.NDArray[np.int8]
+    status: npt.NDArray[np.int8]
+    """Index in `_STATUSES`."""
 
 
 def pick_winners(
@@ -72,48 +83,28 @@ def pick_winners(
     weights: Weights,
     names: Sequence[str],
 ) -> pl.DataFrame:
-    """Make the table of what each selector picks.
-
-    Parameters
-    ----------
-    pools
-        Attempts.
-    picks
-        What to choose by.
-    budgets
-        Ascending budgets, or None for all attempts.
-    weights
-        What a vote weighs.
-    names
-        The caller's names of the columns that name a problem.
-
-    Returns
-    -------
-    pl.DataFrame
-        `PICKED_COLUMNS` behind those that name a problem, one row per problem, budget and pick,
-        sorted by the first two.
-    """
+    """Make the table of what each selector picks, sorted by problem and budget."""
     limits = np.array(budgets or (ALL_ATTEMPTS,))
     if any(SELECTORS[pick.selector].reads_texts for pick in picks):
         pools = pools.with_texts()
-    chosen = _nothing(len(pools.order), len(limits), len(picks))
+    picked = _empty(len(pools.order), len(limits), len(picks))
 
-    def choose(block: Block) -> None:
+    def pick(block: Block) -> None:
         ballots = Ballots(block, limits, weights)
         if len(ballots.problems):
-            live = pools.position[block.first_problem + ballots.problems]
-            _choose(ballots, picks, chosen, live, block.first_row)
+            problem = pools.position[block.first_problem + ballots.problems]
+            _fill(picked, problem, ballots, picks, block.first_row)
 
-    pools.in_blocks(len(limits), choose)
-    check_one_run(pools, chosen.n_attempts, chosen.is_repeated, limits, names)
-    n_problems, n_budgets = chosen.n_attempts.shape
+    pools.in_blocks(len(limits), pick)
+    check_one_run(pools, picked.n_attempts, picked.is_repeated, limits, names)
+    n_problems, n_budgets = picked.n_attempts.shape
     n_picks = len(picks)
     of_slot = np.repeat(np.arange(n_problems * n_budgets), n_picks)
-    row = _rows(chosen.row)
+    row = _rows(picked.row)
     key = pools.rows["key"].gather(row)
     text = key.cast(pl.String)
     if "answer" in pools.rows.columns:
-        answer = pools.rows["answer"].gather(_rows(chosen.spelling)).cast(pl.String)
+        answer = pools.rows["answer"].gather(_rows(picked.spelling)).cast(pl.String)
     else:
         answer = text
     selectors = pl.Series([pick.selector for pick in picks], dtype=pl.String)
@@ -129,30 +120,30 @@ def pick_winners(
         pools.rows["grade"].gather(row).alias("grade"),
         (text if pools.key_dtype == pl.String else key).alias("answer_key"),
         answer.alias("answer"),
-        pl.Series("n_attempts", chosen.n_attempts.ravel()[of_slot]),
-        pl.Series("n_valid", chosen.n_valid.ravel()[of_slot]),
-        pl.Series("is_graded", chosen.is_graded.ravel()[of_slot]),
-        pl.Series("n_votes", chosen.n_votes.ravel()),
-        pl.Series("weight", chosen.weight.ravel(), nan_to_null=True),
-        pl.Series(_FLAWS, dtype=pl.String).gather(chosen.flaw.ravel()).alias("flaw"),
+        pl.Series("n_attempts", picked.n_attempts.ravel()[of_slot]),
+        pl.Series("n_valid", picked.n_valid.ravel()[of_slot]),
+        pl.Series("is_graded", picked.is_graded.ravel()[of_slot]),
+        pl.Series("n_votes", picked.n_votes.ravel()),
+        pl.Series("weight", picked.weight.ravel(), nan_to_null=True),
+        pl.Series(_STATUSES, dtype=pl.String).gather(picked.status.ravel()).alias("status"),
     )
 
 
 def _rows(rows: Integers) -> pl.Series:
-    """Return rows as indices, null where there is none."""
+    """Return rows as indices, null for `NONE`."""
     indices = pl.Series(rows.ravel(), dtype=pl.Int64)
     return indices.set(indices == NONE, None)
 
 
-def _choose(
-    ballots: Ballots, picks: Sequence[Pick], chosen: _Chosen, live: Integers, first_row: int
+def _fill(
+    picked: _Picked, problem: Integers, ballots: Ballots, picks: Sequence[Pick], first_row: int
 ) -> None:
-    """Let each selector pick; `live` is where the problems of these ballots stand in `chosen`."""
+    """Write what each selector picks into the rows `problem` of the arrays."""
     n_attempts = ballots.n_attempts
-    chosen.n_attempts[live] = n_attempts.T
-    chosen.n_valid[live] = ballots.n_valid.T
-    chosen.is_graded[live] = ballots.is_graded().T
-    chosen.is_repeated[live] = ballots.is_repeated().T
+    picked.n_attempts[problem] = n_attempts.T
+    picked.n_valid[problem] = ballots.n_valid.T
+    picked.is_graded[problem] = ballots.is_graded().T
+    picked.is_repeated[problem] = ballots.is_repeated().T
     least = np.where(ballots.budgets == ALL_ATTEMPTS, 1, ballots.budgets)
     is_short = n_attempts < least[:, None]
     for i, pick in enumerate(picks):
@@ -163,24 +154,25 @@ def _choose(
         answer = ballots.answer[row]
         has_answer = is_picked & ballots.is_answer[answer]
         n_votes = np.where(has_answer, np.take_along_axis(ballots.votes, answer, axis=1), 0)
-        flaw = np.zeros(row.shape, np.int8)
-        if selector.is_defined is not None:
-            flaw = np.where(selector.is_defined(ballots, pick.number), flaw, 3)
+        status = np.zeros(row.shape, np.int8)
+        kind = selector.weights_of(ballots.kind)
+        if kind is not None:
+            status = np.where(ballots.is_defined(pick.number, kind), status, _UNDEFINED)
         if selector.reads_score:
-            flaw = np.where(ballots.is_scored(pick.number), flaw, 2)
-        in_pools = ballots.row_in_block + first_row
-        chosen.row[live, :, i] = np.where(is_picked, in_pools[row], NONE).T
-        spelling = in_pools[ballots.first_row[answer]]
-        chosen.spelling[live, :, i] = np.where(has_answer, spelling, NONE).T
-        chosen.n_votes[live, :, i] = n_votes.T
-        chosen.weight[live, :, i] = np.where(is_picked, winners.weight, np.nan).T
-        chosen.flaw[live, :, i] = np.where(is_short, 1, flaw).T
+            status = np.where(ballots.is_scored(pick.number), status, _UNSCORED)
+        row_in_pools = ballots.row_in_block + first_row
+        picked.row[problem, :, i] = np.where(is_picked, row_in_pools[row], NONE).T
+        spelling = row_in_pools[ballots.first_row[answer]]
+        picked.spelling[problem, :, i] = np.where(has_answer, spelling, NONE).T
+        picked.n_votes[problem, :, i] = n_votes.T
+        picked.weight[problem, :, i] = np.where(is_picked, winners.weight, np.nan).T
+        picked.status[problem, :, i] = np.where(is_short, _SHORT, status).T
 
 
-def _nothing(n_problems: int, n_budgets: int, n_picks: int) -> _Chosen:
-    """Return what is known where there are no attempts within any budget."""
+def _empty(n_problems: int, n_budgets: int, n_picks: int) -> _Picked:
+    """Return arrays for problems without any attempt."""
     slots, lines = (n_problems, n_budgets), (n_problems, n_budgets, n_picks)
-    return _Chosen(
+    return _Picked(
         n_attempts=np.zeros(slots, np.int64),
         n_valid=np.zeros(slots, np.int64),
         is_graded=np.zeros(slots, bool),
@@ -189,7 +181,7 @@ def _nothing(n_problems: int, n_budgets: int, n_picks: int) -> _Chosen:
         spelling=np.full(lines, NONE),
         n_votes=np.zeros(lines, np.int64),
         weight=np.full(lines, np.nan),
-        flaw=np.ones(lines, np.int8),
+        status=np.full(lines, _SHORT, np.int8),
     )
 
 
@@ -200,26 +192,7 @@ def check_one_run(
     budgets: Integers,
     names: Sequence[str],
 ) -> None:
-    """Raise where attempts of several runs were taken for those of one.
-
-    Parameters
-    ----------
-    pools
-        Attempts.
-    n_attempts
-        Array of (problem, budget), in the order of `pools.order`.
-    is_repeated
-        Whether a number is there more than once, of the same shape.
-    budgets
-        Ascending budgets.
-    names
-        The caller's names of the columns that name a problem.
-
-    Raises
-    ------
-    DataError
-        When a problem has several rows with the same attempt within a budget.
-    """
+    """Raise if a problem has several rows with the same attempt number within a budget."""
     broken = np.argwhere((n_attempts > budgets) | is_repeated)
     if not len(broken):
         return
@@ -232,22 +205,16 @@ def check_one_run(
     )
     where = name_problem(pools, int(pools.order[problem]), names)
     raise DataError(
-        f"{where}: {found}. Hint: rows of several runs, models or seeds are told apart with "
-        f"by=(...), such as by='source_file' where files were read together; now {list(names[:-1])}; "
+        f"{where}: {found}. Hint: name the column that tells runs, models or seeds apart in "
+        f"by=(...), such as by='source_file' for files read together; now {list(names[:-1])}; "
         "tts.validate_trajectories(trajectories) lists repeated attempts, "
-        "tts.renumber_attempts(trajectories) numbers them anew."
+        "tts.renumber_attempts(trajectories) renumbers them."
     )
 
 
-def judge() -> dict[str, pl.Expr]:
-    """Turn what `pick_winners` makes into the columns of `problems`.
-
-    Returns
-    -------
-    dict[str, pl.Expr]
-        One expression per column.
-    """
-    is_shown = pl.col("flaw").is_null()
+def problem_columns() -> dict[str, pl.Expr]:
+    """Build the columns of `problems` from those of `pick_winners`."""
+    is_picked = pl.col("status").is_null()
     is_wrong = pl.col("attempt").is_null() & pl.col("is_graded")
     is_correct = (
         pl
@@ -256,7 +223,7 @@ def judge() -> dict[str, pl.Expr]:
         .when(pl.col("grade") != UNGRADED)
         .then(pl.col("grade") == 1)
     )
-    verdict = pl.when(is_correct.is_null()).then(pl.lit("ungraded")).otherwise(pl.lit("ok"))
+    status = pl.when(is_correct.is_null()).then(pl.lit("ungraded")).otherwise(pl.lit("ok"))
     has_answer = pl.col("answer_key").is_not_null()
     shown = {
         "attempt": pl.col("attempt"),
@@ -273,12 +240,12 @@ def judge() -> dict[str, pl.Expr]:
         "subsets": pl.lit("prefix"),
         "selector": pl.col("selector"),
         "reduction": pl.col("reduction"),
-        "status": pl.coalesce("flaw", verdict),
+        "status": pl.coalesce("status", status),
         "n_attempts": pl.col("n_attempts"),
         "n_valid": pl.col("n_valid"),
-        **{name: pl.when(is_shown).then(expr) for name, expr in shown.items()},
+        **{name: pl.when(is_picked).then(expr) for name, expr in shown.items()},
     }
-    # Keys are of the dtype that the caller gave them.
+    # Keys keep the dtype that the caller gave them.
     return {
         name: columns[name] if name == "answer_key" else columns[name].cast(dtype)
         for name, dtype in PROBLEM_COLUMNS.items()

@@ -1,8 +1,8 @@
-"""Picks of the selectors whose votes depend on an attempt's place among the scores of a problem.
+"""Picks of the selectors whose votes depend on an attempt's rank among the scores of its problem.
 
-A place changes with every attempt that joins, so that nothing cumulates over budgets. Attempts are
-sorted by score once, among all within the last budget; those within a smaller one stay sorted when
-the others are taken out, from budget to budget downwards.
+Every attempt that joins changes the ranks, so nothing cumulates over budgets. Attempts are sorted by
+score once, within the largest budget; for each smaller budget the attempts beyond it are dropped,
+which keeps the others sorted.
 """
 
 from __future__ import annotations
@@ -13,62 +13,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttsframe.votes.engine.ballots import NEVER, Ballots
-from ttsframe.votes.engine.pools import Flags, Floats, Integers
+from ttsframe._typing import Flags, Floats, Integers
+from ttsframe.votes.engine.ballots import LATER, Ballots, weigh
 from ttsframe.votes.engine.runs import run_lengths, run_starts
-from ttsframe.votes.engine.winners import Winners, lead
+from ttsframe.votes.engine.winners import Winners, pick_heaviest
 
 
 class _Ranked(NamedTuple):
-    """Attempts within a budget, by problem and then by rising score; arrays of (n_rows,).
-
-    `row`; and what each attempt gets for its place, equal scores the mean of what they would get.
-    """
+    """Attempts within a budget, by problem and then by rising score."""
 
     budget: int
     row: Integers
     share: Floats
+    """What each attempt gets for its rank; equal scores get the mean over their ranks."""
 
 
 def pick_borda(ballots: Ballots, reading: int, *, power: float = 0.5) -> Winners:
-    """Pick the answer with the most votes, of which better ranked attempts have more.
-
-    Parameters
-    ----------
-    ballots
-        The attempts.
-    reading
-        Number of the reading.
-    power
-        Power of the place, counted from the worst, that is the number of votes.
-
-    Returns
-    -------
-    Winners
-        The earliest attempts that voted for these answers, and their votes.
-    """
+    """Pick the answer with the most votes: an attempt has its rank from the worst, to a power."""
     return _most_shares(ballots, reading, lambda n: np.arange(1, n + 1, dtype=np.float64) ** power)
 
 
 def pick_majority_of_bests(
     ballots: Ballots, reading: int, *, subset_size: int | None = None
 ) -> Winners:
-    """Pick the answer that the best of some resampled attempts has most often.
-
-    Parameters
-    ----------
-    ballots
-        The attempts.
-    reading
-        Number of the reading.
-    subset_size
-        How many are resampled; None: the square root of their number.
-
-    Returns
-    -------
-    Winners
-        The earliest attempts that voted for these answers, and their probabilities.
-    """
+    """Pick the answer that is most often the best of `subset_size` resampled attempts."""
 
     def chances(n: int) -> Floats:
         size = math.isqrt(n) if subset_size is None else subset_size
@@ -79,51 +47,36 @@ def pick_majority_of_bests(
 
 
 def pick_top_fraction(ballots: Ballots, reading: int, *, fraction: float = 0.1) -> Winners:
-    """Pick the answer with the most weight among the attempts with the highest scores.
-
-    Parameters
-    ----------
-    ballots
-        The attempts.
-    reading
-        Number of the reading.
-    fraction
-        Share of the attempts with an answer and a score that vote.
-
-    Returns
-    -------
-    Winners
-        The earliest attempts that voted for these answers, and their weights.
-    """
+    """Pick the answer with the most weight among the attempts with the highest scores."""
 
     def is_kept(n: int) -> Floats:
-        # The percentile lies between this place and the one below; the fraction may be rounded.
+        # The percentile lies between this rank and the one below; the fraction may be rounded.
         least = n - 1 - math.floor((n - 1) * fraction + 1e-9)
         return (np.arange(n) >= least).astype(np.float64)
 
     score = ballots.scores[reading]
     is_voting = ~np.isnan(score) & ballots.is_answer[ballots.answer]
     shape = len(ballots.budgets), ballots.n_answers
-    totals, first = np.zeros(shape), np.full(shape, NEVER)
+    totals, first = np.zeros(shape), np.full(shape, LATER)
     for budget, row, share in _ranked(ballots, reading, is_voting, is_kept):
-        # Of equal scores, all are kept if one is.
+        # Equal scores are kept together.
         kept = row[share > 0.0]
         answer = ballots.answer[kept]
         weight = _weights(ballots, reading, kept)
         totals[budget] = np.bincount(answer, weight, ballots.n_answers)
         latest_first = np.sort(kept)[::-1]
-        # Of several attempts the last assignment stays: the earliest.
+        # The last assignment to an answer wins: its earliest attempt.
         first[budget, ballots.answer[latest_first]] = latest_first
     if ballots.kind == "softmax":
         with np.errstate(invalid="ignore"):
             totals /= ballots.sum_answers(totals)[:, ballots.answer_problem]
-    return lead(ballots, totals, first)
+    return pick_heaviest(ballots, totals, first)
 
 
 def _weights(ballots: Ballots, reading: int, rows: Integers) -> Floats:
-    """Return what the votes of some attempts weigh, by problem and then by rising score."""
+    """Return the weights of rows that are sorted by problem and then by rising score."""
     if ballots.kind != "softmax":
-        return ballots.row_weights(reading)[rows]
+        return weigh(ballots.scores[reading], ballots.kind)[rows]
     score, starts = ballots.scores[reading][rows], run_starts(ballots.problem[rows])
     lengths = run_lengths(starts, len(rows))
     highest = np.repeat(score[starts + lengths - 1], lengths)
@@ -133,21 +86,19 @@ def _weights(ballots: Ballots, reading: int, rows: Integers) -> Floats:
 
 
 def _most_shares(ballots: Ballots, reading: int, shares: Callable[[int], Floats]) -> Winners:
-    """Pick the answer whose attempts get most for their places."""
+    """Pick the answer whose attempts get the most for their ranks."""
     is_ranked = ~np.isnan(ballots.scores[reading])
     totals = np.zeros((len(ballots.budgets), ballots.n_answers))
     for budget, row, share in _ranked(ballots, reading, is_ranked, shares):
         totals[budget] = np.bincount(ballots.answer[row], share, ballots.n_answers)
-    return lead(ballots, totals, ballots.first_scored(reading))
+    return pick_heaviest(ballots, totals, ballots.first_scored(reading))
 
 
 def _ranked(
     ballots: Ballots, reading: int, is_ranked: Flags, shares: Callable[[int], Floats]
 ) -> Iterator[_Ranked]:
-    """Rank attempts among those of their problem within each budget.
-
-    `shares` says what the places get, from the lowest score to the highest, by their number.
-    """
+    """Rank the attempts of each problem within each budget, from the largest budget down."""
+    # `shares` returns, for a number of attempts, what each rank gets from the lowest score up.
     row = np.flatnonzero(is_ranked)
     row = row[np.argsort(ballots.scores[reading][row])]
     row = row[np.argsort(_narrow(ballots.problem[row]), kind="stable")]
@@ -174,5 +125,5 @@ def _ranked(
 
 
 def _narrow(problem: Integers) -> Integers:
-    """Return numbers of problems in as few bits as sort fastest."""
+    """Return numbers of problems in the type that sorts fastest."""
     return problem.astype(np.uint16) if problem.max(initial=0) < 1 << 16 else problem

@@ -1,146 +1,175 @@
-"""Every selector: how it picks an attempt of each problem at each budget."""
+"""Every selector: one row says its name, what it reads, how it picks, and how it is averaged.
+
+To add a selector, add its name to `SelectorName` and a row to `SELECTORS`. The command line, batch
+jobs, charts, reports and contract tests read this registry.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
 
-from ttsframe._typing import SelectorName
-from ttsframe.votes.engine.ballots import Ballots
-from ttsframe.votes.engine.plain import (
-    is_finite,
-    pick_best,
-    pick_confident,
-    pick_first_valid,
-    pick_majority,
-    pick_oracle,
-    pick_weighted,
-)
-from ttsframe.votes.engine.pools import Flags, Reading
+from ttsframe._typing import Floats, Integers, StepReduction, Weights
+from ttsframe.votes.engine.ballots import NONE, Ballots
+from ttsframe.votes.engine.pools import Block, Reading, make_readings
 from ttsframe.votes.engine.ranked import pick_borda, pick_majority_of_bests, pick_top_fraction
 from ttsframe.votes.engine.risk import pick_least_risk
-from ttsframe.votes.engine.winners import Winners
+from ttsframe.votes.engine.winners import Winners, pick_heaviest
 
-PROBLEM_COLUMNS: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType({
-    "budget": pl.UInt32,
-    "subsets": pl.String,
-    "selector": pl.String,
-    "reduction": pl.String,
-    "attempt": pl.UInt32,
-    "answer": pl.String,
-    "answer_key": pl.String,
-    "is_correct": pl.Boolean,
-    "value": pl.Float64,
-    "status": pl.String,
-    "n_attempts": pl.UInt32,
-    "n_valid": pl.UInt32,
-    "n_votes": pl.UInt32,
-    "weight": pl.Float64,
-    "agreement": pl.Float64,
-})
-"""Columns of `problems` behind those that name a problem."""
+SelectorName: TypeAlias = Literal[
+    "majority_vote",
+    "weighted_vote",
+    "best_of_n",
+    "borda_vote",
+    "confidence_vote",
+    "top_fraction_vote",
+    "majority_of_the_bests",
+    "minimum_bayes_risk",
+    "first_valid",
+    "oracle",
+]
 
 Picker: TypeAlias = Callable[[Ballots, int], Winners]
-"""What picks; it is given the number of a reading."""
+"""Picks an attempt of each problem at each budget; the number is that of the reading of scores."""
 
 
 class Selector(NamedTuple):
-    """One row of the registry.
-
-    `weighs_votes`: `weights` says what a vote weighs; `reads_texts`: answers are compared by what
-    they say, which the ballots must bring; `is_defined`: on which problems scores make sense, a
-    matrix of them, None where any score does.
-    """
+    """One row of the registry."""
 
     summary: str
-    reads_score: bool
-    weighs_votes: bool
     pick: Picker
+    reads_score: bool = False
+    weighs_votes: bool = False
+    """The parameter `weights` says what a vote weighs."""
+    takes_softmax: bool = False
+    """A vote weighs a softmax of the scores, which must be finite."""
     reads_texts: bool = False
-    is_defined: Callable[[Ballots, int], Flags] | None = None
+    """Answers are compared by their texts."""
+    counts_votes: bool = False
+    """A subset is won by the answer with the most votes, or weight with `weighs_votes`."""
+    best_of_k: Callable[[Block, int], Floats] | None = None
+    """The score of which this selector is best-of-k: its expectation has a closed form."""
+
+    def weights_of(self, weights: Weights) -> Weights | None:
+        """Return what a vote weighs, given the parameter `weights`; None if any score will do."""
+        if self.weighs_votes:
+            return weights
+        return "softmax" if self.takes_softmax else None
+
+
+def pick_majority(ballots: Ballots, _: int) -> Winners:
+    """Pick the answer with the most votes."""
+    return pick_heaviest(ballots, ballots.votes.astype(np.float64), ballots.first_row)
+
+
+def pick_weighted(ballots: Ballots, reading: int) -> Winners:
+    """Pick the answer with the most weight."""
+    return pick_heaviest(ballots, ballots.weights(reading), ballots.first_scored(reading))
+
+
+def pick_confident(ballots: Ballots, reading: int, *, temperature: float = 1.0) -> Winners:
+    """Pick the answer with the largest share of a softmax of the scores."""
+    shares = ballots.softmax(reading, temperature)
+    return pick_heaviest(ballots, shares, ballots.first_scored(reading))
+
+
+def pick_best(ballots: Ballots, reading: int) -> Winners:
+    """Pick the attempt with the highest score."""
+    return Winners(*ballots.highest(reading))
+
+
+def pick_first_valid(ballots: Ballots, _: int) -> Winners:
+    """Pick the first attempt that has an answer."""
+    return _without_weight(ballots.first_where(ballots.is_answer[ballots.answer]))
+
+
+def pick_oracle(ballots: Ballots, _: int) -> Winners:
+    """Pick the first correct attempt, else the first that has an answer."""
+    right = ballots.first_where(ballots.grade == 1)
+    return _without_weight(np.where(right == NONE, pick_first_valid(ballots, 0).row, right))
+
+
+def _without_weight(row: Integers) -> Winners:
+    return Winners(row, np.full(row.shape, np.nan))
+
+
+def _any_valid(attempts: Block, _: int) -> Floats:
+    """Score all attempts with an answer alike: in random order each is first equally often."""
+    return np.where(attempts.key > 0, 0.0, np.nan)
 
 
 SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
     "majority_vote": Selector(
         summary="the answer that most attempts gave (self-consistency, maj@n)",
-        reads_score=False,
-        weighs_votes=False,
         pick=pick_majority,
+        counts_votes=True,
     ),
     "weighted_vote": Selector(
-        summary="the answer whose attempts' scores add up to most",
+        summary="the answer whose attempts have the highest sum of scores",
+        pick=pick_weighted,
         reads_score=True,
         weighs_votes=True,
-        pick=pick_weighted,
-        is_defined=Ballots.is_defined,
+        counts_votes=True,
     ),
     "best_of_n": Selector(
         summary="the answer of the attempt with the highest score, if it has one (rm@n)",
-        reads_score=True,
-        weighs_votes=False,
         pick=pick_best,
+        reads_score=True,
+        best_of_k=lambda attempts, reading: attempts.scores[reading],
     ),
     "borda_vote": Selector(
-        summary="the answer with the most votes, of which better ranked attempts have more",
-        reads_score=True,
-        weighs_votes=False,
+        summary="the answer with the most votes, where attempts of higher score have more votes",
         pick=pick_borda,
+        reads_score=True,
     ),
     "confidence_vote": Selector(
-        summary="the answer whose attempts have most of the softmax of the scores (CISC)",
-        reads_score=True,
-        weighs_votes=False,
+        summary="the answer with the largest share of the softmax of the scores (CISC)",
         pick=pick_confident,
-        is_defined=is_finite,
+        reads_score=True,
+        takes_softmax=True,
     ),
     "top_fraction_vote": Selector(
         summary="the weighted vote of the tenth of the attempts with the highest scores (DeepConf)",
+        pick=pick_top_fraction,
         reads_score=True,
         weighs_votes=True,
-        pick=pick_top_fraction,
-        is_defined=Ballots.is_defined,
     ),
     "majority_of_the_bests": Selector(
-        summary="the answer that the best of a few resampled attempts has most often (MoB)",
-        reads_score=True,
-        weighs_votes=False,
+        summary="the answer that is most often the best of a few resampled attempts (MoB)",
         pick=pick_majority_of_bests,
+        reads_score=True,
     ),
     "minimum_bayes_risk": Selector(
-        summary="the answer whose text is most like those of all attempts (MBR)",
-        reads_score=False,
-        weighs_votes=False,
+        summary="the answer whose text is most similar to those of all attempts (MBR)",
         pick=pick_least_risk,
         reads_texts=True,
     ),
     "first_valid": Selector(
         summary="the answer of the first attempt that has one",
-        reads_score=False,
-        weighs_votes=False,
         pick=pick_first_valid,
+        best_of_k=_any_valid,
     ),
     "oracle": Selector(
-        summary="a right answer if any attempt gave one (pass@n), else first_valid's",
-        reads_score=False,
-        weighs_votes=False,
+        summary="a correct answer if any attempt gave one (pass@n), else first_valid's",
         pick=pick_oracle,
+        # A perfect scorer makes best-of-k pass@k.
+        best_of_k=lambda attempts, _: attempts.grade.astype(np.float64),
     ),
 })
-"""Every selector: the registry that the command line, the charts and the tests read."""
+"""Every selector by name."""
 
 
 class Pick(NamedTuple):
-    """One selector with one reading of the scores, or with none.
-
-    `picker` picks in place of the registry's, by parameters of its own.
-    """
+    """One selector with one reading of the scores, or with none if it reads no score."""
 
     selector: SelectorName
     reading: Reading | None
     picker: Picker | None = None
+    """Replaces the registry's, by one with other parameters."""
 
     @property
     def number(self) -> int:
@@ -148,17 +177,23 @@ class Pick(NamedTuple):
         return 0 if self.reading is None else self.reading.number
 
     def winners(self, ballots: Ballots) -> Winners:
-        """Let the selector pick.
-
-        Parameters
-        ----------
-        ballots
-            The attempts.
-
-        Returns
-        -------
-        Winners
-            What it picks.
-        """
+        """Let the selector pick."""
         picker = self.picker or SELECTORS[self.selector].pick
         return picker(ballots, self.number)
+
+
+def make_picks(
+    selectors: Sequence[SelectorName],
+    schema: pl.Schema,
+    reductions: StepReduction | Sequence[StepReduction] | None,
+    picker: Picker | None = None,
+) -> tuple[tuple[Pick, ...], tuple[Reading, ...]]:
+    """Pair each selector that reads a score with each reading; return the pairs and the readings."""
+    reads_score = any(SELECTORS[name].reads_score for name in selectors)
+    readings = make_readings(schema, reductions, is_score_needed=True) if reads_score else ()
+    picks = tuple(
+        Pick(name, reading, picker)
+        for name in selectors
+        for reading in (readings if SELECTORS[name].reads_score else (None,))
+    )
+    return picks, readings

@@ -1,4 +1,4 @@
-"""Picks of minimum Bayes risk: the answer that is most like all answers."""
+"""Picks of minimum Bayes risk: the answer that is most similar to all answers."""
 
 from __future__ import annotations
 
@@ -7,57 +7,38 @@ from typing import Final
 
 import numpy as np
 
-from ttsframe._typing import Utility
+from ttsframe._typing import Floats, Integers, Utility
 from ttsframe.votes.engine.ballots import Ballots
-from ttsframe.votes.engine.pools import Floats, Integers
 from ttsframe.votes.engine.runs import run_lengths, run_starts
 from ttsframe.votes.engine.tokens import Tokens
-from ttsframe.votes.engine.winners import Winners, lead
+from ttsframe.votes.engine.winners import Winners, pick_heaviest
 
 _MAX_CELLS: Final = 1 << 21
-"""How many numbers a matrix of tokens, or of pairs of them, may have."""
+"""Largest number of elements of a matrix of tokens, or of pairs of them."""
 
 
 def pick_least_risk(ballots: Ballots, _: int, *, utility: Utility = "token_f1") -> Winners:
-    """Pick the answer with the highest utility, added up over all attempts' answers.
-
-    Parameters
-    ----------
-    ballots
-        The attempts; with texts for "token_f1".
-    utility
-        How an answer is worth something where another is right.
-
-    Returns
-    -------
-    Winners
-        The earliest attempts with these answers, and their total utilities.
-
-    Raises
-    ------
-    TypeError
-        When texts are missing, which is a mistake of the caller.
-    """
+    """Pick the answer with the highest sum of utilities over the answers of all attempts."""
     votes = np.where(ballots.is_answer, ballots.votes, 0).astype(np.float64)
     gains = votes
     if utility == "token_f1":
         if ballots.texts is None:
             raise TypeError("the texts of answers were not read")
         gains = _token_f1(ballots, ballots.texts, votes)
-    return lead(ballots, gains, ballots.first_row)
+    return pick_heaviest(ballots, gains, ballots.first_row)
 
 
 def _token_f1(ballots: Ballots, texts: Tokens, votes: Floats) -> Floats:
-    """Add up what each answer shares with all others: a matrix of answers."""
-    # The F1 of two texts is twice the number of tokens that they share, divided by the sum of their
-    # lengths. So all texts of a length that have a token count alike for it, and no pairs of answers
-    # are formed: only pairs of lengths, for each token of a problem.
+    """Sum the F1 of each answer with the answers of all attempts, as a matrix of answers."""
+    # The F1 of two texts is twice the number of shared tokens over the sum of their lengths. For one
+    # token, all texts of equal length that have it contribute the same, so the sum runs over pairs
+    # of lengths per token, not over pairs of answers.
     text = np.where(ballots.is_answer, texts.text[ballots.first_row], -1)
     begin = texts.starts[text]
     length = np.where(text < 0, 0, texts.starts[text + 1] - begin)
     shared = np.zeros(len(length), np.int64)
     gains = np.zeros_like(votes)
-    for first, last in _chunks(ballots, length):
+    for first, last in _split_answers(ballots, length):
         lengths = length[first:last]
         answer = np.repeat(np.arange(first, last), lengths)
         nth = np.arange(len(answer)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -68,7 +49,7 @@ def _token_f1(ballots: Ballots, texts: Tokens, votes: Floats) -> Floats:
         is_new = np.ones(len(answer), bool)
         is_new[1:] = (token[1:] != token[:-1]) | (problem[1:] != problem[:-1])
         group = np.cumsum(is_new) - 1
-        # A token that no other answer of the problem has is worth what the answer's votes are.
+        # A token that no other answer has contributes the votes of its own answer.
         is_shared = np.bincount(group)[group] > 1
         answer, group = answer[is_shared], group[is_shared]
         if len(answer):
@@ -78,8 +59,8 @@ def _token_f1(ballots: Ballots, texts: Tokens, votes: Floats) -> Floats:
     return gains + votes * unshared
 
 
-def _chunks(ballots: Ballots, length: Integers) -> Iterator[tuple[int, int]]:
-    """Cut the answers, whole problems at a time, so that a matrix of their tokens is small."""
+def _split_answers(ballots: Ballots, length: Integers) -> Iterator[tuple[int, int]]:
+    """Split the answers between problems so that a matrix of the tokens of a part is small."""
     ends = np.append(ballots.answer_starts[1:], len(length))
     n_tokens = np.cumsum(length)[ends - 1]
     most = max(_MAX_CELLS // len(ballots.budgets), 1)
@@ -95,7 +76,7 @@ def _chunks(ballots: Ballots, length: Integers) -> Iterator[tuple[int, int]]:
 def _add_shared(
     gains: Floats, votes: Floats, answer: Integers, group: Integers, length: Integers
 ) -> None:
-    """Add what answers gain by the tokens that they share, which are sorted by group and length."""
+    """Add to `gains` what shared tokens contribute; these are sorted by group and length."""
     of_entry = length[answer]
     is_new = np.ones(len(answer), bool)
     is_new[1:] = (group[1:] != group[:-1]) | (of_entry[1:] != of_entry[:-1])
@@ -107,7 +88,7 @@ def _add_shared(
     sizes = run_lengths(starts, len(cells))
     n_others = np.repeat(sizes, sizes)
     gain = np.empty_like(weight)
-    for first, last in _fitting(n_others, max(_MAX_CELLS // len(votes), 1)):
+    for first, last in _split_sizes(n_others, max(_MAX_CELLS // len(votes), 1)):
         n = n_others[first:last]
         cell = np.repeat(np.arange(first, last), n)
         begins = np.cumsum(n) - n
@@ -118,8 +99,8 @@ def _add_shared(
         gains[budget] += np.bincount(answer, of_cell[cell_of_entry], len(length))
 
 
-def _fitting(sizes: Integers, most: int) -> Iterator[tuple[int, int]]:
-    """Cut a row of sizes where their sum goes beyond a limit."""
+def _split_sizes(sizes: Integers, most: int) -> Iterator[tuple[int, int]]:
+    """Split sizes into parts whose sums are at most a limit, or single ones above it."""
     ends = np.cumsum(sizes)
     first, before = 0, 0
     while first < len(sizes):

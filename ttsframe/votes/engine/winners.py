@@ -1,4 +1,4 @@
-"""What a selector picks, and the rule by which the answer with the most weight wins."""
+"""What a selector picks, and the rule by which the heaviest answer wins."""
 
 from __future__ import annotations
 
@@ -6,51 +6,35 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from ttsframe._typing import Floats, Integers
 from ttsframe.votes.engine.ballots import NONE, Ballots
-from ttsframe.votes.engine.pools import Floats, Integers
 
 TIE_TOLERANCE: Final = 1e-9
-"""Totals nearer than this share of the sum of weights are a tie."""
+"""Totals closer than this share of the sum of weights are a tie."""
 
 
 class Winners(NamedTuple):
-    """What a selector picked; matrices with a row per budget and a column per problem.
-
-    - `row`: the attempt that stands for the pick, `NONE` where nothing was picked;
-    - `weight`: its total, NaN where the selector weighs nothing.
-    """
+    """The picks of a selector: matrices of problems."""
 
     row: Integers
+    """The picked attempt, `NONE` without one."""
     weight: Floats
+    """The winner's total, NaN where the selector adds nothing up."""
 
 
-def lead(ballots: Ballots, weights: Floats, first: Integers) -> Winners:
-    """Pick the answer with the most weight; ties within the tolerance go to the earliest.
-
-    Parameters
-    ----------
-    ballots
-        The attempts.
-    weights
-        Matrix of answers.
-    first
-        The attempt that stands for each answer, at all budgets or as a matrix of answers; until
-        its turn comes, the answer is not running.
-
-    Returns
-    -------
-    Winners
-        `NONE` where no answer is running.
-    """
+def pick_heaviest(ballots: Ballots, weights: Floats, first: Integers) -> Winners:
+    """Pick the answer with the most weight; ties within the tolerance go to the earliest one."""
+    # `weights` is a matrix of answers. `first` is the row that represents each answer, for all
+    # budgets or per budget; an answer is a candidate only at budgets that include this row.
     beyond = len(ballots.attempt)
     starts, problem = ballots.answer_starts, ballots.answer_problem
-    is_running = ballots.is_answer & ballots.is_within(first)
-    running = np.where(is_running, weights, 0.0)
+    is_candidate = ballots.is_answer & ballots.is_within(first)
+    of_candidates = np.where(is_candidate, weights, 0.0)
     with np.errstate(invalid="ignore"):
-        highest = np.maximum.reduceat(np.where(is_running, weights, -np.inf), starts, axis=1)
-        least = highest - TIE_TOLERANCE * np.add.reduceat(running, starts, axis=1)
-        is_leading = is_running & (weights >= least[:, problem])
-    row = np.minimum.reduceat(np.where(is_leading, first, beyond), starts, axis=1)
+        highest = np.maximum.reduceat(np.where(is_candidate, weights, -np.inf), starts, axis=1)
+        least = highest - TIE_TOLERANCE * np.add.reduceat(of_candidates, starts, axis=1)
+        is_tied = is_candidate & (weights >= least[:, problem])
+    row = np.minimum.reduceat(np.where(is_tied, first, beyond), starts, axis=1)
     is_picked = row < beyond
     answer = ballots.answer[np.where(is_picked, row, 0)]
     weight = np.take_along_axis(weights, answer, axis=1)

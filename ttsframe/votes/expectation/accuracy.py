@@ -19,32 +19,29 @@ from ttsframe._checks import (
     check_seed,
 )
 from ttsframe._exprs import raise_where, run_plan
-from ttsframe._typing import ColumnNames, FrameT, SelectorName, Status, StepReduction, Weights
-from ttsframe.errors import DataError, ParameterError
-from ttsframe.schema import require_columns
-from ttsframe.votes.engine.picked import ALL_ATTEMPTS, check_one_run
-from ttsframe.votes.engine.pools import (
+from ttsframe._typing import (
+    ColumnNames,
     Flags,
     Floats,
+    FrameT,
     Integers,
-    Pools,
-    key_dtype,
-    make_readings,
-    map_pools,
+    Status,
+    StepReduction,
+    Weights,
 )
-from ttsframe.votes.engine.registry import (
-    PROBLEM_COLUMNS,
-    SELECTORS,
-    Pick,
-)
+from ttsframe.errors import DataError, ParameterError
+from ttsframe.schema import require_columns
+from ttsframe.votes.engine.picked import ALL_ATTEMPTS, PROBLEM_COLUMNS, check_one_run
+from ttsframe.votes.engine.pools import Pools, key_dtype, map_pools
+from ttsframe.votes.engine.registry import SELECTORS, SelectorName, make_picks
 from ttsframe.votes.expectation.expected import (
     NEVER_GRADED,
     OK,
     SHORT,
     Expected,
-    Question,
-    expect,
-    nothing,
+    Settings,
+    compute_expected,
+    empty_expected,
 )
 from ttsframe.votes.expectation.subset_votes import Sampling
 
@@ -74,28 +71,25 @@ def expected_accuracy(
 ) -> FrameT:
     r"""Average selectors over all subsets of each problem's attempts, at each budget.
 
-    `select_answers` looks at the first `budget` attempts, one subset of many; here all attempts
-    count at every budget, so that curves are smooth and their intervals narrower.
+    `select_answers` uses the first `budget` attempts, one subset of many. Here all attempts count at
+    every budget, so curves are smoother and their intervals narrower.
 
     Parameters
     ----------
     trajectories
-        One row per attempt, with `problem_id`, `attempt` (a number of its own within `by` and
-        problem), `answer_key` (null: no answer found) and `is_correct`; and `score` (Float64,
-        higher is better) or `step_scores` for selectors that read a score.
-    selectors
-        Names in `SELECTORS`.
-    reductions
-        Names in `STEP_REDUCTIONS`, each applied to `step_scores`; None reads the column `score`.
+        One row per attempt, with `problem_id`, `attempt` (unique within `by` and problem),
+        `answer_key` (null: no answer found) and `is_correct`. Selectors that read a score need
+        `score` (Float64, higher is better) or `step_scores`.
+    selectors, reductions
+        As in `select_answers`.
     budgets
         Numbers of attempts in a subset.
     weights
-        What a vote weighs in `weighted_vote`: "score" as it is (must be >= 0), "sigmoid" of it, or
-        "softmax" of it over the scored attempts of the subset.
+        As in `select_answers`; a "softmax" is over the scored attempts of the subset.
     by
-        Columns that tell runs, models or seeds apart; attempts never join across them.
+        As in `select_answers`.
     n_subsets
-        How many subsets of each size are drawn where no count is exact, at least 2.
+        Number of subsets of each size to draw where no exact count is used, at least 2.
     seed
         Seed of these draws, 0 to 2^64 - 1. They depend on it and on the values of `by` and
         `problem_id`, and are the same for all selectors.
@@ -111,31 +105,31 @@ def expected_accuracy(
         - `status` (String): "ok"; "short", fewer attempts than the budget; "unscored", no attempt
           has a score; "undefined", a weight is negative or not finite; "ungraded", no attempt has
           a grade;
-        - `n_attempts`, `n_valid` (with an answer) (UInt32): what subsets are drawn from;
-        - `monte_carlo_error` (Float64): standard error of `value` from drawing subsets; 0 where
-          it is exact or all draws agree, null where `value` is;
+        - `n_attempts`, `n_valid` (with an answer) (UInt32): attempts that subsets are drawn from;
+        - `monte_carlo_error` (Float64): standard error of `value` from drawing subsets; 0 if the
+          value is exact or all draws agree, null if `value` is null;
         - `attempt`, `answer`, `answer_key`, `is_correct`, `n_votes`, `weight`, `agreement`: null,
           since no single answer is picked.
 
-        `reduction` is null, and the row appears once, for selectors that read no score.
+        Selectors that read no score have one row, with a null `reduction`.
 
     Raises
     ------
     ColumnsError
-        At once, when a column is missing.
+        At once, if a column is missing.
     ParameterError
-        At once, when a selector, reduction, budget, kind of weight, `n_subsets` or `seed` is
-        impossible, or `by` names a column of the result.
+        At once, if a selector, reduction, budget, kind of weight, `n_subsets` or `seed` is invalid,
+        or `by` names a column of the result.
     DataError
-        On collection, when `is_exchangeable` is false in a row, as in tree search, where attempts
-        depend on each other and only the first `budget` are a valid choice; and when a problem has
-        an attempt twice: rows of several runs were not told apart with `by`.
+        On collection, if `is_exchangeable` is false in a row, as in tree search, where attempts
+        depend on each other and only the first `budget` attempts are a valid subset; or if an
+        attempt appears twice: `by` does not name the column that tells runs apart.
 
     See Also
     --------
-    select_answers : The same for the first attempts, with the answers that were picked.
-    pass_at_k : What `oracle` expects, as an expression.
-    best_of_k : What `best_of_n` expects, as an expression.
+    select_answers : The same for the first attempts, with the picked answers.
+    pass_at_k : The expectation of `oracle`, as an expression.
+    best_of_k : The expectation of `best_of_n`, as an expression.
 
     Notes
     -----
@@ -149,17 +143,18 @@ def expected_accuracy(
 
     with :math:`c_a` votes for answer :math:`a`, of which the share :math:`r_a` is correct, and
     :math:`c_0` abstentions; the integral shares ties equally. All other selectors, and a majority
-    that would take much longer to count than to sample (more than 256 answers given equally often),
-    are averaged over `n_subsets` subsets drawn without replacement; with all attempts there is but
-    one subset. At 256 attempts a count takes 1 to 2 times as long as 200 subsets.
+    vote that takes much longer to count than to sample (more than 256 answers given equally often),
+    are averaged over `n_subsets` subsets drawn without replacement. Only one subset has all
+    attempts. At 256 attempts a count takes 1 to 2 times as long as 200 subsets.
 
-    The error of a mean over problems is that of one problem divided by the root of their number. It
-    is part of the spread over problems, so that a standard error of `scaling_curve` includes it.
+    The Monte-Carlo error of a mean over problems is that of one problem over the square root of
+    their number. The standard error of `scaling_curve` includes it, as part of the spread over
+    problems.
 
-    A subset in which no attempt has an answer counts 0, and so does one in which no attempt has a
-    score where a score is read. Attempts without a grade are left out, as in `pass_at_k`; without
-    answer and grade, an attempt is wrong if any other of its problem has a grade. Ties are shared
-    equally; totals within 1e-9 of the sum of weights are a tie.
+    A subset without any answer counts 0, and so does one without any score for a selector that
+    reads one. Attempts without a grade are left out, as in `pass_at_k`; an attempt with neither
+    answer nor grade is wrong if another attempt at the problem is graded. Ties are shared equally;
+    totals within 1e-9 of the sum of weights are tied.
 
     References
     ----------
@@ -199,29 +194,20 @@ def expected_accuracy(
     checked = check_budgets(budgets)
     if checked is None:
         raise ParameterError(
-            "budgets is None, must hold at least one number of attempts. Hint: all attempts are a "
-            "single subset; tts.select_answers(trajectories) picks from it."
+            "budgets is None, must hold at least one number of attempts. Hint: "
+            "tts.select_answers(trajectories) picks from all attempts."
         )
     check_choice(weights, "weights", get_args(Weights))
     if check_positive(n_subsets, "n_subsets") < 2:
-        raise ParameterError("n_subsets == 1, must be at least 2: one shows no error.")
+        raise ParameterError("n_subsets == 1, must be at least 2: an error needs two subsets.")
     sampling = Sampling(n_subsets, check_seed(seed))
     names: tuple[str, ...] = check_names(by, "by", taken=("problem_id", *_COLUMNS))
     keys: list[str] = [*names, "problem_id"]
     schema: pl.Schema = require_columns(
         trajectories, [*keys, "attempt", "answer_key", "is_correct"]
     )
-    readings = (
-        make_readings(schema, reductions, is_score_needed=True)
-        if any(SELECTORS[name].reads_score for name in chosen)
-        else ()
-    )
-    picks = tuple(
-        Pick(name, reading)
-        for name in chosen
-        for reading in (readings if SELECTORS[name].reads_score else (None,))
-    )
-    question = Question(picks, np.array(checked), weights, sampling)
+    picks, readings = make_picks(chosen, schema, reductions)
+    settings = Settings(picks, np.array(checked), weights, sampling)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         if "is_exchangeable" in schema:
@@ -231,7 +217,7 @@ def expected_accuracy(
             schema,
             keys=keys,
             readings=readings,
-            work=lambda pools: _table(pools, question, keys),
+            work=lambda pools: _table(pools, settings, keys),
             made={**_COLUMNS, "answer_key": key_dtype(schema)},
         )
 
@@ -239,7 +225,7 @@ def expected_accuracy(
 
 
 def _exchangeable_only(keys: Sequence[str]) -> pl.Expr:
-    """Build the filter that raises where attempts depend on each other."""
+    """Build a filter that raises if attempts depend on each other."""
     named = {f"key{i}": pl.col(name).alias(f"key{i}") for i, name in enumerate(keys)}
 
     def describe(rows: pl.DataFrame) -> DataError:
@@ -247,9 +233,9 @@ def _exchangeable_only(keys: Sequence[str]) -> pl.Expr:
         where = ", ".join(f"{name} {row[key]!r}" for key, name in zip(named, keys, strict=True))
         return DataError(
             f"{where}: is_exchangeable is false, expected true: attempts of a tree search depend on "
-            "each other, so a random subset of them is no run with a smaller budget. Hint: "
+            "each other, so a random subset of them is not a run with a smaller budget. Hint: "
             "tts.select_answers(trajectories, budgets=[...]) takes the first attempts, the only "
-            "valid choice there."
+            "valid subset."
         )
 
     is_broken = ~pl.col("is_exchangeable")
@@ -257,16 +243,16 @@ def _exchangeable_only(keys: Sequence[str]) -> pl.Expr:
     return raise_where(described, describe)
 
 
-def _table(pools: Pools, question: Question, names: Sequence[str]) -> pl.DataFrame:
-    """Make the table of what each selector is expected to get right."""
-    picks, budgets = question.picks, question.budgets
+def _table(pools: Pools, settings: Settings, names: Sequence[str]) -> pl.DataFrame:
+    """Make the table of expected accuracies."""
+    picks, budgets = settings.picks, settings.budgets
     problems = pools.problems.rows()
-    n_subsets = question.sampling.n_subsets
+    n_subsets = settings.sampling.n_subsets
     if any(SELECTORS[pick.selector].reads_texts for pick in picks):
         pools = pools.with_texts()
-    blocks = pools.in_blocks(n_subsets, lambda block: expect(block, problems, question))
+    blocks = pools.in_blocks(n_subsets, lambda block: compute_expected(block, problems, settings))
     if not blocks:
-        blocks = [nothing(len(budgets), len(picks))]
+        blocks = [empty_expected(len(budgets), len(picks))]
     parts = [np.concatenate(parts)[pools.order] for parts in zip(*blocks, strict=True)]
     expected = Expected(*parts)
     check_one_run(
@@ -277,20 +263,20 @@ def _table(pools: Pools, question: Question, names: Sequence[str]) -> pl.DataFra
         names,
     )
     problem, budget, pick = (axis.ravel() for axis in np.indices(expected.value.shape))
-    status = expected.flaw[problem, pick]
+    status = expected.status[problem, pick]
     status = np.where(expected.is_graded[problem] | (status != OK), status, NEVER_GRADED)
     status = np.where(expected.n_attempts[problem] < budgets[budget], SHORT, status)
-    is_shown = status == OK
+    is_ok = status == OK
     columns: dict[str, pl.Series | pl.Expr] = {
         "budget": pl.Series(budgets[budget]),
         "subsets": pl.lit("all"),
-        "selector": _of_picks([each.selector for each in picks], pick),
-        "reduction": _of_picks([each.reading and each.reading.name for each in picks], pick),
+        "selector": _of_picks([chosen.selector for chosen in picks], pick),
+        "reduction": _of_picks([chosen.reading and chosen.reading.name for chosen in picks], pick),
         "status": pl.Series(get_args(Status)).gather(status),
         "n_attempts": pl.Series(expected.n_attempts[problem]),
         "n_valid": pl.Series(expected.n_valid[problem]),
-        "value": _shown(expected.value, is_shown),
-        "monte_carlo_error": _shown(expected.error, is_shown),
+        "value": _where_ok(expected.value, is_ok),
+        "monte_carlo_error": _where_ok(expected.error, is_ok),
     }
     dtypes = {**_COLUMNS, "answer_key": pools.key_dtype}
     null: pl.Series | pl.Expr = pl.lit(None)
@@ -300,10 +286,10 @@ def _table(pools: Pools, question: Question, names: Sequence[str]) -> pl.DataFra
 
 
 def _of_picks(values: Sequence[str | None], pick: Integers) -> pl.Series:
-    """Return what is known of each pick, once per row."""
+    """Return a value per row from one per pick."""
     return pl.Series(values, dtype=pl.String).gather(pick)
 
 
-def _shown(values: Floats, is_shown: Flags) -> pl.Series:
-    """Return values, null where they are not shown."""
-    return pl.Series(np.where(is_shown, values.ravel(), np.nan), nan_to_null=True)
+def _where_ok(values: Floats, is_ok: Flags) -> pl.Series:
+    """Return values, null where the status is not ok."""
+    return pl.Series(np.where(is_ok, values.ravel(), np.nan), nan_to_null=True)

@@ -1,76 +1,63 @@
 """The expected accuracy of a majority vote over all subsets of a size, exactly.
 
-Let every attempt be in the subset with probability p, independently, and let N attempts be in it.
-Given N = k, all subsets of size k are equally likely, whatever p is. The votes of different answers
-are then independent binomials, so the generating function of N, over the event that an answer gets
-v votes and beats every other, is a product over answers of
+Put each attempt into the subset independently with probability p, and let N be the subset's size.
+Given N = k, all subsets of size k are equally likely for any p. The votes of different answers are
+then independent binomials, so the generating function of N, over the event that an answer gets v
+votes and beats every other, is a product over answers of
 
     P(fewer than v votes) + y P(v votes),
 
-and the integral over y from 0 to 1 turns y^t, t other answers at v votes, into the equal share
-1 / (t + 1). A Gauss-Legendre rule of enough nodes integrates a polynomial exactly. The coefficient
-of N = k comes from values on the unit circle; with p near k / n almost no other N is possible, so
-that a few dozen points do for hundreds of attempts, and nothing can overflow.
+and the integral over y from 0 to 1 turns y^t, for t other answers with v votes, into the equal share
+1 / (t + 1). A Gauss-Legendre rule with enough nodes integrates a polynomial exactly. The coefficient
+of N = k comes from values on the unit circle. With p near k / n almost no other N is possible, so a
+few dozen points suffice for hundreds of attempts, and nothing can overflow.
 
-It is the polynomial count of ordinary combinatorics with each binomial coefficient C(c, u) scaled to
-the probability C(c, u) p^u (1 - p)^(c - u), which changes no coefficient's share of its total.
+This is the polynomial count of ordinary combinatorics with each binomial coefficient C(c, u) scaled
+to the probability C(c, u) p^u (1 - p)^(c - u), which keeps each coefficient's share of the total.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
-Complexes: TypeAlias = npt.NDArray[np.complex128]
+from ttsframe._typing import Floats, Integers
 
 _TAIL: Final = 40.0
-"""Sizes N of a probability below exp(-40) may fold onto the size that is asked for."""
+"""Sizes N of probability below exp(-40) may be aliased to the requested size."""
 
 _NEGLIGIBLE: Final = 1e-18
-"""Numbers of votes that are less likely than this are left out."""
+"""Numbers of votes less likely than this are ignored."""
 
 MAX_NODES: Final = 128
-"""Of a Gauss-Legendre rule; finding more of them costs more than a sample of subsets."""
+"""Largest number of Gauss-Legendre nodes; computing more costs more than sampling subsets."""
 
 
 class Pool:
-    """The answers of one problem.
+    """The answers of one problem: their votes, the correct share of each, and all `n` attempts."""
 
-    Parameters
-    ----------
-    counts
-        Votes of each answer, at least 1.
-    grades
-        Share of each answer's attempts that are correct.
-    n
-        Attempts, with those that abstain.
-    """
-
-    def __init__(self, counts: Ints, grades: Floats, n: int) -> None:
+    def __init__(self, counts: Integers, grades: Floats, n: int) -> None:
         self.n = n
         self.n_abstaining = n - int(counts.sum())
         self.sizes, which, self.repeats = np.unique(counts, return_inverse=True, return_counts=True)
         self.right = np.bincount(which, weights=grades, minlength=len(self.sizes))
 
     def n_points(self, budget: int) -> int:
-        """Return how many points of the unit circle tell a size from all others."""
+        """Return the number of points on the unit circle that separate a size from all others."""
         return min(_reach(self.n, _share(self.n, budget)), self.n + 1) | 1
 
-    def n_nodes(self, votes: Ints, budget: int) -> Ints:
-        """Return how many nodes integrate over the answers that may tie at a number of votes."""
+    def n_nodes(self, votes: Integers, budget: int) -> Integers:
+        """Return the number of nodes that integrate exactly over answers that may tie."""
         reaching = np.append(np.cumsum(self.repeats[::-1])[::-1], 0)
         n_rivals = reaching[np.searchsorted(self.sizes, votes)] - 1
-        most: Ints = np.minimum(n_rivals, budget // votes - 1)
+        most: Integers = np.minimum(n_rivals, budget // votes - 1)
         return most // 2 + 1
 
     def cost(self, budget: int) -> float:
-        """Return the number of complex numbers that the count goes through."""
+        """Return the number of complex numbers that the exact count computes."""
         if budget in {1, self.n}:
             return 0.0
         most, share = int(self.sizes[-1]), _share(self.n, budget)
@@ -84,20 +71,7 @@ class Pool:
 
 
 def majority_accuracy(pool: Pool, budget: int) -> float:
-    """Return the expected accuracy of a majority vote; no vote at all counts 0.
-
-    Parameters
-    ----------
-    pool
-        Answers of a problem.
-    budget
-        Attempts in a subset, from 1 to those of the pool.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-    """
+    """Return the expected accuracy of a majority vote; a subset without votes counts 0."""
     if budget == 1:
         return float(pool.sizes @ pool.right) / pool.n
     if budget == pool.n:
@@ -111,47 +85,50 @@ def majority_accuracy(pool: Pool, budget: int) -> float:
     n_points = pool.n_points(budget)
     circle = np.exp(2j * np.pi / n_points * np.arange(n_points // 2 + 1))
     powers = circle ** np.arange((most - first).max() + 1)[:, None]
-    whole = np.log((1.0 - share) + share * circle)
+    log_step = np.log((1.0 - share) + share * circle)
     total = 0.0
     for target in np.flatnonzero(pool.right):
-        each = np.arange(least, min(int(most[target]), budget) + 1)
-        if not len(each):
+        n_votes = np.arange(least, min(int(most[target]), budget) + 1)
+        if not len(n_votes):
             continue
-        votes, nodes, shares = _pairs(each, pool.n_nodes(each, budget))
-        known = np.full(len(votes), pool.n_abstaining)
+        votes, nodes, shares = _pairs(n_votes, pool.n_nodes(n_votes, budget))
+        n_other = np.full(len(votes), pool.n_abstaining)
         result = (chances[target, votes] * shares)[:, None] * powers[votes - least]
-        for index, (size, n_alike) in enumerate(zip(pool.sizes, pool.repeats, strict=True)):
-            n_rivals = int(n_alike) - (index == target)
+        for index, (size, n_equal) in enumerate(zip(pool.sizes, pool.repeats, strict=True)):
+            n_rivals = int(n_equal) - (index == target)
             n_reached = int(np.searchsorted(votes, most[index], side="right"))
-            known[n_reached:] += n_rivals * size
+            n_other[n_reached:] += n_rivals * size
             if not n_rivals or not n_reached:
                 continue
             start, stop = int(first[index]), int(votes[n_reached - 1]) + 1
             terms = chances[index, start:stop, None] * powers[: stop - start] * circle**start
-            at = votes[:n_reached] - start
-            # Fewer votes, and a share of as many.
-            factors = np.cumsum(terms, axis=0)[at] - (1.0 - nodes[:n_reached, None]) * terms[at]
+            position = votes[:n_reached] - start
+            # Fewer votes than the target, plus a share of equally many.
+            fewer_or_equal, equal = np.cumsum(terms, axis=0)[position], terms[position]
+            factors = fewer_or_equal - (1.0 - nodes[:n_reached, None]) * equal
             result[:n_reached] *= factors if n_rivals == 1 else factors**n_rivals
-        result *= np.exp(known[:, None] * whole)
-        folded = result.sum(axis=0) * circle ** (least - budget)
-        total += float(pool.right[target] * (folded[0].real + 2.0 * folded[1:].real.sum()))
+        result *= np.exp(n_other[:, None] * log_step)
+        coefficients = result.sum(axis=0) * circle ** (least - budget)
+        total += float(
+            pool.right[target] * (coefficients[0].real + 2.0 * coefficients[1:].real.sum())
+        )
     size_chance = float(_binomials(np.array([pool.n]), share)[0, budget])
     return min(max(total / (n_points * size_chance), 0.0), 1.0)
 
 
 def _share(n: int, budget: int) -> float:
-    """Return a chance of each attempt to be in the subset under which its size is a likely one."""
+    """Return the probability p of an attempt under which the size `budget` is likely."""
     return (budget + 0.5) / (n + 1.0)
 
 
 def _reach(n: int, share: float) -> int:
-    """Return how far a binomial strays from its mean, but for a negligible chance (Bernstein)."""
+    """Return the largest deviation of a binomial from its mean, by Bernstein's bound."""
     spread = n * share * (1.0 - share)
     third = _TAIL / 3.0
     return math.ceil(third + math.sqrt(third * third + 2.0 * _TAIL * spread)) + 1
 
 
-def _pairs(votes: Ints, n_nodes: Ints) -> tuple[Ints, Floats, Floats]:
+def _pairs(votes: Integers, n_nodes: Integers) -> tuple[Integers, Floats, Floats]:
     """Return each number of votes with each node of its rule, and the weight of the node."""
     rules = [_rule(int(number)) for number in n_nodes]
     return (
@@ -168,15 +145,15 @@ def _rule(n_nodes: int) -> tuple[Floats, Floats]:
     return (nodes + 1.0) / 2.0, weights / 2.0
 
 
-def _binomials(sizes: Ints, share: float) -> Floats:
-    """Return the chance of each number of votes, one row per size."""
+def _binomials(sizes: Integers, share: float) -> Floats:
+    """Return the probability of each number of votes, one row per size."""
     votes = np.arange(int(sizes.max()) + 1)
     odds = share / (1.0 - share)
     columns = sizes[:, None]
     mode = np.minimum(((columns + 1) * share).astype(np.int64), columns)
     rising = np.maximum(columns - votes + 1, 0) * odds
     ratio = rising / np.maximum(votes, 1)
-    # Products of ratios run outwards from the likeliest number, so that they only fall.
+    # Products of ratios run outwards from the mode, so they only fall.
     upward = np.cumprod(np.where(votes > mode, ratio, 1.0), axis=1)
     with np.errstate(divide="ignore"):
         inverse = np.where((votes <= mode) & (votes > 0), 1.0 / ratio, 1.0)
