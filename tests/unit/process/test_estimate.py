@@ -265,14 +265,19 @@ def test_a_step_that_is_none_is_refused_on_collection(engine: Any, step: int | N
         (lambda f: f.cast({"step": pl.Float64}), {}, ColumnsError, "'step' is Float64"),
         (lambda f: f, {"n_rollouts": 0}, ParameterError, "n_rollouts == 0, must be at least 1"),
         (lambda f: f, {"n_rollouts": []}, ParameterError, "n_rollouts is empty"),
-        (lambda f: f, {"n_rollouts": [1.5]}, ParameterTypeError, "n_rollouts is a float"),
+        (lambda f: f, {"n_rollouts": [1.5]}, ParameterTypeError, "n_rollouts must be an int"),
         (lambda f: f, {"threshold": 1.5}, ParameterError, "threshold == 1.5"),
         (lambda f: f, {"threshold": math.nan}, ParameterError, "threshold == nan"),
         (lambda f: f, {"confidence_level": 1.0}, ParameterError, "confidence_level"),
         (lambda f: f, {"by": "soft"}, ParameterError, "by names"),
         (lambda f: f, {"by": "hard@2", "n_rollouts": 2}, ParameterError, "by names"),
         (lambda f: f, {"by": "model"}, ColumnsError, "'model'"),
-        (lambda f: f.to_dicts(), {}, ParameterTypeError, "rollouts is a list"),
+        (
+            lambda f: f.to_dicts(),
+            {},
+            ParameterTypeError,
+            "rollouts must be a polars DataFrame or LazyFrame, got list",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_at_once(

@@ -369,7 +369,9 @@ def test_a_frame_of_other_columns_is_described_not_refused() -> None:
 
 
 def test_what_is_not_a_frame_or_not_there_is_refused() -> None:
-    with pytest.raises(TypeError, match="frame is a dict, must be a polars DataFrame"):
+    with pytest.raises(
+        TypeError, match="trajectories must be a polars DataFrame or LazyFrame, got dict"
+    ):
         tts.validate_trajectories({"problem_id": [1]})  # type: ignore[arg-type]
     with pytest.raises(tts.TtsframeError, match="1 missing column for trajectories: 'run'"):
         tts.validate_trajectories(CLEAN, by="run")
