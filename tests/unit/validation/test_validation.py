@@ -297,7 +297,7 @@ def test_the_sizes_of_a_ragged_run() -> None:
     assert (report.n_attempts, report.n_problems) == (118, 20)
     assert str(report).splitlines() == [
         "118 attempts at 20 problems (4 to 6 each, median 6): 1 warning",
-        "warning: 1 of 20 problems have fewer attempts than the 6 of others [ragged_attempts]",
+        "warning: 1 of 20 problems have fewer than 6 attempts [ragged_attempts]",
         "    e.g. problem_id 'sim-000002', n_fewer 2",
         "    hint: larger budgets leave these problems out and count them as short.",
     ]
