@@ -58,8 +58,8 @@ def test_a_folder_with_mixed_formats(ttsframe: Run, lines: list[str]) -> None:
     tts.simulate_trajectories(2, 2, seed=1).write_parquet("runs/b.parquet")
     fails(
         ttsframe("curve", "runs"),
-        "search_and_learn: 1 (such as runs/a.jsonl)",
-        "long_form: 1 (such as runs/b.parquet)",
+        "search_and_learn: 1 (for example runs/a.jsonl)",
+        "long_form: 1 (for example runs/b.parquet)",
         "ttsframe score",
         "--by source_file",
     )
