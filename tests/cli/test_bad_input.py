@@ -73,7 +73,7 @@ def test_columns_that_only_one_file_has_are_never_taken_for_missing_values(
     both = ("raw.parquet", "scored.parquet", "--by", "source_file")
     fails(
         ttsframe("curve", *both),
-        "raw.parquet: has no column 'answer', which scored.parquet has",
+        "raw.parquet: has no column 'answer', but scored.parquet has one",
         "made from ['completion']",
         "ttsframe score",
     )

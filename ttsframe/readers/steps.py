@@ -71,10 +71,12 @@ def scan_steps(
 
     Parameters
     ----------
-    source, rename, on_error
+    source
         As in `scan_trajectories`; all files have the same format.
     format
         Key of `STEP_FORMATS`, or `"auto"`.
+    rename, on_error
+        As in `scan_trajectories`.
 
     Returns
     -------

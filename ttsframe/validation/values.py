@@ -72,7 +72,7 @@ ATTEMPT_CHECKS: Final = (
         "answer",
         pl.Expr.is_null,
         "have no answer",
-        "they abstain from votes and count as wrong; a large number points to a token limit or to "
+        "they abstain from votes and count as wrong; many of them point to a token limit or to "
         "another answer style.",
     ),
     _Check(
