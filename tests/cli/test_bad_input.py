@@ -74,7 +74,7 @@ def test_columns_that_only_one_file_has_are_never_taken_for_missing_values(
     fails(
         ttsframe("curve", *both),
         "raw.parquet: has no column 'answer', but scored.parquet has one",
-        "made from ['completion']",
+        "derived from ['completion']",
         "ttsframe score",
     )
     ttsframe("score", "raw.parquet", "-o", "raw_scored.parquet")

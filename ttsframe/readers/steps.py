@@ -1,4 +1,4 @@
-"""Labelled steps in the formats of other tools: read, written and converted."""
+"""Labeled steps in the formats of other tools: read, written and converted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def scan_steps(
     rename: Mapping[str, str] | None = None,
     on_error: OnError = "raise",
 ) -> pl.LazyFrame:
-    """Scan labelled steps in any known format as one lazy row per step.
+    """Scan labeled steps in any known format as one lazy row per step.
 
     The format is recognized by content, never by file name. Files are inspected once at the call, as
     in `scan_trajectories`.
@@ -136,7 +136,7 @@ def read_steps(
     rename: Mapping[str, str] | None = None,
     on_error: OnError = "raise",
 ) -> pl.DataFrame:
-    """Read labelled steps in any known format as one row per step.
+    """Read labeled steps in any known format as one row per step.
 
     The same as `scan_steps`, collected; for data that fit into memory.
 
@@ -182,7 +182,7 @@ def write_steps(
     neutral: bool | None = None,
     threshold: float | None = None,
 ) -> None:
-    """Write labelled steps in the format of Math-Shepherd, OpenR or TRL, or as a plain table.
+    """Write labeled steps in the format of Math-Shepherd, OpenR or TRL, or as a plain table.
 
     Columns that are constant within each solution become keys of its row. Any other column without a
     place in the format is an error; drop it to leave it out. The file is written completely or not at

@@ -218,10 +218,10 @@ def _spelled_strings(problems: Problems, answers: Ints, spellings: Ints) -> pl.S
     form = np.array([("whole", "grouped", "fraction", "decimal").index(s.form) for s in flat])[rows]
     decimals = np.array([_DECIMALS.get(d, 0) for d in range(12)])[denominator]
     digits = (numerator % denominator) * 10**decimals // denominator
-    one = np.ones_like(numerator)
+    ones = np.ones_like(numerator)
     head = np.choose(form, [numerator, numerator // 1_000, numerator, numerator // denominator])
-    tail = np.choose(form, [one, numerator % 1_000, denominator, digits])
-    width = np.choose(form, [one, 3 * one, one, decimals])
+    tail = np.choose(form, [ones, numerator % 1_000, denominator, digits])
+    width = np.choose(form, [ones, 3 * ones, ones, decimals])
 
     def template(part: Literal["opening", "middle", "closing"]) -> pl.Series:
         return pl.Series(part, [getattr(spelling, part) for spelling in flat]).gather(rows)

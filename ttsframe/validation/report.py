@@ -118,10 +118,10 @@ class ValidationReport:
         if self.attempts_per_problem is None:
             return f"{self.n_attempts:,} attempts"
         fewest, median, most = self.attempts_per_problem
-        each = f"{most:,} each"
+        per_problem = f"{most:,} each"
         if fewest != most:
-            each = f"{fewest:,} to {most:,} each, median {median:g}"
-        return f"{self.n_attempts:,} attempts at {self.n_problems:,} problems ({each})"
+            per_problem = f"{fewest:,} to {most:,} each, median {median:g}"
+        return f"{self.n_attempts:,} attempts at {self.n_problems:,} problems ({per_problem})"
 
     def _tally(self) -> str:
         """Return the number of findings of each severity."""

@@ -139,29 +139,29 @@ def _from_document(file: DataFile) -> Iterator[Chunk]:
 def _split_elements(text: str) -> Iterator[str]:
     """Yield the text of each element; text that cannot be decoded is yielded last, as it is."""
     decode = json.JSONDecoder().raw_decode
-    at = len(text) - len(text.lstrip())
-    is_array = text.startswith("[", at)
-    at += is_array
-    while (at := _skip_spaces(text, at)) < len(text):
-        if is_array and text[at] == "]":
-            if trailing := text[at + 1 :].strip():
+    position = len(text) - len(text.lstrip())
+    is_array = text.startswith("[", position)
+    position += is_array
+    while (position := _skip_spaces(text, position)) < len(text):
+        if is_array and text[position] == "]":
+            if trailing := text[position + 1 :].strip():
                 yield trailing
             return
         try:
-            _, end = decode(text, at)
+            _, end = decode(text, position)
         except (ValueError, RecursionError):
             break
-        yield text[at:end]
-        at = _skip_spaces(text, end)
-        if is_array and text[at : at + 1] == ",":
-            at += 1
-        elif is_array and text[at : at + 1] != "]":
+        yield text[position:end]
+        position = _skip_spaces(text, end)
+        if is_array and text[position : position + 1] == ",":
+            position += 1
+        elif is_array and text[position : position + 1] != "]":
             break
-    if is_array or at < len(text):
-        yield text[at:] or ARRAY_END
+    if is_array or position < len(text):
+        yield text[position:] or ARRAY_END
 
 
-def _skip_spaces(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+def _skip_spaces(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position

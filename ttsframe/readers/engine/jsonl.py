@@ -253,7 +253,7 @@ def scan(
     def source(with_columns: list[str] | None, *_: pl.Expr | int | None) -> Iterator[pl.DataFrame]:
         wanted = list(full) if with_columns is None else with_columns
         columns = {name: schema[name] for name in wanted if name in schema}
-        frames = _frames(files, columns or dict(islice(schema.items(), 1)), as_text)
+        frames = _read_frames(files, columns or dict(islice(schema.items(), 1)), as_text)
         while batch := list(islice(frames, _FRAMES_AT_ONCE)):
             yield pl.concat(batch).select(wanted)
 
@@ -267,10 +267,10 @@ def _unchanged(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def _frames(
+def _read_frames(
     files: Sequence[JsonFile], columns: Mapping[str, pl.DataType], as_text: frozenset[str]
 ) -> Iterator[pl.DataFrame]:
-    for item, frame, faults in _parsed(files, columns, as_text):
+    for item, frame, faults in _parse_files(files, columns, as_text):
         for fault in faults:
             if fault.row not in item.skipped:
                 raise fault_error(item.file, fault)
@@ -283,10 +283,10 @@ def find_misfits(
     item: JsonFile, columns: Mapping[str, pl.DataType], as_text: frozenset[str]
 ) -> list[Fault]:
     """Read a complete file and list the rows that do not fit the schema."""
-    return [fault for _, _, faults in _parsed([item], columns, as_text) for fault in faults]
+    return [fault for _, _, faults in _parse_files([item], columns, as_text) for fault in faults]
 
 
-def _parsed(
+def _parse_files(
     files: Sequence[JsonFile], columns: Mapping[str, pl.DataType], as_text: frozenset[str]
 ) -> Iterator[tuple[JsonFile, pl.DataFrame, list[Fault]]]:
     in_python = not as_text.isdisjoint(columns)

@@ -109,7 +109,7 @@ def _walk(folder: Path) -> list[Candidate]:
 
 
 def _natural_key(path: Path) -> list[tuple[int, int, str]]:
-    """Sort ``record_10`` after ``record_2``."""
+    """Return a key that sorts `record_10` after `record_2`."""
     return [
         (1, int(piece), "") if piece.isdecimal() else (0, 0, piece)
         for piece in re.split(r"([0-9]+)", str(path))

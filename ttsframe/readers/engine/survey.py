@@ -12,7 +12,7 @@ import polars as pl
 from ttsframe._checks import check_choice, check_mapping
 from ttsframe.errors import ColumnsError, ParameterError, SkippedRowsWarning, SourceError
 from ttsframe.readers.engine.chunks import Span
-from ttsframe.readers.engine.dtypes import as_instance, merge_dtypes, resolve_dtype
+from ttsframe.readers.engine.dtypes import as_instance, merge_dtypes, resolve_dtype, struct_fields
 from ttsframe.readers.engine.json_rows import Fault
 from ttsframe.readers.engine.jsonl import (
     JsonFile,
@@ -237,13 +237,13 @@ def _unrecognized(
     formats: Mapping[str, FileFormat],
     format: str,  # noqa: A002
 ) -> SourceError:
-    found = f"found columns: {_list_names(columns)}"
+    columns_found = f"found columns: {_list_names(columns)}"
     if format != "auto":
         return SourceError(
-            f"{path}: is not in format {format!r}; {found}; expected: {formats[format].expects}. "
+            f"{path}: is not in format {format!r}; {columns_found}; expected: {formats[format].expects}. "
             f"Hint: rename={{'yours': 'expected'}} maps names."
         )
-    return SourceError(f"{path}: in no known format; {found}. {_expectations(formats)}")
+    return SourceError(f"{path}: in no known format; {columns_found}. {_expectations(formats)}")
 
 
 def _expectations(formats: Mapping[str, FileFormat]) -> str:
@@ -343,27 +343,25 @@ def _json_schema(
     }
 
 
-def _choose_dtype(found: pl.DataType, name: str, file_format: FileFormat) -> pl.DataType:
+def _choose_dtype(inferred: pl.DataType, name: str, file_format: FileFormat) -> pl.DataType:
     """Return the dtype with which a JSON column is read."""
-    if isinstance(found, pl.Null) and name in TRAJECTORY_COLUMNS:
+    if isinstance(inferred, pl.Null) and name in TRAJECTORY_COLUMNS:
         return file_format.dtypes.get(name, TRAJECTORY_COLUMNS[name].dtype)
     if name in file_format.as_text:
         return pl.String()
-    dtype = resolve_dtype(found, unseen=pl.String())
+    dtype = resolve_dtype(inferred, unseen=pl.String())
     return _prefer_known(dtype, file_format.dtypes.get(name, dtype))
 
 
-def _prefer_known(found: pl.DataType, known: pl.DataType) -> pl.DataType:
+def _prefer_known(inferred: pl.DataType, known: pl.DataType) -> pl.DataType:
     """Return the known dtype, plus the fields that only the file has."""
-    if isinstance(found, pl.List) and isinstance(known, pl.List):
-        return pl.List(_prefer_known(as_instance(found.inner), as_instance(known.inner)))
-    if isinstance(found, pl.Struct) and isinstance(known, pl.Struct):
-        fields = {field.name: as_instance(field.dtype) for field in known.fields}
+    if isinstance(inferred, pl.List) and isinstance(known, pl.List):
+        return pl.List(_prefer_known(as_instance(inferred.inner), as_instance(known.inner)))
+    if isinstance(inferred, pl.Struct) and isinstance(known, pl.Struct):
+        fields = struct_fields(known)
         return pl.Struct({
-            field.name: _prefer_known(
-                as_instance(field.dtype), fields.get(field.name, as_instance(field.dtype))
-            )
-            for field in found.fields
+            name: _prefer_known(dtype, fields.get(name, dtype))
+            for name, dtype in struct_fields(inferred).items()
         })
     # A list or object in place of a text keeps its dtype, so that the error can name it.
-    return found if isinstance(known, pl.String) and found.is_nested() else known
+    return inferred if isinstance(known, pl.String) and inferred.is_nested() else known

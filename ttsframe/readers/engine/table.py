@@ -130,16 +130,16 @@ def add_problem_id(table: Table, ids: Sequence[str], text: str) -> Table:
     """Add `problem_id`: the first existing id column, else the hash of the problem's text."""
     name = next((name for name in ids if name in table.schema), None)
     dtype = pl.String() if name is None else table.schema[name]
-    found = problem_hash(pl.col(text)) if name is None else pl.col(name)
+    identifier = problem_hash(pl.col(text)) if name is None else pl.col(name)
     if isinstance(dtype, pl.Categorical | pl.Enum | pl.Null):
-        found, dtype = found.cast(pl.String), pl.String()
+        identifier, dtype = identifier.cast(pl.String), pl.String()
     if not (dtype.is_integer() or isinstance(dtype, pl.String)):
         raise ColumnsError(
             f"{', '.join(table.row_words)}: column {name!r} is {dtype}, must be String or an integer to "
             f"identify problems. Hint: cast it to String."
         )
     return table._replace(
-        frame=table.frame.with_columns(found.alias("problem_id")),
+        frame=table.frame.with_columns(identifier.alias("problem_id")),
         schema={**table.schema, "problem_id": dtype},
     )
 
@@ -147,49 +147,48 @@ def add_problem_id(table: Table, ids: Sequence[str], text: str) -> Table:
 def cast_columns(table: Table, wanted: Mapping[str, pl.DataType]) -> Table:
     """Cast source columns to their known dtypes, or raise if a cast is impossible."""
     casts, schema = [], dict(table.schema)
-    for name, dtype in wanted.items():
-        found = schema.get(name)
-        if found is None or found == dtype:
+    for name, target in wanted.items():
+        dtype = schema.get(name)
+        if dtype is None or dtype == target:
             continue
-        fitting = _castable(found, dtype)
+        fitting = _castable(dtype, target)
         if fitting is None:
             files = ", ".join(table.row_words)
             raise ColumnsError(
-                f"{files}: column {name!r} is {found}, must be {dtype}. Hint: cast it, or rename "
+                f"{files}: column {name!r} is {dtype}, must be {target}. Hint: cast it, or rename "
                 f"another column with rename={{'yours': {name!r}}}."
             )
-        if fitting != found:
+        if fitting != dtype:
             casts.append(pl.col(name).cast(fitting))
             schema[name] = fitting
     return table._replace(frame=table.frame.with_columns(casts), schema=schema)
 
 
-def _castable(found: pl.DataType, wanted: pl.DataType) -> pl.DataType | None:
+def _castable(dtype: pl.DataType, wanted: pl.DataType) -> pl.DataType | None:
     """Return the dtype to cast to (Float32 is kept), or None if no cast is safe."""
-    if isinstance(found, pl.Null):
+    if isinstance(dtype, pl.Null):
         return wanted
     if isinstance(wanted, pl.List):
-        if not isinstance(found, pl.List | pl.Array):
+        if not isinstance(dtype, pl.List | pl.Array):
             return None
-        inner = _castable(as_instance(found.inner), as_instance(wanted.inner))
+        inner = _castable(as_instance(dtype.inner), as_instance(wanted.inner))
         return None if inner is None else pl.List(inner)
     if isinstance(wanted, pl.Struct):
-        return _castable_struct(found, wanted) if isinstance(found, pl.Struct) else None
+        return _castable_struct(dtype, wanted) if isinstance(dtype, pl.Struct) else None
     if wanted.is_numeric():
-        return found if isinstance(found, pl.Float32) else wanted if found.is_numeric() else None
-    is_safe = found == wanted if isinstance(wanted, pl.Boolean) else not found.is_nested()
+        return dtype if isinstance(dtype, pl.Float32) else wanted if dtype.is_numeric() else None
+    is_safe = dtype == wanted if isinstance(wanted, pl.Boolean) else not dtype.is_nested()
     return wanted if is_safe else None
 
 
-def _castable_struct(found: pl.Struct, wanted: pl.Struct) -> pl.DataType | None:
-    known = {field.name: as_instance(field.dtype) for field in wanted.fields}
+def _castable_struct(dtype: pl.Struct, wanted: pl.Struct) -> pl.DataType | None:
+    known = struct_fields(wanted)
     fields: dict[str, pl.DataType] = {}
-    for field in found.fields:
-        dtype = as_instance(field.dtype)
-        fitting = _castable(dtype, known.get(field.name, dtype))
+    for name, inner in struct_fields(dtype).items():
+        fitting = _castable(inner, known.get(name, inner))
         if fitting is None:
             return None
-        fields[field.name] = fitting
+        fields[name] = fitting
     return pl.Struct(fields)
 
 
@@ -214,8 +213,8 @@ def explode_attempts(table: Table, lists: Sequence[str]) -> pl.LazyFrame:
         problem = f"problem {row['problem_id']!r}"
         count = row[lengths[leader]]
         if count is None or count == 0:
-            found = "null" if count is None else "an empty list"
-            return f"{problem} has no attempt: {leader!r} is {found}"
+            value = "null" if count is None else "an empty list"
+            return f"{problem} has no attempt: {leader!r} is {value}"
         name = next(name for name in others if row[lengths[name]] not in {None, count})
         return (
             f"{problem} has {count} {leader!r} but {row[lengths[name]]} {name!r}; the two lists must "

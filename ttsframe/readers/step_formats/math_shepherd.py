@@ -171,7 +171,7 @@ def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
         labels,
         format_name="math_shepherd",
         taken=("input", "label"),
-        may_end_unlabelled=True,
+        may_end_unlabeled=True,
     )
     text, step = pl.col("text"), pl.col("step")
     hint = "Hint: pl.format('Step {}: {}', pl.col('step') + 1, 'text') writes it before each step."

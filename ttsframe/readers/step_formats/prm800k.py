@@ -1,7 +1,7 @@
 """PRM800K: human ratings of each step, with all alternatives that were shown.
 
 A row of the table is one alternative. `is_on_path` marks the alternative that was continued, or the first
-if labelling ended without a choice, so `steps.filter("is_on_path")` has one row per step. A step without
+if labeling ended without a choice, so `steps.filter("is_on_path")` has one row per step. A step without
 alternatives keeps a row whose `text` is null.
 """
 

@@ -1,4 +1,4 @@
-"""A format of labelled steps: its reader, and its writer if it has one."""
+"""A format of labeled steps: its reader, and its writer if it has one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Labels(NamedTuple):
 
 
 class StepFormat(NamedTuple):
-    """A format of labelled steps."""
+    """A format of labeled steps."""
 
     reader: FileFormat
     """How its files become steps."""

@@ -103,7 +103,7 @@ def group_solutions(
     *,
     format_name: str,
     taken: Sequence[str],
-    may_end_unlabelled: bool = False,
+    may_end_unlabeled: bool = False,
 ) -> Solutions:
     """Turn steps into one row per solution, or raise if the format cannot represent them."""
     frame = sort_steps(steps, ["problem", "text"])
@@ -120,15 +120,15 @@ def group_solutions(
     frame = frame.with_columns(_combine_labels(frame, labels, format_name).alias("__label"))
     carried = _carried_columns(frame, labels, format_name, taken)
     proper = frame.filter(~is_problem | (n_steps == 0))
-    is_unlabelled = ~is_problem & pl.col("__label").is_null()
-    if may_end_unlabelled:
-        is_unlabelled &= pl.col("step") != pl.col("step").max().over("__row")
+    is_unlabeled = ~is_problem & pl.col("__label").is_null()
+    if may_end_unlabeled:
+        is_unlabeled &= pl.col("step") != pl.col("step").max().over("__row")
     hint = (
         "Hint: threshold=0.5 counts soft values above it as right, as OpenR does."
         if "soft" in frame.columns and labels.threshold is None
         else "Hint: drop steps without a label, or label them."
     )
-    refuse(proper, is_unlabelled, f"has no label, which format {format_name!r} requires. {hint}")
+    refuse(proper, is_unlabeled, f"has no label, which format {format_name!r} requires. {hint}")
     # With a threshold, a soft value of the problem itself becomes a label that is ignored.
     if labels.threshold is None:
         refuse(
@@ -246,7 +246,7 @@ def _carried_columns(
         way_out = " threshold=0.5 turns soft values above it into labels, as OpenR does."
         raise ColumnsError(
             f"format {format_name!r} has no place for the column{'s' if len(lost) > 1 else ''} {names}, whose "
-            f"values differ from step to step. Hint: steps.drop({names}) leaves that out."
+            f"values can differ from step to step. Hint: steps.drop({names}) leaves that out."
             f"{way_out if 'soft' in lost else ''}"
         )
     for name in carried:
