@@ -302,12 +302,17 @@ def _parse_files(
     )
 
 
-def fault_error(file: DataFile, fault: Fault) -> SourceError:
-    """Build the error for the first row that cannot be read."""
+def row_error(place: str, reason: str) -> SourceError:
+    """Build the error for a row that cannot be read."""
     return SourceError(
-        f"{locate(file, fault.row)}: {fault.reason}. Hint: repair the row, or "
+        f"{place}: {reason}. Hint: repair the row, or "
         f'on_error="skip" leaves such rows out and counts them.'
     )
+
+
+def fault_error(file: DataFile, fault: Fault) -> SourceError:
+    """Build the error for a faulty row of a file."""
+    return row_error(locate(file, fault.row), fault.reason)
 
 
 def _parse(

@@ -11,7 +11,7 @@ import polars as pl
 from ttsframe._exprs import raise_where
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.dtypes import as_instance, struct_fields
-from ttsframe.readers.engine.jsonl import FILE, ROW
+from ttsframe.readers.engine.jsonl import FILE, ROW, row_error
 
 OnError: TypeAlias = Literal["raise", "skip"]
 
@@ -96,10 +96,7 @@ class Table(NamedTuple):
 
             def error(rows: pl.DataFrame) -> SourceError:
                 row = rows.row(0, named=True)
-                return SourceError(
-                    f"{self.locate(row)}: {reason(row)}. Hint: repair the row, or "
-                    f'on_error="skip" leaves such rows out and counts them.'
-                )
+                return row_error(self.locate(row), reason(row))
 
             return frame.filter(raise_where(pl.struct(broken.alias("broken"), *described), error))
         # Counted now, so that the count does not depend on what is collected later.
