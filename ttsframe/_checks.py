@@ -1,4 +1,4 @@
-"""Checks of parameters: one vocabulary, one form of message."""
+"""Checks of parameters, with one form of message: what was given and what it must be."""
 
 from __future__ import annotations
 
@@ -11,22 +11,7 @@ from ttsframe.errors import ParameterError, ParameterTypeError
 
 
 def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
-    """Raise unless ``value`` is one of ``choices``.
-
-    Parameters
-    ----------
-    value
-        What was given.
-    parameter
-        Its parameter's name.
-    choices
-        What may be given, such as the keys of a registry.
-
-    Raises
-    ------
-    ParameterError
-        When it is none of them.
-    """
+    """Check that a value is one of the choices."""
     known = list(choices)
     if value not in known:
         listed = ", ".join(repr(choice) for choice in known)
@@ -36,27 +21,7 @@ def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
 def check_choices(
     values: ChoiceT | Sequence[ChoiceT], parameter: str, choices: Iterable[ChoiceT]
 ) -> tuple[ChoiceT, ...]:
-    """Return the choices as a tuple without repetition, in the order given.
-
-    Parameters
-    ----------
-    values
-        One choice or several.
-    parameter
-        Their parameter's name.
-    choices
-        What may be given.
-
-    Returns
-    -------
-    tuple[ChoiceT, ...]
-        The choices.
-
-    Raises
-    ------
-    ParameterError
-        When there is none, or one of them is not a choice.
-    """
+    """Return one choice or several as a tuple without duplicates, in the order given."""
     listed: tuple[ChoiceT, ...] = (values,) if isinstance(values, str) else tuple(values)
     known = list(choices)
     if not listed:
@@ -66,57 +31,22 @@ def check_choices(
     return tuple(dict.fromkeys(listed))
 
 
-def check_positive(value: int, parameter: str) -> int:
-    """Return a whole number that is at least 1.
-
-    Parameters
-    ----------
-    value
-        What was given.
-    parameter
-        Its parameter's name.
-
-    Returns
-    -------
-    int
-        The number.
-
-    Raises
-    ------
-    ParameterTypeError
-        When it is not an int (a bool is not an int here).
-    ParameterError
-        When it is below 1.
-    """
+def check_int(value: int, parameter: str) -> int:
+    """Return an integer; a bool is not an integer here."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ParameterTypeError(f"{parameter} is a {type(value).__name__}, must be an int.")
-    if value < 1:
+        raise ParameterTypeError(f"{parameter} must be an int, got {type(value).__name__}.")
+    return value
+
+
+def check_positive(value: int, parameter: str) -> int:
+    """Return an integer that is at least 1."""
+    if check_int(value, parameter) < 1:
         raise ParameterError(f"{parameter} == {value}, must be at least 1.")
     return value
 
 
 def check_draws(k: int | Sequence[int], parameter: str = "k") -> tuple[int, ...]:
-    """Return the numbers of attempts drawn, each once, in the order given.
-
-    Parameters
-    ----------
-    k
-        Number of attempts drawn, or several.
-    parameter
-        Its parameter's name.
-
-    Returns
-    -------
-    tuple[int, ...]
-        The numbers.
-
-    Raises
-    ------
-    ParameterTypeError
-        When one of them is not an int.
-    ParameterError
-        When the sequence is empty or a number is below 1.
-    """
+    """Return the numbers of attempts to draw, without duplicates, in the order given."""
     listed = tuple(k) if isinstance(k, Sequence) else (k,)
     if not listed:
         raise ParameterError(f"{parameter} is empty, must hold at least one number.")
@@ -124,25 +54,7 @@ def check_draws(k: int | Sequence[int], parameter: str = "k") -> tuple[int, ...]
 
 
 def check_budgets(budgets: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    """Return budgets sorted and without repetition, or None for all attempts.
-
-    Parameters
-    ----------
-    budgets
-        Number of attempts, several of them, or None.
-
-    Returns
-    -------
-    tuple[int, ...] or None
-        Ascending budgets.
-
-    Raises
-    ------
-    ParameterTypeError
-        When a budget is not an int.
-    ParameterError
-        When the sequence is empty or a budget is below 1.
-    """
+    """Return budgets in ascending order without duplicates; None, all attempts, stays None."""
     if budgets is None:
         return None
     listed = tuple(budgets) if isinstance(budgets, Iterable) else (budgets,)
@@ -152,84 +64,22 @@ def check_budgets(budgets: int | Sequence[int] | None) -> tuple[int, ...] | None
 
 
 def check_fraction(value: float, parameter: str) -> float:
-    """Return a number strictly between 0 and 1.
-
-    Parameters
-    ----------
-    value
-        What was given.
-    parameter
-        Its parameter's name.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    ParameterError
-        When it is not strictly between 0 and 1.
-    """
+    """Return a number strictly between 0 and 1."""
     if not 0.0 < value < 1.0:
         raise ParameterError(f"{parameter} == {value}, must be between 0 and 1, both excluded.")
     return float(value)
 
 
 def check_between(value: float, parameter: str, least: float, most: float) -> float:
-    """Return a number that lies in a closed range.
-
-    Parameters
-    ----------
-    value
-        What was given.
-    parameter
-        Its parameter's name.
-    least
-        Smallest number allowed.
-    most
-        Largest number allowed.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    ParameterError
-        When it lies outside, or is NaN.
-    """
+    """Return a number in a closed range; NaN is outside."""
     if not least <= value <= most:
         raise ParameterError(f"{parameter} == {value}, must be from {least:g} to {most:g}.")
     return float(value)
 
 
 def check_seed(value: int, parameter: str = "seed") -> int:
-    """Return the seed of random numbers.
-
-    Parameters
-    ----------
-    value
-        What was given.
-    parameter
-        Its parameter's name.
-
-    Returns
-    -------
-    int
-        The seed.
-
-    Raises
-    ------
-    ParameterTypeError
-        When it is not an int (a bool is not an int here).
-    ParameterError
-        When it does not fit into 64 bits without a sign.
-    """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ParameterTypeError(f"{parameter} is a {type(value).__name__}, must be an int.")
-    if not 0 <= value < 2**64:
+    """Return a seed that fits into 64 unsigned bits."""
+    if not 0 <= check_int(value, parameter) < 2**64:
         raise ParameterError(f"{parameter} == {value}, must be from 0 to 2**64 - 1.")
     return value
 
@@ -237,87 +87,34 @@ def check_seed(value: int, parameter: str = "seed") -> int:
 def check_names(
     names: ColumnNames, parameter: str, *, taken: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return column names as a tuple.
-
-    Parameters
-    ----------
-    names
-        One name or several.
-    parameter
-        Their parameter's name.
-    taken
-        Names that the result has for columns of its own.
-
-    Returns
-    -------
-    tuple[str, ...]
-        The names, in the order given.
-
-    Raises
-    ------
-    ParameterTypeError
-        When one of them is not a string.
-    ParameterError
-        When a name comes twice, or is taken.
-    """
+    """Return one column name or several as a tuple; `taken` are names of columns of the result."""
     listed = (names,) if isinstance(names, str) else tuple(names)
     for name in listed:
         if not isinstance(name, str):
             raise ParameterTypeError(
-                f"{parameter} holds a {type(name).__name__}, must hold column names."
+                f"{parameter} must hold column names, got {type(name).__name__}."
             )
     if len(set(listed)) != len(listed):
         raise ParameterError(f"{parameter} == {list(listed)} names a column twice.")
     if both := [name for name in listed if name in set(taken)]:
         raise ParameterError(
-            f"{parameter} names {both}, which the result has as columns of its own. Hint: rename "
-            "yours with frame.rename({...})."
+            f"{parameter} names {both}, which are columns of the result. Hint: rename yours with "
+            "frame.rename({...})."
         )
     return listed
 
 
 def check_frame(frame: object, parameter: str) -> None:
-    """Raise unless the argument is a Polars frame.
-
-    Parameters
-    ----------
-    frame
-        What was given.
-    parameter
-        Its parameter's name.
-
-    Raises
-    ------
-    ParameterTypeError
-        When it is neither a DataFrame nor a LazyFrame.
-    """
+    """Check that an argument is a Polars frame."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        hint = " Hint: pl.from_pandas(...) or tts.read_trajectories(...) makes one."
         raise ParameterTypeError(
-            f"{parameter} is a {type(frame).__name__}, must be a polars DataFrame or LazyFrame.{hint}"
+            f"{parameter} must be a polars DataFrame or LazyFrame, got {type(frame).__name__}. Hint: "
+            "pl.from_pandas(...) or tts.read_trajectories(...) makes one."
         )
 
 
 def check_mapping(value: object, parameter: str) -> dict[str, str]:
-    """Return a mapping of names as a dict; None is an empty one.
-
-    Parameters
-    ----------
-    value
-        What was given.
-    parameter
-        Its parameter's name.
-
-    Returns
-    -------
-    dict[str, str]
-        The mapping.
-
-    Raises
-    ------
-    ParameterTypeError
-        When it is not a mapping of strings to strings.
-    """
+    """Return a mapping of names to names as a dict; None becomes an empty one."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(

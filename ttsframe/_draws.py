@@ -1,13 +1,9 @@
-"""Random numbers by position: each one is a hash of a seed, a purpose and where it is used.
+"""Random numbers by position: each is a hash of a seed, a purpose and the place of its use.
 
-No number depends on how many others are drawn, so a simulation that grows keeps what it had, and
-can be made in blocks of any size. The hash is SplitMix64, whose stream is read at a position
-instead of in sequence: 64-bit integer arithmetic alone, the same on every platform and under every
-version of numpy, whose own generators promise no such thing for their distributions.
-
-References
-----------
-G. L. Steele, D. Lea, C. H. Flood. Fast splittable pseudorandom number generators. OOPSLA 2014.
+No number depends on how many others are drawn. A simulation that grows keeps its earlier rows and
+can be made in blocks of any size. The hash is SplitMix64 (Steele, Lea and Flood, Fast splittable
+pseudorandom number generators, OOPSLA 2014) read at a position instead of in sequence: 64-bit
+integer arithmetic, the same on every platform and under every version of numpy.
 """
 
 from __future__ import annotations
@@ -22,15 +18,18 @@ Bits: TypeAlias = npt.NDArray[np.uint64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-_WORD: Final = (1 << 64) - 1
-_GAMMA: Final = 0x9E37_79B9_7F4A_7C15
+WORD: Final = (1 << 64) - 1
+"""The largest 64-bit number."""
+GAMMA: Final = 0x9E37_79B9_7F4A_7C15
+"""The distance between two states of SplitMix64."""
+
+_FACTOR_1: Final = 0xBF58_476D_1CE4_E5B9
+_FACTOR_2: Final = 0x94D0_49BB_1331_11EB
 _ROOT_3: Final = 1.732_050_807_568_877_2
-_SHIFT_1, _SHIFT_2, _SHIFT_3, _TO_53_BITS = (np.uint64(shift) for shift in (30, 27, 31, 11))
-_FACTOR_1, _FACTOR_2 = np.uint64(0xBF58_476D_1CE4_E5B9), np.uint64(0x94D0_49BB_1331_11EB)
 
 
 class Purpose(IntEnum):
-    """What a number is drawn for; each purpose has a stream of its own."""
+    """The purposes of draws; each has its own stream."""
 
     ACCURACY = 1
     FAMILY = 2
@@ -49,102 +48,46 @@ class Purpose(IntEnum):
     HALF = 15
 
 
+def mix(x: int) -> int:
+    """Mix the bits of one state, in Python's integers; `bits_at` does the same to arrays."""
+    x &= WORD
+    x = (x ^ x >> 30) * _FACTOR_1 & WORD
+    x = (x ^ x >> 27) * _FACTOR_2 & WORD
+    return x ^ x >> 31
+
+
 def bits_at(keys: Bits, positions: Ints) -> Bits:
-    """Draw 64 bits at a position of each key's stream.
-
-    Parameters
-    ----------
-    keys
-        Start of each stream.
-    positions
-        Positions from 0, broadcast against the keys.
-
-    Returns
-    -------
-    Bits
-        The bits, each a possible key of a further stream.
-    """
-    x = keys + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(_GAMMA)
-    x ^= x >> _SHIFT_1
-    x *= _FACTOR_1
-    x ^= x >> _SHIFT_2
-    x *= _FACTOR_2
-    x ^= x >> _SHIFT_3
+    """Draw 64 bits at positions, from 0, of each key's stream; they can serve as keys again."""
+    x = keys + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(GAMMA)
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(_FACTOR_1)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(_FACTOR_2)
+    x ^= x >> np.uint64(31)
     return x
 
 
 def problem_bits(seed: int, purpose: Purpose, problems: Ints) -> Bits:
-    """Draw 64 bits for each problem.
-
-    Parameters
-    ----------
-    seed
-        Seed of the whole simulation, 0 to 2^64 - 1.
-    purpose
-        What the bits are for.
-    problems
-        Numbers of the problems.
-
-    Returns
-    -------
-    Bits
-        One per problem.
-    """
+    """Draw 64 bits for each problem number; the seed is from 0 to 2^64 - 1."""
     start = bits_at(np.array([seed], dtype=np.uint64), np.array([0]))
     return bits_at(bits_at(start, np.array([int(purpose)])), problems)
 
 
 def uniforms(bits: Bits) -> Floats:
-    """Turn bits into numbers in [0, 1), multiples of 2^-53.
-
-    Parameters
-    ----------
-    bits
-        64 random bits each.
-
-    Returns
-    -------
-    Floats
-        The numbers.
-    """
-    return (bits >> _TO_53_BITS).astype(np.float64) * 2.0**-53
+    """Turn bits into numbers in [0, 1), multiples of 2^-53."""
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def bells(bits: Bits) -> Floats:
-    """Turn bits into bell-shaped numbers of mean 0 and variance 1, within -3.47 and 3.47.
-
-    Four 16-bit uniforms are added, which unlike a logarithm or a cosine is exact arithmetic, the
-    same on every machine; the sum differs from a normal variable by less than 0.01 in probability.
-
-    Parameters
-    ----------
-    bits
-        64 random bits each.
-
-    Returns
-    -------
-    Floats
-        The numbers.
-    """
+    """Turn bits into bell-shaped numbers of mean 0 and variance 1, within -3.47 and 3.47."""
+    # The sum of four 16-bit uniforms is exact arithmetic, unlike a logarithm or a cosine. It differs
+    # from a normal variable by less than 0.01 in probability.
     low = np.uint64(0x0000_FFFF_0000_FFFF)
     pairs = (bits & low) + ((bits >> np.uint64(16)) & low)
-    total = (pairs & np.uint64(_WORD >> 32)) + (pairs >> np.uint64(32))
+    total = (pairs & np.uint64(WORD >> 32)) + (pairs >> np.uint64(32))
     return (total.astype(np.float64) + 2.0 - 2.0**17) * (_ROOT_3 * 2.0**-16)
 
 
 def integers_below(bits: Bits, bounds: Ints | int) -> Ints:
-    """Turn bits into integers from 0 to a bound, which is excluded.
-
-    Parameters
-    ----------
-    bits
-        64 random bits each.
-    bounds
-        Positive bounds, small against 2^53.
-
-    Returns
-    -------
-    Ints
-        The integers.
-    """
+    """Turn bits into integers from 0 to a bound, excluded; bounds are small against 2^53."""
     return np.asarray(uniforms(bits) * bounds, dtype=np.int64)

@@ -11,25 +11,7 @@ from ttsframe.errors import ParameterTypeError, TtsframeError
 
 
 def into_expr(value: IntoExprColumn, parameter: str) -> pl.Expr:
-    """Turn a column argument into an expression; a string is a column, never a literal.
-
-    Parameters
-    ----------
-    value
-        Expression, column name or series.
-    parameter
-        Name of the parameter, for the message.
-
-    Returns
-    -------
-    pl.Expr
-        The expression.
-
-    Raises
-    ------
-    ParameterTypeError
-        At once, when the value is of any other type.
-    """
+    """Turn a column argument into an expression; a string is a column name, never a literal."""
     if isinstance(value, pl.Expr):
         return value
     if isinstance(value, str):
@@ -37,68 +19,28 @@ def into_expr(value: IntoExprColumn, parameter: str) -> pl.Expr:
     if isinstance(value, pl.Series):
         return pl.lit(value)
     raise ParameterTypeError(
-        f"{parameter} is a {type(value).__name__}, must be a column name, a polars expression or a "
-        f"polars series. Hint: wrap a constant as pl.lit(...)."
+        f"{parameter} must be a column name, a polars expression or a polars series, got "
+        f"{type(value).__name__}. Hint: wrap a constant as pl.lit(...)."
     )
 
 
 def keep_name(result: pl.Expr, source: pl.Expr) -> pl.Expr:
-    """Name the result as its source.
-
-    Parameters
-    ----------
-    result
-        An expression computed from ``source``.
-    source
-        The expression whose output name is to be kept.
-
-    Returns
-    -------
-    pl.Expr
-        ``result`` under the output name of ``source``; for an expression of many columns (a
-        selector) each result keeps the name of its column.
-    """
+    """Give a result the name of its source; of a selector, each column keeps its own name."""
     name = source.meta.output_name(raise_if_undetermined=False)
     return result.name.keep() if name is None else result.alias(name)
 
 
 def run_plan(frame: FrameT, plan: Callable[[pl.LazyFrame], pl.LazyFrame]) -> FrameT:
-    """Apply a lazy plan to a frame of either kind.
-
-    Parameters
-    ----------
-    frame
-        DataFrame or LazyFrame.
-    plan
-        What to do, written once on lazy frames.
-
-    Returns
-    -------
-    FrameT
-        A LazyFrame for a LazyFrame, uncollected; a DataFrame for a DataFrame.
-    """
+    """Apply a lazy plan: a LazyFrame stays uncollected, a DataFrame gives a DataFrame."""
     if isinstance(frame, pl.DataFrame):
         return plan(frame.lazy()).collect()
     return plan(frame)
 
 
 def raise_where(condition: pl.Expr, make_error: Callable[[pl.DataFrame], TtsframeError]) -> pl.Expr:
-    """Build a filter that keeps every row, or raises when a row breaks a rule.
-
-    A filter is never optimised away, so the check holds for whatever is collected later.
-
-    Parameters
-    ----------
-    condition
-        Struct expression; its field ``broken`` is Boolean, the other fields describe the row.
-    make_error
-        Called with the broken rows; returns the error to raise.
-
-    Returns
-    -------
-    pl.Expr
-        Boolean expression, true in every row.
-    """
+    """Build a filter that keeps every row, or raises when a row breaks a rule."""
+    # The condition is a struct: its field `broken` marks the rows, its other fields describe them for
+    # `make_error`. Polars never removes a filter, so the check runs whatever is collected.
 
     def check(rows: pl.Series) -> pl.Series:
         broken = rows.struct.field("broken").fill_null(value=False)
@@ -110,20 +52,7 @@ def raise_where(condition: pl.Expr, make_error: Callable[[pl.DataFrame], Ttsfram
 
 
 def unused_name(name: str, names: Container[str]) -> str:
-    """Return a column name that is not taken yet.
-
-    Parameters
-    ----------
-    name
-        What it should be like.
-    names
-        Names that are taken.
-
-    Returns
-    -------
-    str
-        The name, with as many underscores behind it as it takes.
-    """
+    """Append underscores to a name until it is not among the names in use."""
     while name in names:
         name += "_"
     return name

@@ -1,4 +1,4 @@
-"""What a row of a curve says in words, for charts, tables and pages alike."""
+"""Words for the rows of a curve, the same in charts, tables and pages."""
 
 from __future__ import annotations
 
@@ -13,60 +13,26 @@ LEFT_OUT: Final = ("short", "unscored", "undefined", "ungraded")
 """Why a problem is left out of a curve, as its columns `n_<status>` count it."""
 
 CURVE_COLUMNS: Final = frozenset({*CURVE_SCHEMA, "nominal_budget", "agreement"} - {"subsets"})
-"""Columns of a curve that do not tell runs apart; `subsets` does, where it varies."""
+"""Columns of a curve that do not identify a run; `subsets` does where it varies."""
 
 
 def quantity_of(columns: Collection[str]) -> str:
-    """Return what a curve averages: "accuracy", or "agreement" of a run that is not graded.
-
-    Parameters
-    ----------
-    columns
-        Names of its columns.
-
-    Returns
-    -------
-    str
-        The name of the column.
-    """
+    """Return the column that a curve averages: "agreement" for a run that is not graded."""
     return "agreement" if "agreement" in columns else "accuracy"
 
 
 def percent(value: pl.Expr) -> pl.Expr:
-    """Write a fraction as a percentage with one decimal.
-
-    Parameters
-    ----------
-    value
-        Float64 expression.
-
-    Returns
-    -------
-    pl.Expr
-        String, null where the value is.
-    """
+    """Write a fraction as a percentage with one decimal."""
     return pl.concat_str((value * 100).round(1).cast(pl.String), pl.lit("%"))
 
 
 def interval() -> pl.Expr:
-    """Write the interval of a curve's row.
-
-    Returns
-    -------
-    pl.Expr
-        String, null where an end is unknown.
-    """
+    """Write the interval of a curve's row, null where a bound is unknown."""
     return pl.concat_str(percent(pl.col("ci_low")), pl.lit(" to "), percent(pl.col("ci_high")))
 
 
 def left_out() -> pl.Expr:
-    """Write how many problems a curve's row leaves out, by status.
-
-    Returns
-    -------
-    pl.Expr
-        String, "none" where all problems are averaged.
-    """
+    """Write how many problems a curve's row leaves out, by status, or "none"."""
     parts = [
         pl.when(pl.col(f"n_{status}") > 0).then(
             pl.concat_str(pl.col(f"n_{status}"), pl.lit(f" {status}"))
@@ -78,40 +44,14 @@ def left_out() -> pl.Expr:
 
 
 def counted(counts: Sequence[int], noun: str) -> str:
-    """Write a count, or the range of several, with its noun.
-
-    Parameters
-    ----------
-    counts
-        One or more counts.
-    noun
-        Its singular.
-
-    Returns
-    -------
-    str
-        Such as "1 problem" or "3 to 5 problems".
-    """
+    """Write a count, or the range of several, with its noun: "1 problem", "3 to 5 problems"."""
     low, high = min(counts), max(counts)
     number = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     return f"{number} {noun}{'' if low == high == 1 else 's'}"
 
 
 def shorten(text: str, width: int) -> str:
-    """Put a text on one line of at most ``width`` characters, its beginning and end kept.
-
-    Parameters
-    ----------
-    text
-        Any text.
-    width
-        Number of characters.
-
-    Returns
-    -------
-    str
-        The line.
-    """
+    """Put a text on one line of at most `width` characters; its beginning and end are kept."""
     line = " ".join(text.split())
     if len(line) <= width:
         return line

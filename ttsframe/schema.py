@@ -1,4 +1,4 @@
-"""The columns of the tables: what they mean, their dtypes, and the check that they are there."""
+"""The columns of `trajectories`: meaning, dtype, and the check that a frame has them."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ TRAJECTORY_COLUMNS: Final[dict[str, Column]] = {
     "score": Column(pl.Float64(), "one score for the whole attempt; higher is better"),
     "n_tokens": Column(pl.Int64(), "generated tokens"),
     "is_exchangeable": Column(pl.Boolean(), "attempts are independent samples"),
-    "source_file": Column(pl.String(), "where it came from, when several files were read"),
+    "source_file": Column(pl.String(), "file or folder of the row, when several were read"),
 }
-"""The columns of `trajectories` that have a meaning; any other column passes through untouched."""
+"""The columns of `trajectories` that have a meaning; any other column passes through unchanged."""
 
 CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
     "selector": pl.String(),
@@ -68,13 +68,13 @@ CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
 
 _HINTS: Final[dict[str, str]] = {
     "problem_id": "ttsframe convert, or tts.read_trajectories(..., rename={'yours': 'problem_id'}).",
-    "attempt": "tts.renumber_attempts(frame) numbers the attempts of a problem in row order.",
-    "completion": "an answer is found there, unless 'answer' or 'answer_key' is there instead; "
+    "attempt": "tts.renumber_attempts(trajectories) numbers the attempts of a problem in row order.",
+    "completion": "answers are extracted from it unless the frame has 'answer' or 'answer_key'; "
     "rename={'yours': 'completion'} maps names when reading.",
     "answer_key": "tts.score_trajectories(trajectories) adds answer, answer_key, is_correct and score.",
     "is_correct": "tts.score_trajectories(trajectories) grades against the column 'gold'.",
     "score": "tts.score_trajectories(trajectories, reduction=...) reduces 'step_scores' to 'score'.",
-    "step_scores": "name reductions=None to use the column 'score', or read a run that has step scores.",
+    "step_scores": "use reductions=None to read the column 'score', or read a run that has step scores.",
 }
 
 
@@ -85,64 +85,42 @@ def require_columns(
     where: str = "trajectories",
     hint: str | None = None,
 ) -> pl.Schema:
-    """Check that a frame has the columns that a function reads.
-
-    Parameters
-    ----------
-    frame
-        Table to look at; a LazyFrame's schema is resolved, its rows are not.
-    names
-        Columns that must be there.
-    where
-        What the frame is, for the message.
-    hint
-        Way out, for the message; by default one for the first missing column.
-
-    Returns
-    -------
-    pl.Schema
-        Schema of the frame.
-
-    Raises
-    ------
-    ColumnsError
-        At once, when a column is missing.
-    """
+    """Check that a frame, named by `where`, has the columns that a function reads; return its schema."""
     schema = frame.collect_schema()
     missing = [name for name in names if name not in schema]
     if missing:
-        way_out = hint or _HINTS.get(missing[0], "name a column that is there, or rename yours.")
-        error = ColumnsError.missing(missing, schema.names(), where=where, hint=way_out)
+        default = _HINTS.get(missing[0], "name an existing column, or rename yours.")
+        error = ColumnsError.missing(missing, schema.names(), where=where, hint=hint or default)
         raise error
     return schema
 
 
-def renumber_attempts(frame: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
-    """Give the attempts of each problem the numbers from 0, without gaps.
+def renumber_attempts(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
+    """Renumber the attempts of each problem from 0, without gaps.
 
-    Budgets count attempts by their number, so a run from which rows were dropped, or that starts
-    at 1, is short at every budget until it is renumbered.
+    Budgets count attempts by their number. A run that lost rows, or that starts at 1, is short at
+    every budget until it is renumbered.
 
     Parameters
     ----------
-    frame
-        A `trajectories` table; ``attempt`` may be missing.
+    trajectories
+        A `trajectories` table; `attempt` may be missing.
     by
-        Columns that tell runs apart; attempts are numbered within ``(*by, problem_id)``.
+        Columns that identify a run; attempts are numbered within `(*by, problem_id)`.
 
     Returns
     -------
     FrameT
-        The same rows in the same order, with ``attempt`` (UInt32) 0..n-1: in the order of the
-        ``attempt`` that was there, equal ones in row order and null ones last; in row order
-        where there was none. A LazyFrame for a LazyFrame.
+        The same rows in the same order, with `attempt` (UInt32) from 0 to n - 1. The new numbers
+        follow the old ones; equal numbers keep their row order and nulls come last. Without an
+        `attempt` column, they follow the row order. A LazyFrame for a LazyFrame.
 
     Raises
     ------
     ParameterTypeError
-        When ``frame`` is not a Polars frame.
+        When `trajectories` is not a Polars frame.
     ColumnsError
-        When ``problem_id`` or a column of ``by`` is missing.
+        When `problem_id` or a column of `by` is missing.
 
     Examples
     --------
@@ -152,39 +130,39 @@ def renumber_attempts(frame: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
     >>> tts.renumber_attempts(run)["attempt"].to_list()
     [1, 0, 0, 2]
     """
-    check_frame(frame, "frame")
+    check_frame(trajectories, "trajectories")
     keys = [*check_names(by, "by"), "problem_id"]
-    schema = require_columns(frame, keys)
+    schema = require_columns(trajectories, keys)
     position = _position(schema, keys).cast(pl.UInt32).alias("attempt")
-    return run_plan(frame, lambda rows: rows.with_columns(position))
+    return run_plan(trajectories, lambda frame: frame.with_columns(position))
 
 
-def drop_duplicate_completions(frame: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
-    """Drop attempts whose text another attempt at the same problem has already.
+def drop_duplicate_completions(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
+    """Drop attempts whose text repeats that of another attempt at the same problem.
 
-    Beam search pads its output to the number of attempts asked for with copies of finished beams.
-    The copies vote like any other attempt unless they are dropped by name, which is here.
+    Beam search pads its output to the requested number of attempts with copies of finished beams.
+    Copies vote like any other attempt until this function drops them.
 
     Parameters
     ----------
-    frame
-        A `trajectories` table with ``completion``.
+    trajectories
+        A `trajectories` table with `completion`.
     by
-        Columns that tell runs apart; texts are compared within ``(*by, problem_id)``.
+        Columns that identify a run; texts are compared within `(*by, problem_id)`.
 
     Returns
     -------
     FrameT
-        The rows that are left, in their order: of equal texts the one with the smallest
-        ``attempt`` (the first row where there is no ``attempt``), and all without a text. The
-        numbers of the attempts stay as they are; `renumber_attempts` closes the gaps.
+        The remaining rows in their order: of equal texts the one with the smallest `attempt` (the
+        first row where there is no `attempt` column), and all rows without a text. Attempts keep
+        their numbers; `renumber_attempts` closes the gaps. A LazyFrame for a LazyFrame.
 
     Raises
     ------
     ParameterTypeError
-        When ``frame`` is not a Polars frame.
+        When `trajectories` is not a Polars frame.
     ColumnsError
-        When ``problem_id``, ``completion`` or a column of ``by`` is missing.
+        When `problem_id`, `completion` or a column of `by` is missing.
 
     Examples
     --------
@@ -198,11 +176,11 @@ def drop_duplicate_completions(frame: FrameT, /, *, by: ColumnNames = ()) -> Fra
     >>> tts.drop_duplicate_completions(run)["attempt"].to_list()
     [0, 1]
     """
-    check_frame(frame, "frame")
+    check_frame(trajectories, "trajectories")
     keys = [*check_names(by, "by"), "problem_id", "completion"]
-    schema = require_columns(frame, keys)
+    schema = require_columns(trajectories, keys)
     is_kept = pl.col("completion").is_null() | (_position(schema, keys) == 0)
-    return run_plan(frame, lambda rows: rows.filter(is_kept))
+    return run_plan(trajectories, lambda frame: frame.filter(is_kept))
 
 
 def _position(schema: pl.Schema, keys: Sequence[str]) -> pl.Expr:

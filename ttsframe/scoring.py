@@ -1,4 +1,4 @@
-"""From texts and step scores to graded, scored attempts: what votes and selectors read."""
+"""From texts and step scores to graded and scored attempts, which votes and selectors read."""
 
 from __future__ import annotations
 
@@ -37,49 +37,49 @@ def score_trajectories(
 ) -> FrameT:
     r"""Add answers, their keys, grades and scores to attempts.
 
-    Each column is made from the ones before it, and only where it is missing: what another tool
-    recorded is kept unless it is named in `overwrite`.
+    Each column is derived from the ones before it, and only if it is missing: values recorded by
+    another tool are kept unless `overwrite` names their column.
 
     Parameters
     ----------
     trajectories
-        One row per attempt, with `completion` (String) or `answer` (String); `gold` or `solution`
-        (String) where attempts can be graded; `step_scores` (List of Float64 or Float32) where
-        they can be scored.
+        One row per attempt, with `completion` or `answer` (String); with `gold` or `solution`
+        (String) to grade attempts; with `step_scores` (List of Float64 or Float32) to score them.
     reduction
-        Name in `STEP_REDUCTIONS`: how `step_scores` becomes `score`.
+        Key of `STEP_REDUCTIONS`: how `step_scores` becomes `score`.
     style
-        Where an answer stands in a completion; see `extract_answer`.
+        How completions mark their answer; see `extract_answer`.
     policy
-        Conventions of the answer keys; None is `AnswerPolicy()`.
+        Conventions of the answer keys; None means `AnswerPolicy()`.
     overwrite
-        Columns to make anew although they exist, among `answer`, `answer_key`, `gold`, `gold_key`,
-        `is_correct` and `score`. What is made from an overwritten answer or gold answer is made
-        anew too.
+        Existing columns to replace, among `answer`, `answer_key`, `gold`, `gold_key`, `is_correct`
+        and `score`. Columns derived from a replaced answer or gold answer are replaced too.
 
     Returns
     -------
     FrameT
-        `trajectories` with, in this order where they can be made:
+        `trajectories` with these columns, in this order, as far as they can be derived:
 
-        - `answer` (String): found in `completion`, null: none;
-        - `answer_key` (String): equal keys are equivalent answers, null for no answer;
-        - `gold` (String): found in `solution`, where there is no column `gold`;
+        - `answer` (String): extracted from `completion`, null if none is found;
+        - `answer_key` (String): equal keys mean equivalent answers; null without an answer;
+        - `gold` (String): extracted from `solution` if there is no column `gold`;
         - `gold_key` (String);
-        - `is_correct` (Boolean): whether the keys are equal, false for no answer, null without a
-          gold answer;
-        - `score` (Float64): `step_scores` reduced.
+        - `is_correct` (Boolean): whether the keys are equal; false without an answer, null without
+          a gold answer;
+        - `score` (Float64): the reduced `step_scores`.
+
+        A LazyFrame for a LazyFrame.
 
     Raises
     ------
     ColumnsError
-        At once, when there is neither `completion`, `answer` nor `answer_key`, or a column named
-        in `overwrite` has nothing to be made from.
+        At the call, when `completion`, `answer` and `answer_key` are all missing, or the source of a
+        column named in `overwrite` is missing.
     ParameterError
-        At once, when a parameter is not among its choices.
+        At the call, when a parameter is not among its choices.
     DataError
-        On collection, when a recorded key and one made here come from different versions, policies
-        or tools: they cannot be compared.
+        At collection, when a recorded key and a new one come from different versions, policies or
+        tools and cannot be compared.
 
     Examples
     --------
@@ -107,8 +107,7 @@ def score_trajectories(
     check_frame(trajectories, "trajectories")
     check_choice(reduction, "reduction", STEP_REDUCTIONS)
     check_choice(style, "style", get_args(AnswerStyle))
-    renewed = set(check_names(tuple(overwrite), "overwrite"))
-    if unknown := renewed - set(ADDED_COLUMNS):
+    if unknown := set(check_names(tuple(overwrite), "overwrite")) - set(ADDED_COLUMNS):
         raise ParameterError(
             f"overwrite names {sorted(unknown)}, must be among {list(ADDED_COLUMNS)}."
         )
@@ -129,7 +128,7 @@ def score_trajectories(
 
 
 class Addition(NamedTuple):
-    """A column to be made, the column that it is made from, and how."""
+    """A column to add, the column it is derived from, and its expression."""
 
     name: str
     source: str
@@ -144,27 +143,9 @@ def plan_additions(
     policy: AnswerPolicy | None,
     overwrite: Sequence[str],
 ) -> list[Addition]:
-    """Decide which columns are made, each from the ones before it.
-
-    Parameters
-    ----------
-    schema
-        Schema of the attempts.
-    reduction, style, policy, overwrite
-        As `score_trajectories` takes them, checked.
-
-    Returns
-    -------
-    list[Addition]
-        In the order in which they are to be made.
-
-    Raises
-    ------
-    ColumnsError
-        When there is nothing to make an answer or an overwritten column from.
-    """
+    """Return the columns to add, in order, each derived from the ones before it."""
     frame = pl.LazyFrame(schema=schema)
-    columns, renewed = set(schema.names()), set(overwrite)
+    columns, replaced = set(schema.names()), set(overwrite)
     if not columns & {"completion", "answer", "answer_key"}:
         require_columns(frame, ["completion"])
     sources: dict[str, tuple[str, Callable[[str], pl.Expr]]] = {
@@ -183,15 +164,15 @@ def plan_additions(
     }
     additions: list[Addition] = []
     for name, (source, make) in sources.items():
-        if name in columns and name not in renewed:
+        if name in columns and name not in replaced:
             continue
         if source not in columns:
-            # What is only derived from an overwritten column need not be there at all.
+            # A column that merely depends on an overwritten one may be missing.
             if name in columns or name in overwrite:
                 require_columns(frame, [source], where=f"overwriting {name!r}")
             continue
         additions.append(Addition(name, source, make(source)))
         columns.add(name)
-        if name in renewed and name in derived:
-            renewed.add(derived[name])
+        if name in replaced and name in derived:
+            replaced.add(derived[name])
     return additions

@@ -1,9 +1,9 @@
 """Reductions of an attempt's step scores to one number.
 
-A process reward model scores every step of an attempt; which number stands for the attempt is a
-choice. All of these share one rule for what is missing: null elements are skipped, and where
-nothing is left (a null list, an empty list, only nulls) the result is null, never 0 or 1. A NaN
-among the elements that a reduction reads gives NaN.
+A process reward model (PRM) scores every step of an attempt; a reduction turns these scores into one
+score for the attempt. All reductions treat missing values alike: null elements are skipped, and a
+list without any other element (null, empty, or all null) gives null, never 0 or 1. A NaN among the
+elements that a reduction reads gives NaN.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ __all__ = [
 def step_last(step_scores: IntoExprColumn) -> pl.Expr:
     """Reduce step scores to the last one.
 
-    The last step's score has seen the whole attempt; search-and-learn ranks by it.
+    The last score is the only one that depends on all steps; search-and-learn ranks by it.
 
     Parameters
     ----------
     step_scores
-        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
-        scores of one attempt in order, any range.
+        List column of numbers (Array and all-null columns too): the scores of the steps of one
+        attempt in order, in any range.
 
     Returns
     -------
     pl.Expr
-        Float64, elementwise, named as the input: the last element, null where that is null or
-        where there is none.
+        Float64, elementwise, named as the input: the last element, null where that is null or the
+        list is empty.
 
     Examples
     --------
@@ -63,20 +63,19 @@ def step_last(step_scores: IntoExprColumn) -> pl.Expr:
 def step_first(step_scores: IntoExprColumn) -> pl.Expr:
     """Reduce step scores to the first one.
 
-    The first step's score tells how much of a verifier's verdict is about the problem rather than
-    about the attempt.
+    The first score shows how much of the verifier's judgment depends on the problem rather than on
+    the attempt.
 
     Parameters
     ----------
     step_scores
-        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
-        scores of one attempt in order, any range.
+        As in `step_last`.
 
     Returns
     -------
     pl.Expr
-        Float64, elementwise, named as the input: the first element, null where that is null or
-        where there is none.
+        Float64, elementwise, named as the input: the first element, null where that is null or the
+        list is empty.
 
     Examples
     --------
@@ -93,19 +92,18 @@ def step_first(step_scores: IntoExprColumn) -> pl.Expr:
 def step_min(step_scores: IntoExprColumn) -> pl.Expr:
     """Reduce step scores to the smallest one.
 
-    A chain is as good as its weakest step: the reduction of Math-Shepherd.
+    An attempt is only as good as its weakest step: the reduction of Math-Shepherd.
 
     Parameters
     ----------
     step_scores
-        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
-        scores of one attempt in order, any range.
+        As in `step_last`.
 
     Returns
     -------
     pl.Expr
         Float64, elementwise, named as the input: the smallest element that is not null, NaN where
-        an element is NaN, null where nothing is left.
+        an element is NaN, null where no element is left.
 
     References
     ----------
@@ -127,19 +125,18 @@ def step_min(step_scores: IntoExprColumn) -> pl.Expr:
 def step_max(step_scores: IntoExprColumn) -> pl.Expr:
     """Reduce step scores to the largest one.
 
-    A verifier that only ever finds its best step convincing is worth comparing against.
+    A baseline to compare other reductions with.
 
     Parameters
     ----------
     step_scores
-        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
-        scores of one attempt in order, any range.
+        As in `step_last`.
 
     Returns
     -------
     pl.Expr
         Float64, elementwise, named as the input: the largest element that is not null, NaN where
-        an element is NaN, null where nothing is left.
+        an element is NaN, null where no element is left.
 
     Examples
     --------
@@ -157,19 +154,18 @@ def step_max(step_scores: IntoExprColumn) -> pl.Expr:
 def step_mean(step_scores: IntoExprColumn) -> pl.Expr:
     """Reduce step scores to their arithmetic mean.
 
-    Unlike the product and the minimum, the mean does not favour attempts of few steps.
+    Unlike the product and the minimum, the mean does not favor attempts with few steps.
 
     Parameters
     ----------
     step_scores
-        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
-        scores of one attempt in order, any range.
+        As in `step_last`.
 
     Returns
     -------
     pl.Expr
         Float64, elementwise, named as the input: the mean of the elements that are not null, NaN
-        where an element is NaN, null where nothing is left.
+        where an element is NaN, null where no element is left.
 
     Examples
     --------
@@ -186,20 +182,19 @@ def step_mean(step_scores: IntoExprColumn) -> pl.Expr:
 def step_sum(step_scores: IntoExprColumn) -> pl.Expr:
     """Reduce step scores to their sum.
 
-    For scores that are log-probabilities the sum is the log of the product; for probabilities it
-    favours attempts of many steps.
+    For log-probabilities the sum is the logarithm of the product. For probabilities it favors
+    attempts with many steps.
 
     Parameters
     ----------
     step_scores
-        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
-        scores of one attempt in order, any range.
+        As in `step_last`.
 
     Returns
     -------
     pl.Expr
         Float64, elementwise, named as the input: the sum of the elements that are not null, NaN
-        where an element is NaN, null (never 0) where nothing is left.
+        where an element is NaN, null (never 0) where no element is left.
 
     Examples
     --------
@@ -218,20 +213,19 @@ def step_sum(step_scores: IntoExprColumn) -> pl.Expr:
 def step_prod(step_scores: IntoExprColumn) -> pl.Expr:
     """Reduce step scores to their product.
 
-    Read as probabilities that each step is right, the product is the probability that all are. It
-    favours attempts of few steps.
+    If each score is the probability that its step is correct given the steps before it, the product
+    is the probability that all steps are. It favors attempts with few steps.
 
     Parameters
     ----------
     step_scores
-        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
-        scores of one attempt in order, any range.
+        As in `step_last`.
 
     Returns
     -------
     pl.Expr
         Float64, elementwise, named as the input: the product of the elements that are not null,
-        NaN where an element is NaN, null (never 1) where nothing is left.
+        NaN where an element is NaN, null (never 1) where no element is left.
 
     References
     ----------
@@ -255,20 +249,19 @@ def step_prod(step_scores: IntoExprColumn) -> pl.Expr:
 def step_geometric_mean(step_scores: IntoExprColumn) -> pl.Expr:
     r"""Reduce step scores to their geometric mean.
 
-    The product with its preference for few steps taken out.
+    The product without its preference for attempts with few steps.
 
     Parameters
     ----------
     step_scores
-        List column of numbers (Array and all-null columns too), (n_rows,) lists of (n_steps,)
-        scores of one attempt in order, each at least 0.
+        As in `step_last`, each score at least 0.
 
     Returns
     -------
     pl.Expr
         Float64, elementwise, named as the input: the geometric mean of the elements that are not
-        null, 0 where one of them is 0, NaN where an element is NaN or negative, null where nothing
-        is left.
+        null, 0 where one of them is 0, NaN where an element is NaN or negative, null where no
+        element is left.
 
     Notes
     -----
@@ -301,7 +294,7 @@ STEP_REDUCTIONS: Final[Mapping[StepReduction, Callable[[IntoExprColumn], pl.Expr
         "geometric_mean": step_geometric_mean,
     })
 )
-"""Every step reduction under its name; the command line, the charts and the tests read it."""
+"""The step reductions by name, as `reduction=` and `reductions=` take them."""
 
 
 def _float_lists(source: pl.Expr) -> pl.Expr:
@@ -310,17 +303,17 @@ def _float_lists(source: pl.Expr) -> pl.Expr:
 
 
 def _nan_where_any_is(scores: pl.Expr, reduced: pl.Expr) -> pl.Expr:
-    """Return the extremum, or NaN where a list holds one: Polars passes over it."""
+    """Return the extremum, or NaN where a list holds a NaN, which Polars ignores."""
     has_nan = scores.list.eval(pl.element().is_nan()).list.any()
     return pl.when(has_nan).then(pl.lit(float("nan"))).otherwise(reduced)
 
 
 def _list_products(lists: pl.Series) -> pl.Series:
-    """Return the product of each list, computed on the Arrow values that all lists share."""
+    """Return the product of each list, computed on the Arrow values of all lists at once."""
     arrow = lists.to_arrow()
     values, offsets = arrow.values, arrow.offsets.to_numpy()
-    # For an empty list reduceat would raise or return its neighbour's first value, and the slot of
-    # a null list may span values that are no one's.
+    # For an empty list reduceat raises or returns the next list's first value, and the offsets of a
+    # null list may span values that belong to no list.
     if arrow.null_count or values.null_count or not (offsets[1:] > offsets[:-1]).all():
         is_scored = lists.list.eval(pl.element().is_not_null()).list.any().fill_null(value=False)
         scored = lists.filter(is_scored).list.eval(pl.element().fill_null(1.0))

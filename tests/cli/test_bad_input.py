@@ -58,8 +58,8 @@ def test_a_folder_with_mixed_formats(ttsframe: Run, lines: list[str]) -> None:
     tts.simulate_trajectories(2, 2, seed=1).write_parquet("runs/b.parquet")
     fails(
         ttsframe("curve", "runs"),
-        "search_and_learn: 1 (such as runs/a.jsonl)",
-        "long_form: 1 (such as runs/b.parquet)",
+        "search_and_learn: 1 (for example runs/a.jsonl)",
+        "long_form: 1 (for example runs/b.parquet)",
         "ttsframe score",
         "--by source_file",
     )
@@ -73,8 +73,8 @@ def test_columns_that_only_one_file_has_are_never_taken_for_missing_values(
     both = ("raw.parquet", "scored.parquet", "--by", "source_file")
     fails(
         ttsframe("curve", *both),
-        "raw.parquet: has no column 'answer', which scored.parquet has",
-        "made from ['completion']",
+        "raw.parquet: has no column 'answer', but scored.parquet has one",
+        "derived from ['completion']",
         "ttsframe score",
     )
     ttsframe("score", "raw.parquet", "-o", "raw_scored.parquet")

@@ -195,7 +195,7 @@ def test_without_gold_answers_there_is_agreement(ttsframe: Run, lines: list[str]
     assert "nothing is graded" in ttsframe("curve", "run.jsonl").stdout
 
     graded = ttsframe("curve", "run.jsonl", "--gold", "gold.jsonl")
-    assert graded.stderr.startswith("Warning: gold.jsonl: no reference answer for 10 of 60")
+    assert graded.stderr.startswith("Warning: gold.jsonl: no gold answer for 10 of 60")
     assert "ungraded: no reference answer; --gold" in graded.stdout
 
 

@@ -178,13 +178,12 @@ def test_labels_are_compared_with_scores(ttsframe: Run, source: Path, tmp_path: 
     assert "Whether scores find the first wrong step" in text
 
 
-@pytest.mark.parametrize("name", ["openr", "trl", "prm800k", "math_shepherd"])
+@pytest.mark.parametrize("name", ["openr", "trl", "math_shepherd"])
 def test_a_format_is_converted_and_back(ttsframe: Run, source: Path, name: str) -> None:
     done = document(ttsframe, source, "--to", name, "-o", "there.jsonl")
     assert done["written"] == {"output": "there.jsonl", "format": name, "n_solutions": 5}
     assert document(ttsframe, "there.jsonl")["format"] == name
-    drop = [] if name != "prm800k" else [*("--drop", "rating"), "--paths"]
-    assert ttsframe("steps", "there.jsonl", *drop, "--to", "math_shepherd", "-o", "back.jsonl").exit_code == 0  # fmt: skip
+    assert ttsframe("steps", "there.jsonl", "--to", "math_shepherd", "-o", "back.jsonl").exit_code == 0  # fmt: skip
     back = [json.loads(line) for line in Path("back.jsonl").read_bytes().splitlines()]
     assert back == SHEPHERD
 
@@ -203,9 +202,8 @@ def test_what_people_rated_is_converted_with_what_they_mean(
     path = shared_data / "openr" / "samples_prm800k.jsonl"
     steps = tts.read_steps(path).filter("is_on_path")
     whole = steps.filter(pl.col("rating").is_not_null().all().over("solution_id"))
-    names = ["alternative", "n_alternatives", "chosen_completion", "is_human"]
-    tts.write_steps(whole.drop(names), "rated.jsonl", format="prm800k")
-    options = ["--paths", "--drop", "flagged", "--neutral", "wrong", "--to", "trl", "-o", "trl.jsonl"]  # fmt: skip
+    tts.write_steps(whole, "rated.jsonl", format="table")
+    options = ["--paths", "--drop", "flagged", "--drop", "source", "--neutral", "wrong", "--to", "trl", "-o", "trl.jsonl"]  # fmt: skip
     assert ttsframe("steps", "rated.jsonl", *options).exit_code == 0
     labels = [
         label
@@ -239,8 +237,8 @@ def test_bad_rows_stop_or_are_counted(ttsframe: Run, source: Path) -> None:
         (["--drop", "nothing"], "1 missing column for --drop: 'nothing'"),
         (["--scores", "nothing"], "1 missing column for steps: 'nothing'"),
         (["--by", "task"], "--by tells completions or scores of several runs apart"),
-        (["--to", "math_aps", "-o", "x.jsonl"], "--drop is_correct leaves it out"),
-        (["--to", "prm800k", "--neutral", "right", "-o", "x.jsonl"], "--neutral == True, but format 'prm800k'"),
+        (["--to", "math_aps", "-o", "x.jsonl"], "'math_aps' is not one of 'math_shepherd', 'openr', 'trl', 'table'"),
+        (["--to", "prm800k", "--neutral", "right", "-o", "x.jsonl"], "'prm800k' is not one of"),
         (["--format", "trl"], "is not in format 'trl'"),
         (["--threshold", "2"], "2.0 is not in the range"),
     ],
@@ -272,4 +270,4 @@ def test_files_of_several_formats_are_not_mixed(ttsframe: Run, source: Path) -> 
     assert ttsframe("steps", source, "--to", "trl", "-o", "trl.jsonl").exit_code == 0
     result = ttsframe("steps", source, "trl.jsonl")
     assert result.exit_code == 2
-    assert "'ttsframe steps SOURCE -o run.parquet' brings each format into one" in result.stderr
+    assert "'ttsframe steps SOURCE -o run.parquet' converts each format" in result.stderr

@@ -71,7 +71,7 @@ def test_a_format_is_recognised_by_its_content(name: str, tmp_path: Path) -> Non
     assert_frame_equal(found, tts.read_trajectories(path, format=name))  # type: ignore[arg-type]
     assert found.height == 8
     for other in set(tts.READERS) - {name, "long_form"}:
-        assert not tts.READERS[other].recognises(set(SAMPLES[name][0])), other
+        assert not tts.READERS[other].recognizes(set(SAMPLES[name][0])), other
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -37,9 +37,9 @@ def test_a_positive_int_passes(value: int) -> None:
     [
         (0, ParameterError, "k == 0, must be at least 1."),
         (-3, ParameterError, "k == -3, must be at least 1."),
-        (True, ParameterTypeError, "k is a bool, must be an int."),
-        (2.0, ParameterTypeError, "k is a float, must be an int."),
-        ("2", ParameterTypeError, "k is a str, must be an int."),
+        (True, ParameterTypeError, "k must be an int, got bool."),
+        (2.0, ParameterTypeError, "k must be an int, got float."),
+        ("2", ParameterTypeError, "k must be an int, got str."),
     ],
 )
 def test_any_other_number_is_refused(value: Any, error: type[Exception], words: str) -> None:
@@ -71,7 +71,7 @@ def test_impossible_budgets_are_refused(budgets: Any) -> None:
 
 @pytest.mark.parametrize("budgets", [2.5, "4", [1.0], object()])
 def test_budgets_of_another_type_are_refused(budgets: Any) -> None:
-    with pytest.raises(ParameterTypeError, match=r"budgets is a .*, must be an int"):
+    with pytest.raises(ParameterTypeError, match=r"budgets must be an int, got"):
         _checks.check_budgets(budgets)
 
 
@@ -96,7 +96,7 @@ def test_a_seed_has_64_bits() -> None:
         with pytest.raises(ParameterError, match=r"seed == -?\d+, must be from 0 to 2\*\*64 - 1"):
             _checks.check_seed(value)
     for other in (True, 1.0, np.int64(3), None):
-        with pytest.raises(ParameterTypeError, match=r"seed is a .*, must be an int"):
+        with pytest.raises(ParameterTypeError, match=r"seed must be an int, got"):
             _checks.check_seed(other)  # type: ignore[arg-type]
 
 
@@ -106,13 +106,15 @@ def test_names_are_strings_once_each() -> None:
     assert _checks.check_names((), "by") == ()
     with pytest.raises(ParameterError, match=r"by == \['a', 'a'\] names a column twice"):
         _checks.check_names(["a", "a"], "by")
-    with pytest.raises(ParameterTypeError, match="by holds a int, must hold column names"):
+    with pytest.raises(ParameterTypeError, match="by must hold column names, got int"):
         _checks.check_names(["a", 3], "by")  # type: ignore[list-item]
 
 
 def test_names_that_are_taken_are_refused() -> None:
     assert _checks.check_names("a", "by", taken=["b"]) == ("a",)
-    with pytest.raises(ParameterError, match=r"by names \['b'\], which the result has .* Hint: "):
+    with pytest.raises(
+        ParameterError, match=r"by names \['b'\], which are columns of the result\. Hint: "
+    ):
         _checks.check_names(["a", "b"], "by", taken=("b", "c"))
 
 
@@ -120,7 +122,9 @@ def test_a_frame_is_of_polars() -> None:
     _checks.check_frame(pl.DataFrame(), "frame")
     _checks.check_frame(pl.LazyFrame(), "frame")
     for value in (pl.Series([1]), pl.col("a"), {}, None):
-        with pytest.raises(ParameterTypeError, match=r"frame is a .*, must be a polars DataFrame"):
+        with pytest.raises(
+            ParameterTypeError, match=r"frame must be a polars DataFrame or LazyFrame, got"
+        ):
             _checks.check_frame(value, "frame")
 
 

@@ -140,7 +140,9 @@ def test_missing_columns_are_named_at_once(
         with pytest.raises(tts.TtsframeError) as caught:
             function(each)
         assert str(caught.value).startswith(message)
-    with pytest.raises(TypeError, match="frame is a list, must be a polars DataFrame or LazyFrame"):
+    with pytest.raises(
+        TypeError, match="trajectories must be a polars DataFrame or LazyFrame, got list"
+    ):
         function([1])
 
 

@@ -25,8 +25,7 @@ from ttsframe.batch.progress import Meter, OnProgress
 from ttsframe.batch.ray_engine import RayEngine
 from ttsframe.batch.stages import Stage, Table, check_stages
 from ttsframe.errors import SourceError
-from ttsframe.readers.engine.sources import Source, expand
-from ttsframe.readers.engine.table import OnError
+from ttsframe.readers.engine import OnError, Source, expand
 from ttsframe.readers.trajectories import Format, plan_reading
 
 __all__ = ["ENGINES", "BatchResult", "EngineName", "transform"]

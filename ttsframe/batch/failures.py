@@ -12,7 +12,7 @@ import polars as pl
 
 from ttsframe.batch.tasks import PartTask, ScanTask, Task
 from ttsframe.errors import SourceError, TtsframeError
-from ttsframe.readers.engine.attempts import SurveyedFile, first_line, scan_table
+from ttsframe.readers.engine import SurveyedFile, first_line, scan_table
 
 __all__ = ["found_damage", "run_task"]
 

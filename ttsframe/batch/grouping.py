@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe.batch.numbered import row_hash
 from ttsframe.batch.sources import Slice
-from ttsframe.readers.engine.attempts import Survey, SurveyedFile, renamed, scan_table
+from ttsframe.readers.engine import Survey, SurveyedFile, rename_schema, scan_table
 
 __all__ = ["find_cuts"]
 
@@ -27,7 +27,7 @@ def find_cuts(
     at, last = 0, None
     files = [(part.survey, file) for part in slices for file in part.survey.files]
     for survey, one in files:
-        if one.is_json or "problem_id" not in renamed(one.schema, survey.rename):
+        if one.is_json or "problem_id" not in rename_schema(one.schema, survey.rename):
             return None
         hashes = _cluster_hashes(survey, one, cluster, schema)
         begins = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
@@ -51,7 +51,7 @@ def _cluster_hashes(
     survey: Survey, one: SurveyedFile, cluster: Sequence[str], schema: Mapping[str, pl.DataType]
 ) -> npt.NDArray[np.uint64]:
     """Return which problem each row of a file is of, as a number."""
-    columns = renamed(one.schema, survey.rename)
+    columns = rename_schema(one.schema, survey.rename)
     found = {name: pl.col(name) if name in columns else pl.lit(None) for name in cluster}
     if "source_file" in found and survey.has_several_runs:
         own = [pl.col("source_file")] if "source_file" in columns else []

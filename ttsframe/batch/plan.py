@@ -26,8 +26,8 @@ from ttsframe.batch.scoring import Scoring
 from ttsframe.batch.sources import Slice, cut_rows, pieces_of, slices_of
 from ttsframe.batch.stages import TEXTS, Curve, Score, Select, Stage, Table, Votes
 from ttsframe.batch.tasks import JoinTask, PartTask, ScanTask, Task, Writing
-from ttsframe.readers.engine.attempts import renamed
-from ttsframe.readers.trajectories import READERS, Reading
+from ttsframe.readers.engine import rename_schema
+from ttsframe.readers.trajectories import READERS, ScannedRun
 from ttsframe.schema import require_columns
 from ttsframe.scoring import plan_additions
 
@@ -242,7 +242,7 @@ class Plan:
         return dict(frame.collect_schema())
 
 
-def make_plan(reading: Reading, stages: Sequence[Stage], by: Sequence[str], size: Size) -> Plan:
+def make_plan(reading: ScannedRun, stages: Sequence[Stage], by: Sequence[str], size: Size) -> Plan:
     """Divide a job.
 
     Parameters
@@ -268,7 +268,7 @@ def make_plan(reading: Reading, stages: Sequence[Stage], by: Sequence[str], size
     needed = _needed(stages, keys, schema, columns)
     score = next((stage for stage in stages if isinstance(stage, Score)), None)
     survey, gold = reading.survey, reading.gold
-    is_long_form = survey.reader is READERS["long_form"]
+    is_long_form = survey.format is READERS["long_form"]
     keeps_texts = "completion" in needed
 
     def is_kept(name: str) -> bool:
@@ -285,7 +285,7 @@ def make_plan(reading: Reading, stages: Sequence[Stage], by: Sequence[str], size
     n_bytes = sum(piece.n_bytes_kept for piece in pieces)
     numbering: tuple[str, ...] = ()
     if is_long_form and any(
-        "attempt" not in renamed(one.schema, survey.rename) for one in survey.files
+        "attempt" not in rename_schema(one.schema, survey.rename) for one in survey.files
     ):
         numbering = tuple(name for name in ("source_file", "problem_id") if name in schema)
     n_rows = whole.n_rows if is_long_form else None

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from ttsframe.batch.progress import Amount, added
-from ttsframe.readers.engine.attempts import Survey, SurveyedFile, scan_attempts, scan_table
-from ttsframe.readers.engine.gold import Gold
+from ttsframe.readers.engine import Gold, Survey, SurveyedFile, scan_survey, scan_table
 
 __all__ = ["Piece", "Slice", "cut_rows", "pieces_of", "slices_of"]
 
@@ -52,7 +51,7 @@ class Slice:
         pl.LazyFrame
             With the columns of the whole source, whatever the files of the slice have.
         """
-        frame, _ = scan_attempts(self.survey)
+        frame, _ = scan_survey(self.survey)
         if self.gold is not None:
             frame = self.gold.attach(frame)
         found = frame.collect_schema()

@@ -13,8 +13,7 @@ import polars as pl
 
 from ttsframe._typing import AnswerStyle, StepReduction, Weights
 from ttsframe.cli._console import Console
-from ttsframe.readers.engine.attempts import Survey
-from ttsframe.readers.engine.table import OnError
+from ttsframe.readers.engine import OnError, Survey
 from ttsframe.readers.trajectories import READERS, plan_reading, scan_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
 from ttsframe.votes.engine.registry import SelectorName

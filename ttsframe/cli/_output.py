@@ -13,7 +13,7 @@ from ttsframe._files import replacing
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
 from ttsframe.errors import ColumnsError, ParameterError, SourceError
-from ttsframe.readers.engine.sources import expand
+from ttsframe.readers.engine import expand
 
 _SINKS: Final[dict[str, Callable[[pl.LazyFrame, Path], pl.LazyFrame]]] = {
     ".parquet": lambda frame, path: frame.sink_parquet(path, lazy=True),

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import click
 import polars as pl
@@ -31,14 +31,12 @@ from ttsframe.cli._tables import layout, rows_text
 from ttsframe.errors import ColumnsError
 from ttsframe.process import StepAgreement, estimate_steps, step_agreement
 from ttsframe.process.summary import StepSummary, main_paths, summarize_steps, with_labels
-from ttsframe.readers.engine.table import OnError, Reader
-from ttsframe.readers.step_formats.prm800k_lines import COUNTING
-from ttsframe.readers.step_formats.reading import canonical
-from ttsframe.readers.step_formats.rollouts import READER as ROLLOUTS
-from ttsframe.readers.steps import STEP_FORMATS, StepFormatName, write_steps
-from ttsframe.readers.trajectories import plan_table
+from ttsframe.readers.engine import FileFormat, OnError, order_columns, scan_source
+from ttsframe.readers.step_formats.prm800k import ALTERNATIVE_COLUMNS
+from ttsframe.readers.step_formats.table import ROLLOUTS
+from ttsframe.readers.steps import STEP_COLUMNS, STEP_FORMATS, WritableStepFormat, write_steps
 
-_READERS: Final[Mapping[str, Reader]] = {
+_READERS: Final[Mapping[str, FileFormat]] = {
     "rollouts": ROLLOUTS,
     **{name: one.reader for name, one in STEP_FORMATS.items()},
 }
@@ -51,7 +49,7 @@ class _Writing:
     """What to write, and how."""
 
     output: Path | None
-    format: StepFormatName | None
+    format: WritableStepFormat | None
     neutral: bool | None
     threshold: float | None
 
@@ -106,7 +104,7 @@ class _Source:
         """Read labelled steps, or make them of completions; return what was read as well."""
         label = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} sources"
         with console.stage(f"Reading {label}") as stage:
-            frame, survey, said = plan_table(
+            frame, survey, said = scan_source(
                 list(self.paths),
                 _READERS,
                 format=self.format,
@@ -116,11 +114,11 @@ class _Source:
             )
             for warning in said:
                 warnings.warn(warning, stacklevel=2)
-            name = next(name for name, one in _READERS.items() if one is survey.reader)
+            name = next(name for name, one in _READERS.items() if one is survey.format)
             if name == "rollouts":
                 table = estimate_steps(frame, threshold=threshold or 0.0, by=by).collect()
             else:
-                table = canonical(frame).collect()
+                table = order_columns(frame, STEP_COLUMNS).collect()
             stage.note = counted([table.height], "row")
         return name, table
 
@@ -174,7 +172,7 @@ def _reads_steps(command: Command) -> Command:
 @click.option(
     "--to",
     "format_to",
-    type=click.Choice(list(STEP_FORMATS)),
+    type=click.Choice(get_args(WritableStepFormat)),
     help="Format to write, as JSON lines; without it the table of steps, as the suffix says.",
 )
 @click.option(
@@ -204,7 +202,7 @@ def steps(
     scores: str | None,
     threshold: float | None,
     by: tuple[str, ...],
-    format_to: StepFormatName | None,
+    format_to: WritableStepFormat | None,
     neutral: str | None,
     drop: tuple[str, ...],
     confidence_level: float,
@@ -243,7 +241,7 @@ def steps(
             )
     console.say(_text(name, summary, report, by))
     if paths:
-        table = main_paths(table).drop("is_on_path", *COUNTING, strict=False)
+        table = main_paths(table).drop("is_on_path", *ALTERNATIVE_COLUMNS, strict=False)
     written = writing.write(table.drop(drop), console)
     console.result({
         "format": name,

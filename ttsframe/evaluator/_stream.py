@@ -1,19 +1,18 @@
 """Random numbers in sequence, each stream started by what it is for.
 
-The hash is that of ``ttsframe._draws``, in Python's integers: the same on every platform and under
-every version of Python and numpy.
+The hash is that of `ttsframe._draws`, the same on every platform and under every version of Python
+and numpy.
 """
 
 from __future__ import annotations
 
 from collections.abc import MutableSequence, Sequence
 from hashlib import blake2b
-from typing import Final, TypeVar
+from typing import TypeVar
+
+from ttsframe._draws import GAMMA, WORD, mix
 
 __all__ = ["Stream"]
-
-_WORD: Final = (1 << 64) - 1
-_GAMMA: Final = 0x9E37_79B9_7F4A_7C15
 
 ItemT = TypeVar("ItemT")
 
@@ -25,7 +24,7 @@ class Stream:
         self._state = 0
         for part in parts:
             number = _hashed(part) if isinstance(part, str) else part
-            self._state = _mixed(self._state + number * _GAMMA + _GAMMA)
+            self._state = mix(self._state + number * GAMMA + GAMMA)
 
     def bits(self) -> int:
         """Draw 64 bits.
@@ -35,8 +34,8 @@ class Stream:
         int
             From 0 to 2^64 - 1.
         """
-        self._state = (self._state + _GAMMA) & _WORD
-        return _mixed(self._state)
+        self._state = (self._state + GAMMA) & WORD
+        return mix(self._state)
 
     def uniform(self) -> float:
         """Draw a number in [0, 1), a multiple of 2^-53.
@@ -112,14 +111,6 @@ class Stream:
         for last in range(len(items) - 1, 0, -1):
             other = self.below(last + 1)
             items[last], items[other] = items[other], items[last]
-
-
-def _mixed(x: int) -> int:
-    """Mix 64 bits as SplitMix64 does."""
-    x &= _WORD
-    x = (x ^ x >> 30) * 0xBF58_476D_1CE4_E5B9 & _WORD
-    x = (x ^ x >> 27) * 0x94D0_49BB_1331_11EB & _WORD
-    return x ^ x >> 31
 
 
 def _hashed(text: str) -> int:

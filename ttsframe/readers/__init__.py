@@ -1,4 +1,4 @@
-"""Files of other tools, and ttsframe's own, read as trajectories or as labelled steps."""
+"""Files of other tools, and ttsframe's own, read as trajectories or as labeled steps."""
 
 from __future__ import annotations
 

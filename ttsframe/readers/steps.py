@@ -1,4 +1,4 @@
-"""Labelled steps in the formats of other tools: read, written, and turned into one another."""
+"""Labeled steps in the formats of other tools: read, written and converted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import polars as pl
 
@@ -15,49 +15,40 @@ from ttsframe._checks import check_between, check_choice, check_frame
 from ttsframe._files import replacing
 from ttsframe.errors import ParameterError, ParameterTypeError
 from ttsframe.readers.engine.sources import Source
-from ttsframe.readers.engine.table import OnError
-from ttsframe.readers.step_formats import (
-    math_aps,
-    math_aps_tree,
-    math_shepherd,
-    openr,
-    prm800k,
-    table,
-    trl,
-)
+from ttsframe.readers.engine.survey import scan_source
+from ttsframe.readers.engine.table import OnError, order_columns
+from ttsframe.readers.step_formats import math_aps, math_shepherd, openr, prm800k, table, trl
 from ttsframe.readers.step_formats.nodes import step_paths
-from ttsframe.readers.step_formats.reading import canonical
-from ttsframe.readers.step_formats.step_format import (
-    STEP_COLUMNS,
-    Labels,
-    StepFormat,
-    StepFormatName,
-)
-from ttsframe.readers.step_formats.writing import ordered, refuse_beyond_json
-from ttsframe.readers.trajectories import plan_table
+from ttsframe.readers.step_formats.step_format import STEP_COLUMNS, Labels, StepFormat
+from ttsframe.readers.step_formats.writing import refuse_nonfinite, sort_steps
 
 __all__ = [
     "STEP_COLUMNS",
     "STEP_FORMATS",
     "StepFormatName",
+    "WritableStepFormat",
     "read_steps",
     "scan_steps",
     "step_paths",
     "write_steps",
 ]
 
+StepFormatName: TypeAlias = Literal[
+    "math_shepherd", "math_aps", "math_aps_tree", "prm800k", "openr", "trl", "table"
+]
+WritableStepFormat: TypeAlias = Literal["math_shepherd", "openr", "trl", "table"]
 Format: TypeAlias = Literal["auto"] | StepFormatName
 
 STEP_FORMATS: Final[Mapping[StepFormatName, StepFormat]] = MappingProxyType({
     "math_shepherd": math_shepherd.FORMAT,
-    "math_aps": math_aps.FORMAT,
-    "math_aps_tree": math_aps_tree.FORMAT,
+    "math_aps": math_aps.LIST_FORMAT,
+    "math_aps_tree": math_aps.TREE_FORMAT,
     "prm800k": prm800k.FORMAT,
     "openr": openr.FORMAT,
     "trl": trl.FORMAT,
     "table": table.FORMAT,
 })
-"""The formats, by the name that ``format`` takes; the first one that recognises a file reads it."""
+"""The formats by name, as `format=` takes them; `"auto"` uses the first that recognizes a file."""
 
 _TABLES: Final[Mapping[str, Callable[[pl.DataFrame, Path], None]]] = MappingProxyType({
     ".parquet": lambda frame, path: frame.write_parquet(path),
@@ -73,48 +64,47 @@ def scan_steps(
     rename: Mapping[str, str] | None = None,
     on_error: OnError = "raise",
 ) -> pl.LazyFrame:
-    """Scan labelled steps, in whatever format a tool wrote them, as one lazy row per step.
+    """Scan labeled steps in any known format as one lazy row per step.
 
-    The format is recognised by content, never by file name, and files are looked through once at the
-    call, as `scan_trajectories` does.
+    The format is recognized by content, never by file name. Files are inspected once at the call, as
+    in `scan_trajectories`.
 
     Parameters
     ----------
     source
-        Path of a file or folder, a glob, or a sequence of these, all in one format. JSON may be
-        compressed (gzip, bzip2, zstd).
+        As in `scan_trajectories`; all files have the same format.
     format
-        Key of `STEP_FORMATS`, or ``"auto"``.
-    rename
-        The file's column names to the names that the format expects, such as
-        ``{"steps": "completions"}``; applied before the format is recognised.
-    on_error
-        ``"raise"`` stops at the first row that cannot be read. ``"skip"`` leaves such rows out and
-        says how many in a `SkippedRowsWarning`; to count them, the source is read through at the call.
+        Key of `STEP_FORMATS`, or `"auto"`.
+    rename, on_error
+        As in `scan_trajectories`.
 
     Returns
     -------
     pl.LazyFrame
-        The table `steps`: ``problem_id`` (the source's own, else 16 hex digits of a BLAKE2b hash of the
-        problem's text; for MATH-APS always that, since its ids repeat), ``solution_id`` (String, the source's own, else
-        such a hash of the texts of its steps; of equal solutions to a problem the second has ``-2`` behind it), ``step``
-        (Int64; -1 is the problem before any step, which MATH-APS has a value for, and which stands
-        alone for a solution without steps), then of ``node`` and ``parent`` (Int64, MATH-APS), ``alternative``
-        (Int64) and ``is_on_path`` (Boolean, PRM800K), ``problem``, ``gold``, ``text`` (of this step alone), ``is_correct``
-        (Boolean, null where there is no label), ``rating`` (Int8, -1, 0 or 1) and ``soft`` (Float64) what
-        the source has, then its other columns, those of a solution repeated for each step, and
-        ``source_file`` when several files were read.
+        The table `steps`, with
+
+        - `problem_id`: that of the source, else 16 hex digits of a BLAKE2b hash of the problem's text;
+          for MATH-APS always the hash, since its ids repeat;
+        - `solution_id` (String): that of the source, else a hash of the texts of its steps; of equal
+          solutions to a problem, the second has the suffix `-2`;
+        - `step` (Int64): 0 is the first step; -1 is the problem before any step, which has a value in
+          MATH-APS, and is the only row of a solution without steps;
+        - as far as the source has them, `node` and `parent` (Int64, MATH-APS), `alternative` (Int64)
+          and `is_on_path` (Boolean, PRM800K), `problem`, `gold`, `text` (of this step alone),
+          `is_correct` (Boolean, null without a label), `rating` (Int8: -1, 0 or 1), `soft` (Float64);
+        - the other columns of the source, with those of a solution repeated for each step, and
+          `source_file` if several files were read.
 
     Raises
     ------
     SourceError
-        At the call, when a file is missing, empty, in no known format, of another format than the
-        rest, or malformed; at collection, naming file and line, when a row breaks the rules of its
-        format, such as labels that do not match the steps.
+        At the call, when a file is missing, empty, malformed, in no known format, or not in the format
+        of the others. At collection, naming file and line, when a row breaks the rules of its format,
+        for example if its labels do not match its steps.
     ColumnsError
-        At the call, when a column's type cannot be used or ``rename`` does not fit.
+        At the call, when a column has an unusable type or `rename` does not match the columns.
     ParameterError
-        At the call, when ``format`` or ``on_error`` is none of the choices.
+        At the call, when `format` or `on_error` is not among its choices.
 
     Examples
     --------
@@ -130,13 +120,13 @@ def scan_steps(
     >>> steps.rows()
     [(-1, 0, None, None, 0.5), (0, 1, 0, ' 42', 1.0)]
     """
-    readers = {str(name): one.reader for name, one in STEP_FORMATS.items()}
-    frame, _, said = plan_table(
-        source, readers, format=format, rename=rename, on_error=on_error, row="step"
+    formats = {str(name): step_format.reader for name, step_format in STEP_FORMATS.items()}
+    frame, _, skipped = scan_source(
+        source, formats, format=format, rename=rename, on_error=on_error, row="step"
     )
-    for warning in said:
+    for warning in skipped:
         warnings.warn(warning, stacklevel=2)
-    return canonical(frame)
+    return order_columns(frame, STEP_COLUMNS)
 
 
 def read_steps(
@@ -146,34 +136,28 @@ def read_steps(
     rename: Mapping[str, str] | None = None,
     on_error: OnError = "raise",
 ) -> pl.DataFrame:
-    """Read labelled steps, in whatever format a tool wrote them, as one row per step.
+    """Read labeled steps in any known format as one row per step.
 
-    The same as `scan_steps`, collected: for what fits in memory.
+    The same as `scan_steps`, collected; for data that fit into memory.
 
     Parameters
     ----------
-    source
-        Path of a file or folder, a glob, or a sequence of these.
-    format
-        Key of `STEP_FORMATS`, or ``"auto"``.
-    rename
-        The file's column names to the names that the format expects.
-    on_error
-        ``"raise"``, or ``"skip"`` to leave rows out that cannot be read, and count them in a warning.
+    source, format, rename, on_error
+        As in `scan_steps`.
 
     Returns
     -------
     pl.DataFrame
-        The table `steps`; see `scan_steps`.
+        The table `steps`, as in `scan_steps`.
 
     Raises
     ------
     SourceError
-        When a file is missing, empty, in no known format, or holds a row that cannot be read.
+        When a file is missing, empty, malformed, or in no known format.
     ColumnsError
-        When a column's type cannot be used or ``rename`` does not fit.
+        When a column has an unusable type or `rename` does not match the columns.
     ParameterError
-        When ``format`` or ``on_error`` is none of the choices.
+        When `format` or `on_error` is not among its choices.
 
     Examples
     --------
@@ -194,45 +178,46 @@ def write_steps(
     steps: pl.DataFrame | pl.LazyFrame,
     target: str | os.PathLike[str],
     *,
-    format: StepFormatName,  # noqa: A002 - the word users know
+    format: WritableStepFormat,  # noqa: A002 - the word users know
     neutral: bool | None = None,
     threshold: float | None = None,
 ) -> None:
-    """Write labelled steps in the format of another tool, or as ttsframe's own table.
+    """Write labeled steps in the format of Math-Shepherd, OpenR or TRL, or as a plain table.
 
-    What a format cannot hold is an error, never left out: drop a column by name to leave it out.
-    Columns with one value for all steps of a solution become further keys of its row. The file appears
-    whole or not at all.
+    Columns that are constant within each solution become keys of its row. Any other column without a
+    place in the format is an error; drop it to leave it out. The file is written completely or not at
+    all.
 
     Parameters
     ----------
     steps
-        Table of steps, as `read_steps` makes it; a LazyFrame is collected. Solutions are written in the
-        order in which they first appear, steps by their number, whatever the order of the rows.
+        Table of steps, as in `read_steps`; a LazyFrame is collected. Solutions are written in the order
+        of their first row, and their steps by number, regardless of the order of rows.
     target
-        File to write, replaced if it exists. For the format ``"table"`` the suffix says how: ``.parquet``,
-        ``.arrow`` or ``.jsonl``; any other format is JSON lines.
+        File to write; an existing file is replaced. For the format `"table"`, the suffix decides how:
+        `.parquet`, `.arrow` or `.jsonl`. The other formats are JSON lines.
     format
-        Key of `STEP_FORMATS`.
+        `"math_shepherd"`, `"openr"`, `"trl"` or `"table"`. The other formats of `STEP_FORMATS` can only
+        be read.
     neutral
-        What ``rating`` 0 counts as, for formats that know right and wrong alone; OpenR counts it as right.
+        Label of `rating` 0 in formats that only know right and wrong; OpenR counts it as right.
     threshold
-        ``soft`` values above it count as right, for formats of labels, in [0, 1]; OpenR takes 0.5. The
-        values themselves are left out then.
+        In formats of labels, `soft` values above it, in [0, 1], count as right; OpenR uses 0.5. The
+        values themselves are not written.
 
     Raises
     ------
     DataError
-        When a step cannot be represented: it names problem, solution and step. So it is with a text
-        that holds what ends a step, a missing label, steps that are not numbered 0, 1, 2, and labels
-        that contradict one another.
+        When the format cannot represent a step; the message names problem, solution and step. Examples
+        are a text that contains the end mark of a step, a missing label, steps that are not numbered
+        0, 1, 2, ..., and contradictory labels.
     ColumnsError
-        When a column is missing, or holds what the format has no place for.
+        When a column is missing, or has no place in the format.
     ParameterError
-        When ``format`` is none of the choices, a suffix stands for nothing, or ``neutral`` or ``threshold``
-        is given for a format that needs none.
+        When the format cannot be written, the suffix of a table is unknown, `threshold` is outside
+        its range, or `neutral` or `threshold` is given for a table.
     ParameterTypeError
-        When ``steps`` is not a Polars frame, or ``neutral`` not a bool.
+        When `steps` is not a Polars frame, or `neutral` is not a bool.
     SourceError
         When the file cannot be written.
 
@@ -247,39 +232,42 @@ def write_steps(
     ... })
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "trl.jsonl")
-    ...     tts.write_steps(steps.drop("problem_id", "solution_id").with_columns(
-    ...         problem_id=pl.lit("p"), solution_id=pl.lit("s")), path, format="trl", threshold=0.5)
+    ...     tts.write_steps(steps, path, format="trl", threshold=0.5)
     ...     tts.read_steps(path).select("problem_id", "step", "is_correct").rows()
     [('p', 0, True), ('p', 1, False)]
     """
     check_frame(steps, "steps")
     check_choice(format, "format", STEP_FORMATS)
-    chosen = STEP_FORMATS[format]
-    given = {"neutral": neutral, "threshold": threshold}
-    for name, value in given.items():
-        if value is not None and name not in chosen.takes:
-            why = "holds neutral ratings" if format == "prm800k" else "holds values as they are"
-            raise ParameterError(f"{name} == {value}, but format {format!r} {why}.")
+    if format not in get_args(WritableStepFormat):
+        raise ParameterError(
+            f"format == {format!r} can only be read, must be one of "
+            f"{', '.join(map(repr, get_args(WritableStepFormat)))} to be written."
+        )
+    to_lines = STEP_FORMATS[format].to_lines
     if neutral is not None and not isinstance(neutral, bool):
-        raise ParameterTypeError(f"neutral is a {type(neutral).__name__}, must be a bool.")
+        raise ParameterTypeError(f"neutral must be a bool, got {type(neutral).__name__}.")
     if threshold is not None:
         check_between(threshold, "threshold", 0.0, 1.0)
     path = Path(target)
-    write = _TABLES.get(path.suffix.lower())
-    if chosen.to_lines is None and write is None:
-        raise ParameterError(
-            f"target == {str(path)!r}, must end in {', '.join(_TABLES)}, which says how format 'table' is "
-            f"written."
-        )
     frame = steps.lazy().collect()
-    if chosen.to_lines is not None or path.suffix.lower() == ".jsonl":
-        refuse_beyond_json(frame)
-    if chosen.to_lines is None:
-        ordered(frame, [])
-    else:
-        lines = chosen.to_lines(frame, Labels(neutral, threshold))
+    if to_lines is not None:
+        refuse_nonfinite(frame)
+        lines = to_lines(frame, Labels(neutral, threshold)).to_frame()
+        with replacing(path) as temporary:
+            lines.write_csv(temporary, include_header=False, quote_style="never")
+        return
+    for name, value in {"neutral": neutral, "threshold": threshold}.items():
+        if value is not None:
+            raise ParameterError(
+                f"{name} == {value}, but format 'table' keeps all values as they are."
+            )
+    write = _TABLES.get(path.suffix.lower())
+    if write is None:
+        raise ParameterError(
+            f"target == {str(path)!r}, must end in {', '.join(_TABLES)} for format 'table'."
+        )
+    if path.suffix.lower() == ".jsonl":
+        refuse_nonfinite(frame)
+    sort_steps(frame, [])  # only checks the structure; a table keeps the order of its rows
     with replacing(path) as temporary:
-        if chosen.to_lines is not None:
-            lines.to_frame().write_csv(temporary, include_header=False, quote_style="never")
-        elif write is not None:
-            write(frame, temporary)
+        write(frame, temporary)

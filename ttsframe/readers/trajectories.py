@@ -1,4 +1,4 @@
-"""Read runs of other tools, and ttsframe's own, as one table of attempts."""
+"""Read runs of other tools, and those of ttsframe, as one table of attempts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from ttsframe._checks import check_choice, check_mapping
-from ttsframe.errors import ParameterError, SkippedRowsWarning, UnmatchedGoldWarning
-from ttsframe.readers.engine.attempts import Survey, scan_attempts
+from ttsframe.errors import UnmatchedGoldWarning
 from ttsframe.readers.engine.gold import Gold, find_gold
-from ttsframe.readers.engine.load import survey as look_over
-from ttsframe.readers.engine.sources import Source, expand
-from ttsframe.readers.engine.table import OnError, Reader
+from ttsframe.readers.engine.scan import Survey
+from ttsframe.readers.engine.sources import Source
+from ttsframe.readers.engine.survey import scan_source
+from ttsframe.readers.engine.table import FileFormat, OnError
 from ttsframe.readers.trajectory_formats import (
     compute_optimal_tts,
     long_form,
@@ -35,27 +34,27 @@ Format: TypeAlias = Literal[
     "auto", "search_and_learn", "qwen_math", "rebase", "compute_optimal_tts", "long_form"
 ]
 
-READERS: Final[Mapping[str, Reader]] = MappingProxyType({
-    "search_and_learn": search_and_learn.READER,
-    "qwen_math": qwen_math.READER,
-    "rebase": rebase.READER,
-    "compute_optimal_tts": compute_optimal_tts.READER,
-    "long_form": long_form.READER,
+READERS: Final[Mapping[str, FileFormat]] = MappingProxyType({
+    "search_and_learn": search_and_learn.FORMAT,
+    "qwen_math": qwen_math.FORMAT,
+    "rebase": rebase.FORMAT,
+    "compute_optimal_tts": compute_optimal_tts.FORMAT,
+    "long_form": long_form.FORMAT,
 })
-"""The formats, by the name that ``format`` takes; the first one that recognises a file reads it."""
+"""The formats by name, as `format=` takes them; `"auto"` uses the first that recognizes a file."""
 
-_SHOWN = 5
+_N_LISTED = 5
 
 
-class Reading(NamedTuple):
-    """A source that was looked over, and what there is to say about it."""
+class ScannedRun(NamedTuple):
+    """A run that was surveyed, and the warnings about it."""
 
     frame: pl.LazyFrame
     """All attempts."""
     survey: Survey
     """How to read the files, or slices of them."""
     gold: Gold | None
-    """What to attach to the attempts of a slice."""
+    """The gold answers to attach to the attempts of a slice."""
     warnings: tuple[UserWarning, ...]
 
 
@@ -66,52 +65,24 @@ def plan_reading(
     rename: Mapping[str, str] | None,
     gold: str | os.PathLike[str] | None,
     on_error: OnError,
-) -> Reading:
-    """Look a source over, as `scan_trajectories` does, which states parameters and errors."""
-    frame, survey, said = plan_table(
+) -> ScannedRun:
+    """Survey a run and scan it, as `scan_trajectories` does."""
+    frame, survey, skipped = scan_source(
         source, READERS, format=format, rename=rename, on_error=on_error, row="attempt"
     )
     if gold is None:
-        return Reading(frame, survey, None, tuple(said))
-    found = find_gold(frame, gold)
-    if found.unmatched:
-        some = ", ".join(repr(name) for name in found.unmatched[:_SHOWN])
-        more = ", ..." if len(found.unmatched) > _SHOWN else ""
-        said.append(
-            UnmatchedGoldWarning(
-                f"{gold}: no reference answer for {len(found.unmatched):,} of {found.n_problems:,} "
-                f"problems, which cannot be graded: {some}{more}."
-            )
+        return ScannedRun(frame, survey, None, tuple(skipped))
+    answers = find_gold(frame, gold)
+    unmatched: list[UserWarning] = []
+    if answers.unmatched:
+        listed = ", ".join(repr(name) for name in answers.unmatched[:_N_LISTED])
+        more = ", ..." if len(answers.unmatched) > _N_LISTED else ""
+        message = (
+            f"{gold}: no gold answer for {len(answers.unmatched):,} of {answers.n_problems:,} "
+            f"problems, which cannot be graded: {listed}{more}."
         )
-    return Reading(found.attach(frame), survey, found, tuple(said))
-
-
-def plan_table(
-    source: Source,
-    readers: Mapping[str, Reader],
-    *,
-    format: str,  # noqa: A002
-    rename: Mapping[str, str] | None,
-    on_error: OnError,
-    row: str,
-) -> tuple[pl.LazyFrame, Survey, list[UserWarning]]:
-    """Look a source over that one of some readers reads; ``row`` is what a row of it stands for."""
-    check_choice(format, "format", ["auto", *readers])
-    check_choice(on_error, "on_error", ["raise", "skip"])
-    renamed = check_mapping(rename, "rename")
-    if len(set(renamed.values())) != len(renamed):
-        raise ParameterError(f"rename == {renamed} gives two columns one name.")
-    survey, faulty = look_over(
-        expand(source), readers, format=format, rename=renamed, on_error=on_error, row=row
-    )
-    frame, broken = scan_attempts(survey)
-    skipped = [*faulty, *broken]
-    if not skipped:
-        return frame, survey, []
-    more = f" and {len(skipped) - _SHOWN:,} more" if len(skipped) > _SHOWN else ""
-    rows = f"{len(skipped):,} row{'s' if len(skipped) > 1 else ''}"
-    message = f"{rows} skipped: {'; '.join(skipped[:_SHOWN])}{more}."
-    return frame, survey, [SkippedRowsWarning(message, len(skipped))]
+        unmatched.append(UnmatchedGoldWarning(message))
+    return ScannedRun(answers.attach(frame), survey, answers, (*skipped, *unmatched))
 
 
 def scan_trajectories(
@@ -122,54 +93,56 @@ def scan_trajectories(
     gold: str | os.PathLike[str] | None = None,
     on_error: OnError = "raise",
 ) -> pl.LazyFrame:
-    """Scan a run, in whatever format a tool wrote it, as one lazy row per attempt.
+    """Scan a run in any known format as one lazy row per attempt.
 
-    The format is recognised by content, never by file name. Parquet and Arrow files are scanned as
-    they are; a JSON file is looked through once at the call, so that no column that starts late is
-    lost and a malformed line is reported by its number, and is parsed again at collection.
+    The format is recognized by content, never by file name. Parquet and Arrow files are scanned as
+    they are. JSON files are inspected once at the call, so that columns that start late are found
+    and a malformed line is reported by its number; collection parses them again.
 
     Parameters
     ----------
     source
-        Path of a file or folder, a glob, or a sequence of these. A folder is read with the folders in
-        it, without hidden files; JSON documents in it that hold no attempts (a run's config) and
-        files that are no tables are passed over. JSON may be compressed (gzip, bzip2, zstd).
+        Path of a file or folder, a glob, or a sequence of these. A folder is read with its subfolders,
+        without hidden files; files in it that are not tables, and JSON documents without attempts (the
+        config of a run), are ignored. JSON may be compressed (gzip, bzip2, zstd).
     format
-        Key of `READERS`, or ``"auto"``.
+        Key of `READERS`, or `"auto"`.
     rename
-        The file's column names to the names that the format expects, such as
-        ``{"response": "completion"}``; applied before the format is recognised.
+        Maps column names of the file to the names that the format expects, for example
+        `{"response": "completion"}`; applied before the format is recognized.
     gold
-        File of reference answers (JSON, Parquet, Arrow or CSV) with one row per problem: ``gold``,
-        ``answer``, ``gt`` or ``ground_truth``, found by ``problem_id``, ``unique_id``, ``id`` or ``idx``, else by
-        the text ``problem`` or ``question``. Fills ``gold`` and ``solution`` where they are null or not there;
-        an answer that differs from the one that is there is an error. Problems without an answer keep
-        a null and are counted in an `UnmatchedGoldWarning`. The ids of the problems are read at the call.
+        File of gold answers (JSON, Parquet, Arrow or CSV) with one row per problem. The answer is in
+        `gold`, `answer`, `gt` or `ground_truth`; the problem is identified by `problem_id`,
+        `unique_id`, `id` or `idx`, else by its text in `problem` or `question`. Fills nulls of `gold`
+        and `solution`, or adds the columns; a gold answer that contradicts an existing one is an
+        error. Problems without a gold answer are counted in an `UnmatchedGoldWarning`. The ids of the
+        problems are read at the call.
     on_error
-        ``"raise"`` stops at the first row that cannot be read. ``"skip"`` leaves such rows out and
-        says how many in a `SkippedRowsWarning`; to count them, the source is read through at the call.
+        `"raise"` raises at the first row that cannot be read. `"skip"` leaves such rows out and counts
+        them in a `SkippedRowsWarning`; for the count, the source is read completely at the call.
 
     Returns
     -------
     pl.LazyFrame
-        The table `trajectories`: ``problem_id`` (String, or the integer of the source; a source without
-        ids gets 16 hex digits of a BLAKE2b hash of the problem's text), ``attempt`` (UInt32, from 0 in the
-        order of the source; in a long form without it, the order of the problem's rows), then of ``problem``, ``completion``, ``solution``, ``step_scores`` (List(Float64)),
-        ``answer``, ``gold``, ``is_correct``, ``score``, ``n_tokens`` (Int64), ``is_exchangeable`` what the source has, then
-        its other columns, those of a problem repeated for each attempt. ``source_file`` says where
-        a row came from when several files were read, which are never joined; a run in pieces, one
-        file per problem, counts as one file: its folder.
+        The table `trajectories`: `problem_id` (String or the integer of the source; without ids, 16
+        hex digits of a BLAKE2b hash of the problem's text) and `attempt` (UInt32, from 0 in the order
+        of the source, or the column of a long form); then, as far as the source has them, `problem`,
+        `completion`, `solution`, `step_scores` (List(Float64)), `answer`, `gold`, `is_correct`,
+        `score`, `n_tokens` (Int64), `is_exchangeable`; then its other columns, with those of a problem
+        repeated for each attempt. If several files were read, `source_file` names the file of a row,
+        and their attempts are never joined; a run with one file per problem counts as one file, its
+        folder.
 
     Raises
     ------
     SourceError
-        At the call, when a file is missing, empty, in no known format, of another format than the
-        rest, or malformed; at collection, naming file and line, when a value is not of its
-        column's type or the lists of a problem differ in length.
+        At the call, when a file is missing, empty, malformed, in no known format, or not in the format
+        of the others. At collection, naming file and line, when a value does not have the type of its
+        column or the lists of a problem differ in length.
     ColumnsError
-        At the call, when a column's type cannot be used or ``rename`` does not fit.
+        At the call, when a column has an unusable type or `rename` does not match the columns.
     ParameterError
-        At the call, when ``format`` or ``on_error`` is none of the choices.
+        At the call, when `format` or `on_error` is not among its choices.
 
     Examples
     --------
@@ -191,10 +164,10 @@ def scan_trajectories(
     │ 5ff699181b13a351 ┆ 1       ┆ 3          ┆ [0.2, 0.1]  ┆ 2    │
     └──────────────────┴─────────┴────────────┴─────────────┴──────┘
     """
-    reading = plan_reading(source, format=format, rename=rename, gold=gold, on_error=on_error)
-    for warning in reading.warnings:
+    run = plan_reading(source, format=format, rename=rename, gold=gold, on_error=on_error)
+    for warning in run.warnings:
         warnings.warn(warning, stacklevel=2)
-    return reading.frame
+    return run.frame
 
 
 def read_trajectories(
@@ -205,36 +178,28 @@ def read_trajectories(
     gold: str | os.PathLike[str] | None = None,
     on_error: OnError = "raise",
 ) -> pl.DataFrame:
-    """Read a run, in whatever format a tool wrote it, as one row per attempt.
+    """Read a run in any known format as one row per attempt.
 
-    The same as `scan_trajectories`, collected: for runs that fit in memory.
+    The same as `scan_trajectories`, collected; for runs that fit into memory.
 
     Parameters
     ----------
-    source
-        Path of a file or folder, a glob, or a sequence of these.
-    format
-        Key of `READERS`, or ``"auto"``.
-    rename
-        The file's column names to the names that the format expects.
-    gold
-        File of reference answers, one row per problem.
-    on_error
-        ``"raise"``, or ``"skip"`` to leave rows out that cannot be read, and count them in a warning.
+    source, format, rename, gold, on_error
+        As in `scan_trajectories`.
 
     Returns
     -------
     pl.DataFrame
-        The table `trajectories`; see `scan_trajectories`.
+        The table `trajectories`, as in `scan_trajectories`.
 
     Raises
     ------
     SourceError
-        When a file is missing, empty, in no known format, or holds a row that cannot be read.
+        When a file is missing, empty, malformed, or in no known format.
     ColumnsError
-        When a column's type cannot be used or ``rename`` does not fit.
+        When a column has an unusable type or `rename` does not match the columns.
     ParameterError
-        When ``format`` or ``on_error`` is none of the choices.
+        When `format` or `on_error` is not among its choices.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The answers of simulated problems: exact values, each written in several equivalent ways."""
+"""The answers of simulated problems: exact values in several equivalent spellings."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import polars as pl
 from ttsframe._draws import Ints, Purpose, integers_below, problem_bits, uniforms
 
 MAX_WRONG_ANSWERS: Final = 100
-"""One less than the smallest number of values that a family of answers has."""
+"""One less than the number of values of the smallest family."""
 
 _Form: TypeAlias = Literal["whole", "grouped", "fraction", "decimal"]
 
 
 class _Spelling(NamedTuple):
-    """A way to write a value: what stands before, between and after its one or two numbers."""
+    """A way to write a value: the text before, between and after its one or two numbers."""
 
     form: _Form
     opening: str = ""
@@ -26,13 +26,16 @@ class _Spelling(NamedTuple):
 
 
 class _Family(NamedTuple):
-    """A kind of answer, how common it is, which values it has, how they are spelled."""
+    """A kind of answer: its share of the problems, its values and their spellings."""
 
     share: float
     smallest: int
-    n_values: int  # prime: a stride below it visits every value before it returns
-    spellings: tuple[_Spelling, ...]  # the usual one first
-    denominators: tuple[tuple[int, int], ...] = ((1, 0),)  # powers of a prime, and the prime
+    n_values: int
+    """A prime: any smaller stride visits every value before it returns."""
+    spellings: tuple[_Spelling, ...]
+    """The usual one first."""
+    denominators: tuple[tuple[int, int], ...] = ((1, 0),)
+    """Powers of a prime, each with the prime."""
     negative_share: float = 0.0
 
 
@@ -104,7 +107,7 @@ _DECIMALS: Final = {2: 1, 5: 1, 4: 2, 8: 3}
 
 
 class Problems(NamedTuple):
-    """What decides the answers of each problem; all fields are (n_problems,)."""
+    """The parameters of the answers to each problem; all fields are (n_problems,)."""
 
     family: Ints
     sign: Ints
@@ -114,122 +117,55 @@ class Problems(NamedTuple):
     stride: Ints
 
     def take(self, rows: Ints) -> Problems:
-        """Repeat or choose problems.
-
-        Parameters
-        ----------
-        rows
-            Positions of the problems to take.
-
-        Returns
-        -------
-        Problems
-            One per position.
-        """
+        """Select problems by position, with repetition."""
         return Problems(*(field[rows] for field in self))
 
 
 def draw_problems(seed: int, problems: Ints) -> Problems:
-    """Draw for each problem the kind of answer that it has, and the answers themselves.
+    """Draw the family and the answers of each problem number."""
 
-    Parameters
-    ----------
-    seed
-        Seed of the whole simulation.
-    problems
-        Numbers of the problems.
-
-    Returns
-    -------
-    Problems
-        One per number.
-    """
-
-    def drawn(purpose: Purpose, bounds: Ints) -> Ints:
+    def draw(purpose: Purpose, bounds: Ints) -> Ints:
         return integers_below(problem_bits(seed, purpose, problems), bounds)
 
     limits = np.cumsum([family.share for family in _FAMILIES])[:-1]
     chosen = uniforms(problem_bits(seed, Purpose.FAMILY, problems))
     family = np.searchsorted(limits, chosen, side="right").astype(np.int64)
-    negative_share = np.array([each.negative_share for each in _FAMILIES])[family]
+    negative_share = np.array([kind.negative_share for kind in _FAMILIES])[family]
     negative = uniforms(problem_bits(seed, Purpose.SIGN, problems)) < negative_share
-    n_values = np.array([each.n_values for each in _FAMILIES])[family]
-    n_denominators = np.array([len(each.denominators) for each in _FAMILIES])[family]
+    n_values = np.array([kind.n_values for kind in _FAMILIES])[family]
+    n_denominators = np.array([len(kind.denominators) for kind in _FAMILIES])[family]
     denominators = np.array([
-        (*each.denominators, *(4 - len(each.denominators)) * ((1, 0),)) for each in _FAMILIES
+        (*kind.denominators, *(4 - len(kind.denominators)) * ((1, 0),)) for kind in _FAMILIES
     ])
-    denominator, prime = denominators[family, drawn(Purpose.DENOMINATOR, n_denominators)].T
+    denominator, prime = denominators[family, draw(Purpose.DENOMINATOR, n_denominators)].T
     return Problems(
         family=family,
         sign=np.where(negative, -1, 1),
         prime=prime,
         denominator=denominator,
-        start=drawn(Purpose.VALUE, n_values),
-        stride=1 + drawn(Purpose.STRIDE, n_values - 1),
+        start=draw(Purpose.VALUE, n_values),
+        stride=1 + draw(Purpose.STRIDE, n_values - 1),
     )
 
 
 def n_spellings(problems: Problems) -> Ints:
-    """Count the ways in which the answers of each problem can be written.
-
-    Parameters
-    ----------
-    problems
-        The problems.
-
-    Returns
-    -------
-    Ints
-        One count per problem, at least 2.
-    """
+    """Count the spellings of the answers to each problem, at least 2."""
     return np.array([len(family.spellings) for family in _FAMILIES])[problems.family]
 
 
 def answer_keys(problems: Problems, rows: Ints, answers: Ints) -> pl.Series:
-    """Write answers canonically: equal strings, within a problem, where the values are equal.
-
-    Parameters
-    ----------
-    problems
-        The problems.
-    rows
-        Position, among the problems, of the problem that is answered.
-    answers
-        Number of the answer within its problem: 0 is the right one.
-
-    Returns
-    -------
-    pl.Series
-        String series of integers and of fractions in lowest terms, such as ``-7/8``.
-    """
+    """Write answers, of which 0 is correct, as integers or fractions in lowest terms: "-7/8"."""
     n_answers = int(answers.max()) + 1
 
     def write(codes: Ints) -> pl.Series:
         row, answer = np.divmod(codes, n_answers)
         return _key_strings(problems.take(row), answer)
 
-    return _write_each(write, rows * n_answers + answers, len(problems.sign) * n_answers)
+    return _write_distinct(write, rows * n_answers + answers, len(problems.sign) * n_answers)
 
 
 def answer_strings(problems: Problems, rows: Ints, answers: Ints, spellings: Ints) -> pl.Series:
-    """Write answers as a model would.
-
-    Parameters
-    ----------
-    problems
-        The problems.
-    rows
-        Position, among the problems, of the problem that is answered.
-    answers
-        Number of the answer within its problem: 0 is the right one.
-    spellings
-        Number of the spelling: 0 is the usual one, less than `n_spellings` of the problem.
-
-    Returns
-    -------
-    pl.Series
-        String series.
-    """
+    """Write answers as a model would; spelling 0 is the usual one."""
     n_answers = int(answers.max()) + 1
 
     def write(codes: Ints) -> pl.Series:
@@ -238,18 +174,18 @@ def answer_strings(problems: Problems, rows: Ints, answers: Ints, spellings: Int
         return _spelled_strings(problems.take(row), answer, spelling)
 
     codes = (rows * n_answers + answers) * _N_SPELLINGS + spellings
-    return _write_each(write, codes, len(problems.sign) * n_answers * _N_SPELLINGS)
+    return _write_distinct(write, codes, len(problems.sign) * n_answers * _N_SPELLINGS)
 
 
-def _write_each(write: Callable[[Ints], pl.Series], codes: Ints, n_codes: int) -> pl.Series:
-    """Return every possible string, written once or per row, whichever is less work."""
+def _write_distinct(write: Callable[[Ints], pl.Series], codes: Ints, n_codes: int) -> pl.Series:
+    """Write each row, or each possible string once if that is less work."""
     if n_codes > len(codes):
         return write(codes)
     return write(np.arange(n_codes)).gather(codes)
 
 
 def _numerators(problems: Problems, answers: Ints) -> Ints:
-    """Return the numerators, positive and in lowest terms; distinct answers have distinct ones."""
+    """Return the positive numerators in lowest terms; distinct answers have distinct numerators."""
     smallest = np.array([family.smallest for family in _FAMILIES])[problems.family]
     n_values = np.array([family.n_values for family in _FAMILIES])[problems.family]
     nth = smallest + (problems.start + answers * problems.stride) % n_values
@@ -259,33 +195,33 @@ def _numerators(problems: Problems, answers: Ints) -> Ints:
 
 
 def _key_strings(problems: Problems, answers: Ints) -> pl.Series:
-    """Return answers as integers and as fractions in lowest terms."""
+    """Write answers as integers and as fractions in lowest terms."""
     parts = pl.DataFrame({
         "numerator": problems.sign * _numerators(problems, answers),
         "denominator": problems.denominator,
     })
-    whole = pl.col("numerator").cast(pl.String)
+    numerator = pl.col("numerator").cast(pl.String)
     return parts.select(
         pl
         .when(pl.col("denominator") == 1)
-        .then(whole)
-        .otherwise(whole + "/" + pl.col("denominator").cast(pl.String))
+        .then(numerator)
+        .otherwise(numerator + "/" + pl.col("denominator").cast(pl.String))
         .alias("key")
     ).to_series()
 
 
 def _spelled_strings(problems: Problems, answers: Ints, spellings: Ints) -> pl.Series:
-    """Return answers as a model writes them."""
+    """Write answers in the given spellings."""
     numerator, denominator = _numerators(problems, answers), problems.denominator
     rows = problems.family * _N_SPELLINGS + spellings
     flat = [spelling for family in _PADDED for spelling in family]
     form = np.array([("whole", "grouped", "fraction", "decimal").index(s.form) for s in flat])[rows]
     decimals = np.array([_DECIMALS.get(d, 0) for d in range(12)])[denominator]
     digits = (numerator % denominator) * 10**decimals // denominator
-    one = np.ones_like(numerator)
+    ones = np.ones_like(numerator)
     head = np.choose(form, [numerator, numerator // 1_000, numerator, numerator // denominator])
-    tail = np.choose(form, [one, numerator % 1_000, denominator, digits])
-    width = np.choose(form, [one, 3 * one, one, decimals])
+    tail = np.choose(form, [ones, numerator % 1_000, denominator, digits])
+    width = np.choose(form, [ones, 3 * ones, ones, decimals])
 
     def template(part: Literal["opening", "middle", "closing"]) -> pl.Series:
         return pl.Series(part, [getattr(spelling, part) for spelling in flat]).gather(rows)

@@ -1,4 +1,4 @@
-"""Simulated runs whose truth is known: for tests, benchmarks, examples and studies of power."""
+"""Simulated runs with known truth, for tests, benchmarks, examples and power analyses."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from ttsframe.simulation.answers import (
 __all__ = ["simulate_trajectories"]
 
 _BLOCK_ATTEMPTS: Final = 1 << 16
-"""Attempts made at a time: few enough for the temporaries to stay in the processor's cache."""
+"""Attempts per block: few enough that temporary arrays stay in the processor's cache."""
 
 _START: Final = 1.0
-"""Quality that every attempt starts from, in standard deviations of the noise: a score of 0.85."""
+"""Initial quality of every attempt, in standard deviations of the noise: a score of 0.85."""
 
 _ROOT_HALF: Final = 0.5**0.5
 
@@ -107,10 +107,10 @@ def simulate_trajectories(
     texts: bool = False,
     step_characters: int = 80,
 ) -> pl.DataFrame:
-    r"""Simulate a run whose truth is known.
+    r"""Simulate a run with known truth.
 
-    A method that is to be trusted on real runs should first recover what was put into a simulated
-    one: how hard each problem is, which answers are equivalent, how much the scores are worth.
+    A method to be trusted on real runs should first recover the parameters of a simulated one: how
+    hard each problem is, which answers are equivalent, how informative the scores are.
 
     Parameters
     ----------
@@ -121,71 +121,75 @@ def simulate_trajectories(
     seed
         Integer from 0 to 2^64 - 1. Equal seeds give equal rows.
     accuracy
-        The two positive parameters of the Beta distribution from which each problem's probability
-        of a right answer, given that there is an answer, is drawn. ``(1, 1)`` is uniform; small
-        values give problems that are nearly always, or nearly never, solved.
+        The two positive parameters of a Beta distribution. Each problem's probability of a correct
+        answer, given that an attempt has an answer, is drawn from it. `(1, 1)` is uniform; small
+        values give problems that are nearly always or nearly never solved.
     n_wrong_answers
-        Number of different wrong answers that a problem has, 1 to 100.
+        Number of distinct wrong answers to a problem, 1 to 100.
     zipf_exponent
-        The r-th wrong answer has a share of the wrong answers proportional to
-        ``r ** -zipf_exponent``; 0 or more. 0 spreads them evenly, 3 makes nearly all the same.
+        The frequency of the r-th wrong answer is proportional to `r ** -zipf_exponent`, from 0 to
+        100. At 0 all wrong answers are equally frequent; at 3 nearly all are the same.
     missing_share
-        Probability that an attempt ends without an answer, in [0, 1).
+        Probability that an attempt ends without an answer, in [0, 1].
     respelled_share
-        Probability that an answer is written in another way than its usual one, in [0, 1]:
-        ``0.5`` for ``\frac{1}{2}``, ``12,345`` for ``12345``. Equality of strings splits its votes.
+        Probability that an answer is not written in its usual form, in [0, 1]: `0.5` for
+        `\frac{1}{2}`, `12,345` for `12345`. Comparing strings would split its votes.
     n_steps
-        Fewest and most steps of an attempt, both included, at least 1; all numbers between are
-        equally likely.
+        Smallest and largest number of steps of an attempt, both included and at least 1; all numbers
+        in this range are equally likely.
     score_strength
-        How far apart right and wrong attempts are at the last step, in standard deviations of the
-        noise; 0 makes the scores uninformative, a negative number misleading.
+        Distance between correct and wrong attempts at the last step, in standard deviations of the
+        noise, from -100 to 100. At 0 the scores are uninformative; negative values mislead.
     beam_width
-        Number of consecutive attempts that share one outcome, as the members of a beam do. Above 1
-        the attempts are not exchangeable, and the column ``is_exchangeable`` says so.
+        Number of consecutive attempts that share one outcome, like the members of a beam. Above 1
+        the attempts are not exchangeable, and `is_exchangeable` is false.
     keys
-        Add what ``score_trajectories`` would: ``answer_key``, ``gold_key``, ``is_correct`` and
-        ``score`` (the last step's).
+        Whether to add the columns of `score_trajectories`: `answer_key`, `gold_key`, `is_correct` and
+        `score` (that of the last step).
     texts
-        Add ``problem``, ``completion`` and ``solution``. The answer then stands only inside the
-        completion, as in a run's file, and the spelling that was used is in ``true_answer``
-        instead of ``answer``. An attempt without an answer breaks off before its last line.
+        Whether to add `problem`, `completion` and `solution`. The answer is then only part of the
+        completion, as in a run's file; `true_answer` replaces `answer`. An attempt without an answer
+        breaks off before its last line.
     step_characters
-        About how long the text of a step is, at least 1; only used with ``texts``.
+        Approximate length of the text of a step, at least 1; used only with `texts`.
 
     Returns
     -------
     pl.DataFrame
-        A `trajectories` table, sorted by ``problem_id`` and ``attempt``: ``problem_id`` (String),
-        ``attempt`` (UInt32), [``problem``, ``completion``, ``solution``,] ``step_scores``
-        (List(Float64), each in (0, 1)), ``answer`` (String, null where there is none), ``gold``
-        (String), [``answer_key``, ``gold_key``, ``is_correct``, ``score``,] ``n_tokens`` (Int64),
-        ``is_exchangeable`` (Boolean), and the truth: ``true_accuracy`` (Float64, the probability
-        that an attempt at this problem is right, so at most ``1 - missing_share``),
-        ``true_is_correct`` (Boolean), ``true_key`` (String: equal, within a problem, exactly where
-        answers are equivalent; null where there is none) and, with ``texts``, ``true_answer``.
+        A `trajectories` table, sorted by `problem_id` and `attempt`, with the columns
+
+        - `problem_id` (String), `attempt` (UInt32), `step_scores` (List(Float64), in (0, 1)),
+          `answer` (String, null if missing), `gold` (String), `n_tokens` (Int64), `is_exchangeable`
+          (Boolean);
+        - with `texts`: `problem`, `completion`, `solution` and `true_answer` (String), no `answer`;
+        - with `keys`: `answer_key`, `gold_key`, `is_correct`, `score`;
+        - `true_accuracy` (Float64): the probability that an attempt at the problem is correct, at
+          most `1 - missing_share`;
+        - `true_is_correct` (Boolean);
+        - `true_key` (String): equal within a problem if and only if answers are equivalent, null
+          without an answer.
 
     Raises
     ------
     ParameterError
         When a parameter is outside its range.
     ParameterTypeError
-        When a number of problems, attempts or the like is not an int.
+        When a count or the seed is not an int.
 
     Notes
     -----
-    The attempts of a problem are independent given the problem (for ``beam_width`` 1), and problems
-    are independent of each other. The score after step t of T is ``q / (2 sqrt(1 + q^2)) + 1/2`` of
-    the quality ``q = 1 + (t/T) s/2 + (a + e_t)/sqrt(2)``, where s is ``score_strength`` for right
-    attempts and its negative for others, and a (one per attempt) and e_t (one per step) are nearly
-    normal with variance 1. So right and wrong attempts drift apart from step to step, and the area
-    under the ROC curve of the last score is ``Phi(score_strength / sqrt(2))``.
+    Problems are independent, and so are the attempts at a problem (for `beam_width` 1). The score
+    after step t of T is `q / (2 sqrt(1 + q^2)) + 1/2`, where the quality is
+    `q = 1 + (t/T) s/2 + (a + e_t)/sqrt(2)`. Here s is `score_strength` for correct attempts and its
+    negative for others; a (one per attempt) and e_t (one per step) are nearly normal with variance 1.
+    Correct and wrong attempts drift apart step by step, and the AUROC of the last score is
+    `Phi(score_strength / sqrt(2))`.
 
-    Every number is a hash of the seed and of where it is used, in 64-bit integer arithmetic, and
-    what is made of it is exact arithmetic too (Beta quantiles and Zipf weights are rounded, at 6
-    and at 9 digits). So the rows do not depend on the platform or on the versions of numpy and
-    Polars, more problems or more attempts keep those that were there before, and a parameter
-    changes only what it is about.
+    Every random number is a hash of the seed and the place of its use, in 64-bit integer arithmetic.
+    All further arithmetic is exact too; Beta quantiles and Zipf weights are rounded to 6 and 9
+    digits. The rows do not depend on the platform or on the versions of numpy and Polars. More
+    problems or attempts leave the existing rows unchanged, and a parameter changes only the columns
+    that depend on it.
 
     Examples
     --------
@@ -238,25 +242,25 @@ def simulate_trajectories(
 def _simulate_block(run: _Run, problems: Ints) -> pl.DataFrame:
     """Return all attempts at some problems."""
     attempts = np.arange(run.n_attempts)
-    row = np.repeat(np.arange(len(problems)), run.n_attempts)  # of the attempt's problem
+    row = np.repeat(np.arange(len(problems)), run.n_attempts)  # position of an attempt's problem
 
-    def drawn(purpose: Purpose, positions: Ints = attempts) -> Bits:
+    def draw(purpose: Purpose, positions: Ints = attempts) -> Bits:
         return bits_at(problem_bits(run.seed, purpose, problems)[:, None], positions).ravel()
 
     beams = attempts // run.beam_width
     accuracy = _accuracies(run, problems)
-    outcome = uniforms(drawn(Purpose.OUTCOME, beams))
+    outcome = uniforms(draw(Purpose.OUTCOME, beams))
     is_correct = outcome < accuracy[row]
-    rank = _wrong_ranks(run, uniforms(drawn(Purpose.WRONG_ANSWER, beams)))
+    rank = _wrong_ranks(run, uniforms(draw(Purpose.WRONG_ANSWER, beams)))
     rank[is_correct] = 0
-    step_bits = drawn(Purpose.N_STEPS)
+    step_bits = draw(Purpose.N_STEPS)
     fewest, most = run.n_steps
     offsets = np.zeros(len(row) + 1, dtype=np.int64)
     np.cumsum(fewest + integers_below(step_bits, most - fewest + 1), out=offsets[1:])
-    quality = bells(drawn(Purpose.QUALITY))
-    scores = _step_scores(run, is_correct, quality, offsets, drawn(Purpose.STEP))
-    pools = draw_problems(run.seed, problems)
-    spelling = _spellings(run, pools.take(row), uniforms(drawn(Purpose.SPELLING)))
+    quality = bells(draw(Purpose.QUALITY))
+    scores = _step_scores(run, is_correct, quality, offsets, draw(Purpose.STEP))
+    answers = draw_problems(run.seed, problems)
+    spelling = _spellings(run, answers.take(row), uniforms(draw(Purpose.SPELLING)))
     gold, usual = np.zeros_like(problems), np.zeros_like(problems)
     names = pl.Series(problems).cast(pl.String).str.zfill(6)
     answered = pl.lit(pl.Series(outcome < 1.0 - run.missing_share))
@@ -264,32 +268,32 @@ def _simulate_block(run: _Run, problems: Ints) -> pl.DataFrame:
         "problem_id": ("sim-" + names).gather(row),
         "attempt": np.tile(attempts.astype(np.uint32), len(problems)),
         "step_scores": _lists(offsets, scores),
-        "answer": answer_strings(pools, row, rank, spelling),
-        "gold": answer_strings(pools, np.arange(len(problems)), gold, usual).gather(row),
-        "n_tokens": np.diff(offsets) * (20 + integers_below(drawn(Purpose.N_TOKENS), 40)),
+        "answer": answer_strings(answers, row, rank, spelling),
+        "gold": answer_strings(answers, np.arange(len(problems)), gold, usual).gather(row),
+        "n_tokens": np.diff(offsets) * (20 + integers_below(draw(Purpose.N_TOKENS), 40)),
         "is_exchangeable": np.full(len(row), run.beam_width == 1),
         "true_accuracy": accuracy[row],
         "true_is_correct": is_correct,
-        "true_key": answer_keys(pools, row, rank),
+        "true_key": answer_keys(answers, row, rank),
     }).with_columns(pl.when(answered).then(pl.col("answer", "true_key")))
     if run.keys:
         frame = frame.with_columns(
             answer_key="true_key",
-            gold_key=answer_keys(pools, np.arange(len(problems)), gold).gather(row),
+            gold_key=answer_keys(answers, np.arange(len(problems)), gold).gather(row),
             is_correct="true_is_correct",
             score=scores[offsets[1:] - 1],
         )
     if run.texts:
         frame = frame.with_columns(
             problem=("Simulated problem " + names + ".").gather(row),
-            completion=_completions(run, offsets, drawn(Purpose.TEXT), frame["answer"]),
+            completion=_completions(run, offsets, draw(Purpose.TEXT), frame["answer"]),
             solution=r"The answer is $\boxed{" + pl.col("gold") + "}$.",
         ).rename({"answer": "true_answer"})
     return frame.select(name for name in _COLUMNS if name in frame.columns)
 
 
 def _accuracies(run: _Run, problems: Ints) -> Floats:
-    """Return how likely each problem is solved: a quantile of the Beta distribution."""
+    """Return the probability that an attempt at each problem is correct."""
     from scipy.special import betaincinv
 
     quantiles = uniforms(problem_bits(run.seed, Purpose.ACCURACY, problems))
@@ -298,17 +302,17 @@ def _accuracies(run: _Run, problems: Ints) -> Floats:
 
 
 def _wrong_ranks(run: _Run, chosen: Floats) -> Ints:
-    """Return the number of a wrong answer for each attempt, 1 the most frequent."""
+    """Return the number of a wrong answer for each attempt, 1 for the most frequent."""
     weights = np.arange(1, run.n_wrong_answers + 1) ** -run.zipf_exponent
     limits = np.round(np.cumsum(weights) / np.sum(weights), 9)[:-1]
     return 1 + np.searchsorted(limits, chosen, side="right").astype(np.int64)
 
 
-def _spellings(run: _Run, pools: Problems, chosen: Floats) -> Ints:
-    """Return how each answer is written: 0 is usual, the other ways are equally likely."""
+def _spellings(run: _Run, answers: Problems, chosen: Floats) -> Ints:
+    """Return the spelling of each answer: 0 is usual, the others are equally likely."""
     usual_share = 1.0 - run.respelled_share
     position = (chosen - usual_share) / max(run.respelled_share, 2.0**-53)
-    n_others = n_spellings(pools) - 1
+    n_others = n_spellings(answers) - 1
     other = 1 + np.minimum((position * n_others).astype(np.int64), n_others - 1)
     return np.where(chosen < usual_share, 0, other)
 
@@ -316,7 +320,7 @@ def _spellings(run: _Run, pools: Problems, chosen: Floats) -> Ints:
 def _step_scores(
     run: _Run, is_correct: npt.NDArray[np.bool_], quality: Floats, offsets: Ints, keys: Bits
 ) -> Floats:
-    """Return the scores of all steps, one attempt after the other."""
+    """Return the scores of all steps, attempt by attempt."""
     n_steps = np.diff(offsets)
     step = np.arange(offsets[-1]) - np.repeat(offsets[:-1], n_steps)  # from 0 in each attempt
     noise = bells(bits_at(np.repeat(keys, n_steps), step))
@@ -327,7 +331,7 @@ def _step_scores(
 
 
 def _lists(offsets: Ints, values: Floats | pl.Series) -> pl.Series:
-    """Return one list per attempt, of values that stand one after the other."""
+    """Cut consecutive values into one list per attempt."""
     import pyarrow as pa
 
     items = values.to_arrow() if isinstance(values, pl.Series) else values
@@ -335,7 +339,7 @@ def _lists(offsets: Ints, values: Floats | pl.Series) -> pl.Series:
 
 
 def _completions(run: _Run, offsets: Ints, keys: Bits, answer: pl.Series) -> pl.Series:
-    """Return the attempts written out step by step; one without an answer breaks off."""
+    """Write the attempts step by step; one without an answer breaks off."""
     n_steps = np.diff(offsets)
     step = np.arange(offsets[-1]) - np.repeat(offsets[:-1], n_steps)
     bits = bits_at(np.repeat(keys, n_steps), step)
@@ -350,13 +354,13 @@ def _completions(run: _Run, offsets: Ints, keys: Bits, answer: pl.Series) -> pl.
 
 
 def _bodies(n_characters: int) -> pl.Series:
-    """Return texts of about the given length, which differ in the sentence that they begin with."""
+    """Return texts of about the given length, each beginning with another sentence."""
     texts = []
     for first in range(len(_SENTENCES)):
         sentences = itertools.cycle((*_SENTENCES[first:], *_SENTENCES[:first]))
         text = next(sentences)
         while len(text) < n_characters:
             text += " " + next(sentences)
-        whole_words = f"{text} "[: n_characters + 1].rpartition(" ")[0]
-        texts.append(whole_words.rstrip(".,") + ".")
+        complete_words = f"{text} "[: n_characters + 1].rpartition(" ")[0]
+        texts.append(complete_words.rstrip(".,") + ".")
     return pl.Series(texts)

@@ -1,4 +1,4 @@
-"""Validation of a run: what is wrong with it, or worth knowing, as counts and examples."""
+"""Validation of a run: its errors and oddities, as counts and examples."""
 
 from __future__ import annotations
 

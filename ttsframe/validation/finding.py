@@ -1,4 +1,4 @@
-"""One thing that a validation found."""
+"""One finding of a validation."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ Severity: TypeAlias = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a validation found.
+    """One finding of a validation.
 
     Parameters
     ----------
     code
-        Stable name of what was looked for, such as ``duplicate_attempts``.
+        Stable name of the rule, such as `duplicate_attempts`.
     severity
-        ``error`` where a number would be wrong or refused, ``warning`` where it may not mean what
-        it seems to, ``note`` for what is worth knowing.
+        `error` where a number would be wrong or a function refuses the run, `warning` where a number
+        may be misleading, `note` for everything else worth knowing.
     column
-        Column it was found in.
+        Column that breaks the rule.
     count
-        How often it was found: attempts, steps, problems or answers, as the message says.
+        Number of attempts, steps, problems or answers that break the rule; `message` says which.
     message
         One sentence with the count.
     examples
-        The first few places, by key columns and value; empty where there is no place to name.
+        The first few rows or groups that break the rule: key columns and value. Empty for findings
+        about a whole column or run.
     hint
-        One sentence on the way out.
+        One sentence that says how to fix it.
     """
 
     code: str
@@ -43,8 +44,8 @@ class Finding:
     hint: str
 
 
-class Found(NamedTuple):
-    """A finding whose examples are still to be fetched, with the plan that fetches them."""
+class Pending(NamedTuple):
+    """A finding, and the query for its examples."""
 
     finding: Finding
-    places: pl.LazyFrame | None = None
+    examples: pl.LazyFrame | None = None

@@ -7,20 +7,21 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
-from ttsframe.validation.finding import Finding, Found, Severity
+from ttsframe.validation.finding import Finding, Pending, Severity
 
 
 class _ProblemCheck(NamedTuple):
-    """A rule about all attempts at a problem: by how much it is broken, and what to say then."""
+    """A rule about all attempts at a problem, and the texts of its finding."""
 
     code: str
     severity: Severity
     column: str
-    excess: pl.Expr  # 0 where the rule holds
-    shown: str  # name of the excess in examples
-    message: (
-        str  # with {problems}, how many of how many, {total}, the sum of the excess, and {most}
-    )
+    excess: pl.Expr
+    """0 where the rule holds."""
+    shown: str
+    """Name of the excess in examples."""
+    message: str
+    """With {problems} (how many of how many), {total} (the sum of the excess) and {most} (attempts)."""
     hint: str
     counts_problems: bool = True
 
@@ -34,9 +35,9 @@ PROBLEM_CHECKS: Final = (
         "attempt",
         _NUMBERED - _NUMBERS,
         "n_repeated",
-        "{problems} hold rows that repeat an 'attempt', {total:,} in all",
-        "name the column that tells runs apart, such as by='source_file'; or drop the rows that a "
-        "file holds twice.",
+        "{problems} have rows that repeat an 'attempt', {total:,} in all",
+        "name the column that identifies a run, such as by='source_file', or drop rows that appear "
+        "twice.",
         counts_problems=False,
     ),
     _ProblemCheck(
@@ -45,8 +46,9 @@ PROBLEM_CHECKS: Final = (
         "attempt",
         pl.col("last") + 1 - _NUMBERS,
         "n_missing",
-        "{problems} number their attempts with gaps, {total:,} in all",
-        "tts.renumber_attempts(frame) closes the gaps; budgets above a gap leave the problem out.",
+        "{problems} have gaps in their attempt numbers, {total:,} in all",
+        "tts.renumber_attempts(trajectories) closes the gaps; until then, budgets above a gap leave the "
+        "problem out.",
     ),
     _ProblemCheck(
         "ragged_attempts",
@@ -54,7 +56,7 @@ PROBLEM_CHECKS: Final = (
         "attempt",
         pl.col("n").max().cast(pl.Int64) - pl.col("n"),
         "n_fewer",
-        "{problems} have fewer attempts than the {most:,} of others",
+        "{problems} have fewer than {most:,} attempts",
         "larger budgets leave these problems out and count them as short.",
     ),
     _ProblemCheck(
@@ -63,8 +65,8 @@ PROBLEM_CHECKS: Final = (
         "problem",
         pl.col("n_distinct_problem").cast(pl.Int64) - 1,
         "n_other_texts",
-        "{problems} have more than one text under their 'problem_id'",
-        "a row number is no id; use one that the source gives, or name the runs in by.",
+        "{problems} have several problem texts under one 'problem_id'",
+        "row numbers are not ids; use the ids of the source, or name the column of runs in by=.",
     ),
     _ProblemCheck(
         "conflicting_problems",
@@ -72,8 +74,8 @@ PROBLEM_CHECKS: Final = (
         "gold",
         pl.col("n_distinct_gold").cast(pl.Int64) - 1,
         "n_other_answers",
-        "{problems} have more than one gold answer",
-        "a row number is no id; use one that the source gives, or name the runs in by.",
+        "{problems} have several gold answers",
+        "row numbers are not ids; use the ids of the source, or name the column of runs in by=.",
     ),
     _ProblemCheck(
         "duplicate_completions",
@@ -81,36 +83,23 @@ PROBLEM_CHECKS: Final = (
         "completion",
         pl.col("n_completion").cast(pl.Int64) - pl.col("n_distinct_completion"),
         "n_repeated",
-        "{problems} hold completions that repeat another text, {total:,} in all",
-        "beam search pads its output with copies, and they vote; tts.drop_duplicate_completions "
-        "drops them.",
+        "{problems} have completions that repeat another text, {total:,} in all",
+        "beam search pads its output with copies, and copies vote; "
+        "tts.drop_duplicate_completions(trajectories) drops them.",
         counts_problems=False,
     ),
 )
-"""Rules about the attempts at one problem."""
+"""The rules about all attempts at a problem."""
 
 _DISTINCT: Final = ("problem", "gold", "completion")
 
 
-def problem_counts(rows: pl.LazyFrame, keys: Sequence[str], known: Collection[str]) -> pl.LazyFrame:
-    """Count, problem by problem, what has to be told apart.
-
-    Parameters
-    ----------
-    rows
-        Attempts.
-    keys
-        What identifies a problem.
-    known
-        Columns that are there.
-
-    Returns
-    -------
-    pl.LazyFrame
-        One row per problem: ``n`` attempts, numbers and distinct values of columns that are there.
-    """
+def problem_counts(
+    rows: pl.LazyFrame, keys: Sequence[str], usable: Collection[str]
+) -> pl.LazyFrame:
+    """Count the attempts, attempt numbers and distinct values of each problem."""
     counts = [pl.len().alias("n")]
-    if "attempt" in known:
+    if "attempt" in usable:
         attempt = pl.col("attempt").filter(pl.col("attempt") >= 0)
         counts += [
             attempt.len().alias("n_numbered"),
@@ -118,9 +107,9 @@ def problem_counts(rows: pl.LazyFrame, keys: Sequence[str], known: Collection[st
             attempt.max().alias("last"),
         ]
     for name in _DISTINCT:
-        if name in known:
-            # Texts are long: their hashes are compared. Two of 10^9 differing texts share one with
-            # a probability below 1 in 30.
+        if name in usable:
+            # Comparing hashes of long texts is faster. The probability that any two of 10^9 distinct
+            # texts share a hash is below 1/30.
             value = pl.col(name).drop_nulls().hash()
             counts += [
                 pl.col(name).count().alias(f"n_{name}"),
@@ -129,21 +118,8 @@ def problem_counts(rows: pl.LazyFrame, keys: Sequence[str], known: Collection[st
     return rows.filter(pl.col("problem_id").is_not_null()).group_by(keys).agg(counts)
 
 
-def problem_findings(problems: pl.DataFrame, keys: Sequence[str]) -> Iterator[Found]:
-    """Find the rules that the attempts at some problems break.
-
-    Parameters
-    ----------
-    problems
-        What `problem_counts` made.
-    keys
-        What identifies a problem.
-
-    Yields
-    ------
-    Found
-        One per rule that is broken.
-    """
+def problem_findings(problems: pl.DataFrame, keys: Sequence[str]) -> Iterator[Pending]:
+    """Find the rules that some problems break, from their counts."""
     for check in PROBLEM_CHECKS:
         if not set(check.excess.meta.root_names()) <= set(problems.columns):
             continue
@@ -161,24 +137,11 @@ def problem_findings(problems: pl.DataFrame, keys: Sequence[str]) -> Iterator[Fo
             finding = Finding(
                 check.code, check.severity, check.column, count, message, (), check.hint
             )
-            yield Found(finding, broken.lazy())
+            yield Pending(finding, broken.lazy())
 
 
 def inconsistent_answers(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """List the answers that are graded as right in some attempts and as wrong in others.
-
-    Parameters
-    ----------
-    rows
-        Attempts with ``answer_key`` and ``is_correct``.
-    keys
-        What identifies a problem.
-
-    Returns
-    -------
-    pl.LazyFrame
-        One row per such answer: the keys and ``answer_key``.
-    """
+    """List the answers that are graded as correct in some attempts and as wrong in others."""
     graded = rows.filter(
         pl.all_horizontal(pl.col("problem_id", "answer_key", "is_correct").is_not_null())
     )
@@ -188,25 +151,12 @@ def inconsistent_answers(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFram
     return grades.filter(pl.col("some") & ~pl.col("every")).select(*keys, "answer_key")
 
 
-def grade_findings(answers: pl.DataFrame) -> Iterator[Found]:
-    """Find answers whose grades contradict each other.
-
-    Parameters
-    ----------
-    answers
-        What `inconsistent_answers` made.
-
-    Yields
-    ------
-    Found
-        One, where there are any.
-    """
+def grade_findings(answers: pl.DataFrame) -> Iterator[Pending]:
+    """Report the inconsistent answers, if any."""
     if answers.height:
-        message = f"answers that are right in some attempts and wrong in others: {answers.height:,}"
-        hint = (
-            "either 'answer_key' merges different answers, or the recorded 'is_correct' is wrong."
-        )
+        message = f"{answers.height:,} answers are graded as correct in some attempts and as wrong in others"
+        hint = "either 'answer_key' merges different answers, or a recorded 'is_correct' is wrong."
         finding = Finding(
             "inconsistent_grades", "warning", "is_correct", answers.height, message, (), hint
         )
-        yield Found(finding, answers.lazy())
+        yield Pending(finding, answers.lazy())

@@ -1,4 +1,4 @@
-"""What is wrong with a run, or worth knowing about it: counts and examples, not a crash."""
+"""The validation report: findings about a run as counts and examples, never an exception."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import polars as pl
 from ttsframe._checks import check_frame, check_names
 from ttsframe._typing import ColumnNames
 from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
-from ttsframe.validation.columns import as_expected, fits, missing_columns, wrong_dtypes
-from ttsframe.validation.finding import Finding, Found, Severity
+from ttsframe.validation.columns import canonical_casts, is_usable, missing_columns, wrong_dtypes
+from ttsframe.validation.finding import Finding, Pending, Severity
 from ttsframe.validation.problems import (
     grade_findings,
     inconsistent_answers,
@@ -37,18 +37,18 @@ _SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationReport:
-    """What `validate_trajectories` found; printed, it is a text to read.
+    """The findings of `validate_trajectories`; printing it shows a readable text.
 
     Parameters
     ----------
     n_attempts
         Number of rows.
     n_problems
-        Number of distinct problems (within ``by``); 0 without a usable column ``problem_id``.
+        Number of distinct problems (within `by`); 0 without a usable column `problem_id`.
     attempts_per_problem
         Smallest, median and largest number of attempts at a problem; None without problems.
     findings
-        What was found, errors first.
+        The findings: errors first, then warnings, then notes.
 
     Examples
     --------
@@ -62,9 +62,9 @@ class ValidationReport:
     ... })
     >>> print(tts.validate_trajectories(run))
     4 attempts at 2 problems (2 each): 1 warning
-    warning: 1 of 2 problems number their attempts with gaps, 1 in all [attempt_gaps]
+    warning: 1 of 2 problems have gaps in their attempt numbers, 1 in all [attempt_gaps]
         e.g. problem_id 'b', n_missing 1
-        hint: tts.renumber_attempts(frame) closes the gaps; budgets above a gap leave the problem out.
+        hint: tts.renumber_attempts(trajectories) closes the gaps; until then, budgets above a gap leave the problem out.
     """
 
     n_attempts: int
@@ -74,23 +74,22 @@ class ValidationReport:
 
     @property
     def is_valid(self) -> bool:
-        """Whether there is no error; warnings and notes are allowed.
+        """Whether no finding is an error.
 
         Returns
         -------
         bool
-            True where every function of ttsframe can work with the run.
+            True if every function of ttsframe accepts the run, with or without warnings.
         """
         return all(finding.severity != "error" for finding in self.findings)
 
     def to_dict(self) -> dict[str, object]:
-        """Turn the report into plain values that JSON can hold.
+        """Convert the report to values that JSON can represent.
 
         Returns
         -------
         dict[str, object]
-            ``is_valid`` and the fields; findings as dicts. Examples hold what the columns hold,
-            except that infinite scores are strings.
+            `is_valid` and the fields, findings as dicts. Infinite and NaN scores become strings.
         """
         return {
             "is_valid": self.is_valid,
@@ -98,19 +97,13 @@ class ValidationReport:
             "n_problems": self.n_problems,
             "attempts_per_problem": self.attempts_per_problem and list(self.attempts_per_problem),
             "findings": [
-                {**asdict(finding), "examples": [_plain(each) for each in finding.examples]}
+                {**asdict(finding), "examples": [_plain(example) for example in finding.examples]}
                 for finding in self.findings
             ],
         }
 
     def __str__(self) -> str:
-        """Return the report as text.
-
-        Returns
-        -------
-        str
-            A line on the size of the run, then some for each finding.
-        """
+        """Return the report as text."""
         lines = [f"{self._size()}: {self._tally()}"]
         for finding in self.findings:
             lines.append(f"{finding.severity}: {finding.message} [{finding.code}]")
@@ -121,17 +114,17 @@ class ValidationReport:
         return "\n".join(lines)
 
     def _size(self) -> str:
-        """Return how many attempts at how many problems there are."""
+        """Return the number of attempts and problems."""
         if self.attempts_per_problem is None:
             return f"{self.n_attempts:,} attempts"
         fewest, median, most = self.attempts_per_problem
-        each = f"{most:,} each"
+        per_problem = f"{most:,} each"
         if fewest != most:
-            each = f"{fewest:,} to {most:,} each, median {median:g}"
-        return f"{self.n_attempts:,} attempts at {self.n_problems:,} problems ({each})"
+            per_problem = f"{fewest:,} to {most:,} each, median {median:g}"
+        return f"{self.n_attempts:,} attempts at {self.n_problems:,} problems ({per_problem})"
 
     def _tally(self) -> str:
-        """Return how many findings of each severity there are."""
+        """Return the number of findings of each severity."""
         severities = [finding.severity for finding in self.findings]
         counts = [(severities.count(severity), severity) for severity in _SEVERITIES]
         listed = [f"{n} {severity}{'s' if n > 1 else ''}" for n, severity in counts if n]
@@ -139,47 +132,47 @@ class ValidationReport:
 
 
 def validate_trajectories(
-    frame: pl.DataFrame | pl.LazyFrame, /, *, by: ColumnNames = ()
+    trajectories: pl.DataFrame | pl.LazyFrame, /, *, by: ColumnNames = ()
 ) -> ValidationReport:
-    """Look for what would make the numbers of a run wrong, or mean something else.
+    """Check a run for errors that make its numbers wrong or misleading.
 
-    Run it once on what another tool wrote, before the first curve. Nothing about the data raises:
-    each finding is a count with examples and a way out.
+    Run it once on the output of another tool, before the first curve. The content of the run never
+    raises: each finding is a count with examples and a hint.
 
     Parameters
     ----------
-    frame
-        A `trajectories` table; of a LazyFrame only counts and examples are collected. Any column
-        may be missing: what needs it is then not looked at.
+    trajectories
+        A `trajectories` table. Of a LazyFrame, only counts and examples are collected. Any column may
+        be missing; rules that read it are skipped.
     by
-        Columns that tell runs apart. Attempts are numbered within ``(*by, problem_id)``.
+        Columns that identify a run. Attempts are numbered within `(*by, problem_id)`.
 
     Returns
     -------
     ValidationReport
-        Sizes and findings, errors before warnings before notes.
+        The size of the run and the findings, errors before warnings before notes.
 
     Raises
     ------
     ParameterTypeError
-        When ``frame`` is not a Polars frame.
+        When `trajectories` is not a Polars frame.
     ColumnsError
-        When a column of ``by`` is not there.
+        When a column of `by` is missing.
 
     Notes
     -----
-    Errors: ``no_attempts``, ``missing_column``, ``wrong_dtype``, ``null_problem_ids``,
-    ``unnumbered_attempts``, ``duplicate_attempts``, ``conflicting_problems`` (one ``problem_id``,
-    several problem texts or gold answers).
+    Errors: `no_attempts`, `missing_column`, `wrong_dtype`, `null_problem_ids`,
+    `unnumbered_attempts`, `duplicate_attempts`, `conflicting_problems` (several problem texts or gold
+    answers under one `problem_id`).
 
-    Warnings: ``attempt_gaps``, ``ragged_attempts``, ``duplicate_completions`` (equal texts within a
-    problem, as the padding of a beam search leaves), ``empty_completions``, ``missing_gold``,
-    ``ungraded_attempts``, ``inconsistent_grades`` (equal ``answer_key`` in a problem, right here
-    and wrong there), ``missing_scores``, ``empty_steps``, ``null_scores``, ``nan_scores``,
-    ``infinite_scores``, ``constant_scores``, ``out_of_range_scores``, and in place of the last
-    ``logit_scores`` where at least 5 % of the finite scores lie outside [0, 1].
+    Warnings: `attempt_gaps`, `ragged_attempts`, `duplicate_completions` (equal texts within a problem,
+    such as the padding of beam search), `empty_completions`, `missing_gold`, `ungraded_attempts`,
+    `inconsistent_grades` (attempts at a problem with equal `answer_key` and different grades),
+    `missing_scores`, `empty_steps`, `null_scores`, `nan_scores`, `infinite_scores`,
+    `constant_scores`, `out_of_range_scores`. If at least 5 % of the finite scores are outside [0, 1],
+    `logit_scores` replaces the last.
 
-    Notes: ``missing_answers``, ``ungraded_run`` (neither grades nor gold answers nor solutions).
+    Notes: `missing_answers`, `ungraded_run` (neither grades nor gold answers nor solutions).
 
     Examples
     --------
@@ -191,68 +184,70 @@ def validate_trajectories(
     >>> report.is_valid
     False
     >>> report.findings[0].message
-    "1 of 50 problems hold rows that repeat an 'attempt', 1 in all"
+    "1 of 50 problems have rows that repeat an 'attempt', 1 in all"
     """
-    check_frame(frame, "frame")
+    check_frame(trajectories, "trajectories")
     names = check_names(by, "by")
-    schema = require_columns(frame, names)
+    schema = require_columns(trajectories, names)
     keys = list(dict.fromkeys((*names, "problem_id")))
-    known = {name for name in TRAJECTORY_COLUMNS if name in schema and fits(name, schema[name])}
-    rows = frame.lazy().with_columns(as_expected(schema, known))
+    usable = {
+        name for name in TRAJECTORY_COLUMNS if name in schema and is_usable(name, schema[name])
+    }
+    rows = trajectories.lazy().with_columns(canonical_casts(schema, usable))
 
-    plans = {"attempts": value_counts(rows, ATTEMPT_CHECKS, known, score="score")}
-    if "step_scores" in known:
-        plans["steps"] = value_counts(flat_steps(rows), STEP_CHECKS, known, score="step_scores")
-    if "problem_id" in known:
-        plans["problems"] = problem_counts(rows, keys, known)
-        if {"answer_key", "is_correct"} <= known:
-            plans["answers"] = inconsistent_answers(rows, keys)
-    tables = dict(zip(plans, pl.collect_all(plans.values()), strict=True))
+    queries = {"attempts": value_counts(rows, ATTEMPT_CHECKS, usable, score="score")}
+    if "step_scores" in usable:
+        queries["steps"] = value_counts(flat_steps(rows), STEP_CHECKS, usable, score="step_scores")
+    if "problem_id" in usable:
+        queries["problems"] = problem_counts(rows, keys, usable)
+        if {"answer_key", "is_correct"} <= usable:
+            queries["answers"] = inconsistent_answers(rows, keys)
+    tables = dict(zip(queries, pl.collect_all(queries.values()), strict=True))
 
-    places = [name for name in (*keys, "attempt") if name in known or name in names]
+    places = [name for name in (*keys, "attempt") if name in usable or name in names]
     counts = tables["attempts"].row(0, named=True)
-    found = [*missing_columns(schema), *wrong_dtypes(schema), *whole_run_findings(counts, known)]
-    hidden = {"gold"} if "is_correct" in known else set()
-    hidden |= {"answer_key"} if "answer" in known else set()
-    hidden |= {"gold", "is_correct"} if is_ungraded(counts, known) else set()
-    checks = [check for check in ATTEMPT_CHECKS if check.column not in hidden]
-    found += value_findings(rows, counts, checks, places, score="score")
+    pending = [*missing_columns(schema), *wrong_dtypes(schema), *whole_run_findings(counts, usable)]
+    implied = {"gold"} if "is_correct" in usable else set()
+    implied |= {"answer_key"} if "answer" in usable else set()
+    implied |= {"gold", "is_correct"} if is_ungraded(counts, usable) else set()
+    checks = [check for check in ATTEMPT_CHECKS if check.column not in implied]
+    pending += value_findings(rows, counts, checks, places, score="score")
     if "steps" in tables:
         steps = tables["steps"].row(0, named=True)
-        found += value_findings(rows, steps, STEP_CHECKS, places, score="step_scores")
+        pending += value_findings(rows, steps, STEP_CHECKS, places, score="step_scores")
     sizes = []
     if "problems" in tables:
-        found += problem_findings(tables["problems"], keys)
+        pending += problem_findings(tables["problems"], keys)
         sizes = tables["problems"]["n"].to_list()
     if "answers" in tables:
-        found += grade_findings(tables["answers"])
+        pending += grade_findings(tables["answers"])
     return ValidationReport(
         n_attempts=counts["n"],
         n_problems=len(sizes),
         attempts_per_problem=(min(sizes), median(sizes), max(sizes)) if sizes else None,
-        findings=_with_examples(found),
+        findings=_with_examples(pending),
     )
 
 
-def _with_examples(found: Sequence[Found]) -> tuple[Finding, ...]:
-    """Return the findings, the most severe first, with the first places of each."""
-    plans = [
-        each.places.sort(pl.all(), nulls_last=True).head(_N_EXAMPLES)
-        for each in found
-        if each.places is not None
+def _with_examples(pending: Sequence[Pending]) -> tuple[Finding, ...]:
+    """Return the findings with their first examples, the most severe first."""
+    queries = [
+        item.examples.sort(pl.all(), nulls_last=True).head(_N_EXAMPLES)
+        for item in pending
+        if item.examples is not None
     ]
-    tables = iter(pl.collect_all(plans))
+    tables = iter(pl.collect_all(queries))
     findings = [
-        each.finding
-        if each.places is None
-        else replace(each.finding, examples=tuple(next(tables).to_dicts()))
-        for each in found
+        item.finding
+        if item.examples is None
+        else replace(item.finding, examples=tuple(next(tables).to_dicts()))
+        for item in pending
     ]
     return tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity)))
 
 
 def _plain(example: Mapping[str, object]) -> dict[str, object]:
-    """Return an example in which JSON can hold every value."""
+    """Return an example whose values JSON can represent."""
     return {
         name: str(value) if isinstance(value, float) and not isfinite(value) else value
         for name, value in example.items()

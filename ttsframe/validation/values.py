@@ -1,4 +1,4 @@
-"""Rules about single values: of an attempt's columns, and of the steps in its list."""
+"""Rules about single values: the columns of an attempt, and the elements of its step scores."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
 
-from ttsframe.validation.finding import Finding, Found, Severity
+from ttsframe.validation.finding import Finding, Pending, Severity
 
 Row: TypeAlias = Mapping[str, int | float | None]
 
 LOGIT_SHARE: Final = 0.05
-"""Scores of which this share lies outside [0, 1] look like logits; fewer are strays."""
+"""From this share of scores outside [0, 1] on, scores look like logits; fewer are outliers."""
 
 
 class _Check(NamedTuple):
-    """A rule about single values: where it is broken, and what to say then."""
+    """A rule about single values, and the texts of its finding."""
 
     code: str
     severity: Severity
@@ -28,14 +28,16 @@ class _Check(NamedTuple):
 
 
 def _is_outside(score: pl.Expr) -> pl.Expr:
-    """Return whether a score is a number outside [0, 1]; NaN and infinities are not."""
+    """Return whether a finite score is outside [0, 1]."""
     return score.is_finite() & ~score.is_between(0.0, 1.0)
 
 
-_ABSTAINS: Final = "the attempt abstains from whatever reads its score; score it again or drop it."
-_STRAY: Final = "a PRM score is a probability; see what wrote these values."
+_ABSTAINS: Final = (
+    "these attempts abstain from selectors that read scores; score them again or drop them."
+)
+_OUTLIER: Final = "a PRM score is a probability; check the tool that wrote these values."
 _LOGITS: Final = (
-    "name weights='sigmoid' or 'softmax' for a weighted vote; best_of_n reads their order alone."
+    "use weights='sigmoid' or 'softmax' for a weighted vote; best_of_n only reads their order."
 )
 
 ATTEMPT_CHECKS: Final = (
@@ -45,7 +47,7 @@ ATTEMPT_CHECKS: Final = (
         "problem_id",
         pl.Expr.is_null,
         "have a null 'problem_id'",
-        "name the column that tells problems apart: read_trajectories(..., rename={...}).",
+        "name the column that identifies problems: read_trajectories(..., rename={...}).",
     ),
     _Check(
         "unnumbered_attempts",
@@ -53,7 +55,7 @@ ATTEMPT_CHECKS: Final = (
         "attempt",
         lambda attempt: attempt.is_null() | (attempt < 0),
         "have a null or negative 'attempt'",
-        "tts.renumber_attempts(frame) numbers the attempts of a problem in row order.",
+        "tts.renumber_attempts(trajectories) numbers the attempts of a problem in row order.",
         shows_value=True,
     ),
     _Check(
@@ -87,7 +89,7 @@ ATTEMPT_CHECKS: Final = (
         "gold",
         pl.Expr.is_null,
         "have no gold answer",
-        "they cannot be graded; read_trajectories(..., gold=...) joins gold answers from a file.",
+        "they cannot be graded; read_trajectories(..., gold=...) adds gold answers from a file.",
     ),
     _Check(
         "ungraded_attempts",
@@ -95,7 +97,7 @@ ATTEMPT_CHECKS: Final = (
         "is_correct",
         pl.Expr.is_null,
         "are not graded",
-        "curves leave their problems out and count them; give them a gold answer.",
+        "curves leave their problems out and count them; add gold answers to grade them.",
     ),
     _Check("missing_scores", "warning", "score", pl.Expr.is_null, "have no 'score'", _ABSTAINS),
     _Check("nan_scores", "warning", "score", pl.Expr.is_nan, "have a NaN 'score'", _ABSTAINS),
@@ -105,7 +107,7 @@ ATTEMPT_CHECKS: Final = (
         "score",
         pl.Expr.is_infinite,
         "have an infinite 'score'",
-        _STRAY,
+        _OUTLIER,
         shows_value=True,
     ),
     _Check(
@@ -114,7 +116,7 @@ ATTEMPT_CHECKS: Final = (
         "score",
         _is_outside,
         "have a 'score' outside [0, 1]",
-        _STRAY,
+        _OUTLIER,
         shows_value=True,
     ),
     _Check(
@@ -131,10 +133,10 @@ ATTEMPT_CHECKS: Final = (
         "step_scores",
         lambda scores: scores.list.len() == 0,
         "have an empty list of 'step_scores'",
-        "every reduction of an empty list is null; see whether the text was split into steps.",
+        "every reduction of an empty list is null; check that the text was split into steps.",
     ),
 )
-"""Rules about the value of a column in one row."""
+"""The rules about the columns of an attempt."""
 
 STEP_CHECKS: Final = (
     _Check(
@@ -151,7 +153,7 @@ STEP_CHECKS: Final = (
         "step_scores",
         pl.Expr.is_nan,
         "are NaN",
-        "a reduction that reads one is NaN, and the attempt abstains.",
+        "a reduction that reads a NaN is NaN, and the attempt abstains.",
     ),
     _Check(
         "infinite_scores",
@@ -159,7 +161,7 @@ STEP_CHECKS: Final = (
         "step_scores",
         pl.Expr.is_infinite,
         "are infinite",
-        _STRAY,
+        _OUTLIER,
         shows_value=True,
     ),
     _Check(
@@ -168,57 +170,28 @@ STEP_CHECKS: Final = (
         "step_scores",
         _is_outside,
         "are outside [0, 1]",
-        _STRAY,
+        _OUTLIER,
         shows_value=True,
     ),
 )
-"""Rules about one element of ``step_scores``."""
+"""The rules about the elements of `step_scores`."""
 
 
 def flat_steps(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """List all step scores, one per row.
-
-    Parameters
-    ----------
-    rows
-        Attempts.
-
-    Returns
-    -------
-    pl.LazyFrame
-        One column ``step_scores`` (Float64).
-    """
+    """Return all step scores, one per row."""
     return rows.select(pl.col("step_scores").explode(empty_as_null=False, keep_nulls=False))
 
 
 def value_counts(
-    rows: pl.LazyFrame, checks: Sequence[_Check], known: Collection[str], *, score: str
+    rows: pl.LazyFrame, checks: Sequence[_Check], usable: Collection[str], *, score: str
 ) -> pl.LazyFrame:
-    """Count the values that break each rule.
-
-    Parameters
-    ----------
-    rows
-        Attempts, or steps.
-    checks
-        The rules.
-    known
-        Columns that are there.
-    score
-        Column of scores, whose finite values are described too.
-
-    Returns
-    -------
-    pl.LazyFrame
-        One row: ``n``, one count per rule, named ``<code> <column>``, and where there are scores
-        ``n_finite``, ``least`` and ``most``.
-    """
+    """Count the values that break each rule, as `<code> <column>`, and describe the finite scores."""
     counts = [
         check.is_broken(pl.col(check.column)).sum().alias(f"{check.code} {check.column}")
         for check in checks
-        if check.column in known
+        if check.column in usable
     ]
-    if score in known:
+    if score in usable:
         finite = pl.col(score).filter(pl.col(score).is_finite())
         counts += [
             finite.len().alias("n_finite"),
@@ -230,27 +203,8 @@ def value_counts(
 
 def value_findings(
     rows: pl.LazyFrame, counts: Row, checks: Sequence[_Check], places: Sequence[str], *, score: str
-) -> Iterator[Found]:
-    """Find the rules that some values break.
-
-    Parameters
-    ----------
-    rows
-        Attempts.
-    counts
-        The row that `value_counts` made of them, or of their steps.
-    checks
-        The rules.
-    places
-        Columns that say where an attempt is.
-    score
-        Column of scores.
-
-    Yields
-    ------
-    Found
-        One per rule that is broken, and one for scores that are all the same.
-    """
+) -> Iterator[Pending]:
+    """Find the rules that some values break, from their counts; `places` locate an attempt."""
     unit = "attempts" if score == "score" else "step scores"
     total, n_finite = _count(counts, "n"), _count(counts, "n_finite")
     for check in checks:
@@ -265,17 +219,17 @@ def value_findings(
         if check.is_broken is _is_outside:
             message += f" ({counts['least']:.4g} to {counts['most']:.4g})"
         finding = Finding(code, check.severity, check.column, count, message, (), hint)
-        yield Found(finding, _attempts_that_break(rows, check, places, of_steps=score != "score"))
+        yield Pending(finding, _attempts_that_break(rows, check, places, of_steps=score != "score"))
     if n_finite > 1 and counts["least"] == counts["most"]:
         message = f"all {n_finite:,} values in {score!r} are {counts['least']}"
-        hint = "best_of_n then takes the first attempt; see whether the scorer ran."
-        yield Found(Finding("constant_scores", "warning", score, n_finite, message, (), hint))
+        hint = "best_of_n then picks the first attempt; check that the scorer ran."
+        yield Pending(Finding("constant_scores", "warning", score, n_finite, message, (), hint))
 
 
 def _attempts_that_break(
     rows: pl.LazyFrame, check: _Check, places: Sequence[str], *, of_steps: bool
 ) -> pl.LazyFrame:
-    """Return the places of a broken rule, with the value that breaks it where it says something."""
+    """Return the attempts that break a rule, with the value where it is informative."""
     value = pl.col(check.column)
     if of_steps:
         value = value.list.eval(pl.element().filter(check.is_broken(pl.element())))
@@ -287,53 +241,29 @@ def _attempts_that_break(
 
 
 def _count(counts: Row, name: str) -> int:
-    """Return a count, 0 where it was not made."""
+    """Return a count, 0 if its column is missing."""
     return int(counts.get(name) or 0)
 
 
-def whole_run_findings(counts: Row, known: Collection[str]) -> Iterator[Found]:
-    """Find what is missing from a run as a whole.
-
-    Parameters
-    ----------
-    counts
-        The row that `value_counts` made of its attempts.
-    known
-        Columns that are there.
-
-    Yields
-    ------
-    Found
-        No rows at all, or nothing that could grade them.
-    """
+def whole_run_findings(counts: Row, usable: Collection[str]) -> Iterator[Pending]:
+    """Report a run without rows, or without anything to grade it."""
     n_attempts = _count(counts, "n")
     if not n_attempts:
-        hint = "see whether the file was read to its end, or a filter kept nothing."
-        yield Found(Finding("no_attempts", "error", "attempt", 0, "there are no rows", (), hint))
-    elif is_ungraded(counts, known):
-        message = "no attempt is graded, and there are no gold answers to grade with"
-        hint = "read_trajectories(..., gold=...) joins them; without them there is agreement only."
-        yield Found(Finding("ungraded_run", "note", "is_correct", n_attempts, message, (), hint))
+        hint = "check that the source has rows and that no filter dropped them all."
+        yield Pending(
+            Finding("no_attempts", "error", "attempt", 0, "the run has no rows", (), hint)
+        )
+    elif is_ungraded(counts, usable):
+        message = "no attempt is graded, and no gold answers exist to grade it"
+        hint = "read_trajectories(..., gold=...) adds them; without them only agreement can be computed."
+        yield Pending(Finding("ungraded_run", "note", "is_correct", n_attempts, message, (), hint))
 
 
-def is_ungraded(counts: Row, known: Collection[str]) -> bool:
-    """Tell whether nothing says which attempts are right.
-
-    Parameters
-    ----------
-    counts
-        The row that `value_counts` made of the attempts.
-    known
-        Columns that are there.
-
-    Returns
-    -------
-    bool
-        True where neither grades nor gold answers nor solutions have a value.
-    """
+def is_ungraded(counts: Row, usable: Collection[str]) -> bool:
+    """Return whether neither grades nor gold answers nor solutions exist."""
     n_attempts = _count(counts, "n")
-    if "is_correct" in known and _count(counts, "ungraded_attempts is_correct") < n_attempts:
+    if "is_correct" in usable and _count(counts, "ungraded_attempts is_correct") < n_attempts:
         return False
-    if "gold" in known and _count(counts, "missing_gold gold") < n_attempts:
+    if "gold" in usable and _count(counts, "missing_gold gold") < n_attempts:
         return False
-    return not {"solution", "gold_key"} & set(known)
+    return not {"solution", "gold_key"} & set(usable)

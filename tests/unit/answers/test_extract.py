@@ -257,7 +257,7 @@ def test_null_stays_null_and_the_name_is_kept() -> None:
 def test_unknown_style_and_wrong_type_are_refused() -> None:
     with pytest.raises(tts.TtsframeError, match="style == 'box', must be one of 'auto'"):
         tts.extract_answer("completion", style="box")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="completion is a int"):
+    with pytest.raises(TypeError, match=r"completion must be a column name, .*, got int"):
         tts.extract_answer(3)  # type: ignore[arg-type]
 
 

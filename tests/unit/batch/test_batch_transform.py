@@ -185,7 +185,7 @@ def test_reference_answers_are_attached_to_every_slice(tmp_path: Path) -> None:
     answers = texts().unique("problem_id").filter(pl.col("problem_id") != "sim-000039")
     answers.select("problem_id", "gold", "solution").write_csv(tmp_path / "gold.csv")
     given = {"gold": tmp_path / "gold.csv"}
-    with pytest.warns(tts.errors.UnmatchedGoldWarning, match="no reference answer for 1 of 40"):
+    with pytest.warns(tts.errors.UnmatchedGoldWarning, match="no gold answer for 1 of 40"):
         done = tts.batch.transform(tmp_path / "run.parquet", tmp_path / "out", **given, **SMALL)
     with pytest.warns(tts.errors.UnmatchedGoldWarning):
         expected = tts.read_trajectories(tmp_path / "run.parquet", **given)

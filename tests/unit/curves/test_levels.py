@@ -248,7 +248,7 @@ def test_what_is_impossible_is_refused() -> None:
         levels(run, reference=run.with_columns(problem_id=pl.lit(1, pl.Int64)))
     with pytest.raises(ColumnsError, match="'hard' is String, must be numeric"):
         levels(run.with_columns(hard=pl.lit("Level 5")), column="hard")
-    with pytest.raises(ParameterTypeError, match="reference is a dict"):
+    with pytest.raises(ParameterTypeError, match=r"reference must be .*, got dict"):
         levels(run, reference={})  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"problem_id 'a': 4 rows with 2 numbers of 'attempt'.*by="):
         levels(pl.concat([run, run]))

@@ -442,7 +442,7 @@ def test_what_does_not_fit_is_refused_at_once() -> None:
             function(frame, levels=levels, replicates="reduction")
         with pytest.raises(ParameterError, match="n_folds == 1, must be at least 2"):
             function(frame, levels=levels, n_folds=1)
-        with pytest.raises(ParameterTypeError, match="n_folds is a float"):
+        with pytest.raises(ParameterTypeError, match="n_folds must be an int, got float"):
             function(frame, levels=levels, n_folds=2.0)  # type: ignore[arg-type]
         with pytest.raises(ParameterError, match="strategy is empty"):
             function(frame, levels=levels, strategy=())
@@ -450,7 +450,7 @@ def test_what_does_not_fit_is_refused_at_once() -> None:
             function(frame, levels=levels, strategy="level")
         with pytest.raises(ParameterError, match="include == 'some'"):
             function(frame, levels=levels, include="some")  # type: ignore[arg-type]
-        with pytest.raises(ParameterTypeError, match="levels is a dict"):
+        with pytest.raises(ParameterTypeError, match=r"levels must be .*, got dict"):
             function(frame, levels={})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="name is empty"):
         tts.optimal_curve(frame, levels=levels, name="")

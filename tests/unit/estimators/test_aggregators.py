@@ -150,7 +150,7 @@ def test_what_is_missing_is_named(aggregator: tts.Aggregator) -> None:
         aggregator(frame, [])
     with pytest.raises(ParameterError, match="names 'value'"):
         aggregator(frame, ["value"])
-    with pytest.raises(ParameterTypeError, match="frame is a dict"):
+    with pytest.raises(ParameterTypeError, match=r"frame must be .*, got dict"):
         aggregator({"value": [1]}, ["problem_id"])  # type: ignore[type-var]
 
 

@@ -150,11 +150,11 @@ def test_columns_of_unlike_length_are_an_error() -> None:
     [
         (0, ParameterError, "k == 0, must be at least 1"),
         ([], ParameterError, "k is empty"),
-        (1.5, ParameterTypeError, "k is a float"),
+        (1.5, ParameterTypeError, "k must be an int, got float"),
     ],
 )
 def test_impossible_k_is_refused_at_once(k: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         tts.best_of_k("is_correct", "score", k)  # type: ignore[arg-type]
-    with pytest.raises(ParameterTypeError, match="score is a float"):
+    with pytest.raises(ParameterTypeError, match=r"score must be .*, got float"):
         tts.best_of_k("is_correct", 0.5, 2)  # type: ignore[arg-type]

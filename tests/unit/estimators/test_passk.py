@@ -247,10 +247,10 @@ def test_rises_with_k_from_the_mean(graded: list[bool | None]) -> None:
         (0, ParameterError, "k == 0, must be at least 1"),
         ([1, -2], ParameterError, "k == -2, must be at least 1"),
         ([], ParameterError, "k is empty"),
-        (True, ParameterTypeError, "k is a bool"),
-        ([1.5], ParameterTypeError, "k is a float"),
-        (1.5, ParameterTypeError, "k is a float"),
-        ("8", ParameterTypeError, "k is a str"),
+        (True, ParameterTypeError, "k must be an int, got bool"),
+        ([1.5], ParameterTypeError, "k must be an int, got float"),
+        (1.5, ParameterTypeError, "k must be an int, got float"),
+        ("8", ParameterTypeError, "k must be an int, got str"),
     ],
 )
 def test_impossible_k_is_refused_at_once(k: object, error: type[Exception], message: str) -> None:

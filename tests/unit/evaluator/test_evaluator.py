@@ -197,7 +197,7 @@ def test_an_error_of_the_model_passes_with_a_note_that_says_where() -> None:
         ({"k_values": []}, ParameterError, "k_values is empty"),
         ({"k_values": 5}, ParameterTypeError, "k_values is a int"),
         ({"k_values": [0]}, ParameterError, "k_values == 0"),
-        ({"k_values": [1.0]}, ParameterTypeError, "k_values is a float"),
+        ({"k_values": [1.0]}, ParameterTypeError, "k_values must be an int, got float"),
         ({"trials_per_complexity": 0}, ParameterError, "trials_per_complexity"),
         ({"threshold": 1.5}, ParameterError, "threshold"),
         ({"generate_fn": "model"}, ParameterTypeError, "generate_fn is a str"),

@@ -147,7 +147,7 @@ def test_the_distance_is_checked_and_said() -> None:
         ArithmeticSequence(n_ahead=101)
     with pytest.raises(ParameterError, match="n_ahead == 0"):
         ArithmeticSequence(n_ahead=0)
-    with pytest.raises(ParameterTypeError, match="n_ahead is a float"):
+    with pytest.raises(ParameterTypeError, match="n_ahead must be an int, got float"):
         ArithmeticSequence(n_ahead=1.0)  # type: ignore[arg-type]
     prompt = ArithmeticSequence(n_ahead=5).generate_instance(2).prompt
     assert "the term 5 places after the last one" in prompt

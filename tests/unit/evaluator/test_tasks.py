@@ -149,8 +149,8 @@ def test_an_instance_is_found_by_its_prompt(make: type[SeededTask]) -> None:
     [
         (lambda task: task.generate_instance(0), ParameterError, "complexity == 0, must be at least 1"),
         (lambda task: task.generate_instance(99), ParameterError, "complexity == 99, must be from"),
-        (lambda task: task.generate_instance(True), ParameterTypeError, "complexity is a bool"),
-        (lambda task: task.generate_instance([]), ParameterTypeError, "complexity is a list"),
+        (lambda task: task.generate_instance(True), ParameterTypeError, "complexity must be an int, got bool"),
+        (lambda task: task.generate_instance([]), ParameterTypeError, "complexity must be an int, got list"),
         (lambda task: task.instance_at(3, -1), ParameterError, "index == -1"),
         (lambda task: task.instance_at(3, 0.0), ParameterTypeError, "index is a float"),
         (lambda task: task.generate_batch((4, 3)), ParameterError, r"complexity_range == \(4, 3\)"),
@@ -158,7 +158,7 @@ def test_an_instance_is_found_by_its_prompt(make: type[SeededTask]) -> None:
         (lambda task: task.generate_batch(3), ParameterTypeError, "complexity_range is 3, must be a pair"),
         (lambda task: task.generate_batch((2, 3), 0), ParameterError, "instances_per_level == 0"),
         (lambda task: type(task)(seed=-1), ParameterError, "seed == -1"),
-        (lambda task: type(task)(seed="x"), ParameterTypeError, "seed is a str"),
+        (lambda task: type(task)(seed="x"), ParameterTypeError, "seed must be an int, got str"),
     ],
 )  # fmt: skip
 def test_bad_parameters_are_named(

@@ -448,7 +448,12 @@ def test_nothing_to_judge_gives_tables_of_the_same_columns(*, is_empty: bool) ->
         (lambda f: f.cast({"step": pl.Float64}), {}, ColumnsError, "'step' is Float64"),
         (lambda f: f.with_columns(step=None), {}, DataError, "step is null"),
         (lambda f: pl.concat([f, f]), {}, DataError, "several rows, expected one per step"),
-        (lambda f: f.to_dicts(), {}, ParameterTypeError, "steps is a list"),
+        (
+            lambda f: f.to_dicts(),
+            {},
+            ParameterTypeError,
+            "steps must be a polars DataFrame or LazyFrame, got list",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(

@@ -429,7 +429,7 @@ def test_what_a_completer_raises_passes() -> None:
 
 PARAMETERS: list[tuple[dict[str, object], type[Exception], str]] = [
     ({"n_rollouts": 0}, ParameterError, "n_rollouts == 0"),
-    ({"n_rollouts": 2.0}, ParameterTypeError, "n_rollouts is a float"),
+    ({"n_rollouts": 2.0}, ParameterTypeError, "n_rollouts must be an int, got float"),
     ({"batch_size": 0}, ParameterError, "batch_size == 0"),
     ({"completer": "gpt"}, ParameterTypeError, "must be callable"),
     ({"template": "{steps}"}, ParameterError, "must hold '{problem}' once"),

@@ -535,7 +535,7 @@ PARAMETERS: list[tuple[dict[str, object], type[Exception], str]] = [
     ({"n_workers": 0}, ParameterError, "n_workers == 0"),
     ({"n_per_request": 0}, ParameterError, "n_per_request == 0"),
     ({"retries": -1}, ParameterError, "retries == -1"),
-    ({"retries": 1.5}, ParameterTypeError, "retries is a float"),
+    ({"retries": 1.5}, ParameterTypeError, "retries must be an int, got float"),
     ({"backoff": -1.0}, ParameterError, "backoff == -1.0"),
     ({"timeout": 0.0}, ParameterError, "timeout == 0.0"),
     ({"timeout": float("inf")}, ParameterError, "timeout == inf"),

@@ -313,7 +313,9 @@ def test_a_run_and_its_pieces_are_not_read_together(tmp_path: Path) -> None:
     write(tmp_path, [rebase(0)], "answer_q0.json")
     write(tmp_path, [rebase(0)], "answers.json")
 
-    with pytest.raises(SourceError, match=r"holds a whole run \(answers.json\) and a run's pieces"):
+    with pytest.raises(
+        SourceError, match=r"holds both a complete run \(answers.json\) and the files"
+    ):
         tts.scan_trajectories(tmp_path)
 
 
@@ -448,7 +450,7 @@ def test_a_format_is_recognised_and_can_be_named(tmp_path: Path, name: str) -> N
 
     automatic = tts.read_trajectories(path)
 
-    assert [other for other in tts.READERS if tts.READERS[other].recognises(EXAMPLES[name])] == [
+    assert [other for other in tts.READERS if tts.READERS[other].recognizes(EXAMPLES[name])] == [
         name
     ]
     assert automatic.equals(tts.read_trajectories(path, format=name))  # type: ignore[arg-type]

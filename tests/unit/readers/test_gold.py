@@ -131,8 +131,8 @@ def test_gold_that_is_there_is_filled_up_and_never_replaced(tmp_path: Path) -> N
     with pytest.raises(SourceError) as caught:
         tts.scan_trajectories(run, gold=other)
     assert str(caught.value).startswith(
-        f"{other}: another reference answer than the attempts have already, 1 times, such as for 'a': "
-        f"'2', here 'two'. Hint: move the one that is there out of the way with rename="
+        f"{other}: contradicts the gold answers of the attempts for 1 problems, for example 'a': '2' in "
+        f"the attempts, 'two' here. Hint: keep the existing answers under another name with rename="
     )
     frame = tts.read_trajectories(run, gold=other, rename={"answer": "source_gold"})
     assert frame.select("gold", "source_gold").rows() == [("two", "2")] * 2 + [("4", None)]
@@ -143,7 +143,7 @@ def test_problems_without_gold_are_counted(run: Path, tmp_path: Path) -> None:
 
     with pytest.warns(
         tts.errors.UnmatchedGoldWarning,
-        match=r"gold\.jsonl: no reference answer for 1 of 2 problems, which cannot be graded: 'a'\.",
+        match=r"gold\.jsonl: no gold answer for 1 of 2 problems, which cannot be graded: 'a'\.",
     ):
         frame = tts.read_trajectories(run, gold=gold)
 
@@ -157,7 +157,7 @@ def test_a_file_that_fits_nothing(run: Path, tmp_path: Path) -> None:
         tts.scan_trajectories(run, gold=gold)
 
     assert str(caught.value).startswith(
-        f"{gold}: fits no problem; found problem_id such as 'test/1', expected such as 'a'. Hint: both"
+        f"{gold}: matches no problem; found for example problem_id 'test/1', expected for example 'a'. Hint: both"
     )
 
 
@@ -165,7 +165,7 @@ def test_two_answers_for_one_problem(run: Path, tmp_path: Path) -> None:
     rows = [{"id": "a", "gold": "2"}, {"id": "a", "gold": "3"}, {"id": "b", "gold": "4"}]
 
     with pytest.raises(
-        SourceError, match=r"two reference answers for one problem, .* 'a': \['2', '3'\]"
+        SourceError, match=r"several gold answers for each of 1 problems, .* 'a': \['2', '3'\]"
     ):
         tts.scan_trajectories(run, gold=write(tmp_path, "gold.jsonl", rows))
 
@@ -175,10 +175,12 @@ def test_two_answers_for_one_problem(run: Path, tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_gold(run: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        ColumnsError, match=r"gold\.jsonl: no column of reference answers; found: \['id'"
+        ColumnsError, match=r"gold\.jsonl: no column of gold answers; found: \['id'"
     ):
         tts.scan_trajectories(run, gold=write(tmp_path, "gold.jsonl", [{"id": "a", "x": 1}]))
-    with pytest.raises(ColumnsError, match=r"no column to find problems by; found: \['gold'\]"):
+    with pytest.raises(
+        ColumnsError, match=r"no column that identifies problems; found: \['gold'\]"
+    ):
         tts.scan_trajectories(run, gold=write(tmp_path, "gold.jsonl", [{"gold": "4"}]))
     with pytest.raises(
         SourceError, match=r"nowhere\.jsonl: no such file\. Hint: .* holds gold\.jsonl, "
@@ -186,7 +188,7 @@ def test_files_that_cannot_be_gold(run: Path, tmp_path: Path) -> None:
         tts.scan_trajectories(run, gold=tmp_path / "nowhere.jsonl")
     with pytest.raises(SourceError, match="is a folder, gold must be a file"):
         tts.scan_trajectories(run, gold=tmp_path)
-    with pytest.raises(ParameterTypeError, match="gold is a DataFrame, must be the path of a file"):
+    with pytest.raises(ParameterTypeError, match="gold must be the path of a file, got DataFrame"):
         tts.scan_trajectories(run, gold=pl.DataFrame())  # type: ignore[arg-type]
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"id": "a", "gold": "2"}\n{"id": ')

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 import ttsframe as tts
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine import chunks as _chunks
+from ttsframe.readers.engine import dtypes as _dtypes
 from ttsframe.readers.engine import jsonl as _jsonl
-from ttsframe.readers.engine import rows as _rows
-from ttsframe.readers.engine import searches as _searches
 from ttsframe.readers.engine import sniff as _sniff
 
 ENGINES = ("in-memory", "streaming")
@@ -62,7 +61,7 @@ def collect(request: pytest.FixtureRequest) -> Callable[[Path], pl.DataFrame]:
 FAULTS = {
     "malformed": ('{"problem": oops}', "not JSON at column 13, near '{\"problem\": oops}'"),
     "two objects": (LINES[1] + LINES[2], "a second value follows at column"),
-    "text after": (LINES[1] + " ,", "something follows the object at column"),
+    "text after": (LINES[1] + " ,", "text follows the object at column"),
     "unclosed": (LINES[1][:-1], "not JSON at column"),
     "a list": ("[1]", "holds a list, must hold one JSON object"),
     "a number": ("3", r"holds a number \(3\), must hold one JSON object"),
@@ -72,7 +71,7 @@ FAULTS = {
         r"not JSON at column 15, near .* \(Invalid control character",
     ),
     "too deep": ('{"x": ' + "[" * 5000 + "]" * 5000 + "}", "brackets are nested too deeply"),
-    "too many digits": ('{"x": ' + "1" * 5000 + "}", "holds a number of too many digits"),
+    "too many digits": ('{"x": ' + "1" * 5000 + "}", "holds a number with too many digits"),
     "text for a score": (
         json.dumps(row(41, scores=[[0.5, "high"], [0.1]])),
         r"scores\[0\]\[1\] is a string \('high'\), must be a number",
@@ -95,7 +94,7 @@ FAULTS = {
     ),
     "lengths": (
         json.dumps(row(41, scores=[[0.5]])),
-        "problem 'q41' has 2 'completions' but 1 'scores'; the two lists must be of one length",
+        "problem 'q41' has 2 'completions' but 1 'scores'; the two lists must have the same length",
     ),
     "no attempts": (
         json.dumps(row(41, completions=[])),
@@ -118,7 +117,7 @@ def test_a_fault_names_file_line_and_way_out(
     with pytest.raises(SourceError, match=rf"run\.jsonl, line 42: {reason}") as caught:
         collect(path)
 
-    assert 'Hint: mend the row, or on_error="skip" leaves such rows out' in str(caught.value)
+    assert 'Hint: repair the row, or on_error="skip" leaves such rows out' in str(caught.value)
     with pytest.raises(SourceError, match=r"run\.jsonl, line 42: "):
         tts.read_trajectories(path)
 
@@ -192,7 +191,7 @@ def test_an_array_that_is_cut_off_says_so(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"run\.json, element 10: is cut off after"):
         tts.scan_trajectories(path)
     path.write_text(whole.rstrip("]\n "))
-    with pytest.raises(SourceError, match=r"run\.json, element 11: the array does not end"):
+    with pytest.raises(SourceError, match=r"run\.json, element 11: the array has no end"):
         tts.scan_trajectories(path)
     with pytest.warns(tts.errors.SkippedRowsWarning, match="^1 row skipped"):
         assert tts.read_trajectories(path, on_error="skip").height == 20
@@ -463,9 +462,10 @@ def test_any_json_rows_can_be_read_and_none_is_lost(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_chunks, "CHUNK_BYTES", chunk_bytes)
-        found = _jsonl.inspect(file, ())
+        found = _jsonl.inspect_file(file, ())
         schema = {
-            name: _rows.settled(dtype, unseen=pl.String()) for name, dtype in found.dtypes.items()
+            name: _dtypes.resolve_dtype(dtype, unseen=pl.String())
+            for name, dtype in found.dtypes.items()
         }
         item = _jsonl.JsonFile(file, found.has_lone_surrogates, frozenset())
         frame = _jsonl.scan([item], schema).collect()
@@ -513,7 +513,7 @@ def test_spans_are_whole_lines_and_together_the_file(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_chunks, "CHUNK_BYTES", chunk_bytes)
-        spans = _chunks.cut(file)
+        spans = _chunks.cut_spans(file)
 
     pieces = [_chunks.read_span(file, span).data for span in spans]
     assert b"".join(pieces) == content
@@ -537,7 +537,7 @@ def test_faults_and_spans_are_numbered_across_chunks(
     path = tmp_path / "run.jsonl"
     path.write_text("\n".join([*LINES[:40], "", "  ", "oops", *LINES[40:], "[1]", ""]))
 
-    found = _jsonl.inspect(_sniff.sniff(path), ())
+    found = _jsonl.inspect_file(_sniff.sniff(path), ())
 
     assert [fault.row for fault in found.faults] == [43, 104]
     data = path.read_bytes()
@@ -559,7 +559,7 @@ def is_of(value: object, dtype: pl.DataType) -> bool:
     if value is None:
         return True
     if isinstance(dtype, pl.List):
-        inner = _rows.instance(dtype.inner)
+        inner = _dtypes.as_instance(dtype.inner)
         return isinstance(value, list) and all(is_of(item, inner) for item in value)
     return DTYPES[dtype](value)
 
@@ -585,7 +585,7 @@ def test_what_a_search_says_of_a_column_is_so(
     separators = (",", ":") if is_compact else None
     data = "\n".join(json.dumps(row, separators=separators) for row in rows).encode()
 
-    is_fitting = "a" in _searches.search(data, {"a": dtype}).fitting
+    is_fitting = "a" in _jsonl.search(data, {"a": dtype}).confirmed
 
     assert not is_fitting or all(is_of(row.get("a"), dtype) for row in rows)
 
@@ -608,9 +608,9 @@ def test_a_search_finds_what_is_plain(
     rows = [{"a": value, "text": 'not "a": true', "last": value} for value in values]
     lines = [json.dumps(row, indent=indent).replace("\n", "\t") for row in rows]
 
-    found = _searches.search("\n".join(lines).encode(), {"a": dtype, "last": dtype, "no": dtype})
+    found = _jsonl.search("\n".join(lines).encode(), {"a": dtype, "last": dtype, "no": dtype})
 
-    assert found.fitting == {"a", "last", "no"}
+    assert found.confirmed == {"a", "last", "no"}
     assert not found.may_hold_surrogates
 
 
@@ -623,7 +623,7 @@ def test_a_file_that_lost_rows_after_the_scan_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(
         SourceError,
-        match=rf"run\.jsonl: has {path.stat().st_size:,} bytes, had {size:,} or more when",
+        match=rf"run\.jsonl: has {path.stat().st_size:,} bytes, had at least {size:,} when",
     ):
         scan.collect()
 

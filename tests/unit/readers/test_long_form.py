@@ -170,7 +170,7 @@ ROWS = [  # one bad row each: which of several is named first is up to the engin
     ("n_tokens", [1.0, 2.5, 3.0], r"n_tokens is 2\.5, must be a whole number from 0"),
     ("n_tokens", [1.0, math.nan, 3.0], "n_tokens is nan, must be a whole number from 0"),
     ("is_correct", [1, 2, 0], "is_correct is 2, must be true, false, 0 or 1"),
-    ("problem_id", ["a", None, "c"], "problem_id is None, and pairs with nothing"),
+    ("problem_id", ["a", None, "c"], "problem_id is None, so the row belongs to no problem"),
 ]
 
 

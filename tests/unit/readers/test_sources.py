@@ -123,9 +123,9 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
 
     message = str(caught.value)
     assert message.startswith(
-        "3 files in 2 formats, must be one; found search_and_learn: 2 (such as "
+        "3 files in 2 formats, must be in one; found search_and_learn: 2 (for example "
     )
-    assert f"long_form: 1 (such as {tmp_path / 'c.jsonl'})" in message
+    assert f"long_form: 1 (for example {tmp_path / 'c.jsonl'})" in message
     assert "Hint: 'ttsframe score " in message
 
 
@@ -191,7 +191,7 @@ def test_an_empty_folder_and_one_of_hidden_files(tmp_path: Path) -> None:
 def test_a_file_named_twice(tmp_path: Path) -> None:
     path = run(tmp_path, "a.jsonl")
 
-    with pytest.raises(SourceError, match=r"named twice .* every attempt in it would count twice"):
+    with pytest.raises(SourceError, match=r"named twice .* its rows would count twice"):
         tts.scan_trajectories([tmp_path, path])
 
 
@@ -205,13 +205,13 @@ def test_a_url() -> None:
 @pytest.mark.parametrize("source", [3, None, b"a.jsonl", {"a.jsonl"}, pl.DataFrame({"a": [1]})])
 def test_a_source_of_another_type(source: Any) -> None:
     with pytest.raises(
-        ParameterTypeError, match=r"source is a .*, must be a path, a glob, a folder"
+        ParameterTypeError, match=r"source must be a path, a glob, a folder, .*, got"
     ):
         tts.scan_trajectories(source)
 
 
 def test_sources_of_another_type() -> None:
-    with pytest.raises(ParameterTypeError, match="source holds a int, must hold paths"):
+    with pytest.raises(ParameterTypeError, match="source must hold paths as str or Path, got int"):
         tts.scan_trajectories([3])  # type: ignore[list-item]
     with pytest.raises(ParameterError, match="source is empty"):
         tts.scan_trajectories([])
@@ -267,7 +267,7 @@ def test_rename_that_does_not_fit(tmp_path: Path) -> None:
         ColumnsError, match="rename gives 'unique_id' the name 'problem', which another"
     ):
         tts.scan_trajectories(path, rename={"unique_id": "problem"})
-    with pytest.raises(ParameterError, match="gives two columns one name"):
+    with pytest.raises(ParameterError, match="gives two columns the same name"):
         tts.scan_trajectories(path, rename={"unique_id": "x", "problem": "x"})
     with pytest.raises(ParameterTypeError, match="rename must be a mapping"):
         tts.scan_trajectories(path, rename=["x"])  # type: ignore[arg-type]

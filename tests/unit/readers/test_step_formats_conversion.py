@@ -64,7 +64,7 @@ def test_texts_labels_and_ids_survive_a_journey_through_the_formats(
 ) -> None:
     source = shared_data / "openr" / "samples_math-shepherd.jsonl"
     steps = start = tts.read_steps(source)
-    for name in ("openr", "trl", "prm800k", "table", "math_shepherd"):
+    for name in ("openr", "trl", "table", "math_shepherd"):
         path = tmp_path / f"{name}.jsonl"
         if name == "table":
             steps = steps.select([*TOLD, "task"])
@@ -109,9 +109,7 @@ def test_neutral_ratings_become_what_the_caller_says(write: Write) -> None:
     steps = labelled(rating=pl.Series([1, 0])).drop("is_correct")
     assert write(steps, "openr", neutral=True)[0]["label"] == ["+", "+"]
     assert write(steps, "openr", neutral=False)[0]["label"] == ["+", "-"]
-    (row,) = write(steps, "prm800k")
-    ratings = [step["completions"][0]["rating"] for step in row["label"]["steps"]]
-    assert ratings == [1, 0]
+    assert [row["rating"] for row in write(steps, "table")] == [1, 0]
 
 
 def test_paths_of_a_tree_become_solutions_with_labels(shared_data: Path, write: Write) -> None:
@@ -175,7 +173,7 @@ def test_columns_of_whole_solutions_become_keys_and_come_back(write: Write, tmp_
 def test_solutions_without_a_step_stay(write: Write, tmp_path: Path) -> None:
     steps = pl.concat([labelled(), labelled(solution_id="none", text=None, is_correct=None).head(1)
                        .with_columns(step=pl.lit(-1, dtype=pl.Int64), text=pl.lit(None, dtype=pl.String), is_correct=pl.lit(None, dtype=pl.Boolean))])  # fmt: skip
-    for name in ("trl", "openr", "prm800k"):
+    for name in ("trl", "openr"):
         write(steps, name)
         assert tts.read_steps(tmp_path / f"{name}.jsonl").select(TOLD).equals(steps.select(TOLD))
     with pytest.raises(DataError, match="step -1: the solution has no step"):
@@ -192,50 +190,38 @@ def test_a_cut_off_last_step_has_no_label_in_math_shepherd(write: Write, tmp_pat
 @pytest.mark.parametrize(
     ("steps", "name", "options", "error", "message"),
     [
-        (labelled(is_correct=pl.Series([None, True])), "math_shepherd", {}, DataError, "step 0: is not labelled"),
-        (labelled(is_correct=pl.Series([True, None])), "trl", {}, DataError, "step 1: is not labelled"),
+        (labelled(is_correct=pl.Series([None, True])), "math_shepherd", {}, DataError, "step 0: has no label"),
+        (labelled(is_correct=pl.Series([True, None])), "trl", {}, DataError, "step 1: has no label"),
         (labelled(rating=pl.Series([1, 0])).drop("is_correct"), "trl", {}, DataError, "step 1: rating 0 .* neutral=True"),
         (labelled(rating=pl.Series([1, 2])).drop("is_correct"), "trl", {}, DataError, "rating is 2, must be"),
         (labelled(rating=pl.Series([1, 1])), "trl", {}, DataError, "is_correct is False, but rating is 1"),
-        (labelled(rating=pl.Series([1, 0])), "prm800k", {}, DataError, "is_correct is False, but rating is 0"),
+        (labelled(rating=pl.Series([1, 0])), "trl", {}, DataError, "is_correct is False, but rating is 0"),
         (labelled(soft=pl.Series([1.0, 0.8])), "trl", {"threshold": 0.5}, DataError, "is_correct is False, but soft is 0.8"),
         (labelled(soft=pl.Series([1.0, 0.0])), "trl", {}, ColumnsError, "'soft'.*threshold=0.5"),
-        (labelled(x=pl.Series([1, 2]), y=pl.Series([1, 2])), "openr", {}, ColumnsError, r"columns 'x', 'y'\. Hint: steps\.drop\('x', 'y'\)"),
-        (labelled(process="x"), "openr", {}, ColumnsError, "'process' has the name of a key"),
-        (labelled(__row=1), "openr", {}, ColumnsError, "'__row' of steps has a name that begins"),
-        (labelled(), "math_aps", {}, ColumnsError, "holds soft values and no labels.*'is_correct'"),
+        (labelled(x=pl.Series([1, 2]), y=pl.Series([1, 2])), "openr", {}, ColumnsError, r"columns 'x', 'y', whose .* Hint: steps\.drop\('x', 'y'\)"),
+        (labelled(process="x"), "openr", {}, ColumnsError, "'process' is named like a key"),
+        (labelled(__row=1), "openr", {}, ColumnsError, "'__row' of steps begins with two"),
         (labelled(step=pl.Series([0, 2])), "trl", {}, DataError, "step 2: does not follow"),
-        (labelled(step=pl.Series([0, 2])), "prm800k", {}, DataError, "step 2: does not follow"),
-        (labelled(step=pl.Series([0, 0])), "trl", {}, DataError, "step 0: is there more than once.*So is 1 more"),
-        (labelled(step=pl.Series([0, 0])), "prm800k", {}, DataError, "step 0: is there more than once"),
-        (labelled(step=pl.Series([0, 0])), "math_aps_tree", {}, DataError, "step 0: is there more than once"),
+        (labelled(step=pl.Series([0, 0])), "trl", {}, DataError, "step 0: appears more than once.*1 more step has the same problem"),
         (labelled(step=pl.Series([0, -2])), "trl", {}, DataError, "step -2: steps are numbered"),
         (labelled(step="one"), "trl", {}, ColumnsError, "column 'step' of steps is String"),
         (labelled(step=pl.Series([0, None])), "table", {}, DataError, "step None: step is null"),
         (labelled(problem=pl.Series(["a", "b"])), "trl", {}, DataError, "another problem text"),
-        (labelled(problem=pl.Series(["a", "b"])), "prm800k", {}, DataError, "another problem text"),
         (labelled(problem=None), "trl", {}, DataError, "problem is null"),
         (labelled(text=pl.Series(["Step 1: a", None])), "trl", {}, DataError, "step 1: text is null"),
         (labelled(text=pl.Series(["ok", "b"])), "math_shepherd", {}, DataError, "must begin with 'Step 1:'"),
         (labelled(problem="Step 1: add"), "math_shepherd", {}, DataError, "problem holds 'Step 1:'"),
         (labelled().drop("text"), "trl", {}, ColumnsError, "1 missing column for steps: 'text'"),
-        (labelled(alternative=0), "prm800k", {}, ColumnsError, "missing columns for alternatives"),
-        (tree(), "trl", {"threshold": 0.5}, DataError, "step 0: is there more than once.*step_paths"),
-        (tree(), "prm800k", {"threshold": 0.5}, DataError, "step 0: is there more than once.*step_paths"),
-        (tree(parent=pl.Series([None, 0, 7])), "math_aps_tree", {}, DataError, "continues node 7, which is not there"),
-        (tree(parent=pl.Series([None, 0, 1])), "math_aps_tree", {}, DataError, "node 2 does not follow"),
-        (tree(parent=pl.Series([None, 0, None])), "math_aps_tree", {}, DataError, "continues no other"),
-        (tree(node=pl.Series([0, 1, 1])), "math_aps_tree", {}, DataError, "node 1 is there more than once"),
-        (tree(node=pl.Series([0, 1, None])), "math_aps_tree", {}, DataError, "node is null"),
-        (tree(text=pl.Series([None, "4", "42"])), "math_aps", {}, DataError, "would seem to continue another step"),
-        (tree(text=pl.Series(["?", "4", "5"])), "math_aps", {}, DataError, "the problem itself has a text"),
-        (tree(gold=pl.Series(["1", "1", "2"])), "math_aps", {}, DataError, "another problem or gold answer"),
-        (tree(soft=pl.Series([0.5, float("nan"), 1.0])), "math_aps", {}, DataError, "soft is nan"),
+        (tree(), "trl", {"threshold": 0.5}, DataError, "step 0: appears more than once.*step_paths"),
+        (labelled(soft=pl.Series([0.5, float("nan")])), "trl", {"threshold": 0.5}, DataError, "soft is nan, which JSON cannot"),
         (tree(soft=pl.Series([0.5, float("inf"), 1.0])), "table", {}, DataError, "soft is inf"),
-        (labelled(), "prm800k", {"neutral": True}, ParameterError, "neutral == True, but format 'prm800k'"),
-        (tree(), "math_aps", {"threshold": 0.5}, ParameterError, "threshold == 0.5, but format 'math_aps'"),
+        (labelled(), "prm800k", {}, ParameterError, "format == 'prm800k' can only be read, must be one of 'math_shepherd'"),
+        (tree(), "math_aps", {"threshold": 0.5}, ParameterError, "format == 'math_aps' can only be read"),
+        (tree(), "math_aps_tree", {}, ParameterError, "format == 'math_aps_tree' can only be read"),
+        (labelled(), "table", {"neutral": True}, ParameterError, "neutral == True, but format 'table'"),
+        (tree(), "table", {"threshold": 0.5}, ParameterError, "threshold == 0.5, but format 'table'"),
         (labelled(), "trl", {"threshold": 2}, ParameterError, "threshold == 2, must be from 0 to 1"),
-        (labelled(), "trl", {"neutral": 1}, ParameterTypeError, "neutral is a int"),
+        (labelled(), "trl", {"neutral": 1}, ParameterTypeError, "neutral must be a bool, got int"),
         (labelled(), "csv", {}, ParameterError, "format == 'csv', must be one of"),
     ],
 )  # fmt: skip
@@ -255,18 +241,20 @@ def test_what_a_format_cannot_hold_is_refused(
     assert not list(tmp_path.iterdir()), "nothing is left of a file that was refused"
 
 
-def test_alternatives_must_be_whole(shared_data: Path, write: Write) -> None:
-    steps = tts.read_steps(shared_data / "openr" / "samples_prm800k.jsonl")
-    with pytest.raises(
-        DataError, match=r"alternative 4 does not follow.*steps\.drop\('alternative'"
-    ):
-        write(steps.filter("is_on_path"), "prm800k")
-    with pytest.raises(DataError, match="chosen_completion differs between the alternatives"):
-        write(steps.with_columns(chosen_completion=pl.col("alternative")), "prm800k")
-    with pytest.raises(DataError, match="n_alternatives is 5, but so many rows there are not"):
-        write(steps.filter(pl.col("alternative").fill_null(0) < 4), "prm800k")
-    with pytest.raises(DataError, match="neither an alternative nor a person's own text"):
-        write(steps.with_columns(is_human=False), "prm800k")
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (tree(parent=pl.Series([None, 0, 7])), "node 2 continues node 7, which is missing"),
+        (tree(parent=pl.Series([None, 0, 1])), "node 2 does not follow the step of its parent"),
+        (tree(node=pl.Series([0, 1, 1])), "node 1 appears more than once"),
+        (tree(node=pl.Series([0, 1, None])), "node is null"),
+        (tree(problem=None), "problem is null"),
+        (tree(text=pl.Series([None, None, "4"])), "text is null"),
+    ],
+)
+def test_what_is_no_tree_has_no_paths(steps: pl.DataFrame, message: str) -> None:
+    with pytest.raises(DataError, match=f"problem 'p', solution 's', step .*: {message}"):
+        tts.process.step_paths(steps)
 
 
 def test_an_existing_file_outlives_a_refusal(tmp_path: Path) -> None:

@@ -345,7 +345,7 @@ def test_impossible_parameters_are_refused(options: dict[str, Any], message: str
 
 @pytest.mark.parametrize("name", ["n_problems", "n_attempts", "seed", "beam_width"])
 def test_numbers_that_count_must_be_ints(name: str) -> None:
-    with pytest.raises(TypeError, match=f"{name} is a float, must be an int"):
+    with pytest.raises(TypeError, match=f"{name} must be an int, got float"):
         tts.simulate_trajectories(**{"n_problems": 2, "n_attempts": 2, "seed": 0, name: 2.0})
 
 

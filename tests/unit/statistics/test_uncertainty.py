@@ -177,10 +177,10 @@ def test_booleans_are_zeros_and_ones() -> None:
     [
         ({"method": "basic"}, ParameterError, "method == 'basic', must be one of"),
         ({"n_resamples": 0}, ParameterError, "n_resamples == 0"),
-        ({"n_resamples": 10.0}, ParameterTypeError, "n_resamples is a float"),
+        ({"n_resamples": 10.0}, ParameterTypeError, "n_resamples must be an int, got float"),
         ({"confidence_level": 95}, ParameterError, "confidence_level == 95"),
         ({"seed": -1}, ParameterError, "seed == -1"),
-        ({"cluster": 3}, ParameterTypeError, "cluster is a int"),
+        ({"cluster": 3}, ParameterTypeError, "cluster must be a column name"),
     ],
 )
 def test_impossible_options_are_refused_at_once(

@@ -297,7 +297,7 @@ def test_the_sizes_of_a_ragged_run() -> None:
     assert (report.n_attempts, report.n_problems) == (118, 20)
     assert str(report).splitlines() == [
         "118 attempts at 20 problems (4 to 6 each, median 6): 1 warning",
-        "warning: 1 of 20 problems have fewer attempts than the 6 of others [ragged_attempts]",
+        "warning: 1 of 20 problems have fewer than 6 attempts [ragged_attempts]",
         "    e.g. problem_id 'sim-000002', n_fewer 2",
         "    hint: larger budgets leave these problems out and count them as short.",
     ]
@@ -369,7 +369,9 @@ def test_a_frame_of_other_columns_is_described_not_refused() -> None:
 
 
 def test_what_is_not_a_frame_or_not_there_is_refused() -> None:
-    with pytest.raises(TypeError, match="frame is a dict, must be a polars DataFrame"):
+    with pytest.raises(
+        TypeError, match="trajectories must be a polars DataFrame or LazyFrame, got dict"
+    ):
         tts.validate_trajectories({"problem_id": [1]})  # type: ignore[arg-type]
     with pytest.raises(tts.TtsframeError, match="1 missing column for trajectories: 'run'"):
         tts.validate_trajectories(CLEAN, by="run")

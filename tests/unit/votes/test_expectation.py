@@ -392,7 +392,7 @@ def test_gaps_between_numbers_do_not_matter() -> None:
         ({"budgets": 0}, ParameterError, "budgets == 0"),
         ({"n_subsets": 1}, ParameterError, "n_subsets == 1, must be at least 2"),
         ({"seed": -1}, ParameterError, "seed == -1"),
-        ({"seed": 0.5}, ParameterTypeError, "seed is a float"),
+        ({"seed": 0.5}, ParameterTypeError, "seed must be an int, got float"),
         ({"selectors": "best"}, ParameterError, "selectors == 'best', must be one of"),
         ({"weights": "logit"}, ParameterError, "weights == 'logit'"),
         ({"by": "monte_carlo_error"}, ParameterError, "by names"),

@@ -232,7 +232,7 @@ def test_keys_that_are_categories_are_compared_by_their_texts(dtype: pl.DataType
         ("top_fraction_vote", {"fraction": 10}, "fraction == 10, must be from 0 to 1"),
         ("top_fraction_vote", {"weights": "exp"}, "weights == 'exp', must be one of"),
         ("majority_of_the_bests", {"subset_size": 0}, "subset_size == 0, must be at least 1"),
-        ("majority_of_the_bests", {"subset_size": 2.0}, "subset_size is a float, must be an int"),
+        ("majority_of_the_bests", {"subset_size": 2.0}, "subset_size must be an int, got float"),
         ("minimum_bayes_risk", {"utility": "bleu"}, "utility == 'bleu', must be one of 'token_f1'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""JSON rows in chunks of a few megabytes, each chunk knowing the number of its first row."""
+"""JSON rows in chunks of a few megabytes, each with the number of its first row."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ttsframe.errors import SourceError
-from ttsframe.readers.engine.rows import ARRAY_END
-from ttsframe.readers.engine.sniff import DataFile, opened
+from ttsframe.readers.engine.json_rows import ARRAY_END
+from ttsframe.readers.engine.sniff import DataFile, open_binary
 
 CHUNK_BYTES = 8 << 20
 _SEARCHED = 1 << 16
@@ -21,7 +21,7 @@ _SPACE = " \t\r\n"
 
 
 class Span(NamedTuple):
-    """Bytes of a file of JSON lines that begin with a line and end with one."""
+    """A range of bytes of a file that holds complete lines."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ class Chunk(NamedTuple):
         return count_ends(self.data) + (not self.data.endswith(b"\n"))
 
     def halves(self) -> tuple[Chunk, Chunk] | None:
-        """Cut at the line end nearest to the middle; None when there is nothing to cut."""
+        """Cut at the line end nearest to the middle; None if the chunk is a single line."""
         middle = len(self.data) // 2
         cut = self.data.find(b"\n", middle) + 1
         if cut in {0, len(self.data)}:
@@ -52,7 +52,7 @@ class Chunk(NamedTuple):
         return left, Chunk(self.data[cut:], self.first + left.data.count(b"\n"))
 
     def rows(self) -> Iterator[tuple[int, bytes, bool]]:
-        """Yield number, bytes, and whether nothing follows, not even a line end."""
+        """Yield the number and bytes of each row, and whether it ends the chunk without a line end."""
         lines = self.data.split(b"\n")
         for offset, line in enumerate(lines):
             if line.strip():
@@ -60,17 +60,17 @@ class Chunk(NamedTuple):
 
 
 def count_ends(data: bytes) -> int:
-    """Count line ends, as ``bytes.count`` does, which would hold up all other threads."""
+    """Count line ends; unlike `bytes.count`, this does not block other threads."""
     return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == _LINE_END))
 
 
 def read_chunks(file: DataFile) -> Iterator[Chunk]:
-    """Yield the rows of a file of JSON lines, or of a document that is an array or an object."""
+    """Yield the rows of JSON lines, or of a JSON document (an array or one object)."""
     return _from_document(file) if file.container == "json" else _from_lines(file)
 
 
 def _from_lines(file: DataFile) -> Iterator[Chunk]:
-    with opened(file) as stream:
+    with open_binary(file) as stream:
         start = stream.read(CHUNK_BYTES).removeprefix(codecs.BOM_UTF8)
         first = 1
         while start:
@@ -81,11 +81,11 @@ def _from_lines(file: DataFile) -> Iterator[Chunk]:
             start = stream.read(CHUNK_BYTES)
 
 
-def cut(file: DataFile) -> list[Span]:
-    """Cut JSON lines that are not compressed into spans, reading next to nothing."""
-    # nobody has counted the lines before: each span says that its first line is line 1
+def cut_spans(file: DataFile) -> list[Span]:
+    """Cut uncompressed JSON lines into spans while reading only a few bytes."""
+    # The lines are not counted yet, so each span claims to begin at line 1.
     spans: list[Span] = []
-    with opened(file) as stream:
+    with open_binary(file) as stream:
         size = stream.seek(0, SEEK_END)
         start = 0
         while start < size:
@@ -102,20 +102,20 @@ def cut(file: DataFile) -> list[Span]:
 
 
 def read_span(file: DataFile, span: Span) -> Chunk:
-    """Read a span, without what comes before it."""
-    with opened(file) as stream:
+    """Read the lines of a span."""
+    with open_binary(file) as stream:
         stream.seek(span.start)
         data = stream.read(span.end - span.start)
     if len(data) < span.end - span.start:
         raise SourceError(
-            f"{file.path}: has {file.path.stat().st_size:,} bytes, had {span.end:,} or more when it was "
-            f"scanned. Hint: scan it again when nothing writes to it any more."
+            f"{file.path}: has {file.path.stat().st_size:,} bytes, had at least {span.end:,} when it was "
+            f"scanned. Hint: scan it again once it is no longer being written."
         )
     return Chunk(data if span.start else data.removeprefix(codecs.BOM_UTF8), span.first)
 
 
 def _from_document(file: DataFile) -> Iterator[Chunk]:
-    with opened(file) as stream:
+    with open_binary(file) as stream:
         content = stream.read()
     try:
         text = content.decode("utf-8-sig")
@@ -125,8 +125,8 @@ def _from_document(file: DataFile) -> Iterator[Chunk]:
         ) from error
     pending: list[bytes] = []
     size, first = 0, 1
-    for count, element in enumerate(_elements(text), 1):
-        # A line end inside a valid value stands between tokens, so a space does as well.
+    for count, element in enumerate(_split_elements(text), 1):
+        # A line end inside a valid value separates tokens, and a space does the same.
         pending.append(element.replace("\n", " ").encode())
         size += len(pending[-1]) + 1
         if size >= CHUNK_BYTES:
@@ -136,32 +136,32 @@ def _from_document(file: DataFile) -> Iterator[Chunk]:
         yield Chunk(b"\n".join(pending), first)
 
 
-def _elements(text: str) -> Iterator[str]:
-    """Yield the text of each element; what cannot be decoded is yielded as it is, and ends it."""
+def _split_elements(text: str) -> Iterator[str]:
+    """Yield the text of each element; text that cannot be decoded is yielded last, as it is."""
     decode = json.JSONDecoder().raw_decode
-    at = len(text) - len(text.lstrip())
-    is_array = text.startswith("[", at)
-    at += is_array
-    while (at := _skip(text, at)) < len(text):
-        if is_array and text[at] == "]":
-            if trailing := text[at + 1 :].strip():
+    position = len(text) - len(text.lstrip())
+    is_array = text.startswith("[", position)
+    position += is_array
+    while (position := _skip_spaces(text, position)) < len(text):
+        if is_array and text[position] == "]":
+            if trailing := text[position + 1 :].strip():
                 yield trailing
             return
         try:
-            _, end = decode(text, at)
+            _, end = decode(text, position)
         except (ValueError, RecursionError):
             break
-        yield text[at:end]
-        at = _skip(text, end)
-        if is_array and text[at : at + 1] == ",":
-            at += 1
-        elif is_array and text[at : at + 1] != "]":
+        yield text[position:end]
+        position = _skip_spaces(text, end)
+        if is_array and text[position : position + 1] == ",":
+            position += 1
+        elif is_array and text[position : position + 1] != "]":
             break
-    if is_array or at < len(text):
-        yield text[at:] or ARRAY_END
+    if is_array or position < len(text):
+        yield text[position:] or ARRAY_END
 
 
-def _skip(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+def _skip_spaces(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position

@@ -1,4 +1,4 @@
-"""Reference answers from a second file."""
+"""Gold answers from a second file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import NamedTuple
 import polars as pl
 
 from ttsframe.errors import ColumnsError, SourceError
-from ttsframe.readers.engine.attempts import scan_table
+from ttsframe.readers.engine.dtypes import resolve_dtype
 from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, fault_error, scan
-from ttsframe.readers.engine.load import open_file
-from ttsframe.readers.engine.rows import settled
+from ttsframe.readers.engine.scan import scan_table
 from ttsframe.readers.engine.sources import one_file
-from ttsframe.readers.engine.table import canonical, problem_hash
+from ttsframe.readers.engine.survey import open_file
+from ttsframe.readers.engine.table import order_columns, problem_hash
+from ttsframe.schema import TRAJECTORY_COLUMNS
 
 _COLUMNS = {
     "problem_id": ("problem_id", "unique_id", "id", "idx"),
@@ -34,74 +35,74 @@ _GIVEN = ("gold", "solution")
 
 
 class Gold(NamedTuple):
-    """Reference answers of the problems of a run, and the problems that the file has none for."""
+    """Gold answers of the problems of a run, and the problems without one."""
 
     answers: pl.DataFrame
-    """One row per problem: the columns `by`, and those given, each after two underscores."""
+    """One row per problem: the columns `by`, and the new ones, prefixed by two underscores."""
     by: list[str]
-    own: list[str]
-    """Columns of reference answers that the attempts have already."""
+    existing: list[str]
+    """Columns of gold answers and solutions that the attempts already have."""
     n_problems: int
     unmatched: list[object]
 
     def attach(self, attempts: pl.LazyFrame) -> pl.LazyFrame:
-        """Join the answers found to the attempts; what is there already stays."""
+        """Join the gold answers to the attempts; existing values are kept."""
         columns = [name for name in self.answers.columns if name not in self.by]
         names = {name: name.removeprefix("__") for name in columns}
         frame = attempts.join(
             self.answers.lazy(), on=self.by, how="left", maintain_order="left"
         ).with_columns(
-            pl.coalesce(*([name] if name in self.own else []), given).alias(name)
-            for given, name in names.items()
+            pl.coalesce(*([name] if name in self.existing else []), new).alias(name)
+            for new, name in names.items()
         )
-        return canonical(frame.drop(columns))
+        return order_columns(frame.drop(columns), TRAJECTORY_COLUMNS)
 
 
 class _Key(NamedTuple):
-    """A column of the attempts, and what of the file's is compared with it."""
+    """A column of the attempts, and the column and value of the file that it must equal."""
 
     column: str
-    theirs: str
+    source: str
     value: pl.Expr
 
 
 _KEYS = (
     _Key("problem_id", "problem_id", pl.col("problem_id")),
-    # the id of problems that had none, also where the attempts were saved without their texts
+    # The id of problems that had none; works for attempts saved without their texts.
     _Key("problem_id", "problem", problem_hash(pl.col("problem"))),
     _Key("problem", "problem", pl.col("problem").str.strip_chars()),
 )
 
 
 def find_gold(attempts: pl.LazyFrame, source: str | PathLike[str]) -> Gold:
-    """Find ``gold`` (and ``solution``) of each problem by its id, else by its text."""
+    """Find the gold answer, and solution, of each problem by its id, else by its text."""
     path = one_file(source, "gold")
     table = _read_table(path)
     schema = attempts.collect_schema()
-    keys = [key for key in _KEYS if key.column in schema and key.theirs in table.columns]
+    keys = [key for key in _KEYS if key.column in schema and key.source in table.columns]
     if not keys:
         raise ColumnsError(
-            f"{path}: no column to find problems by; found: {table.columns}; expected one of "
+            f"{path}: no column that identifies problems; found: {table.columns}; expected one of "
             f"{list(_COLUMNS['problem_id'])} or {list(_COLUMNS['problem'])}."
         )
-    # Collected now, so that a file that fits no problem is an error and not a column of nulls.
-    own = [name for name in _GIVEN if name in schema]
+    # Collected now, so that a file that matches no problem is an error and not a column of nulls.
+    existing = [name for name in _GIVEN if name in schema]
     named = {"problem_id": None, **{key.column: None for key in keys}}
-    problems = attempts.select(*named, *own).unique().collect()
-    matched = _matched(problems, table, keys, path)
+    problems = attempts.select(*named, *existing).unique().collect()
+    matched = _match(problems, table, keys, path)
     if matched.is_empty():
         raise SourceError(
-            f"{path}: fits no problem; found {keys[0].theirs} such as {table[keys[0].theirs][0]!r}, "
-            f"expected such as {problems[keys[0].column].min()!r}. Hint: both files need the same ids, or "
-            f"the same texts of the problems."
+            f"{path}: matches no problem; found for example {keys[0].source} {table[keys[0].source][0]!r}, "
+            f"expected for example {problems[keys[0].column].min()!r}. Hint: both files need the same ids, or "
+            f"the same problem texts."
         )
-    if "gold" in own:
+    if "gold" in existing:
         _refuse_disagreement(matched, path)
-    return _found(problems, matched, own)
+    return _one_per_problem(problems, matched, existing)
 
 
 def _read_table(path: Path) -> pl.DataFrame:
-    """Read the file of answers under our names for its columns, all as String."""
+    """Read the file of gold answers with canonical column names, all as String."""
     opened = open_file(path, ())
     if opened is None:
         try:
@@ -112,29 +113,31 @@ def _read_table(path: Path) -> pl.DataFrame:
         raise fault_error(opened.file, opened.faults[0])
     elif opened.is_json:
         item = JsonFile(opened.file, opened.has_lone_surrogates, frozenset())
-        schema = {name: settled(dtype, unseen=pl.String()) for name, dtype in opened.schema.items()}
+        schema = {
+            name: resolve_dtype(dtype, unseen=pl.String()) for name, dtype in opened.schema.items()
+        }
         table = scan([item], schema).drop(ROW, FILE).collect()
     else:
         table = scan_table(opened.file).collect()
     names = {
-        ours: next((name for name in theirs if name in table.columns), None)
-        for ours, theirs in _COLUMNS.items()
+        column: next((name for name in choices if name in table.columns), None)
+        for column, choices in _COLUMNS.items()
     }
     if names["gold"] is None:
         raise ColumnsError(
-            f"{path}: no column of reference answers; found: {table.columns}; expected one of "
+            f"{path}: no column of gold answers; found: {table.columns}; expected one of "
             f"{list(_COLUMNS['gold'])}."
         )
     texts = table.select(
-        pl.col(name).cast(pl.String).alias(ours) for ours, name in names.items() if name
+        pl.col(name).cast(pl.String).alias(column) for column, name in names.items() if name
     )
     return texts.filter(pl.col("gold").is_not_null())
 
 
-def _matched(
+def _match(
     problems: pl.DataFrame, table: pl.DataFrame, keys: list[_Key], path: Path
 ) -> pl.DataFrame:
-    """Return the problems that have an answer, with it; the first key that finds one counts."""
+    """Return the problems with a gold answer, found by the first key that matches."""
     given = [name for name in _GIVEN if name in table.columns]
     joined = problems
     for number, key in enumerate(keys):
@@ -171,33 +174,33 @@ def _refuse_two_answers(answers: pl.DataFrame, key: _Key, path: Path) -> None:
     if not clashing.is_empty():
         name, golds = clashing.row(0)
         raise SourceError(
-            f"{path}: two reference answers for one problem, {clashing.height} times, such as "
-            f"{key.theirs} {name!r}: {golds}. Hint: keep one row per problem."
+            f"{path}: several gold answers for each of {clashing.height} problems, for example "
+            f"{key.source} {name!r}: {golds}. Hint: keep one row per problem."
         )
 
 
 def _refuse_disagreement(matched: pl.DataFrame, path: Path) -> None:
-    """Raise where the attempts have a reference answer already, and another one."""
+    """Raise if the attempts already have a different gold answer."""
     differing = matched.filter(pl.col("gold") != pl.col("__gold")).sort("problem_id")
     if not differing.is_empty():
         row = differing.row(0, named=True)
         raise SourceError(
-            f"{path}: another reference answer than the attempts have already, {differing.height} times, "
-            f"such as for {row['problem_id']!r}: {row['gold']!r}, here {row['__gold']!r}. Hint: move the one that is "
-            f"there out of the way with rename={{'its column': 'source_gold'}}."
+            f"{path}: contradicts the gold answers of the attempts for {differing.height} problems, for example "
+            f"{row['problem_id']!r}: {row['gold']!r} in the attempts, {row['__gold']!r} here. Hint: keep the "
+            f"existing answers under another name with rename={{'its column': 'source_gold'}}."
         )
 
 
-def _found(problems: pl.DataFrame, matched: pl.DataFrame, own: list[str]) -> Gold:
-    """Reduce what was matched to one row per problem."""
+def _one_per_problem(problems: pl.DataFrame, matched: pl.DataFrame, existing: list[str]) -> Gold:
+    """Reduce the matches to one row per problem."""
     columns = [f"__{name}" for name in _GIVEN if f"__{name}" in matched.columns]
     by = ["problem_id"]
     answers = matched.select(*by, *columns).unique(maintain_order=True)
-    if answers["problem_id"].n_unique() < answers.height:  # one id for several texts
+    if answers["problem_id"].n_unique() < answers.height:  # one id has several texts
         by = ["problem_id", "problem"]
         answers = matched.select(*by, *columns).unique(maintain_order=True)
     has_gold = pl.col("problem_id").is_in(matched["problem_id"].implode())
-    if "gold" in own:
+    if "gold" in existing:
         has_gold |= pl.col("gold").is_not_null()
     unmatched = problems.filter(~has_gold)["problem_id"].unique().sort().to_list()
-    return Gold(answers, by, own, problems["problem_id"].n_unique(), unmatched)
+    return Gold(answers, by, existing, problems["problem_id"].n_unique(), unmatched)

@@ -1,10 +1,10 @@
-"""JSON lines (and arrays) as a lazy frame: every column found, every fault named by file and line.
+"""JSON lines (and arrays) as a lazy frame with all columns, whose errors name file and line.
 
-Polars infers a schema from the first rows; a column that starts later disappears without a word, and
-its errors never name the line. So the whole of a file is looked at once, in chunks and on all cores,
-before it is scanned with an explicit schema; a chunk that Polars refuses is halved until a few rows
-remain, which Python reads. Of a key that comes twice in an object the first value counts; a column
-that mixes types becomes String and holds JSON text; ``null`` and a missing key are both null.
+Polars infers a schema from the first rows: a column that starts later is lost silently, and errors
+never name the line. So each file is inspected once, in chunks and on all cores, before it is scanned
+with an explicit schema. A chunk that Polars refuses is halved until a few rows remain, which Python
+parses. The first value of a repeated key counts; a column of mixed types becomes String and holds JSON
+text; `null` and a missing key are both null.
 """
 
 from __future__ import annotations
@@ -21,87 +21,100 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from ttsframe.errors import SourceError
-from ttsframe.readers.engine.chunks import Chunk, Span, count_ends, cut, read_chunks, read_span
-from ttsframe.readers.engine.rows import (
+from ttsframe.readers.engine.chunks import (
+    Chunk,
+    Span,
+    count_ends,
+    cut_spans,
+    read_chunks,
+    read_span,
+)
+from ttsframe.readers.engine.dtypes import (
+    as_instance,
+    column_dtypes,
+    merge_dtypes,
+    resolve_dtype,
+)
+from ttsframe.readers.engine.json_rows import (
     LONE_SURROGATE,
     BadRowError,
     Fault,
-    column_dtypes,
-    fit,
-    merged,
+    fit_value,
     parse_row,
-    settled,
-    to_frame,
+    rows_to_frame,
 )
-from ttsframe.readers.engine.searches import search
 from ttsframe.readers.engine.sniff import DataFile
 
 ROW = "\ue000row"
 FILE = "\ue000file"
-"""Names of further columns; no source has a column with a private character."""
+"""Names of added columns; their private character keeps them apart from columns of a source."""
 _SLOW_LINES = 32
 _FRAMES_AT_ONCE = 3
-"""Chunks that are handed on together: fewer and larger pieces cost the query that follows less."""
+"""Chunks per batch: fewer and larger batches are cheaper for the rest of the query."""
+_SPACE = r"[ \t\r\n]*"
+_LINE = pl.col("line")
+_IS_COMPLETE = pl.element().str.contains("[,}]$")
+_PLAIN_NAME = re.compile(r"[\w@.-]+", re.ASCII)
 _S = TypeVar("_S")
 _T = TypeVar("_T")
 
 
-class Inspected(NamedTuple):
-    """What one pass over a file found."""
+class Inspection(NamedTuple):
+    """The result of one pass over a file."""
 
     dtypes: dict[str, pl.DataType]
     n_rows: int
     faults: list[Fault]
     has_lone_surrogates: bool
     spans: Sequence[Span] = ()
-    """Of JSON lines that are not compressed, where each chunk stands."""
+    """The bytes of each chunk, of uncompressed JSON lines."""
 
 
 class JsonFile(NamedTuple):
-    """A file of JSON rows and what is to be known of it for reading."""
+    """A file of JSON rows, and how to read it."""
 
     file: DataFile
     has_lone_surrogates: bool
     skipped: frozenset[int]
     """Numbers of the rows to leave out."""
     spans: tuple[Span, ...] = ()
-    """Of JSON lines, the ranges of bytes to read; none: the whole file."""
+    """The bytes to read, of uncompressed JSON lines; if empty, the complete file."""
 
 
-def place(file: DataFile, row: int) -> str:
-    """Name a row of a file the way an editor finds it."""
+def locate(file: DataFile, row: int) -> str:
+    """Name a row of a file by its line, or by its element in an array."""
     return f"{file.path}, {'element' if file.container == 'json' else 'line'} {row}"
 
 
-def inspect(file: DataFile, known: Collection[str]) -> Inspected:
-    """Find the columns, their dtypes and the malformed rows of a file."""
+def inspect_file(file: DataFile, known: Collection[str]) -> Inspection:
+    """Find the columns of a file, their dtypes, and its malformed rows."""
     if file.container == "jsonl" and file.compression is None:
         return _inspect_spans(file, known)
-    return _combined(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
+    return _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
 
 
-def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspected:
-    """Inspect a file that can be read from the middle: each worker reads what it looks at."""
+def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:
+    """Inspect a file whose spans can be read independently, by the workers themselves."""
 
-    def look(span: Span) -> tuple[Span, int, Inspected | None]:
+    def inspect_span(span: Span) -> tuple[Span, int, Inspection | None]:
         chunk = read_span(file, span)
-        found = None if chunk.data.isspace() else _inspect(chunk, known)
-        return span, count_ends(chunk.data), found
+        inspection = None if chunk.data.isspace() else _inspect(chunk, known)
+        return span, count_ends(chunk.data), inspection
 
     spans: list[Span] = []
-    parts: list[Inspected] = []
+    parts: list[Inspection] = []
     n_before = 0
-    for span, n_ends, found in on_all_cores(look, cut(file)):
-        if found is not None:
-            faults = [fault._replace(row=fault.row + n_before) for fault in found.faults]
-            parts.append(found._replace(faults=faults))
+    for span, n_ends, inspection in on_all_cores(inspect_span, cut_spans(file)):
+        if inspection is not None:
+            faults = [fault._replace(row=fault.row + n_before) for fault in inspection.faults]
+            parts.append(inspection._replace(faults=faults))
             spans.append(span._replace(first=span.first + n_before))
         n_before += n_ends
-    return _combined(parts)._replace(spans=spans)
+    return _combine(parts)._replace(spans=spans)
 
 
 def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Generator[_T, None, None]:
-    """Apply a function to items in order, a few ahead: Polars parses one chunk on one core."""
+    """Apply a function to items in order, a few ahead, since Polars parses a chunk on one core."""
     workers = pl.thread_pool_size()
     pool = ThreadPoolExecutor(workers)
     ahead: deque[Future[_T]] = deque()
@@ -113,54 +126,118 @@ def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Generator
         while ahead:
             yield ahead.popleft().result()
     finally:
-        # whoever drops a scan that was not read to its end may be a thread of this very pool
+        # A scan that is dropped before its end may be dropped by a thread of this pool.
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _inspect(chunk: Chunk, known: Collection[str]) -> Inspected:
+def _inspect(chunk: Chunk, known: Collection[str]) -> Inspection:
     try:
         inferred = pl.scan_ndjson(chunk.data, infer_schema_length=None).collect_schema()
-        dtypes = {name: settled(dtype, unseen=pl.Null()) for name, dtype in inferred.items()}
-        # Inference takes true for 1 and looks into no list of lists: searching or reading tells.
+        dtypes = {name: resolve_dtype(dtype, unseen=pl.Null()) for name, dtype in inferred.items()}
+        # Inference takes true for 1 and ignores lists within lists: a search or a read checks them.
         doubtful = {
-            name: settled(dtype, unseen=pl.String())
+            name: resolve_dtype(dtype, unseen=pl.String())
             for name, dtype in dtypes.items()
             if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
         }
-        found = search(chunk.data, doubtful)
-        if doubtful.keys() - found.fitting:
+        searched = search(chunk.data, doubtful)
+        if doubtful.keys() - searched.confirmed:
             pl.read_ndjson(chunk.data, schema=doubtful)
     except pl.exceptions.PolarsError:
         halves = chunk.halves() if chunk.n_lines > _SLOW_LINES else None
         if halves is not None:
-            return _combined([_inspect(half, known) for half in halves])
+            return _combine([_inspect(half, known) for half in halves])
         return _inspect_rows(chunk)
-    is_lone = found.may_hold_surrogates and bool(LONE_SURROGATE.search(chunk.data))
-    return Inspected(dtypes, chunk.n_lines, [], is_lone)
+    is_lone = searched.may_hold_surrogates and bool(LONE_SURROGATE.search(chunk.data))
+    return Inspection(dtypes, chunk.n_lines, [], is_lone)
 
 
-def _inspect_rows(chunk: Chunk) -> Inspected:
+class SearchResult(NamedTuple):
+    """The result of a text search through some rows."""
+
+    may_hold_surrogates: bool
+    """Whether an escape belongs to a surrogate pair, or to half of one."""
+    confirmed: frozenset[str]
+    """Columns whose values are all written like their dtype."""
+
+
+def search(data: bytes, columns: Mapping[str, pl.DataType]) -> SearchResult:
+    """Search the text of JSON rows, several times faster than parsing them."""
+    # Raises a PolarsError if the rows are not UTF-8.
+    patterns = {name: _column_pattern(name, dtype) for name, dtype in columns.items()}
+    # One query, because each query releases and reacquires the interpreter's lock.
+    matches = (
+        pl
+        .scan_lines(data)
+        .select(
+            pl.any_horizontal(
+                _LINE.str.contains(half, literal=True).any() for half in (r"\ud", r"\uD")
+            ).alias("half"),
+            *(
+                _LINE.str
+                .extract_all(pattern)
+                .list.eval(_IS_COMPLETE)
+                .list.all()
+                .all()
+                .alias(f"in {name}")
+                for name, pattern in patterns.items()
+                if pattern is not None
+            ),
+        )
+        .collect()
+        .row(0, named=True)
+    )
+    confirmed = frozenset(name for name in columns if matches.get(f"in {name}"))
+    return SearchResult(matches["half"], confirmed)
+
+
+def _column_pattern(name: str, dtype: pl.DataType) -> str | None:
+    """Return a pattern for a key, with its value if that fits a dtype; None without a pattern."""
+    value = _pattern(dtype)
+    if value is None or not _PLAIN_NAME.fullmatch(name):
+        return None
+    # Inside a string the second quote would be escaped, so a match is a key.
+    return rf'"{re.escape(name)}"{_SPACE}:(?:{_SPACE}(?:{value}|null){_SPACE}[,}}])?'
+
+
+def _pattern(dtype: pl.DataType) -> str | None:
+    """Return a pattern for values of a dtype; integers of 19 digits may be too large for Int64."""
+    if isinstance(dtype, pl.List):
+        inner = _pattern(as_instance(dtype.inner))
+        if inner is None:
+            return None
+        item = rf"{_SPACE}(?:{inner}|null){_SPACE}"
+        return rf"\[(?:{_SPACE}|{item}(?:,{item})*)\]"
+    return {
+        pl.Null: "null",
+        pl.Boolean: "(?:true|false)",
+        pl.Int64: "-?[0-9]{1,18}",
+        pl.Float64: r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?",
+    }.get(type(dtype))
+
+
+def _inspect_rows(chunk: Chunk) -> Inspection:
     rows, faults = [], []
     for number, line, is_tail in chunk.rows():
         try:
             rows.append(parse_row(line, is_tail=is_tail))
         except BadRowError as reason:
             faults.append(Fault(number, str(reason)))
-    return Inspected(
+    return Inspection(
         column_dtypes(rows), len(rows), faults, bool(LONE_SURROGATE.search(chunk.data))
     )
 
 
-def _combined(found: Sequence[Inspected]) -> Inspected:
+def _combine(parts: Sequence[Inspection]) -> Inspection:
     dtypes: dict[str, list[pl.DataType]] = {}
-    for one in found:
-        for name, dtype in one.dtypes.items():
+    for part in parts:
+        for name, dtype in part.dtypes.items():
             dtypes.setdefault(name, []).append(dtype)
-    return Inspected(
-        {name: merged(parts) for name, parts in dtypes.items()},
-        sum(one.n_rows for one in found),
-        [fault for one in found for fault in one.faults],
-        any(one.has_lone_surrogates for one in found),
+    return Inspection(
+        {name: merge_dtypes(listed) for name, listed in dtypes.items()},
+        sum(part.n_rows for part in parts),
+        [fault for part in parts for fault in part.faults],
+        any(part.has_lone_surrogates for part in parts),
     )
 
 
@@ -169,20 +246,19 @@ def scan(
     schema: Mapping[str, pl.DataType],
     as_text: frozenset[str] = frozenset(),
 ) -> pl.LazyFrame:
-    """Scan files as one lazy frame with the row's number and file as further columns."""
-    # Rows of a column that is handed on as JSON text are parsed by Python: Polars would not escape
-    # what must be escaped in a text.
+    """Scan files as one lazy frame, with the number and file of each row as added columns."""
+    # Python parses the rows if a column is kept as JSON text: Polars would not escape its strings.
     full = {**schema, ROW: pl.UInt32(), FILE: pl.String()}
 
     def source(with_columns: list[str] | None, *_: pl.Expr | int | None) -> Iterator[pl.DataFrame]:
         wanted = list(full) if with_columns is None else with_columns
         columns = {name: schema[name] for name in wanted if name in schema}
-        frames = _frames(files, columns or dict(islice(schema.items(), 1)), as_text)
-        while some := list(islice(frames, _FRAMES_AT_ONCE)):
-            yield pl.concat(some).select(wanted)
+        frames = _read_frames(files, columns or dict(islice(schema.items(), 1)), as_text)
+        while batch := list(islice(frames, _FRAMES_AT_ONCE)):
+            yield pl.concat(batch).select(wanted)
 
     scanned = register_io_source(source, schema=full, is_pure=True)
-    # Polars would pickle a filter with a Python function in it to hand it to the source. Only
+    # To push a filter with a Python function down to the source, Polars would pickle it. Only
     # projections pass this point, so such a filter runs where it was written.
     return scanned.map_batches(_unchanged, projection_pushdown=True, streamable=True)
 
@@ -191,10 +267,10 @@ def _unchanged(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def _frames(
+def _read_frames(
     files: Sequence[JsonFile], columns: Mapping[str, pl.DataType], as_text: frozenset[str]
 ) -> Iterator[pl.DataFrame]:
-    for item, frame, faults in _parsed(files, columns, as_text):
+    for item, frame, faults in _parse_files(files, columns, as_text):
         for fault in faults:
             if fault.row not in item.skipped:
                 raise fault_error(item.file, fault)
@@ -206,11 +282,11 @@ def _frames(
 def find_misfits(
     item: JsonFile, columns: Mapping[str, pl.DataType], as_text: frozenset[str]
 ) -> list[Fault]:
-    """Read a file whole and list the rows that do not fit the schema."""
-    return [fault for _, _, faults in _parsed([item], columns, as_text) for fault in faults]
+    """Read a complete file and list the rows that do not fit the schema."""
+    return [fault for _, _, faults in _parse_files([item], columns, as_text) for fault in faults]
 
 
-def _parsed(
+def _parse_files(
     files: Sequence[JsonFile], columns: Mapping[str, pl.DataType], as_text: frozenset[str]
 ) -> Iterator[tuple[JsonFile, pl.DataFrame, list[Fault]]]:
     in_python = not as_text.isdisjoint(columns)
@@ -218,40 +294,43 @@ def _parsed(
     def parse(job: tuple[JsonFile, Chunk | Span]) -> tuple[JsonFile, pl.DataFrame, list[Fault]]:
         item, part = job
         chunk = read_span(item.file, part) if isinstance(part, Span) else part
-        is_mended = item.has_lone_surrogates
-        return item, *_parse(chunk, columns, is_mended=is_mended, in_python=in_python)
+        has_lone = item.has_lone_surrogates
+        return item, *_parse(chunk, columns, has_lone=has_lone, in_python=in_python)
 
     return on_all_cores(
         parse, ((item, part) for item in files for part in item.spans or read_chunks(item.file))
     )
 
 
-def fault_error(file: DataFile, fault: Fault) -> SourceError:
-    """Build the error for the first row that cannot be read."""
+def row_error(place: str, reason: str) -> SourceError:
+    """Build the error for a row that cannot be read."""
     return SourceError(
-        f"{place(file, fault.row)}: {fault.reason}. Hint: mend the row, or "
+        f"{place}: {reason}. Hint: repair the row, or "
         f'on_error="skip" leaves such rows out and counts them.'
     )
 
 
+def fault_error(file: DataFile, fault: Fault) -> SourceError:
+    """Build the error for a faulty row of a file."""
+    return row_error(locate(file, fault.row), fault.reason)
+
+
 def _parse(
-    chunk: Chunk, columns: Mapping[str, pl.DataType], *, is_mended: bool, in_python: bool
+    chunk: Chunk, columns: Mapping[str, pl.DataType], *, has_lone: bool, in_python: bool
 ) -> tuple[pl.DataFrame, list[Fault]]:
-    """Parse a chunk, in halves where Polars refuses it, row by row where a few rows are left."""
-    if not (in_python or (is_mended and LONE_SURROGATE.search(chunk.data))):
+    """Parse a chunk; one that Polars refuses is halved, and a few rows are parsed in Python."""
+    if not (in_python or (has_lone and LONE_SURROGATE.search(chunk.data))):
         try:
             frame = pl.read_ndjson(chunk.data, schema=columns)
         except pl.exceptions.PolarsError:
             pass
         else:
             if not _holds_json(frame, chunk):
-                return frame.with_columns(_numbers(chunk, frame.height)), []
+                return frame.with_columns(_line_numbers(chunk, frame.height)), []
             in_python = True
     halves = chunk.halves() if chunk.n_lines > _SLOW_LINES and not in_python else None
     if halves is not None:
-        parsed = [
-            _parse(half, columns, is_mended=is_mended, in_python=in_python) for half in halves
-        ]
+        parsed = [_parse(half, columns, has_lone=has_lone, in_python=in_python) for half in halves]
         return pl.concat([frame for frame, _ in parsed]), [
             fault for _, faults in parsed for fault in faults
         ]
@@ -259,16 +338,18 @@ def _parse(
     for number, line, is_tail in chunk.rows():
         try:
             row = parse_row(line, is_tail=is_tail)
-            fitted = {name: fit(row.get(name), dtype, name) for name, dtype in columns.items()}
+            fitted = {
+                name: fit_value(row.get(name), dtype, name) for name, dtype in columns.items()
+            }
         except BadRowError as reason:
             faults.append(Fault(number, str(reason)))
         else:
             rows.append({**fitted, ROW: number})
-    return to_frame(rows, {**columns, ROW: pl.UInt32()}), faults
+    return rows_to_frame(rows, {**columns, ROW: pl.UInt32()}), faults
 
 
 def _holds_json(frame: pl.DataFrame, chunk: Chunk) -> bool:
-    """Whether a text may be JSON text of Polars, which escapes nothing in it."""
+    """Return whether a text may be JSON text from Polars, which escapes nothing in it."""
     opens = pl.col(pl.String).str.contains(r"^[\[{]").any()
     names = [column.name for column in frame.select(opens) if column.item()]
     written = {
@@ -280,8 +361,8 @@ def _holds_json(frame: pl.DataFrame, chunk: Chunk) -> bool:
     return bool(names) and bool(re.search(rb"(?:%b)\s*:\s*[\[{]" % keys, chunk.data))
 
 
-def _numbers(chunk: Chunk, height: int) -> pl.Series:
-    """Return the line number of each row; blank lines have a number and no row."""
+def _line_numbers(chunk: Chunk, height: int) -> pl.Series:
+    """Return the line number of each row; blank lines are numbered but have no row."""
     if height == chunk.n_lines:
         return pl.int_range(chunk.first, chunk.first + height, dtype=pl.UInt32, eager=True).alias(
             ROW

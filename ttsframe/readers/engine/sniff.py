@@ -1,4 +1,4 @@
-"""Recognise what a file is by its first bytes, never by its name."""
+"""Recognize the kind of a file by its first bytes, never by its name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HEAD = 1 << 16
 
 
 class DataFile(NamedTuple):
-    """A file, and how its bytes are to be read."""
+    """A file, and how its bytes are encoded."""
 
     path: Path
     container: Container
@@ -38,17 +38,17 @@ class DataFile(NamedTuple):
 
 
 def sniff(path: Path) -> DataFile:
-    """Look at the beginning of a file; `text` is whatever is not recognised."""
-    with opened(DataFile(path, "text", None)) as raw:
+    """Recognize a file by its beginning; an unknown file counts as `text`."""
+    with open_binary(DataFile(path, "text", None)) as raw:
         magic = raw.read(6)
     if not magic:
         raise SourceError(
-            f"{path}: is empty (0 bytes), must hold one row or more. Hint: the run that wrote it may "
+            f"{path}: is empty (0 bytes), must hold at least one row. Hint: the run that wrote it may "
             f"have stopped early."
         )
     compression = next((kind for key, kind in _COMPRESSIONS.items() if magic.startswith(key)), None)
     file = DataFile(path, "text", compression)
-    with opened(file) as stream:
+    with open_binary(file) as stream:
         head = stream.read(_HEAD)
         for key, container in _BINARY.items():
             if head.startswith(key):
@@ -69,24 +69,24 @@ def sniff(path: Path) -> DataFile:
 
 
 def _lines_or_document(first_line: bytes) -> Container:
-    """Tell one object per line from one object laid out over several lines."""
+    """Distinguish one object per line from one object spread over several lines."""
     try:
         json.loads(first_line)
     except (ValueError, RecursionError):
-        # a broken line of JSONL hardly ever ends where pretty-printers end theirs
+        # A broken line of JSONL hardly ever ends where a pretty-printer breaks lines.
         return "json" if first_line.rstrip().endswith((b"{", b"[", b",")) else "jsonl"
     return "jsonl"
 
 
 @contextmanager
-def opened(file: DataFile) -> Iterator[BinaryIO]:
-    """Open a file for reading, decompressed; a failure of the disk or codec names the file."""
+def open_binary(file: DataFile) -> Iterator[BinaryIO]:
+    """Open a file for reading, decompressed; errors of the disk or codec name the file."""
     try:
         if file.compression is None:
             with file.path.open("rb") as handle:
                 yield handle
         else:
-            import pyarrow as pa  # only compressed files pay for the import
+            import pyarrow as pa  # slow to import, and only needed here
 
             with pa.input_stream(str(file.path), compression=file.compression) as stream:
                 yield cast("BinaryIO", io.BufferedReader(stream, _HEAD))

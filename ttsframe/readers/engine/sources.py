@@ -1,4 +1,4 @@
-"""From what a caller names (a path, a glob, a folder, several of these) to the files to read."""
+"""From the source that a caller names (path, glob, folder, or several of these) to its files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 class Candidate(NamedTuple):
-    """A file that may hold attempts."""
+    """A file that may hold rows."""
 
     path: Path
     is_named: bool
-    """False for a file met in a folder, which may be there for another reason."""
+    """False for a file found in a folder, which may serve another purpose."""
 
 
 def expand(source: Source) -> list[Candidate]:
-    """List the files of a source, in the order named, those of a folder or a glob sorted."""
+    """List the files of a source in the order named; those of a folder or glob are sorted."""
     candidates: list[Candidate] = []
     for item in _items(source):
         candidates.extend(_expand_one(item))
@@ -32,8 +32,8 @@ def expand(source: Source) -> list[Candidate]:
         real = candidate.path.resolve()
         if real in seen:
             raise SourceError(
-                f"{candidate.path}: named twice (also as {seen[real]}), so every attempt in it would "
-                f"count twice. Hint: name each file once."
+                f"{candidate.path}: named twice (also as {seen[real]}), so its rows would count twice. "
+                f"Hint: name each file once."
             )
         seen[real] = candidate.path
     return candidates
@@ -43,13 +43,13 @@ def one_file(source: str | os.PathLike[str], parameter: str) -> Path:
     """Return the path of a source that must be a single existing file."""
     if not isinstance(source, str | os.PathLike):
         raise ParameterTypeError(
-            f"{parameter} is a {type(source).__name__}, must be the path of a file."
+            f"{parameter} must be the path of a file, got {type(source).__name__}."
         )
     path = Path(source).expanduser()
     if path.is_dir():
         raise SourceError(f"{path}: is a folder, {parameter} must be a file.")
     if not path.exists():
-        raise SourceError(f"{path}: no such file. {_neighbours(path)}")
+        raise SourceError(f"{path}: no such file. {_nearby_files(path)}")
     return path
 
 
@@ -57,15 +57,16 @@ def _items(source: Source) -> list[str | os.PathLike[str]]:
     listed: object = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(listed, bytes) or not isinstance(listed, Sequence):
         raise ParameterTypeError(
-            f"source is a {type(source).__name__}, must be a path, a glob, a folder, or a sequence of "
-            f"these. Hint: a frame in memory needs no reader; tts.validate_trajectories looks at it."
+            f"source must be a path, a glob, a folder, or a sequence of these, got "
+            f"{type(source).__name__}. Hint: a frame in memory needs no reader; "
+            f"tts.validate_trajectories checks it."
         )
     if not listed:
         raise ParameterError("source is empty, must name at least one file.")
     for item in listed:
         if not isinstance(item, str | os.PathLike):
             raise ParameterTypeError(
-                f"source holds a {type(item).__name__}, must hold paths as str or Path."
+                f"source must hold paths as str or Path, got {type(item).__name__}."
             )
     return list(listed)
 
@@ -83,19 +84,19 @@ def _expand_one(item: str | os.PathLike[str]) -> list[Candidate]:
     if path.exists():
         return [Candidate(path, is_named=True)]
     if glob.has_magic(text):
-        found = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)  # noqa: PTH207 - Path.glob takes no absolute pattern
-        if not found:
-            raise SourceError(f"{text}: matches no file. {_neighbours(path)}")
+        matches = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural_key)  # noqa: PTH207 - Path.glob takes no absolute pattern
+        if not matches:
+            raise SourceError(f"{text}: matches no file. {_nearby_files(path)}")
         return [
             candidate
-            for match in found
+            for match in matches
             for candidate in (_walk(match) if match.is_dir() else [Candidate(match, is_named=True)])
         ]
-    raise SourceError(f"{path}: no such file or folder. {_neighbours(path)}")
+    raise SourceError(f"{path}: no such file or folder. {_nearby_files(path)}")
 
 
 def _walk(folder: Path) -> list[Candidate]:
-    """List the files below a folder; names that begin with a dot are hidden."""
+    """List the files in a folder and its subfolders; names that begin with a dot are hidden."""
     files = [
         path
         for path in folder.rglob("*")
@@ -103,20 +104,20 @@ def _walk(folder: Path) -> list[Candidate]:
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
     if not files:
-        raise SourceError(f"{folder}: holds no files (hidden ones are left out).")
-    return [Candidate(path, is_named=False) for path in sorted(files, key=_natural)]
+        raise SourceError(f"{folder}: holds no files (hidden files are ignored).")
+    return [Candidate(path, is_named=False) for path in sorted(files, key=_natural_key)]
 
 
-def _natural(path: Path) -> list[tuple[int, int, str]]:
-    """Sort ``record_10`` after ``record_2``."""
+def _natural_key(path: Path) -> list[tuple[int, int, str]]:
+    """Return a key that sorts `record_10` after `record_2`."""
     return [
         (1, int(piece), "") if piece.isdecimal() else (0, 0, piece)
         for piece in re.split(r"([0-9]+)", str(path))
     ]
 
 
-def _neighbours(path: Path) -> str:
-    """Say what is there instead of a missing path."""
+def _nearby_files(path: Path) -> str:
+    """Return a hint that lists the files beside a missing path."""
     folder = next((parent for parent in path.parents if parent.is_dir()), None)
     if folder is None:
         return "Hint: check the path."

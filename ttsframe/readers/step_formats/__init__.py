@@ -1,1 +1,1 @@
-"""One module per format of labelled steps."""
+"""One module per format of labeled steps."""

@@ -1,50 +1,46 @@
-"""MATH-APS, as a list: ``{question, final_answer, question_id, reasoning_steps: [{solution_prefix, mc_value}]}``.
+"""MATH-APS, as a list of prefixes and as a tree: `{question, final_answer, question_id, reasoning_steps}`.
 
-Each prefix is the question and the steps so far, so it is the continuation of the longest other prefix
-that it begins with; of equal ones the first is continued. ``question_id`` repeats across questions in
-what OpenR ships, so it is kept as a column and problems are known by the hash of their text.
+In the list, `reasoning_steps` is `[{solution_prefix, mc_value}]`. Each prefix is the question and the
+steps so far, so its parent is the longest other prefix that it begins with; of equal ones, the first.
+
+In the tree, `reasoning_steps` is `{text, mc_value, children}`, and its root is the problem before any
+step. Trees are read in Python, node by node: their depth is unlimited, so no dtype can describe them, and
+Polars turns values below the depth of a dtype into text.
+
+`question_id` repeats across questions in the published files. It is kept as a column, and problems are
+identified by the hash of their text.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import Iterator
+from typing import Any, Final
 
 import polars as pl
 
 from ttsframe.errors import ColumnsError
-from ttsframe.readers.engine.table import Reader, Table
-from ttsframe.readers.step_formats.nodes import nodes_of
+from ttsframe.readers.engine.dtypes import struct_fields
+from ttsframe.readers.engine.json_rows import BadRowError, fit_value
+from ttsframe.readers.engine.table import FileFormat, Table
 from ttsframe.readers.step_formats.reading import (
+    add_ids,
+    cast_source,
+    check_rows,
     explode_steps,
-    fields_of,
     first_fault,
-    identify,
-    typed,
-    unpacked,
-    without_faults,
+    unpack_fields,
 )
-from ttsframe.readers.step_formats.step_format import Labels, StepFormat
-from ttsframe.readers.step_formats.writing import (
-    IDS,
-    carried_columns,
-    json_array,
-    json_lines,
-    json_object,
-    json_text,
-    refuse,
-    refuse_taken,
-    underived,
-)
+from ttsframe.readers.step_formats.step_format import StepFormat
 
+_STEPS: Final = "reasoning_steps"
 _FIELDS: Final = {"solution_prefix": "__prefix", "mc_value": "soft"}
-ROW_DTYPES: Final[dict[str, pl.DataType]] = {"question": pl.String(), "final_answer": pl.String()}
-_DTYPES: dict[str, pl.DataType] = {
-    **ROW_DTYPES,
-    "reasoning_steps": pl.List(
-        pl.Struct({"solution_prefix": pl.String(), "mc_value": pl.Float64()})
-    ),
+_ROW_DTYPES: Final[dict[str, pl.DataType]] = {"question": pl.String(), "final_answer": pl.String()}
+_LIST_DTYPES: Final[dict[str, pl.DataType]] = {
+    **_ROW_DTYPES,
+    _STEPS: pl.List(pl.Struct({"solution_prefix": pl.String(), "mc_value": pl.Float64()})),
 }
-_OF_ENTRY: Final = "reasoning_steps."
+_TREE_DTYPES: Final[dict[str, pl.DataType]] = {**_ROW_DTYPES, _STEPS: pl.String()}
 _LINKED: Final = pl.List(
     pl.Struct({
         "node": pl.Int64(),
@@ -53,24 +49,32 @@ _LINKED: Final = pl.List(
         "text": pl.String(),
     })
 )
+_NODES: Final = pl.List(
+    pl.Struct({
+        "node": pl.Int64(),
+        "parent": pl.Int64(),
+        "step": pl.Int64(),
+        "text": pl.String(),
+        "soft": pl.Float64(),
+    })
+)
+_WALKED: Final = pl.Struct({"__nodes": _NODES, "__fault": pl.String()})
+_NODE_KEYS: Final = {"text", "mc_value", "children"}
 
 
-def _to_steps(source: Table) -> pl.LazyFrame:
-    table = typed(source, _DTYPES, made=("gold",))
-    entries = table.schema["reasoning_steps"]
-    if "solution_prefix" not in fields_of(entries):
+def _list_to_steps(source: Table) -> pl.LazyFrame:
+    table = cast_source(source, _LIST_DTYPES, made=("gold",))
+    entries = table.schema[_STEPS]
+    if "solution_prefix" not in struct_fields(entries):
         raise ColumnsError(
             f"{', '.join(table.row_words)}: column 'reasoning_steps' is {entries}, must be a list of objects "
             f"with 'solution_prefix' and 'mc_value'."
         )
     prefixes = pl.col("__prefixes")
     read = table.frame.with_columns(
-        pl
-        .col("reasoning_steps")
-        .list.eval(pl.element().struct.field("solution_prefix"))
-        .alias("__prefixes")
+        pl.col(_STEPS).list.eval(pl.element().struct.field("solution_prefix")).alias("__prefixes")
     )
-    checked = without_faults(
+    checked = check_rows(
         table,
         read,
         first_fault({
@@ -88,43 +92,43 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         .map_batches(_link, return_dtype=_LINKED, is_elementwise=True)
         .alias("__nodes")
     )
-    strangers = pl.col("__nodes").list.eval(pl.element().struct.field("depth") < -1)
-    place = pl.format(
+    is_unrelated = pl.col("__nodes").list.eval(pl.element().struct.field("depth") < -1)
+    fault = pl.format(
         "reasoning_steps[{}].solution_prefix does not begin with the question",
-        pl.col("__strangers").list.arg_max(),
+        pl.col("__is_unrelated").list.arg_max(),
     )
-    frame = without_faults(
+    frame = check_rows(
         table,
-        checked.with_columns(linked).with_columns(strangers.alias("__strangers")),
-        pl.when(pl.col("__strangers").list.any()).then(place),
+        checked.with_columns(linked).with_columns(is_unrelated.alias("__is_unrelated")),
+        pl.when(pl.col("__is_unrelated").list.any()).then(fault),
     )
-    frame = frame.drop("__strangers").rename(
+    frame = frame.drop("__is_unrelated").rename(
         {"question": "problem", "final_answer": "gold"}, strict=False
     )
     schema = {**table.schema, "problem": pl.String()}
-    named = identify(table._replace(frame=frame, schema=schema), texts_of_tree("__nodes"))
-    fields = unpacked("reasoning_steps", entries, _FIELDS, _OF_ENTRY.removesuffix("."))
+    named = add_ids(table._replace(frame=frame, schema=schema), _tree_texts("__nodes"))
+    fields = unpack_fields(_STEPS, entries, _FIELDS, _STEPS)
     return (
-        explode_steps(named.frame.drop("__prefixes"), ["reasoning_steps", "__nodes"])
+        explode_steps(named.frame.drop("__prefixes"), [_STEPS, "__nodes"])
         .with_columns(fields)
-        .drop("reasoning_steps", "__prefix", "step")
+        .drop(_STEPS, "__prefix", "step")
         .unnest("__nodes")
         .rename({"depth": "step"})
         .with_columns(pl.col("step").fill_null(-1))
     )
 
 
-def texts_of_tree(nodes: str) -> pl.Expr:
-    """Return the texts by which a tree is known, whatever the order of its nodes."""
+def _tree_texts(nodes: str) -> pl.Expr:
+    """Return the sorted texts of a tree, from which its id is made."""
     return pl.col(nodes).list.eval(pl.element().struct.field("text").fill_null("")).list.sort()
 
 
 def _link(rows: pl.Series) -> pl.Series:
-    """Find the parent of each prefix, and what it adds to it."""
+    """Find the parent of each prefix, and the text that it adds."""
     prefix, before, candidate = pl.col("__prefix"), pl.col("__before"), pl.col("candidate")
-    # Sorted, a text comes after all its prefixes, and the text before it begins with all of them as
-    # well. So its parent is found by going back from there, candidate by candidate: in as many rounds
-    # as a path has steps, however many texts there are.
+    # In sorted order, a text follows all its prefixes, and the text before it begins with all of them
+    # too. So the search for the parent starts there and moves to the candidate of the candidate, in as
+    # many rounds as a path has steps.
     frame = (
         rows.struct
         .unnest()
@@ -133,8 +137,8 @@ def _link(rows: pl.Series) -> pl.Series:
         .rename({"__prefixes": "__prefix"})
         .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).over("__row").alias("node"))
         .sort("__row", "__prefix", "node", descending=[False, False, True])
-        .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
-        .with_columns(pl.col("at").shift(1).over("__row").alias("candidate"))
+        .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("position"))
+        .with_columns(pl.col("position").shift(1).over("__row").alias("candidate"))
     )
     is_parent = (prefix != before) & prefix.str.starts_with(before)
     while True:
@@ -170,138 +174,96 @@ def _link(rows: pl.Series) -> pl.Series:
         .group_by("__row", maintain_order=True)
         .agg(pl.struct("node", "parent", "depth", "text").alias("nodes"))
     )
-    every = pl.DataFrame({"__row": pl.int_range(len(rows), dtype=pl.UInt32, eager=True)})
-    nodes = every.join(linked, on="__row", how="left", maintain_order="left")["nodes"]
+    all_rows = pl.DataFrame({"__row": pl.int_range(len(rows), dtype=pl.UInt32, eager=True)})
+    nodes = all_rows.join(linked, on="__row", how="left", maintain_order="left")["nodes"]
     return nodes.fill_null([]).cast(_LINKED).alias(rows.name)
 
 
-def carried_of_tree(nodes: pl.DataFrame, format_name: str, of_node: str) -> list[str]:
-    """Name the columns of whole trees that become further keys; refuse what has no place."""
-    refuse(
-        nodes,
-        pl.any_horizontal(
-            pl.col(name).ne_missing(pl.col(name).first().over("__row"))
-            for name in ("problem", "gold")
-            if name in nodes.columns
-        ),
-        "has another problem or gold answer than the tree's first node",
+def _tree_to_steps(source: Table) -> pl.LazyFrame:
+    if isinstance(source.schema[_STEPS], pl.Struct):
+        encoded = source.frame.with_columns(pl.col(_STEPS).struct.json_encode())
+        source = source._replace(frame=encoded, schema={**source.schema, _STEPS: pl.String()})
+    table = cast_source(source, _TREE_DTYPES, made=("gold",))
+    walked = (
+        pl
+        .struct("question", _STEPS)
+        .map_batches(_walk_all, return_dtype=_WALKED, is_elementwise=True)
+        .alias("__walked")
     )
-    for name in ("is_correct", "rating"):
-        if name in nodes.columns and nodes[name].null_count() < nodes.height:
-            raise ColumnsError(
-                f"format {format_name!r} holds soft values and no labels, as in the column {name!r}. Hint: "
-                f"steps.drop({name!r}) leaves it out; soft=pl.col('is_correct').cast(pl.Float64) makes "
-                f"values of labels."
-            )
-    settled = {
-        "__row",
-        *IDS,
-        "step",
-        "node",
-        "parent",
-        "problem",
-        "gold",
-        "text",
-        "soft",
-        "is_on_path",
+    read = table.frame.with_columns(walked).drop(_STEPS).unnest("__walked")
+    frame = check_rows(table, read, pl.col("__fault"))
+    frame = frame.rename({"question": "problem", "final_answer": "gold"}, strict=False)
+    schema = {**table.schema, "problem": pl.String()}
+    named = add_ids(table._replace(frame=frame, schema=schema), _tree_texts("__nodes"))
+    return named.frame.explode("__nodes", empty_as_null=False, keep_nulls=False).unnest("__nodes")
+
+
+def _walk_all(rows: pl.Series) -> pl.Series:
+    questions, trees = (rows.struct.field(name).to_list() for name in ("question", _STEPS))
+    nodes: list[list[dict[str, object]] | None] = []
+    faults: list[str | None] = []
+    for question, tree in zip(questions, trees, strict=True):
+        try:
+            nodes.append(list(_walk(tree, question)))
+            faults.append(None)
+        except BadRowError as reason:
+            nodes.append(None)
+            faults.append(str(reason))
+    columns = {
+        "__nodes": pl.Series(nodes, dtype=_NODES),
+        "__fault": pl.Series(faults, dtype=pl.String),
     }
-    settled |= {name for name in nodes.columns if name.startswith(of_node)}
-    settled |= {"is_correct", "rating"}
-    carried = carried_columns(nodes, settled, format_name)
-    refuse_taken(carried, (*ROW_DTYPES, "reasoning_steps"), format_name)
-    return carried
+    return pl.DataFrame(columns).to_struct(rows.name)
 
 
-def tree_lines(nodes: pl.DataFrame, values: pl.DataFrame, carried: list[str]) -> pl.Series:
-    """Write a JSON object per tree, its reasoning steps given as JSON in ``values``."""
-    named = [name for name in ("gold", "question_id") if name in nodes.columns]
-    rows = nodes.group_by("__row", maintain_order=True).agg(
-        pl.col("text").fill_null("").sort().alias("__texts"),
-        *(pl.col(name).first() for name in dict.fromkeys([*IDS, "problem", *named, *carried])),
-    )
-    gold = json_text("gold") if "gold" in rows.columns else pl.lit("null")
-    members = {
-        "question": json_text("problem"),
-        "final_answer": gold,
-        "reasoning_steps": pl.col("__value"),
-    }
-    if "question_id" in named:
-        members["question_id"] = json_text("question_id")
-    joined = rows.join(values, on="__row", how="left", maintain_order="left")
-    further = [name for name in carried if name not in named]
-    return json_lines(joined, members, [*underived(rows, tuple(members)), *further])
-
-
-def node_members(nodes: pl.DataFrame, prefix: str) -> dict[str, pl.Expr]:
-    """Return what a node has besides its text and value."""
-    return {
-        name.removeprefix(prefix): pl.col(name) for name in nodes.columns if name.startswith(prefix)
-    }
-
-
-def value_text(nodes: pl.DataFrame) -> pl.Expr:
-    """Return the soft values as JSON."""
-    return json_text("soft") if "soft" in nodes.columns else pl.lit("null")
-
-
-def _to_lines(steps: pl.DataFrame, _: Labels) -> pl.Series:
-    nodes = nodes_of(steps)
-    carried = carried_of_tree(nodes, "math_aps", _OF_ENTRY)
-    refuse(
-        nodes,
-        (pl.col("step") == -1) & pl.col("text").is_not_null(),
-        "the problem itself has a text as a step has, which format 'math_aps' cannot hold",
-    )
-    own = pl.col("text").fill_null("")
-    level = nodes.filter(pl.col("parent").is_null()).with_columns(
-        pl.concat_str("problem", own).alias("__prefix")
-    )
-    levels = [level]
-    while level.height:
-        before = level.select("__row", parent="node", __before="__prefix")
-        level = nodes.join(before, on=["__row", "parent"]).with_columns(
-            pl.concat_str("__before", own).alias("__prefix")
+def _walk(tree: str | None, question: str | None) -> Iterator[dict[str, object]]:
+    """Yield the nodes of a tree, each before its children."""
+    if question is None or tree is None:
+        raise BadRowError(f"{'question' if question is None else _STEPS!r} is null")
+    stack: list[tuple[Any, int | None, int, str]] = [(json.loads(tree), None, -1, _STEPS)]
+    count = 0
+    while stack:
+        item, parent, step, place = stack.pop()
+        if not isinstance(item, dict) or not isinstance(item.get("text"), str):
+            raise BadRowError(f"{place} must be an object with a text")
+        if unknown := item.keys() - _NODE_KEYS:
+            keys = sorted(_NODE_KEYS)
+            raise BadRowError(f"{place} has a key {min(unknown)!r}, must only have {keys}")
+        text = fit_value(item["text"], pl.String(), place)
+        yield {
+            "node": count,
+            "parent": parent,
+            "step": step,
+            "text": None if step == -1 and text == question else text,
+            "soft": fit_value(item.get("mc_value"), pl.Float64(), f"{place}.mc_value"),
+        }
+        children = item.get("children") or []
+        if not isinstance(children, list):
+            raise BadRowError(f"{place}.children must be a list")
+        stack.extend(
+            (children[index], count, step + 1, f"{place}.children[{index}]")
+            for index in reversed(range(len(children)))
         )
-        levels.append(level.drop("__before"))
-    found = pl.concat(levels, how="diagonal_relaxed").sort("__row", "node")
-    _check_reading(found)
-    entry = json_object(
-        {"solution_prefix": json_text("__prefix"), "mc_value": value_text(found)},
-        node_members(found, _OF_ENTRY),
+        count += 1
+
+
+LIST_FORMAT = StepFormat(
+    FileFormat(
+        summary="MATH-APS list: a row per problem with prefixes of solutions and their values (JSON)",
+        requires=(("question",), (_STEPS,)),
+        dtypes=_LIST_DTYPES,
+        to_rows=_list_to_steps,
+        shapes={_STEPS: pl.List},
     )
-    values = found.group_by("__row", maintain_order=True).agg(json_array(entry).alias("__value"))
-    return tree_lines(found, values, carried)
+)
 
-
-def _check_reading(nodes: pl.DataFrame) -> None:
-    """Refuse trees that a list of prefixes does not tell from others."""
-    numbered = nodes.with_columns(pl.int_range(pl.len()).over("__row").alias("at"))
-    parents = numbered.select("__row", parent="node", parent_at="at")
-    expected = numbered.join(parents, on=["__row", "parent"], how="left", maintain_order="left")
-    lists = expected.group_by("__row", maintain_order=True).agg(
-        question=pl.col("problem").first(), __prefixes=pl.col("__prefix")
+TREE_FORMAT = StepFormat(
+    FileFormat(
+        summary="MATH-APS tree: a row per problem with a tree of steps and their values (JSON)",
+        requires=(("question",), (_STEPS,)),
+        dtypes=_TREE_DTYPES,
+        to_rows=_tree_to_steps,
+        shapes={_STEPS: pl.Struct},
+        as_text=frozenset({_STEPS}),
     )
-    linked = _link(lists.select(pl.struct("question", "__prefixes")).to_series())
-    read = linked.explode(empty_as_null=False, keep_nulls=False).struct.unnest()
-    refuse(
-        expected.with_columns(read.select(read_parent="parent", read_text="text")),
-        pl.col("parent_at").ne_missing(pl.col("read_parent"))
-        | pl.col("text").ne_missing(pl.col("read_text")),
-        (
-            "in a list of prefixes it would seem to continue another step, because one text "
-            "begins with another or is empty. Hint: format 'math_aps_tree' holds any tree"
-        ),
-    )
-
-
-FORMAT = StepFormat(
-    summary="MATH-APS list: a row per problem with prefixes of solutions and their values (JSON)",
-    reader=Reader(
-        summary="MATH-APS list",
-        requires=(("question",), ("reasoning_steps",)),
-        dtypes=_DTYPES,
-        to_attempts=_to_steps,
-        shapes={"reasoning_steps": pl.List},
-    ),
-    to_lines=_to_lines,
 )

@@ -1,9 +1,8 @@
-"""Math-Shepherd: ``{input, label, task}``; each step of ``input`` ends in ``ки``, where ``label`` has + or -.
+"""Math-Shepherd: `{input, label, task}`; each step of `input` ends in `ки`, where `label` has + or -.
 
-The problem comes first and ends before ``Step 1:``. Steps keep their ``Step 1:``, which is part of their
-text. Text after the last ``ки``, from a completion that was cut off, is a last step without a label. One
-space before each ``ки`` and one line end after it belong to the format, and are written whether they
-were there or not.
+The problem comes first and ends before `Step 1:`, which is part of the text of the first step. Text after
+the last `ки`, from a completion that was cut off, is a last step without a label. One space before each
+`ки` and one line end after it belong to the format; they are optional in input and always written.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.readers.engine.table import Reader, Table
+from ttsframe.readers.engine.table import FileFormat, Table
 from ttsframe.readers.step_formats.reading import (
+    add_ids,
+    cast_source,
+    check_rows,
     explode_steps,
     first_fault,
-    identify,
-    typed,
-    without_faults,
 )
 from ttsframe.readers.step_formats.step_format import Labels, StepFormat
-from ttsframe.readers.step_formats.writing import json_lines, json_text, refuse, solutions
+from ttsframe.readers.step_formats.writing import group_solutions, json_lines, json_text, refuse
 
 TOKEN: Final = "ки"  # noqa: S105 - no password
 _START: Final = r"(?:\A|\s)Step 1:"
@@ -39,7 +38,7 @@ _ALIGNED: Final = pl.Struct({
 
 
 def _to_steps(source: Table) -> pl.LazyFrame:
-    table = typed(source, _DTYPES)
+    table = cast_source(source, _DTYPES)
     aligned = (
         pl
         .struct("input", "label")
@@ -47,29 +46,29 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         .alias("__aligned")
     )
     read = table.frame.with_columns(aligned).drop("input", "label").unnest("__aligned")
-    frame = without_faults(table, read, pl.col("__fault"))
+    frame = check_rows(table, read, pl.col("__fault"))
     schema = {**table.schema, "problem": pl.String()}
-    named = identify(table._replace(frame=frame, schema=schema), pl.col("text"))
+    named = add_ids(table._replace(frame=frame, schema=schema), pl.col("text"))
     return explode_steps(named.frame, ["text", "is_correct"])
 
 
 def _align(rows: pl.Series) -> pl.Series:
-    """Cut inputs at their tokens, and find what each label has in the place of each token."""
+    """Cut inputs at their tokens, and read the mark in the place of each token from the labels."""
     text, marked = pl.col("input"), pl.col("label").cast(pl.Binary)
-    found = text.str.find(_START).cast(pl.Int64)
+    start = text.str.find(_START).cast(pl.Int64)
     solution, pieces = pl.col("solution"), pl.col("pieces")
     before = text.str.len_bytes().cast(pl.Int64) - solution.str.len_bytes()
     head = text.cast(pl.Binary).bin.slice(0, before)
     cut = (
         rows
-        # a file comes in hundreds of pieces, over which each step would go anew
+        # A file comes in hundreds of chunks, and each expression would loop over them.
         .rechunk()
         .struct.unnest()
         .with_row_index("__row")
         .with_columns(
-            problem=text.cast(pl.Binary).bin.slice(0, found).cast(pl.String),
-            # what was found begins with white space, unless it is the very beginning
-            solution=text.cast(pl.Binary).bin.slice(found).cast(pl.String).str.strip_chars_start(),
+            problem=text.cast(pl.Binary).bin.slice(0, start).cast(pl.String),
+            # The match begins with white space unless it starts the text.
+            solution=text.cast(pl.Binary).bin.slice(start).cast(pl.String).str.strip_chars_start(),
         )
         .with_columns(pieces=solution.str.split(TOKEN), marked=marked.bin.slice(before))
         .with_columns(
@@ -81,7 +80,7 @@ def _align(rows: pl.Series) -> pl.Series:
                 f"'input' has no {TOKEN!r}, which ends each step": ~text.str.contains(
                     TOKEN, literal=True
                 ),
-                "'input' has no 'Step 1:', which tells the problem from the first step": found.is_null()
+                "'input' has no 'Step 1:', which separates the problem from the first step": start.is_null()
                 | pl.col("problem").str.contains(TOKEN, literal=True),
                 f"the texts of 'input' and 'label' differ before {TOKEN!r} 1": head
                 != marked.bin.slice(0, before),
@@ -94,7 +93,7 @@ def _align(rows: pl.Series) -> pl.Series:
     is_cut_off = pl.col("rest").str.strip_chars() != ""
     return (
         cut
-        .join(_marks(cut), on="__row", how="left", maintain_order="left")
+        .join(_read_marks(cut), on="__row", how="left", maintain_order="left")
         .select(
             pl.struct(
                 "problem",
@@ -115,8 +114,8 @@ def _align(rows: pl.Series) -> pl.Series:
     )
 
 
-def _marks(cut: pl.DataFrame) -> pl.DataFrame:
-    """Read labels of one byte where the texts have a token of four."""
+def _read_marks(cut: pl.DataFrame) -> pl.DataFrame:
+    """Read marks of one byte in the places of tokens of four bytes."""
     k, n, end, size = (pl.col(name) for name in ("k", "n", "end", "size"))
     piece, marked = pl.col("pieces"), pl.col("marked")
     total = (size + 1).cum_sum()
@@ -167,15 +166,19 @@ def _marks(cut: pl.DataFrame) -> pl.DataFrame:
 
 
 def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
-    rows = solutions(
-        steps, labels, format_name="math_shepherd", taken=("input", "label"), may_end_open=True
+    rows = group_solutions(
+        steps,
+        labels,
+        format_name="math_shepherd",
+        taken=("input", "label"),
+        may_end_unlabeled=True,
     )
     text, step = pl.col("text"), pl.col("step")
     hint = "Hint: pl.format('Step {}: {}', pl.col('step') + 1, 'text') writes it before each step."
     refuse(
         rows.steps,
         step == -1,
-        "the solution has no step, which format 'math_shepherd' cannot hold",
+        "the solution has no step, which format 'math_shepherd' cannot represent",
     )
     for column in ("problem", "text"):
         refuse(
@@ -199,7 +202,7 @@ def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
     refuse(
         rows.steps,
         pl.col("__label").is_null() & (text.str.strip_chars() == ""),
-        "the last step has neither text nor label, which format 'math_shepherd' cannot hold",
+        "the last step has neither text nor label, which format 'math_shepherd' cannot represent",
     )
     marked = {
         "input": pl.lit(TOKEN),
@@ -222,14 +225,12 @@ def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
 
 
 FORMAT = StepFormat(
-    summary="Math-Shepherd: a row per solution, its steps ending in ки, and in + or - (JSON)",
-    reader=Reader(
-        summary="Math-Shepherd",
+    FileFormat(
+        summary="Math-Shepherd: a row per solution, its steps ending in ки, and in + or - (JSON)",
         requires=(("input",), ("label",)),
         dtypes=_DTYPES,
-        to_attempts=_to_steps,
+        to_rows=_to_steps,
         shapes={"label": pl.String},
     ),
     to_lines=_to_lines,
-    takes=frozenset({"neutral", "threshold"}),
 )

@@ -1,7 +1,7 @@
-"""OpenR's converted form: ``{question, process, label: ["+", "-"]}``, a tag after each step.
+"""OpenR's converted form: `{question, process, label: ["+", "-"]}`, with a tag after each step.
 
-OpenR's default tag is five line ends; a process that has Math-Shepherd's instead, as many as it has
-labels, is read as well. What is written has OpenR's.
+The default tag of OpenR is five line ends. A process with the tag of Math-Shepherd, once per label, is
+read as well. Written files have the tag of OpenR.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.readers.engine.table import Reader, Table
+from ttsframe.readers.engine.table import FileFormat, Table
 from ttsframe.readers.step_formats.reading import (
+    add_ids,
+    cast_source,
+    check_rows,
     explode_steps,
     first_fault,
-    identify,
-    typed,
-    without_faults,
 )
 from ttsframe.readers.step_formats.step_format import Labels, StepFormat
-from ttsframe.readers.step_formats.writing import json_lines, json_text, refuse, solutions
+from ttsframe.readers.step_formats.writing import group_solutions, json_lines, json_text, refuse
 
 TAG: Final = "\n" * 5
 _OTHER_TAG: Final = "ки"
@@ -32,10 +32,10 @@ _DTYPES: dict[str, pl.DataType] = {
 
 
 def _to_steps(source: Table) -> pl.LazyFrame:
-    table = typed(source, _DTYPES)
+    table = cast_source(source, _DTYPES)
     process, label = pl.col("process"), pl.col("label")
     n = label.list.len()
-    # A space before the first step as well makes the pieces alike.
+    # With a space before the first step too, all pieces are alike.
     pieces = {tag: pl.concat_str(pl.lit(" "), process).str.split(tag) for tag in (TAG, _OTHER_TAG)}
     fits = {
         tag: (split.list.len() == n + 1) & (split.list.last().str.strip_chars() == "")
@@ -47,42 +47,42 @@ def _to_steps(source: Table) -> pl.LazyFrame:
     }
     texts = {tag: pieces[tag].list.head(n).list.eval(stripped[tag]) for tag in pieces}
     is_tag = {tag: pl.when(fits[tag]).then(texts[tag]) for tag in pieces}
-    found = table.frame.with_columns(pl.coalesce(is_tag.values()).alias("text"))
+    split_steps = table.frame.with_columns(pl.coalesce(is_tag.values()).alias("text"))
     n_steps = [process.str.count_matches(tag, literal=True) for tag in pieces]
     uneven = pl.format(
-        "has {} labels but {} steps that end in five line ends (and {} that end in {}); there must be one "
-        "label for each, and nothing after the last",
+        "has {} labels but {} steps that end in five line ends (and {} that end in {}); expected one "
+        "label per step, and nothing after the last step",
         n,
         *n_steps,
         pl.lit(repr(_OTHER_TAG)),
     )
-    strange = ~label.list.eval(pl.element().is_in(_MARKS).fill_null(value=False)).list.all()
+    has_other_mark = ~label.list.eval(pl.element().is_in(_MARKS).fill_null(value=False)).list.all()
     fault = pl.coalesce(
         first_fault({
             "'question' is null": pl.col("question").is_null(),
             "'process' is null": process.is_null(),
             "'label' is null": label.is_null(),
-            "'label' must hold '+' and '-' only": strange,
+            "'label' must hold '+' and '-' only": has_other_mark,
         }),
         pl.when(pl.col("text").is_null()).then(uneven),
     )
     frame = (
-        without_faults(table, found, fault)
+        check_rows(table, split_steps, fault)
         .with_columns(label.list.eval(pl.element() == "+").alias("is_correct"))
         .drop("process", "label")
         .rename({"question": "problem"})
     )
     schema = {**table.schema, "problem": pl.String()}
-    named = identify(table._replace(frame=frame, schema=schema), pl.col("text"))
+    named = add_ids(table._replace(frame=frame, schema=schema), pl.col("text"))
     return explode_steps(named.frame, ["text", "is_correct"])
 
 
 def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
-    rows = solutions(steps, labels, format_name="openr", taken=tuple(_DTYPES))
+    rows = group_solutions(steps, labels, format_name="openr", taken=tuple(_DTYPES))
     refuse(
         rows.steps,
         pl.col("text").str.contains(TAG, literal=True),
-        "the text holds five line ends in a row, which end a step in format 'openr'",
+        "the text holds five consecutive line ends, which end a step in format 'openr'",
     )
     tagged = pl.col("__texts").list.eval(pl.format("{} {}", pl.element(), pl.lit(TAG)))
     marks = pl.col("__labels").list.eval(
@@ -101,14 +101,12 @@ def _to_lines(steps: pl.DataFrame, labels: Labels) -> pl.Series:
 
 
 FORMAT = StepFormat(
-    summary="OpenR's converted form: a row per solution, its text with tags, and + and - (JSON)",
-    reader=Reader(
-        summary="OpenR's converted form",
+    FileFormat(
+        summary="OpenR's converted form: a row per solution, its text with tags, and + and - (JSON)",
         requires=(("question",), ("process",), ("label",)),
         dtypes=_DTYPES,
-        to_attempts=_to_steps,
+        to_rows=_to_steps,
         shapes={"label": pl.List},
     ),
     to_lines=_to_lines,
-    takes=frozenset({"neutral", "threshold"}),
 )

@@ -1,19 +1,15 @@
-"""What a format of labelled steps is: how it is recognised, read and written."""
+"""A format of labeled steps: its reader, and its writer if it has one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import polars as pl
 
-from ttsframe.readers.engine.table import Reader
+from ttsframe.readers.engine.table import FileFormat
 from ttsframe.schema import Column
-
-StepFormatName: TypeAlias = Literal[
-    "math_shepherd", "math_aps", "math_aps_tree", "prm800k", "openr", "trl", "table"
-]
 
 STEP_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({
     "problem_id": Column(pl.String(), "the source's own id, else a hash of the problem's text"),
@@ -31,26 +27,27 @@ STEP_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({
     "rating": Column(pl.Int8(), "label of a person: 1 right, 0 neutral, -1 wrong"),
     "soft": Column(pl.Float64(), "share of completions from here that reach the right answer"),
 })
-"""The columns of `steps` that have a meaning; any other column passes through untouched."""
+"""The columns of `steps` that have a meaning; any other column passes through unchanged."""
 
 
 class Labels(NamedTuple):
-    """What turns other values into labels, where a format has room for right and wrong alone."""
+    """How other values become labels in formats that only know right and wrong."""
 
     neutral: bool | None
-    """What a neutral rating counts as."""
+    """The label of a neutral rating."""
     threshold: float | None
-    """A soft value above it counts as right."""
+    """Soft values above it count as right."""
 
 
 class StepFormat(NamedTuple):
-    """One format of labelled steps."""
+    """A format of labeled steps."""
 
-    summary: str
-    """One line for people."""
-    reader: Reader
+    reader: FileFormat
     """How its files become steps."""
-    to_lines: Callable[[pl.DataFrame, Labels], pl.Series] | None
-    """Make the JSON lines of a file out of steps; None for the table itself."""
-    takes: frozenset[str] = frozenset()
-    """Which of `Labels` it needs."""
+    to_lines: Callable[[pl.DataFrame, Labels], pl.Series] | None = None
+    """Turns steps into the JSON lines of a file; None if the format is not written as JSON lines."""
+
+    @property
+    def summary(self) -> str:
+        """One line that describes the format."""
+        return self.reader.summary

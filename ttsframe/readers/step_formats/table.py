@@ -1,4 +1,4 @@
-"""ttsframe's own table of steps: one row per step, under its own column names (Parquet, Arrow, JSON)."""
+"""The plain table of steps, and the table of rollouts from which labels of steps are estimated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from ttsframe.errors import ColumnsError
-from ttsframe.readers.engine.table import Reader, Table, as_dtypes
+from ttsframe.readers.engine.table import FileFormat, Table, cast_columns
 from ttsframe.readers.step_formats.step_format import STEP_COLUMNS, StepFormat
 
 _DTYPES = {
@@ -15,16 +15,16 @@ _DTYPES = {
     for name, column in STEP_COLUMNS.items()
     if name not in {"problem_id", "step", "rating"}
 }
-_INT8: tuple[int, int] = (-128, 127)
+_ROLLOUT_KEYS = ("problem_id", "solution_id", "step", "rollout")
 
 
 def _to_steps(source: Table) -> pl.LazyFrame:
-    table = as_dtypes(source, _DTYPES)
+    table = cast_columns(source, _DTYPES)
     files = ", ".join(table.row_words)
     if "rollout" in table.schema:
         raise ColumnsError(
-            f"{files}: column 'rollout' makes it a table of completions, must have a row per step. Hint: "
-            f"tts.process.estimate_steps(rollouts) makes labels of it."
+            f"{files}: column 'rollout' marks a table of completions, expected one row per step. Hint: "
+            f"tts.process.estimate_steps(rollouts) estimates labels from it."
         )
     step, rating = pl.col("step"), pl.col("rating")
     rules = {
@@ -37,7 +37,7 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         if not (dtype.is_numeric() or isinstance(dtype, pl.Null)):
             raise ColumnsError(f"{files}: column {name!r} is {dtype}, must be {rules[name][1]}.")
     for name in ("problem_id", "solution_id"):
-        rules[name] = (pl.col(name).is_null(), "there: a step belongs to a solution of a problem")
+        rules[name] = (pl.col(name).is_null(), f"the id of a {name.removesuffix('_id')}")
     broken = {f"__bad_{name}": is_bad for name, (is_bad, _) in rules.items()}
 
     def reason(row: Mapping[str, object]) -> str:
@@ -55,13 +55,23 @@ def _to_steps(source: Table) -> pl.LazyFrame:
     )
 
 
+def _keep_rows(table: Table) -> pl.LazyFrame:
+    return table.frame
+
+
 FORMAT = StepFormat(
-    summary="ttsframe's own table: a row per step (Parquet, Arrow IPC or JSON)",
-    reader=Reader(
-        summary="ttsframe's own table of steps",
+    FileFormat(
+        summary="ttsframe's own table: a row per step (Parquet, Arrow IPC or JSON)",
         requires=(("problem_id",), ("solution_id",), ("step",)),
         dtypes=_DTYPES,
-        to_attempts=_to_steps,
-    ),
-    to_lines=None,
+        to_rows=_to_steps,
+    )
 )
+
+ROLLOUTS = FileFormat(
+    summary="completions of steps: a row per completion (Parquet, Arrow IPC or JSON)",
+    requires=tuple((name,) for name in _ROLLOUT_KEYS),
+    dtypes={},
+    to_rows=_keep_rows,
+)
+"""Completions of steps, from which `tts.process.estimate_steps` estimates labels."""

@@ -1,51 +1,55 @@
-"""What writing a format of steps is made of: checks that name the step, labels, JSON by columns.
+"""Tools for writing formats of steps: checks that name the step, labels, and JSON from columns.
 
-A format holds what it was made for. What it has no place for is an error, never left out: values that
-are the same for all steps of a solution become further keys of its row, anything else must be dropped
-by whoever writes it.
+A column that is constant within each solution becomes a key of its rows. Any other column without a
+place in the format is an error: nothing is left out unless the caller drops it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Final, NamedTuple
 
 import polars as pl
 
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.readers.engine.table import Table
-from ttsframe.readers.step_formats.reading import identify
+from ttsframe.readers.step_formats.reading import add_ids
 from ttsframe.readers.step_formats.step_format import Labels
 from ttsframe.schema import require_columns
 
 IDS: Final = ("problem_id", "solution_id")
 _STRUCTURE: Final = {"__row", *IDS, "step", "node", "parent", "problem", "text"}
-_OF_STEPS: Final = {"soft", "rating", "alternative"}
-"""Never a property of a whole solution, even if all its steps have one value."""
+_STEP_VALUES: Final = {"soft", "rating", "alternative"}
+"""Columns that describe single steps, even if they are constant within a solution."""
 
 
 class Solutions(NamedTuple):
-    """Steps of a format that has a row per solution, its steps one after the other."""
+    """Steps of a format with one row per solution."""
 
     frame: pl.DataFrame
-    """A row per solution: ``row``, ``problem``, the lists ``texts`` and ``labels``, and carried columns."""
+    """One row per solution: `__row`, `problem`, the lists `__texts` and `__labels`, carried columns."""
     steps: pl.DataFrame
-    """A row per step with ``row``, ids, ``step``, ``problem``, ``text`` and ``label``."""
+    """One row per step: `__row`, ids, `step`, `problem`, `text` and `__label`."""
     carried: list[str]
-    """Columns that become further keys."""
+    """Columns that become keys of a row."""
 
 
 def refuse(
     steps: pl.DataFrame, condition: pl.Expr, reason: str | Callable[[Mapping[str, object]], str]
 ) -> None:
-    """Raise, naming problem, solution and step, if any step is so."""
+    """Raise if the condition holds for any step; name the problem, solution and step."""
     broken = steps.filter(condition.fill_null(value=False))
     if broken.height:
         row = broken.row(0, named=True)
         rest = broken.height - 1
-        more = f" So {'is' if rest == 1 else 'are'} {rest:,} more." if rest else ""
+        more = (
+            f" {rest:,} more step{'s have' if rest > 1 else ' has'} the same problem."
+            if rest
+            else ""
+        )
         text = reason if isinstance(reason, str) else reason(row)
         end = "" if text.endswith(".") else "."
         raise DataError(
@@ -54,8 +58,8 @@ def refuse(
         )
 
 
-def ordered(steps: pl.DataFrame, required: Sequence[str]) -> pl.DataFrame:
-    """Give solutions numbers by their first appearance as ``row``, and sort their steps."""
+def sort_steps(steps: pl.DataFrame, required: Sequence[str]) -> pl.DataFrame:
+    """Sort the steps of each solution, and add `__row`, the first row of the solution."""
     require_columns(
         steps,
         [*IDS, "step", *required],
@@ -65,7 +69,7 @@ def ordered(steps: pl.DataFrame, required: Sequence[str]) -> pl.DataFrame:
     for name in steps.columns:
         if name.startswith("__"):
             raise ColumnsError(
-                f"column {name!r} of steps has a name that begins with two underscores, which writing needs. "
+                f"column {name!r} of steps begins with two underscores; such names are used internally. "
                 f"Hint: steps.rename({{{name!r}: {name.strip('_')!r}}})."
             )
     if not steps.schema["step"].is_integer():
@@ -82,208 +86,190 @@ def ordered(steps: pl.DataFrame, required: Sequence[str]) -> pl.DataFrame:
     ).sort("__row", "step", *order, nulls_last=True, maintain_order=True)
 
 
-def refuse_beyond_json(steps: pl.DataFrame) -> None:
-    """Refuse numbers that JSON has no word for, which would become null."""
+def refuse_nonfinite(steps: pl.DataFrame) -> None:
+    """Refuse NaN and infinities, which JSON cannot represent."""
     for name, dtype in steps.schema.items():
         if dtype.is_float():
             refuse(steps, ~pl.col(name).is_finite(), partial(_not_json, name))
 
 
 def _not_json(name: str, row: Mapping[str, object]) -> str:
-    return f"{name} is {row[name]}, for which JSON has no word"
+    return f"{name} is {row[name]}, which JSON cannot represent"
 
 
-def solutions(
+def group_solutions(
     steps: pl.DataFrame,
     labels: Labels,
     *,
     format_name: str,
     taken: Sequence[str],
-    may_end_open: bool = False,
+    may_end_unlabeled: bool = False,
 ) -> Solutions:
-    """Bring steps into one row per solution, or say what the format cannot hold."""
-    frame = ordered(steps, ["problem", "text"])
-    is_bare = pl.col("step") == -1
+    """Turn steps into one row per solution, or raise if the format cannot represent them."""
+    frame = sort_steps(steps, ["problem", "text"])
+    is_problem = pl.col("step") == -1
     n_steps = (pl.col("step") >= 0).sum().over("__row")
     refuse(frame, pl.col("problem").is_null(), "problem is null")
     refuse(
         frame,
-        is_bare & pl.col("text").is_not_null(),
-        f"the problem itself has a text as a step has, which format {format_name!r} cannot hold",
+        is_problem & pl.col("text").is_not_null(),
+        f"the problem itself has a step text, which format {format_name!r} cannot represent",
     )
     _check_numbers(frame, format_name)
-    refuse(frame, ~is_bare & pl.col("text").is_null(), "text is null")
-    frame = frame.with_columns(_label(frame, labels, format_name).alias("__label"))
-    carried = _carried(frame, labels, format_name, taken)
-    own = frame.filter(~is_bare | (n_steps == 0))
-    is_open = ~is_bare & pl.col("__label").is_null()
-    if may_end_open:
-        is_open &= pl.col("step") != pl.col("step").max().over("__row")
+    refuse(frame, ~is_problem & pl.col("text").is_null(), "text is null")
+    frame = frame.with_columns(_combine_labels(frame, labels, format_name).alias("__label"))
+    carried = _carried_columns(frame, labels, format_name, taken)
+    proper = frame.filter(~is_problem | (n_steps == 0))
+    is_unlabeled = ~is_problem & pl.col("__label").is_null()
+    if may_end_unlabeled:
+        is_unlabeled &= pl.col("step") != pl.col("step").max().over("__row")
     hint = (
         "Hint: threshold=0.5 counts soft values above it as right, as OpenR does."
         if "soft" in frame.columns and labels.threshold is None
-        else "Hint: leave out what was not labelled, or label it."
+        else "Hint: drop steps without a label, or label them."
     )
-    refuse(own, is_open, f"is not labelled, as format {format_name!r} needs. {hint}")
-    if (
-        labels.threshold is None
-    ):  # else a value of the problem itself became a label, and is left out
+    refuse(proper, is_unlabeled, f"has no label, which format {format_name!r} requires. {hint}")
+    # With a threshold, a soft value of the problem itself becomes a label that is ignored.
+    if labels.threshold is None:
         refuse(
             frame,
-            is_bare & pl.col("__label").is_not_null(),
-            f"the problem itself has a label, which format {format_name!r} cannot hold",
+            is_problem & pl.col("__label").is_not_null(),
+            f"the problem itself has a label, which format {format_name!r} cannot represent",
         )
-    rows = own.group_by("__row", maintain_order=True).agg(
-        pl.col("text").filter(~is_bare).alias("__texts"),
-        pl.col("__label").filter(~is_bare).alias("__labels"),
+    rows = proper.group_by("__row", maintain_order=True).agg(
+        pl.col("text").filter(~is_problem).alias("__texts"),
+        pl.col("__label").filter(~is_problem).alias("__labels"),
         *(pl.col(name).first() for name in {*IDS, "problem", *carried} - {"__row"}),
     )
-    return Solutions(rows, own, [*underived(rows, taken), *carried])
+    return Solutions(rows, proper, [*explicit_ids(rows, taken), *carried])
 
 
 def _check_numbers(frame: pl.DataFrame, format_name: str) -> None:
-    """Refuse several rows for one step, and gaps."""
-    is_own = pl.col("step") >= 0
+    """Refuse repeated steps and gaps."""
     if "alternative" in frame.columns:
         way_out = "steps.filter('is_on_path') keeps the one that was continued"
     elif "node" in frame.columns:
         way_out = "tts.process.step_paths(steps) makes a solution of each path through a tree"
     else:
-        way_out = "two solutions need two ids"
+        way_out = "give each solution its own id"
     refuse(
         frame,
         pl.struct("__row", "step").is_duplicated(),
-        f"is there more than once, which format {format_name!r} cannot hold. Hint: {way_out}.",
+        f"appears more than once, which format {format_name!r} cannot represent. Hint: {way_out}.",
     )
     refuse(
-        frame.filter(is_own),
+        frame.filter(pl.col("step") >= 0),
         pl.col("step") != pl.int_range(pl.len()).over("__row"),
         (
-            "does not follow the step before; steps are numbered 0, 1, 2 and on, -1 is the "
+            "does not follow the previous step; steps are numbered 0, 1, 2, ..., and -1 is the "
             "problem before any step"
         ),
     )
-    refuse(frame, pl.col("step") < -1, "steps are numbered from 0, or from -1")
+    refuse(frame, pl.col("step") < -1, "steps are numbered from 0 or -1")
 
 
 def right_or_wrong(frame: pl.DataFrame, labels: Labels) -> dict[str, pl.Expr]:
-    """Return what each column that labels says, which must agree: Boolean, null for nothing."""
+    """Return the label of each step by column; the columns must agree. Null means no label."""
     rating = pl.col("rating")
-    says = {
+    by_column = {
         "is_correct": pl.col("is_correct"),
         "rating": pl.when(rating == 0).then(pl.lit(labels.neutral)).otherwise(rating > 0),
         "soft": pl.col("soft") > pl.lit(labels.threshold, dtype=pl.Float64),
     }
-    says = {name: say for name, say in says.items() if name in frame.columns}
-    if "rating" in says:
+    by_column = {name: label for name, label in by_column.items() if name in frame.columns}
+    if "rating" in by_column:
         refuse(
             frame,
             ~rating.is_in([-1, 0, 1]),
             lambda row: f"rating is {row['rating']}, must be -1, 0 or 1",
         )
-        if "is_correct" in says:
+        if "is_correct" in by_column:
             refuse(
                 frame,
-                (rating == 0) & pl.col("is_correct").is_not_null() & (says["rating"].is_null()),
+                (rating == 0) & pl.col("is_correct").is_not_null() & by_column["rating"].is_null(),
                 lambda row: (
-                    f"is_correct is {row['is_correct']}, but rating is 0, which says neither. "
-                    f"Hint: drop the column that does not count"
+                    f"is_correct is {row['is_correct']}, but rating is 0 (neutral). Hint: drop one of "
+                    f"these columns"
                 ),
             )
-    names = list(says)
-    for i, first in enumerate(names):
-        for second in names[i + 1 :]:
-            refuse(
-                frame,
-                says[first] != says[second],
-                partial(_contradiction, first, second),
-            )
-    return says
+    for first, second in combinations(by_column, 2):
+        refuse(
+            frame,
+            by_column[first] != by_column[second],
+            partial(_contradiction, first, second),
+        )
+    return by_column
 
 
 def _contradiction(first: str, second: str, row: Mapping[str, object]) -> str:
     return (
-        f"{first} is {row[first]}, but {second} is {row[second]}, which says otherwise. Hint: drop the "
-        f"column that does not count"
+        f"{first} is {row[first]}, but {second} is {row[second]}, which contradicts it. Hint: drop one of "
+        f"these columns"
     )
 
 
-def _label(frame: pl.DataFrame, labels: Labels, format_name: str) -> pl.Expr:
-    """Return the label of each step, from all columns that have something to say."""
-    says = right_or_wrong(frame, labels)
-    if "rating" in says and labels.neutral is None:
+def _combine_labels(frame: pl.DataFrame, labels: Labels, format_name: str) -> pl.Expr:
+    """Return the label of each step, from the first column that has one."""
+    by_column = right_or_wrong(frame, labels)
+    if "rating" in by_column and labels.neutral is None:
         refuse(
             frame,
             pl.col("rating") == 0,
             (
-                f"rating 0 is neither right nor wrong, which is all that format {format_name!r} can "
-                f"hold. Hint: neutral=True counts it as right, as OpenR does, neutral=False as wrong"
+                f"rating 0 is neutral, but format {format_name!r} only has right and wrong steps. "
+                f"Hint: neutral=True counts it as right, as OpenR does, neutral=False as wrong"
             ),
         )
-    return pl.coalesce(*says.values(), pl.lit(None, dtype=pl.Boolean))
+    return pl.coalesce(*by_column.values(), pl.lit(None, dtype=pl.Boolean))
 
 
-def _carried(
-    frame: pl.DataFrame,
-    labels: Labels,
-    format_name: str,
-    taken: Collection[str],
+def _carried_columns(
+    frame: pl.DataFrame, labels: Labels, format_name: str, taken: Collection[str]
 ) -> list[str]:
-    """Name the columns that become keys of a row; refuse what has no place."""
-    settled = _STRUCTURE | {"__label", "is_correct", "rating"}
+    """Return the columns that become keys of a row; refuse columns without a place."""
+    represented = _STRUCTURE | {"__label", "is_correct", "rating"}
     if labels.threshold is not None:
-        settled |= {"soft"}
+        represented |= {"soft"}
     if "is_on_path" in frame.columns and frame["is_on_path"].all(ignore_nulls=False):
-        settled |= {"is_on_path"}
-    carried = carried_columns(frame, settled, format_name)
-    refuse_taken(carried, taken, format_name)
-    refuse(
-        frame,
-        pl.col("problem") != pl.col("problem").first().over("__row"),
-        "has another problem text than the solution's first step",
-    )
-    return carried
-
-
-def carried_columns(frame: pl.DataFrame, settled: Collection[str], format_name: str) -> list[str]:
-    """Name the other columns; refuse those whose values differ within a solution."""
-    others = [
+        represented |= {"is_on_path"}
+    carried = [
         name
         for name in frame.columns
-        if name not in settled and frame[name].null_count() < frame.height
+        if name not in represented and frame[name].null_count() < frame.height
     ]
     varies = frame.select(
-        pl.col(name).ne_missing(pl.col(name).first().over("__row")).any() for name in others
+        pl.col(name).ne_missing(pl.col(name).first().over("__row")).any() for name in carried
     )
-    lost = [name for name in others if name in _OF_STEPS or varies[name].item()]
+    lost = [name for name in carried if name in _STEP_VALUES or varies[name].item()]
     if lost:
         names = ", ".join(repr(name) for name in lost)
         way_out = " threshold=0.5 turns soft values above it into labels, as OpenR does."
         raise ColumnsError(
-            f"format {format_name!r} has no place for what differs from step to step in the "
-            f"column{'s' if len(lost) > 1 else ''} {names}. Hint: steps.drop({names}) leaves that out."
+            f"format {format_name!r} has no place for the column{'s' if len(lost) > 1 else ''} {names}, whose "
+            f"values can differ from step to step. Hint: steps.drop({names}) leaves that out."
             f"{way_out if 'soft' in lost else ''}"
         )
-    return others
-
-
-def refuse_taken(carried: Iterable[str], taken: Collection[str], format_name: str) -> None:
-    """Refuse columns with the name of a key that has a meaning."""
     for name in carried:
         if name in taken:
             raise ColumnsError(
-                f"column {name!r} has the name of a key that has its own meaning in format {format_name!r}. "
+                f"column {name!r} is named like a key with a meaning in format {format_name!r}. "
                 f"Hint: steps.rename({{{name!r}: 'source_{name}'}})."
             )
+    refuse(
+        frame,
+        pl.col("problem") != pl.col("problem").first().over("__row"),
+        "has another problem text than the first step of the solution",
+    )
+    return carried
 
 
-def underived(rows: pl.DataFrame, taken: Sequence[str]) -> list[str]:
-    """Name the ids that reading would not come to by itself."""
+def explicit_ids(rows: pl.DataFrame, taken: Sequence[str]) -> list[str]:
+    """Return the id columns that reading the file would not reproduce."""
     bare = rows.select(
         "problem", "__texts", *(name for name in ("source_file",) if name in rows.columns)
     )
     table = Table(bare.lazy(), dict(bare.schema), {}, "raise", [])
-    derived = identify(table, pl.col("__texts")).frame.select(IDS).collect()
+    derived = add_ids(table, pl.col("__texts")).frame.select(IDS).collect()
     return [
         name
         for name in IDS
@@ -291,36 +277,23 @@ def underived(rows: pl.DataFrame, taken: Sequence[str]) -> list[str]:
     ]
 
 
-def json_text(column: str | pl.Expr) -> pl.Expr:
+def json_text(column: str) -> pl.Expr:
     """Write each value of a column as JSON."""
-    value = pl.col(column) if isinstance(column, str) else column
-    encoded = pl.struct(value.alias("v")).struct.json_encode()
+    encoded = pl.struct(pl.col(column).alias("v")).struct.json_encode()
     return encoded.str.strip_prefix('{"v":').str.strip_suffix("}")
-
-
-def json_object(members: Mapping[str, pl.Expr], optional: Mapping[str, pl.Expr]) -> pl.Expr:
-    """Write JSON objects out of JSON values; an optional member that is null is left out."""
-    parts = [_member(name, value) for name, value in members.items()]
-    parts += [
-        pl.when(value.is_not_null()).then(_member(name, json_text(value)))
-        for name, value in optional.items()
-    ]
-    inside = pl.concat_str(parts, separator=", ", ignore_nulls=True)
-    return pl.concat_str(pl.lit("{"), inside, pl.lit("}"))
-
-
-def _member(name: str, value: pl.Expr) -> pl.Expr:
-    return pl.concat_str(pl.lit(f"{json.dumps(name, ensure_ascii=False)}: "), value)
-
-
-def json_array(items: pl.Expr) -> pl.Expr:
-    """Write JSON arrays out of the JSON values of a group."""
-    return pl.concat_str(pl.lit("["), items.str.join(", "), pl.lit("]"))
 
 
 def json_lines(
     frame: pl.DataFrame, members: Mapping[str, pl.Expr], carried: Sequence[str]
 ) -> pl.Series:
-    """Write a JSON object per row: the format's keys, then carried columns where they have a value."""
-    line = json_object(members, {name: pl.col(name) for name in carried})
-    return frame.select(line.alias("line")).to_series()
+    """Write one JSON object per row: the keys of the format, then carried columns with a value."""
+    parts = [_member(name, value) for name, value in members.items()]
+    parts += [
+        pl.when(pl.col(name).is_not_null()).then(_member(name, json_text(name))) for name in carried
+    ]
+    inside = pl.concat_str(parts, separator=", ", ignore_nulls=True)
+    return frame.select(pl.concat_str(pl.lit("{"), inside, pl.lit("}")).alias("line")).to_series()
+
+
+def _member(name: str, value: pl.Expr) -> pl.Expr:
+    return pl.concat_str(pl.lit(f"{json.dumps(name, ensure_ascii=False)}: "), value)

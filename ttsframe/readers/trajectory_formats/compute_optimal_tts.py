@@ -1,27 +1,27 @@
 """compute-optimal-tts and OpenR: one record per search, with its question and output paths.
 
-Several records of one question are numbered on, in the order of the rows (and of the file names
-``question_{i}/record_{j}.jsonl``). There is no id: the problem is its text's hash. ``groundtruth`` holds
-a worked solution, so it becomes ``solution``.
+Attempts are numbered across all records of a question, in the order of the rows (and of the file names
+`question_{i}/record_{j}.jsonl`). There are no ids, so a hash of the problem's text serves as one.
+`groundtruth` holds a worked solution and becomes `solution`.
 
-A record of one path is one sample: its ``completion_tokens`` and its ``result.majority_vote`` are the
-attempt's. Of a record with several paths neither is known (tokens are counted between paths, the vote
-is over all of them), and the paths come from one tree. OpenR writes ``[0]`` for the value of a lone
-path that it did not score.
+A record with one path is one sample, and its `completion_tokens` and `result.majority_vote` are those of
+the attempt. In a record with several paths they are totals over all paths, which come from one tree, so
+both stay unknown. OpenR writes `[0]` as the value of a single path without scores.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
+from ttsframe.readers.engine.dtypes import struct_fields
 from ttsframe.readers.engine.table import (
-    Reader,
+    FileFormat,
     Table,
-    as_dtypes,
+    add_problem_id,
+    cast_columns,
     explode_attempts,
-    identified,
     number_attempts,
-    unpack,
+    unpack_structs,
 )
 
 _DTYPES: dict[str, pl.DataType] = {
@@ -45,12 +45,14 @@ _FIELDS = {
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    typed = identified(as_dtypes(source, _DTYPES), ("problem_id",), "question")
+    typed = add_problem_id(cast_columns(source, _DTYPES), ("problem_id",), "question")
     marked = typed.frame.with_columns((pl.col("output").list.len() == 1).alias("__is_single"))
     table = typed._replace(frame=marked)
-    attempts, columns = unpack(explode_attempts(table, ["output"]), table.schema, "output", _FIELDS)
+    attempts, columns = unpack_structs(
+        explode_attempts(table, ["output"]), table.schema, "output", _FIELDS
+    )
     is_single, scores = pl.col("__is_single"), pl.col("step_scores")
-    mended = {
+    corrected = {
         "step_scores": pl
         .when(is_single & (scores.list.len() == 1) & (scores.list.first() == 0))
         .then(None)
@@ -58,26 +60,23 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
         "n_tokens": pl.when(is_single & (pl.col("n_tokens") > 0)).then("n_tokens"),
         "answer": pl.when(pl.col("answer") != "").then("answer"),
     }
-    found = [expr.alias(name) for name, expr in mended.items() if name in columns]
-    found.append(pl.when(~is_single).then(statement=False).alias("is_exchangeable"))
-    result = table.schema.get("result")
-    if isinstance(result, pl.Struct) and any(
-        field.name == "majority_vote" for field in result.fields
-    ):
+    updates = [expr.alias(name) for name, expr in corrected.items() if name in columns]
+    updates.append(pl.when(~is_single).then(statement=False).alias("is_exchangeable"))
+    if "majority_vote" in struct_fields(table.schema.get("result", pl.Null())):
         vote = pl.col("result").struct.field("majority_vote").cast(pl.Float64)
-        found.append(pl.when(is_single).then(vote == 1).alias("is_correct"))
+        updates.append(pl.when(is_single).then(vote == 1).alias("is_correct"))
     return number_attempts(
         attempts
-        .with_columns(found)
+        .with_columns(updates)
         .drop("__is_single")
         .rename({"question": "problem", "groundtruth": "solution"}, strict=False)
     )
 
 
-READER = Reader(
+FORMAT = FileFormat(
     summary="compute-optimal-tts and OpenR: a record per search with its output paths (JSON)",
     requires=(("question",), ("groundtruth",), ("output",)),
     dtypes=_DTYPES,
-    to_attempts=_to_attempts,
+    to_rows=_to_attempts,
     piece=r"question_[0-9]+/record_[0-9]+\.jsonl",
 )

@@ -1,7 +1,7 @@
-"""ttsframe's own form: one row per attempt, under its own column names or renamed to them.
+"""The long form of ttsframe: one row per attempt, with its column names or renamed to them.
 
-``problem_id`` may be missing where ``problem`` is there (the hash of the text takes its place), and
-``attempt`` may be missing (attempts are numbered in the order of the rows, within the problem).
+`problem_id` may be missing if `problem` exists (a hash of its text replaces it). `attempt` may be missing
+(attempts are numbered within the problem, in the order of the rows).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import polars as pl
 
 from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.table import (
-    Reader,
+    FileFormat,
     Table,
-    as_dtypes,
-    identified,
+    add_problem_id,
+    cast_columns,
     number_attempts,
 )
 from ttsframe.schema import TRAJECTORY_COLUMNS
@@ -29,7 +29,7 @@ _EVIDENCE = ("attempt", "completion", "step_scores", "answer_key", "is_correct",
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    table = identified(as_dtypes(source, _DTYPES), ("problem_id",), "problem")
+    table = add_problem_id(cast_columns(source, _DTYPES), ("problem_id",), "problem")
     schema = table.schema
     counts = [name for name in ("attempt", "n_tokens") if name in schema]
     flags = [name for name in _FLAGS if name in schema and schema[name] != pl.Boolean()]
@@ -39,10 +39,10 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
             wanted = "Boolean, or 0 and 1" if name in flags else "a whole number"
             raise ColumnsError(
                 f"{', '.join(table.row_words)}: column {name!r} is {dtype}, must be {wanted}. Hint: cast "
-                f"it, or rename it away with rename={{{name!r}: 'source_{name}'}}."
+                f"it, or rename it with rename={{{name!r}: 'source_{name}'}}."
             )
     rules: dict[str, tuple[pl.Expr, str]] = {
-        "problem_id": (pl.col("problem_id").is_null(), "and pairs with nothing")
+        "problem_id": (pl.col("problem_id").is_null(), "so the row belongs to no problem")
     }
     for name in counts:
         value = pl.col(name).cast(pl.Float64)
@@ -73,10 +73,10 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
     return frame if "attempt" in schema else number_attempts(frame)
 
 
-READER = Reader(
+FORMAT = FileFormat(
     summary="ttsframe's long form: a row per attempt (Parquet, Arrow IPC or JSON)",
     requires=(("problem_id", "problem"),),
     dtypes=_DTYPES,
-    to_attempts=_to_attempts,
+    to_rows=_to_attempts,
     evidence=_EVIDENCE,
 )

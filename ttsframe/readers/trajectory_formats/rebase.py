@@ -1,9 +1,9 @@
-"""REBASE and ETS: a JSON array with one element per problem, or one ``answer_q{id}.json`` per problem.
+"""REBASE and ETS: a JSON array with one element per problem, or one `answer_q{id}.json` per problem.
 
-``total_tokens`` counts the whole search tree of a problem, so it stays what it is and never becomes the
-tokens of an attempt; only the sampling baseline's ``num_gen_tokens`` does. Candidates of a tree share
-their beginnings: unless they carry ``num_gen_tokens`` they are marked as not exchangeable. The scored
-baseline writes the same file as the search, and is marked so too, on the safe side.
+`total_tokens` counts the search tree of a problem and is kept under its name; only `num_gen_tokens`,
+which the sampling baseline writes, becomes the tokens of an attempt. Candidates without it are marked as
+not exchangeable, since candidates of a tree share their beginnings. The scored baseline writes the same
+file as the search, so it is marked too.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import polars as pl
 
 from ttsframe.readers.engine.table import (
-    Reader,
+    FileFormat,
     Table,
-    as_dtypes,
+    add_problem_id,
+    cast_columns,
     explode_attempts,
-    identified,
-    unpack,
+    unpack_structs,
 )
 
 _DTYPES: dict[str, pl.DataType] = {
@@ -34,8 +34,8 @@ _FIELDS = {"text": "completion", "num_gen_tokens": "n_tokens"}
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    table = identified(as_dtypes(source, _DTYPES), ("problem_id", "id"), "question")
-    attempts, columns = unpack(
+    table = add_problem_id(cast_columns(source, _DTYPES), ("problem_id", "id"), "question")
+    attempts, columns = unpack_structs(
         explode_attempts(table, ["model_answer"]), table.schema, "model_answer", _FIELDS
     )
     is_tree = pl.col("n_tokens").is_null() if "n_tokens" in columns else pl.lit(value=True)
@@ -44,10 +44,10 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
     ).rename({"question": "problem", "ground_truth_answer": "gold"}, strict=False)
 
 
-READER = Reader(
+FORMAT = FileFormat(
     summary="REBASE and ETS: a JSON array of problems, or a file answer_q{id}.json for each",
     requires=(("question",), ("model_answer",)),
     dtypes=_DTYPES,
-    to_attempts=_to_attempts,
+    to_rows=_to_attempts,
     piece=r"answer_q[0-9]+\.json",
 )

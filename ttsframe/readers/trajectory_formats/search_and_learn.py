@@ -1,19 +1,26 @@
 """search-and-learn: one row per problem, with lists of completions and step scores.
 
-``answer`` is the reference answer there and becomes ``gold``; ``agg_scores`` (always the last step)
-is kept per attempt, and nothing is computed from it; the tool's own picks ``pred_*@k`` and every
-other column of the problem are repeated for each attempt.
+`answer` is the gold answer in this format and becomes `gold`. `agg_scores` (always the last step) is kept
+for each attempt, but not used. The picks `pred_*@k` of the tool and all other columns of the problem are
+repeated for each attempt.
 
-``completion_tokens`` tells more than it says. Best-of-N writes real counts; beam search leaves zeros
-and DVTS a single -1, so these mean "not counted", and that the attempts come from one search tree: they
-are marked as not exchangeable. All else is left unknown, since no row names the method that made it.
+`completion_tokens` also reveals the method. Best-of-N writes true counts; beam search writes zeros, and
+DVTS a single -1. The latter two mean that tokens were not counted and that the attempts come from one
+search tree, so these attempts are marked as not exchangeable. In other rows `is_exchangeable` is null,
+since no column names the method.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from ttsframe.readers.engine.table import Reader, Table, as_dtypes, explode_attempts, identified
+from ttsframe.readers.engine.table import (
+    FileFormat,
+    Table,
+    add_problem_id,
+    cast_columns,
+    explode_attempts,
+)
 
 _DTYPES: dict[str, pl.DataType] = {
     "problem": pl.String(),
@@ -28,7 +35,7 @@ _RENAMED = {"answer": "gold", "completions": "completion", "scores": "step_score
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    table = identified(as_dtypes(source, _DTYPES), ("problem_id", "unique_id"), "problem")
+    table = add_problem_id(cast_columns(source, _DTYPES), ("problem_id", "unique_id"), "problem")
     names = {*table.schema}
     if "completion_tokens" in names:
         dtype = table.schema["completion_tokens"]
@@ -39,7 +46,7 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
 
 
 def _with_tokens(frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFrame:
-    """Replace the token counts by ``n_tokens``, a list or null, and ``is_exchangeable``."""
+    """Replace the token counts by `n_tokens`, a list or null, and `is_exchangeable`."""
     written = pl.col("completion_tokens")
     lists = pl.List(pl.Int64())
     if isinstance(dtype, pl.List):
@@ -57,9 +64,9 @@ def _with_tokens(frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFrame:
     ).drop("completion_tokens")
 
 
-READER = Reader(
+FORMAT = FileFormat(
     summary="search-and-learn: a row per problem with completions and scores (JSON or Parquet)",
     requires=(("problem",), ("completions",)),
     dtypes=_DTYPES,
-    to_attempts=_to_attempts,
+    to_rows=_to_attempts,
 )

@@ -1,0 +1,367 @@
+"""Open files and recognize their common format, before any row is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from ttsframe._checks import check_choice, check_mapping
+from ttsframe.errors import ColumnsError, ParameterError, SkippedRowsWarning, SourceError
+from ttsframe.readers.engine.chunks import Span
+from ttsframe.readers.engine.dtypes import as_instance, merge_dtypes, resolve_dtype, struct_fields
+from ttsframe.readers.engine.json_rows import Fault
+from ttsframe.readers.engine.jsonl import (
+    JsonFile,
+    fault_error,
+    find_misfits,
+    inspect_file,
+    locate,
+    on_all_cores,
+)
+from ttsframe.readers.engine.scan import (
+    Survey,
+    SurveyedFile,
+    first_line,
+    rename_schema,
+    scan_survey,
+    scan_table,
+    text_columns,
+)
+from ttsframe.readers.engine.sniff import DataFile, sniff
+from ttsframe.readers.engine.sources import Candidate, Source, expand
+from ttsframe.readers.engine.table import FileFormat, OnError
+from ttsframe.schema import TRAJECTORY_COLUMNS
+
+_DERIVED_FROM = {
+    "answer": {"completion"},
+    "answer_key": {"completion", "answer"},
+    "gold_key": {"gold", "solution"},
+    "is_correct": {"gold", "solution", "gold_key"},
+    "score": {"step_scores"},
+}
+"""Columns that can be derived, and the columns that they are derived from."""
+
+_N_LISTED = 5
+_N_NAMES = 20
+
+
+class OpenFile(NamedTuple):
+    """A file with known columns."""
+
+    file: DataFile
+    schema: dict[str, pl.DataType]
+    """Under the names of the file; Null for a JSON column without any value."""
+    is_json: bool
+    """Whether the file is JSON, whose schema the format decides."""
+    faults: list[Fault]
+    has_lone_surrogates: bool
+    is_document: bool
+    """Whether it is one JSON object or an array, like the config of a run."""
+    spans: tuple[Span, ...] = ()
+    """The ranges of bytes that can be read independently, of JSON lines."""
+    n_rows: int | None = None
+    """Number of rows, known of JSON only."""
+
+
+def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
+    """Find the columns of a file; None if it is no table in a known container."""
+    file = sniff(path)
+    if file.container == "text":
+        return None
+    if file.container in {"jsonl", "json"}:
+        inspection = inspect_file(file, known)
+        if not inspection.dtypes and not inspection.faults:
+            raise SourceError(f"{path}: holds no rows, must hold at least one.")
+        is_document = file.container == "json" or inspection.n_rows == 1
+        return OpenFile(
+            file,
+            inspection.dtypes,
+            is_json=True,
+            faults=inspection.faults,
+            has_lone_surrogates=inspection.has_lone_surrogates,
+            is_document=is_document,
+            spans=tuple(inspection.spans),
+            n_rows=inspection.n_rows,
+        )
+    try:
+        schema = dict(scan_table(file).collect_schema())
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise SourceError(
+            f"{path}: cannot be read as {file.container} ({first_line(error)}). Hint: the file may be cut off."
+        ) from error
+    return OpenFile(
+        file, schema, is_json=False, faults=[], has_lone_surrogates=False, is_document=False
+    )
+
+
+def scan_source(
+    source: Source,
+    formats: Mapping[str, FileFormat],
+    *,
+    format: str,  # noqa: A002
+    rename: Mapping[str, str] | None,
+    on_error: OnError,
+    row: str,
+) -> tuple[pl.LazyFrame, Survey, list[UserWarning]]:
+    """Survey a source in one of some formats and scan it; `row` names a row: attempt or step."""
+    check_choice(format, "format", ["auto", *formats])
+    check_choice(on_error, "on_error", ["raise", "skip"])
+    checked = check_mapping(rename, "rename")
+    if len(set(checked.values())) != len(checked):
+        raise ParameterError(f"rename == {checked} gives two columns the same name.")
+    survey, json_skipped = survey_files(
+        expand(source), formats, format=format, rename=checked, on_error=on_error, row=row
+    )
+    frame, table_skipped = scan_survey(survey)
+    skipped = [*json_skipped, *table_skipped]
+    if not skipped:
+        return frame, survey, []
+    more = f" and {len(skipped) - _N_LISTED:,} more" if len(skipped) > _N_LISTED else ""
+    rows = f"{len(skipped):,} row{'s' if len(skipped) > 1 else ''}"
+    message = f"{rows} skipped: {'; '.join(skipped[:_N_LISTED])}{more}."
+    return frame, survey, [SkippedRowsWarning(message, len(skipped))]
+
+
+def survey_files(
+    candidates: Sequence[Candidate],
+    formats: Mapping[str, FileFormat],
+    *,
+    format: str,  # noqa: A002 - the name callers write
+    rename: Mapping[str, str],
+    on_error: OnError,
+    row: str = "attempt",
+) -> tuple[Survey, list[str]]:
+    """Decide how to read the files; return this and a message for each JSON row to leave out."""
+    known = {name for file_format in formats.values() for name in file_format.dtypes}
+    opened: list[OpenFile] = []
+    chosen: list[str] = []
+    others: list[str] = []
+    files = on_all_cores(lambda candidate: open_file(candidate.path, known), candidates)
+    for candidate, file in zip(candidates, files, strict=True):
+        columns = {} if file is None else rename_schema(file.schema, rename)
+        name = _recognize(columns, formats, format)
+        if file is not None and name is not None:
+            opened.append(file)
+            chosen.append(name)
+        elif file is not None and file.faults and on_error == "raise":
+            raise fault_error(file.file, file.faults[0])
+        elif candidate.is_named or (file is not None and not file.is_document):
+            if file is None:
+                raise _not_a_table(candidate.path, row)
+            raise _unrecognized(candidate.path, columns, formats, format)
+        else:
+            others.append(candidate.path.name)
+    if not opened:
+        raise SourceError(
+            f"{candidates[0].path.parent}: holds no file of {row}s; found: {_list_names(others)}. "
+            f"{_expectations(formats)}"
+        )
+    if len(set(chosen)) > 1:
+        raise _mixed(opened, chosen, row)
+    for file in opened:
+        _check_rename(file, rename)
+        if file.faults and on_error == "raise":
+            raise fault_error(file.file, file.faults[0])
+    chosen_format = formats[chosen[0]]
+    _refuse_partly_derived(opened, chosen_format, rename)
+    return _make_survey(opened, chosen_format, rename, on_error)
+
+
+def _make_survey(
+    opened: Sequence[OpenFile],
+    file_format: FileFormat,
+    rename: Mapping[str, str],
+    on_error: OnError,
+) -> tuple[Survey, list[str]]:
+    """Find the schema that all JSON files share, and the rows that do not fit it."""
+    runs = _name_runs([file.file.path for file in opened], file_format)
+    json_schema = _json_schema(opened, file_format, rename)
+    files: list[SurveyedFile] = []
+    skipped: list[str] = []
+    for file in opened:
+        misfits: list[Fault] = []
+        if file.is_json and on_error == "skip":
+            item = JsonFile(file.file, file.has_lone_surrogates, frozenset(), file.spans)
+            misfits = find_misfits(
+                item, json_schema, text_columns(json_schema, file_format, rename)
+            )
+            skipped.extend(f"{locate(file.file, fault.row)}: {fault.reason}" for fault in misfits)
+        files.append(
+            SurveyedFile(
+                file.file,
+                file.schema,
+                runs[str(file.file.path)],
+                file.has_lone_surrogates,
+                frozenset(fault.row for fault in misfits),
+                spans=file.spans,
+                n_rows=file.n_rows,
+            )
+        )
+    is_several = len(set(runs.values())) > 1
+    survey = Survey(file_format, tuple(files), json_schema, dict(rename), on_error, is_several)
+    return survey, skipped
+
+
+def _recognize(
+    columns: Mapping[str, pl.DataType],
+    formats: Mapping[str, FileFormat],
+    format: str,  # noqa: A002
+) -> str | None:
+    """Return the name of the first format that recognizes the columns, or of the named one."""
+    possible = {
+        name: file_format
+        for name, file_format in formats.items()
+        if file_format.has_shapes(columns)
+    }
+    if format != "auto":
+        return format if format in possible and formats[format].accepts(columns) else None
+    return next(
+        (name for name, file_format in possible.items() if file_format.recognizes(columns)), None
+    )
+
+
+def _not_a_table(path: Path, row: str) -> SourceError:
+    return SourceError(
+        f"{path}: is neither Parquet, Arrow IPC nor JSON, judging by its first bytes. Hint: "
+        f"polars.read_csv(...).write_parquet(...) converts a table with one row per {row}."
+    )
+
+
+def _unrecognized(
+    path: Path,
+    columns: Collection[str],
+    formats: Mapping[str, FileFormat],
+    format: str,  # noqa: A002
+) -> SourceError:
+    columns_found = f"found columns: {_list_names(columns)}"
+    if format != "auto":
+        return SourceError(
+            f"{path}: is not in format {format!r}; {columns_found}; expected: {formats[format].expects}. "
+            f"Hint: rename={{'yours': 'expected'}} maps names."
+        )
+    return SourceError(f"{path}: in no known format; {columns_found}. {_expectations(formats)}")
+
+
+def _expectations(formats: Mapping[str, FileFormat]) -> str:
+    listed = "; ".join(f"{name}: {file_format.expects}" for name, file_format in formats.items())
+    return (
+        f"Expected columns, by format: {listed}. Hint: rename={{'yours': 'expected'}} maps names, "
+        f"and format=... names the format."
+    )
+
+
+def _list_names(names: Collection[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _N_NAMES} more" if len(listed) > _N_NAMES else ""
+    return f"{listed[:_N_NAMES]}{more}"
+
+
+def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str], row: str) -> SourceError:
+    by_format: dict[str, list[str]] = {}
+    for file, name in zip(opened, chosen, strict=True):
+        by_format.setdefault(name, []).append(str(file.file.path))
+    listed = "; ".join(
+        f"{name}: {len(paths)} (for example {paths[0]})" for name, paths in by_format.items()
+    )
+    return SourceError(
+        f"{len(opened)} files in {len(by_format)} formats, must be in one; found {listed}. Hint: "
+        f"'ttsframe {'steps' if row == 'step' else 'score'} SOURCE -o run.parquet' converts each format; by='source_file' then keeps the runs apart."
+    )
+
+
+def _check_rename(file: OpenFile, rename: Mapping[str, str]) -> None:
+    path, names = file.file.path, file.schema.keys()
+    missing = [name for name in rename if name not in names]
+    if missing:
+        raise ColumnsError.missing(
+            missing,
+            list(names),
+            where=f"rename in {path}",
+            hint="rename maps the file's names to ttsframe's: {'yours': 'completion'}.",
+        )
+    kept = {name for name in names if name not in rename}
+    for name, target in rename.items():
+        if target in kept:
+            raise ColumnsError(
+                f"{path}: rename gives {name!r} the name {target!r}, which another column has. Hint: "
+                f"rename that one as well: {{{target!r}: 'source_{target}'}}."
+            )
+
+
+def _refuse_partly_derived(
+    opened: Sequence[OpenFile], file_format: FileFormat, rename: Mapping[str, str]
+) -> None:
+    """Raise if one file has a column that would still have to be derived in another."""
+    # Read together, the column of the other file would be null: no answer, not graded, no score.
+    if not _DERIVED_FROM.keys() <= file_format.dtypes.keys() | {"is_correct"}:
+        return
+    columns = {str(file.file.path): set(rename_schema(file.schema, rename)) for file in opened}
+    for name, sources in _DERIVED_FROM.items():
+        having = next((path for path, names in columns.items() if name in names), None)
+        for path, names in columns.items():
+            if having is not None and name not in names and sources & names:
+                raise ColumnsError(
+                    f"{path}: has no column {name!r}, but {having} has one. Read together, it would be null "
+                    f"here instead of derived from {sorted(sources & names)}. Hint: score each file with "
+                    f"'ttsframe score SOURCE -o scored.parquet', and read the scored files."
+                )
+
+
+def _name_runs(paths: Sequence[Path], file_format: FileFormat) -> dict[str, str]:
+    """Name the run of each file: the file itself, or the folder of a run with several files."""
+    runs, folders = {}, set()
+    for path in paths:
+        match = file_format.piece and re.search(rf"(^|/){file_format.piece}$", path.as_posix())
+        folder = str(Path(path.as_posix()[: match.start()] or ".")) if match else None
+        runs[str(path)] = folder or str(path)
+        folders.add(folder)
+    for path in paths:
+        if str(path.parent) in folders and runs[str(path)] == str(path):
+            raise SourceError(
+                f"{path.parent}: holds both a complete run ({path.name}) and the files of a run per problem; "
+                f"reading both would count attempts twice. Hint: name the file, or the others by a glob."
+            )
+    return runs
+
+
+def _json_schema(
+    opened: Sequence[OpenFile], file_format: FileFormat, rename: Mapping[str, str]
+) -> dict[str, pl.DataType]:
+    """Return the schema with which all JSON files are read."""
+    discovered: dict[str, pl.DataType] = {}
+    for file in opened:
+        for name, dtype in file.schema.items() if file.is_json else ():
+            before = discovered.get(name, dtype)
+            discovered[name] = before if before == dtype else merge_dtypes([before, dtype])
+    return {
+        name: _choose_dtype(dtype, rename.get(name, name), file_format)
+        for name, dtype in discovered.items()
+    }
+
+
+def _choose_dtype(inferred: pl.DataType, name: str, file_format: FileFormat) -> pl.DataType:
+    """Return the dtype with which a JSON column is read."""
+    if isinstance(inferred, pl.Null) and name in TRAJECTORY_COLUMNS:
+        return file_format.dtypes.get(name, TRAJECTORY_COLUMNS[name].dtype)
+    if name in file_format.as_text:
+        return pl.String()
+    dtype = resolve_dtype(inferred, unseen=pl.String())
+    return _prefer_known(dtype, file_format.dtypes.get(name, dtype))
+
+
+def _prefer_known(inferred: pl.DataType, known: pl.DataType) -> pl.DataType:
+    """Return the known dtype, plus the fields that only the file has."""
+    if isinstance(inferred, pl.List) and isinstance(known, pl.List):
+        return pl.List(_prefer_known(as_instance(inferred.inner), as_instance(known.inner)))
+    if isinstance(inferred, pl.Struct) and isinstance(known, pl.Struct):
+        fields = struct_fields(known)
+        return pl.Struct({
+            name: _prefer_known(dtype, fields.get(name, dtype))
+            for name, dtype in struct_fields(inferred).items()
+        })
+    # A list or object in place of a text keeps its dtype, so that the error can name it.
+    return inferred if isinstance(known, pl.String) and inferred.is_nested() else known
