@@ -7,7 +7,6 @@ interactive work.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import polars as pl
 
@@ -22,7 +21,7 @@ from ttsframe.answers import (
     is_same_key,
     normalize_answer,
 )
-from ttsframe.answers.lookup.reading import KeyMethod
+from ttsframe.answers.lookup.table import KeyMethod
 from ttsframe.estimators.bestofk import best_of_k
 from ttsframe.estimators.gpassk import g_pass_at_k, mean_g_pass_at_k
 from ttsframe.estimators.passk import pass_at_k, pass_hat_k
@@ -75,30 +74,27 @@ class TtsExpressions:
         *,
         policy: AnswerPolicy | None = None,
         method: KeyMethod = "auto",
-        cache: str | Path | None = None,
     ) -> pl.Expr:
         """See `ttsframe.answer_key`."""
-        return answer_key(self._expr, policy=policy, method=method, cache=cache)
+        return answer_key(self._expr, policy=policy, method=method)
 
     def gold_key(
         self,
         *,
         policy: AnswerPolicy | None = None,
         method: KeyMethod = "auto",
-        cache: str | Path | None = None,
     ) -> pl.Expr:
         """See `ttsframe.gold_key`."""
-        return gold_key(self._expr, policy=policy, method=method, cache=cache)
+        return gold_key(self._expr, policy=policy, method=method)
 
     def answer_kind(
         self,
         *,
         policy: AnswerPolicy | None = None,
         method: KeyMethod = "auto",
-        cache: str | Path | None = None,
     ) -> pl.Expr:
         """See `ttsframe.answers.answer_kind`."""
-        return answer_kind(self._expr, policy=policy, method=method, cache=cache)
+        return answer_kind(self._expr, policy=policy, method=method)
 
     def is_equivalent(
         self,
@@ -109,7 +105,6 @@ class TtsExpressions:
         rel_tol: float | None = None,
         abs_tol: float | None = None,
         options: IntoExprColumn | None = None,
-        cache: str | Path | None = None,
     ) -> pl.Expr:
         """See `ttsframe.is_equivalent`."""
         return is_equivalent(
@@ -120,7 +115,6 @@ class TtsExpressions:
             rel_tol=rel_tol,
             abs_tol=abs_tol,
             options=options,
-            cache=cache,
         )
 
     def is_same_key(self, gold_key: IntoExprColumn) -> pl.Expr:

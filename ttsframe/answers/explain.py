@@ -42,7 +42,7 @@ class AnswerExplanation:
     value
         Its value where it is one real number.
     unresolved
-        Scalars that only a computer algebra system may know.
+        Sums, integrals, limits and derivatives that only sympy may be able to evaluate.
     other
         The explanation of the other answer, if one was given.
     reason
@@ -124,17 +124,17 @@ def explain_answer(
     Equivalent: both have the same key.
     """
     conventions = AnswerPolicy() if policy is None else policy
-    first = _explained(answer, conventions)
+    first = _explanation(answer, conventions)
     if other is None:
         return first
-    second = _explained(other, conventions)
+    second = _explanation(other, conventions)
     return AnswerExplanation(
         first.answer, first.normalized, first.layers, first.kind, first.key, first.value, first.unresolved,
         second, _reason(first, second),
     )  # fmt: skip
 
 
-def _explained(answer: str, policy: AnswerPolicy) -> AnswerExplanation:
+def _explanation(answer: str, policy: AnswerPolicy) -> AnswerExplanation:
     layers: list[tuple[str, str]] = []
     normalized = normalize_text(answer)
     canonical = read_normalized(
@@ -148,7 +148,7 @@ def _explained(answer: str, policy: AnswerPolicy) -> AnswerExplanation:
         canonical.kind,
         canonical.key,
         value,
-        canonical.unresolved,
+        tuple(text for layer, text in layers if layer == "unresolved"),
     )
 
 

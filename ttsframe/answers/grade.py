@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Final
 
 import polars as pl
@@ -16,8 +15,7 @@ from ttsframe._typing import IntoExprColumn
 from ttsframe.answers.columns import as_strings
 from ttsframe.answers.engine import numeric_value
 from ttsframe.answers.keys import gold_answers, keys_of
-from ttsframe.answers.lookup.reading import KeyMethod, key_table
-from ttsframe.answers.lookup.table import KeyTable
+from ttsframe.answers.lookup.table import KeyMethod, KeyTable, key_table
 from ttsframe.answers.policy import CODE_VERSION, AnswerPolicy
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
@@ -33,7 +31,6 @@ def is_equivalent(
     rel_tol: float | None = None,
     abs_tol: float | None = None,
     options: IntoExprColumn | None = None,
-    cache: str | Path | None = None,
 ) -> pl.Expr:
     r"""Tell whether each answer is equivalent to its reference answer.
 
@@ -57,8 +54,6 @@ def is_equivalent(
     options
         List(String) column, the texts of options A, B, C, ... of a multiple-choice problem. An
         option may then be named by its letter, by its text, or by both.
-    cache
-        As in :func:`answer_key`.
 
     Returns
     -------
@@ -84,7 +79,7 @@ def is_equivalent(
     >>> frame.select(tts.is_equivalent("answer", "gold", rel_tol=1e-3))["answer"].to_list()
     [True, True, False]
     """
-    table = key_table(policy, method, cache)
+    table = key_table(policy, method)
     tolerance = _Tolerance(rel_tol, abs_tol, policy or AnswerPolicy())
     source = into_expr(answer, "answer")
     columns = [source.alias("answer"), into_expr(gold, "gold").alias("gold")]
@@ -173,7 +168,7 @@ class _Tolerance:
         self.relative = Fraction(rel_tol or 0.0)
         self.absolute = Fraction(abs_tol or 0.0)
         self.policy = policy
-        self.table = key_table(policy, "auto", None)
+        self.table = key_table(policy, "auto")
 
     def values(self, texts: set[str]) -> dict[str, Fraction]:
         """Return the real numbers that are among some texts."""

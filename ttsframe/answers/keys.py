@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
 from typing import Final, get_args
 
 import polars as pl
@@ -14,8 +12,7 @@ from ttsframe._typing import IntoExprColumn
 from ttsframe.answers.columns import as_strings, per_distinct
 from ttsframe.answers.engine import AnswerKind
 from ttsframe.answers.extract import extract_answer
-from ttsframe.answers.lookup.reading import KeyMethod, key_table
-from ttsframe.answers.lookup.table import Entry, KeyTable
+from ttsframe.answers.lookup.table import Entry, KeyMethod, KeyTable, key_table
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
 
@@ -64,7 +61,6 @@ def answer_key(
     *,
     policy: AnswerPolicy | None = None,
     method: KeyMethod = "auto",
-    cache: str | Path | None = None,
 ) -> pl.Expr:
     r"""Give each answer its canonical key: equal keys mean equivalent answers.
 
@@ -83,9 +79,6 @@ def answer_key(
         processes, for the sums, integrals and limits that it does not know. ``"sympy"``: the form
         that search-and-learn published, latex of simplify of latex2sympy, faults included, for
         parity with its results; it knows no policy.
-    cache
-        File that keeps keys between processes, or None. It may be shared by processes that run at
-        the same time, and deleted at any time.
 
     Returns
     -------
@@ -113,8 +106,8 @@ def answer_key(
     >>> frame.select(tts.answer_key("answer"))["answer"].to_list()
     ['1:1/2', '1:1/2', '1:1/2', '1:5', None, None]
     """
-    table = key_table(policy, method, cache)
-    return _key_expression(answer, "answer", table, keys_of)
+    table = key_table(policy, method)
+    return _key_expression(answer, "answer", lambda values: keys_of(values, table))
 
 
 def gold_key(
@@ -122,7 +115,6 @@ def gold_key(
     *,
     policy: AnswerPolicy | None = None,
     method: KeyMethod = "auto",
-    cache: str | Path | None = None,
 ) -> pl.Expr:
     r"""Give each reference answer its canonical key.
 
@@ -133,7 +125,7 @@ def gold_key(
     ----------
     gold
         String column, reference answers or solutions.
-    policy, method, cache
+    policy, method
         As in :func:`answer_key`; keys compare only with keys made under the same ones.
 
     Returns
@@ -156,8 +148,8 @@ def gold_key(
     >>> frame.select(tts.gold_key("gold"))["gold"].to_list()
     ['1:1/2', '1:3', '1:1/2']
     """
-    table = key_table(policy, method, cache)
-    return _key_expression(gold, "gold", table, _gold_keys_of)
+    table = key_table(policy, method)
+    return _key_expression(gold, "gold", lambda values: _gold_keys_of(values, table))
 
 
 def answer_kind(
@@ -165,7 +157,6 @@ def answer_kind(
     *,
     policy: AnswerPolicy | None = None,
     method: KeyMethod = "auto",
-    cache: str | Path | None = None,
 ) -> pl.Expr:
     r"""Tell what each answer was read as, so that one sees how many are compared as text.
 
@@ -173,7 +164,7 @@ def answer_kind(
     ----------
     answer
         String column, answers as extracted.
-    policy, method, cache
+    policy, method
         As in :func:`answer_key`.
 
     Returns
@@ -198,35 +189,17 @@ def answer_kind(
     >>> frame.select(tts.answers.answer_kind("answer"))["answer"].to_list()
     ['exact', 'numeric', 'symbolic', 'structure', 'text', 'missing']
     """
-    table = key_table(policy, method, cache)
+    table = key_table(policy, method)
     source = into_expr(answer, "answer")
     kinds = _elementwise(source, lambda values: _kinds_of(values, table), _KINDS)
     return keep_name(kinds, source)
 
 
 def _key_expression(
-    column: IntoExprColumn,
-    parameter: str,
-    table: KeyTable,
-    function: Callable[[pl.Series, KeyTable], pl.Series],
+    column: IntoExprColumn, parameter: str, function: Callable[[pl.Series], pl.Series]
 ) -> pl.Expr:
-    """Build the expression of a column; one for each name, which Polars evaluates once a query."""
-    if isinstance(column, str):
-        return _named_expression(column, table, function)
     source = into_expr(column, parameter)
-    return keep_name(
-        _elementwise(source, lambda values: function(values, table), pl.String()), source
-    )
-
-
-@lru_cache(maxsize=256)
-def _named_expression(
-    name: str, table: KeyTable, function: Callable[[pl.Series, KeyTable], pl.Series]
-) -> pl.Expr:
-    """Return the same object for the same column, because Polars compares functions by identity."""
-    return _elementwise(pl.col(name), lambda values: function(values, table), pl.String()).alias(
-        name
-    )
+    return keep_name(_elementwise(source, function, pl.String()), source)
 
 
 def _elementwise(

@@ -115,7 +115,10 @@ class Evaluation:
         if op == "u":
             parts = [part_key(settled(self.value(part), self.is_final)) for part in node[2]]
             return hidden(f"{node[1]}({';'.join(parts)})", self.point or 0)
-        return self._indexed(node)
+        if op == "S" and node[1] != "int":
+            return self._indexed(node)
+        # integrals, limits and derivatives are left to sympy
+        raise Lost
 
     @staticmethod
     def _constant(name: str) -> Value:
