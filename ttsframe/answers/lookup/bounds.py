@@ -71,7 +71,8 @@ def _is_small_in_exponent(part: Node) -> bool:
     if op == "q":
         return bool(max(abs(part[1]), part[2]) <= _LARGEST_POWER)
     if op == "^":
-        return bool(symbols_of(part))
+        is_tower = any(inner[0] == "^" for inner in _descendants(part[2]))
+        return bool(symbols_of(part)) and not is_tower
     return not (op == "f" and part[1] in _GROWING)
 
 

@@ -158,8 +158,11 @@ def forms(sympy: Any, value: Any) -> Iterator[Any]:  # noqa: ANN401 - untyped li
 
 def is_near_quadrature(sympy: Any, expression: Any, value: Any) -> bool:  # noqa: ANN401 - untyped library
     """Check the value of a single integral against numeric quadrature, where that converges."""
-    body, (variable, low, high) = expression.args[0], expression.args[1]
-    if not value.is_finite or body.has(sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit):
+    if expression.is_Mul:
+        # the bounds were exchanged
+        expression, value = -expression, -value
+    body, (variable, low, high), *outer = expression.args
+    if outer or not value.is_finite or body.has(sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit):
         return True
     mp = importlib.import_module("mpmath").mp
 
@@ -252,6 +255,8 @@ class Builder:
     def indexed(self, kind: str, name: str, low_tree: Tree, high_tree: Tree, body: Tree) -> Any:  # noqa: ANN401
         low, high = self.expression(low_tree), self.expression(high_tree)
         if kind == "int":
+            if (low - high).is_positive:
+                return -self.indexed(kind, name, high_tree, low_tree, body)
             if low.is_nonnegative:
                 variable = self.symbol(positive=True)
             elif high.is_nonpositive:
