@@ -68,10 +68,10 @@ class AnswerExplanation:
 
     def __str__(self) -> str:
         """Return the explanation as a few lines of text."""
-        lines = [f"answer      {_shown(self.answer)!r}"]
+        lines = [f"answer      {_shorten(self.answer)!r}"]
         if self.normalized != self.answer:
-            lines.append(f"normalized  {_shown(self.normalized)!r}")
-        lines += [f"{layer:<11} {_shown(text)}" for layer, text in self.layers]
+            lines.append(f"normalized  {_shorten(self.normalized)!r}")
+        lines += [f"{layer:<11} {_shorten(text)}" for layer, text in self.layers]
         lines.append(f"kind        {self.kind}: {_KINDS[self.kind]}")
         if isinstance(self.value, float):
             lines.append(f"value       about {self.value:.12g}")
@@ -198,5 +198,5 @@ def _structural_reason(first: AnswerExplanation, second: AnswerExplanation) -> s
     return f"Different structures: {only[0] or 'nothing'} only in the first, {only[1] or 'nothing'} only in the second."
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."

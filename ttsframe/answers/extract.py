@@ -111,34 +111,36 @@ def extract_answer(completion: IntoExprColumn, *, style: AnswerStyle = "auto") -
 
 def _find_anywhere(texts: pl.Series) -> pl.Series:
     """Try one style after the other, each on the texts in which none before it found its marks."""
-    unboxed = _keep(texts, ~_has_box(texts))
+    unboxed = _keep_where(texts, ~_has_box(texts))
     found = _find_boxed(texts)
     if unboxed.null_count() == len(texts):
         return found
     hashed = _after_hash(unboxed)
-    hashed = _keep(hashed, hashed.str.contains(_HASH_NUMBER))
-    announcement = _first_of(hashed, _after_phrase(_keep(unboxed, hashed.is_null())))
+    hashed = _keep_where(hashed, hashed.str.contains(_HASH_NUMBER))
+    announcement = _coalesce(hashed, _after_phrase(_keep_where(unboxed, hashed.is_null())))
     announced = per_distinct(announcement, _statements.answer_announced)
-    ending = _keep(unboxed, announced.is_null()).str.tail(_REACH)
+    ending = _keep_where(unboxed, announced.is_null()).str.tail(_REACH)
     concluded = per_distinct(ending, _from_ending)
-    return _first_of(found, _first_of(announced, concluded))
+    return _coalesce(found, _coalesce(announced, concluded))
 
 
 def _find_boxed(texts: pl.Series) -> pl.Series:
     """Return the content of the last box, null where there is none or it is empty."""
     pieces = texts.str.split("\\boxed")
     is_boxed = pieces.list.len() > 1
-    content = _keep(pieces.list.get(-1), is_boxed).str.extract(_BOX_CONTENT, 1)
+    content = _keep_where(pieces.list.get(-1), is_boxed).str.extract(_BOX_CONTENT, 1)
     before = pieces.list.get(-2, null_on_oob=True)
-    is_joined = _keep(before, before.str.len_bytes() <= _LONGEST_JOIN).str.contains(_JOINS_NEXT_BOX)
+    is_joined = _keep_where(before, before.str.len_bytes() <= _LONGEST_JOIN).str.contains(
+        _JOINS_NEXT_BOX
+    )
     is_hard = (
         (is_boxed & (content.is_null() | before.str.ends_with("\\")))
         | is_joined.fill_null(value=False)
         | texts.str.contains("\\fbox", literal=True)
     )
-    hard = per_distinct(_keep(texts, is_hard), _last_boxes)
-    answers = _first_of(hard, _keep(content, ~is_hard)).str.strip_chars()
-    return _keep(answers, answers != "")
+    hard = per_distinct(_keep_where(texts, is_hard), _last_boxes)
+    answers = _coalesce(hard, _keep_where(content, ~is_hard)).str.strip_chars()
+    return _keep_where(answers, answers != "")
 
 
 def _find_announced(texts: pl.Series) -> pl.Series:
@@ -154,7 +156,7 @@ def _find_hashed(texts: pl.Series) -> pl.Series:
 def _find_last_number(texts: pl.Series) -> pl.Series:
     """Return the last number of each text."""
     numbers = texts.str.extract(_LAST_NUMBER, 1)
-    return _first_of(numbers, _keep(texts, numbers.is_null()).str.extract(_LAST_NUMBER, 2))
+    return _coalesce(numbers, _keep_where(texts, numbers.is_null()).str.extract(_LAST_NUMBER, 2))
 
 
 _FINDERS: Final[dict[str, Callable[[pl.Series], pl.Series]]] = {
@@ -168,11 +170,11 @@ _FINDERS: Final[dict[str, Callable[[pl.Series], pl.Series]]] = {
 
 def _without_chat_marks(texts: pl.Series) -> pl.Series:
     """Drop chat tokens, and whatever the model wrote for the user after its own turn."""
-    marked = _keep(texts, texts.str.contains("<|", literal=True))
+    marked = _keep_where(texts, texts.str.contains("<|", literal=True))
     if marked.null_count() == len(texts):
         return texts
     cleaned = marked.str.replace(_TURN, "${1}").str.replace_all(_CHAT_MARK, "\n")
-    return _first_of(cleaned, texts)
+    return _coalesce(cleaned, texts)
 
 
 def _has_box(texts: pl.Series) -> pl.Series:
@@ -189,21 +191,21 @@ def _after_phrase(texts: pl.Series) -> pl.Series:
     before = pieces.list.get(-2, null_on_oob=True)
     # the phrase may end on the delimiter that opens the answer
     opening = before.str.extract(_OPENING, 1).fill_null("")
-    return _keep(opening + pieces.list.get(-1).str.head(_REACH), before.is_not_null())
+    return _keep_where(opening + pieces.list.get(-1).str.head(_REACH), before.is_not_null())
 
 
 def _after_hash(texts: pl.Series) -> pl.Series:
     """Return the beginning of what follows the last ``####``."""
     pieces = texts.str.split("####")
-    return _keep(pieces.list.get(-1).str.head(_REACH), pieces.list.len() > 1)
+    return _keep_where(pieces.list.get(-1).str.head(_REACH), pieces.list.len() > 1)
 
 
-def _keep(values: pl.Series, mask: pl.Series) -> pl.Series:
+def _keep_where(values: pl.Series, mask: pl.Series) -> pl.Series:
     """Set the values outside the mask to null."""
     return values.zip_with(mask.fill_null(value=False), pl.Series([None], dtype=values.dtype))
 
 
-def _first_of(values: pl.Series, otherwise: pl.Series) -> pl.Series:
+def _coalesce(values: pl.Series, otherwise: pl.Series) -> pl.Series:
     """Fill the nulls of one series from another."""
     return values.zip_with(values.is_not_null(), otherwise)
 

@@ -125,7 +125,9 @@ def is_same_key(answer_key: IntoExprColumn, gold_key: IntoExprColumn) -> pl.Expr
     """
     source = into_expr(answer_key, "answer_key")
     columns = [source.alias("answer_key"), into_expr(gold_key, "gold_key").alias("gold_key")]
-    same = pl.struct(columns).map_batches(_compare, return_dtype=pl.Boolean, is_elementwise=True)
+    same = pl.struct(columns).map_batches(
+        _compare_keys, return_dtype=pl.Boolean, is_elementwise=True
+    )
     return keep_name(same, source)
 
 
@@ -133,7 +135,7 @@ _VERSION: Final = rf"^(s?[1-{CODE_VERSION}](?:[a-z]\d+)*:)"
 """What a key of ours begins with; keys of another tool begin with anything else."""
 
 
-def _compare(rows: pl.Series) -> pl.Series:
+def _compare_keys(rows: pl.Series) -> pl.Series:
     """Compare two columns of keys, raising where their versions differ."""
     frame = rows.struct.unnest()
     keys = as_strings(frame["answer_key"], "answer_key")
@@ -147,10 +149,10 @@ def _compare(rows: pl.Series) -> pl.Series:
             "policies, versions or tools, and cannot be compared. Hint: make both anew with "
             "tts.score_trajectories(..., overwrite=('answer_key', 'gold_key'))."
         )
-    return _equality(keys, golds)
+    return _equal_keys(keys, golds)
 
 
-def _equality(keys: pl.Series, golds: pl.Series) -> pl.Series:
+def _equal_keys(keys: pl.Series, golds: pl.Series) -> pl.Series:
     """Return equality of keys: null without a reference key, false without a key."""
     equal = (keys == golds).fill_null(value=False)
     return equal.zip_with(golds.is_not_null(), pl.Series([None], dtype=pl.Boolean))
@@ -194,13 +196,13 @@ class _Tolerance:
 def _grade(frame: pl.DataFrame, table: KeyTable, tolerance: _Tolerance) -> pl.Series:
     """Grade by key, then the pairs that differ by tolerance and by option, once per distinct one."""
     answers, golds = as_strings(frame["answer"], "answer"), gold_answers(frame["gold"])
-    graded = _equality(keys_of(answers, table), keys_of(golds, table))
+    graded = _equal_keys(keys_of(answers, table), keys_of(golds, table))
     checks: list[Callable[[pl.DataFrame], list[bool]]] = []
     if tolerance.is_given:
-        checks.append(lambda pairs: _near(pairs, tolerance))
+        checks.append(lambda pairs: _within_tolerance(pairs, tolerance))
     pairs = pl.DataFrame({"answer": answers, "gold": golds})
     if "options" in frame.columns:
-        pairs = pairs.with_columns(_as_options(frame["options"]))
+        pairs = pairs.with_columns(_checked_options(frame["options"]))
         checks.append(lambda pairs: _same_option(pairs, table))
     for check in checks:
         open_pairs = pairs.filter(~graded & answers.is_not_null())
@@ -217,14 +219,14 @@ def _grade(frame: pl.DataFrame, table: KeyTable, tolerance: _Tolerance) -> pl.Se
     return graded
 
 
-def _near(pairs: pl.DataFrame, tolerance: _Tolerance) -> list[bool]:
+def _within_tolerance(pairs: pl.DataFrame, tolerance: _Tolerance) -> list[bool]:
     """Tell which pairs are numbers within the tolerance."""
     values = tolerance.values(set(pairs["answer"]) | set(pairs["gold"]))
     rows = pairs.select("answer", "gold").rows()
     return [tolerance.accepts(values.get(answer), values.get(gold)) for answer, gold in rows]
 
 
-def _as_options(options: pl.Series) -> pl.Series:
+def _checked_options(options: pl.Series) -> pl.Series:
     """Check the dtype of the options."""
     if options.dtype != pl.List(pl.String):
         raise ColumnsError(

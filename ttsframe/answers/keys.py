@@ -53,7 +53,7 @@ def normalize_answer(answer: IntoExprColumn) -> pl.Expr:
     ['x = 5', '( 3, 4 )', None]
     """
     source = into_expr(answer, "answer")
-    return keep_name(_elementwise(source, _normalized, pl.String()), source)
+    return keep_name(_elementwise(source, _normalize_column, pl.String()), source)
 
 
 def answer_key(
@@ -209,7 +209,7 @@ def _elementwise(
     return source.map_batches(function, return_dtype=dtype, is_elementwise=True)
 
 
-def _normalized(values: pl.Series) -> pl.Series:
+def _normalize_column(values: pl.Series) -> pl.Series:
     """Normalise strings."""
     return per_distinct(as_strings(values, "answer"), lambda text: normalize_text(text) or None)
 
@@ -229,21 +229,25 @@ def keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
     pl.Series
         String column of the same length and name.
     """
-    return _mapped(as_strings(values, "answer"), table, lambda entry: entry.key, pl.String())
+    return _look_up_column(
+        as_strings(values, "answer"), table, lambda entry: entry.key, pl.String()
+    )
 
 
 def _gold_keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
     """Return keys of reference answers."""
-    return _mapped(gold_answers(values), table, lambda entry: entry.key, pl.String())
+    return _look_up_column(gold_answers(values), table, lambda entry: entry.key, pl.String())
 
 
 def _kinds_of(values: pl.Series, table: KeyTable) -> pl.Series:
     """Return kinds."""
-    kinds = _mapped(as_strings(values, "answer"), table, lambda entry: entry.kind, pl.String())
+    kinds = _look_up_column(
+        as_strings(values, "answer"), table, lambda entry: entry.kind, pl.String()
+    )
     return kinds.fill_null("missing").cast(_KINDS)
 
 
-def _mapped(
+def _look_up_column(
     values: pl.Series,
     table: KeyTable,
     field: Callable[[Entry], str | None],

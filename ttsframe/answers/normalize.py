@@ -176,10 +176,10 @@ def _from_unicode(text: str) -> str:
     text = _LOWERED.sub(
         lambda found: "_{" + found[1].replace("_{", "").replace("}", "") + "}", text
     )
-    return text if text.isascii() else "".join(map(_compatible, text))
+    return text if text.isascii() else "".join(map(_fold_letter, text))
 
 
-def _compatible(char: str) -> str:
+def _fold_letter(char: str) -> str:
     """Fold wide and styled letters; a circled digit numbers a statement and is no digit."""
     if char.isascii() or unicodedata.decomposition(char).startswith(("<circle>", "<square>")):
         return char

@@ -39,7 +39,7 @@ _CANDIDATE: Final = re.compile(
     re.DOTALL,
 )
 # "30\pi", "2+3i", "7 - 2\sqrt{2}": a number that only begins what is stated
-_GOES_ON: Final = re.compile(
+_CONTINUES: Final = re.compile(
     r"\s?(?:\\(?:pi|sqrt|cdot|times|[dt]?frac|sin|cos|tan|ln|log|e|i)(?![a-zA-Z])|\+\s?(?:[\d\\(]|[a-z]\b)|[-−*/]\s?[\d\\(])"
 )
 _JOINER: Final = re.compile(
@@ -104,15 +104,15 @@ _MOST_WORDS: Final = 5
 def answer_announced(text: str) -> str | None:
     """Read what follows "the answer is": its first line, or what begins it."""
     statement = _first_line(_NOTE.sub("", text))
-    statement = statement[_leading(_FILLER, statement) :]
+    statement = statement[_match_length(_FILLER, statement) :]
     if not statement:
         return None
     choice = _CHOICE.match(statement)
     if choice:
         return choice[1]
     candidate = _CANDIDATE.match(statement)
-    if candidate and not (candidate["number"] and _GOES_ON.match(statement, candidate.end())):
-        return _with_joined(statement, candidate)
+    if candidate and not (candidate["number"] and _CONTINUES.match(statement, candidate.end())):
+        return _joined_candidates(statement, candidate)
     sentence = _SENTENCE_END.split(statement, maxsplit=1)[0]
     short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
     is_prose = len(_WORD.findall(short)) > _MOST_WORDS or _CJK.search(short)
@@ -155,7 +155,7 @@ def answer_itself(text: str) -> str | None:
         return None
     candidate = _CANDIDATE.match(statement)
     if candidate and _REASON.match(statement, candidate.end()):
-        return _inside(candidate)
+        return _content_of(candidate)
     is_statement = _VERB.search(prose) or statement.endswith((".", "。"))
     words = _WORD.findall(_JOINER.sub(" ", prose))
     if not words or (len(words) == 1 and not is_statement):
@@ -174,7 +174,7 @@ def _is_cut_off(sentence: str) -> bool:
 
 def _first_line(text: str) -> str:
     """Return the first line that says something; display mathematics is one line."""
-    rest = text[_leading(_FILLER, text) :]
+    rest = text[_match_length(_FILLER, text) :]
     while rest:
         candidate = _CANDIDATE.match(rest)
         end = rest.find("\n", candidate.end() if candidate else 0)
@@ -186,13 +186,13 @@ def _first_line(text: str) -> str:
     return rest
 
 
-def _leading(pattern: re.Pattern[str], text: str) -> int:
+def _match_length(pattern: re.Pattern[str], text: str) -> int:
     """Return the length of the match at the start of the text."""
     match = pattern.match(text)
     return match.end() if match else 0
 
 
-def _inside(candidate: re.Match[str]) -> str | None:
+def _content_of(candidate: re.Match[str]) -> str | None:
     """Return the candidate without its delimiters."""
     content = next(group for group in candidate.groups() if group is not None).strip(_EDGES)
     if candidate["number"] and _PRICE_COMMA.match(candidate.string, candidate.start()):
@@ -224,7 +224,7 @@ def _split_at_equals(content: str) -> list[str]:
     return [*parts, content[start:]]
 
 
-def _with_joined(statement: str, first: re.Match[str]) -> str | None:
+def _joined_candidates(statement: str, first: re.Match[str]) -> str | None:
     """Return the candidate, with the further ones of "2 and 3" or "$a$, $b$"."""
     parts = [first]
     while joiner := _JOINER.match(statement, parts[-1].end()):
@@ -239,7 +239,7 @@ def _with_joined(statement: str, first: re.Match[str]) -> str | None:
             return clause
     if len(parts) > 1 and all(part["number"] for part in parts):
         return statement[first.start() : parts[-1].end()]
-    return ", ".join(content for part in parts if (content := _inside(part))) or None
+    return ", ".join(content for part in parts if (content := _content_of(part))) or None
 
 
 def _last_stated(sentence: str) -> str | None:
@@ -248,22 +248,22 @@ def _last_stated(sentence: str) -> str | None:
     bold = [candidate for candidate in candidates if candidate["bold"]]
     if bold:
         inner = _CANDIDATE.search(bold[-1]["bold"])
-        return _inside(inner or bold[-1])
+        return _content_of(inner or bold[-1])
     outside = _CANDIDATE.sub(lambda match: " " * len(match[0]), sentence)
     for stated in (_VERB, _EQUALS):
         for verb in reversed(list(stated.finditer(outside))):
             answer = _stated_after(sentence, verb.end())
             if answer:
                 return answer
-    return _inside(candidates[-1]) if candidates else None
+    return _content_of(candidates[-1]) if candidates else None
 
 
 def _stated_after(sentence: str, position: int) -> str | None:
     """Return the answer that directly follows a verb or an equals sign."""
-    start = position + _leading(_FILLER, sentence[position:])
+    start = position + _match_length(_FILLER, sentence[position:])
     candidate = _CANDIDATE.match(sentence, start)
     if candidate:
-        return _with_joined(sentence, candidate)
+        return _joined_candidates(sentence, candidate)
     choice = _CHOICE.match(sentence, start)
     if choice:
         return choice[1]

@@ -171,6 +171,7 @@ def test_series_agree_with_numeric_summation(
         r"\int_0^2 \frac{dx}{x-1}",
         r"\int_0^\pi \tan x dx",
         r"\int_0^\infty \sin x dx",
+        r"\int_0^4 \frac{\cos x}{x} dx",
         r"\int_{-\infty}^\infty x dx",
         r"\sum_{n=0}^\infty (-1)^n",
         r"\sum_{n=1}^\infty \sin n",

@@ -96,7 +96,7 @@ class _Parser:
         if self.depth > DEEPEST:
             raise self.refuse()
 
-    def enclosed(self, closer: str) -> Node:
+    def bracketed(self, closer: str) -> Node:
         """Read an expression up to its closing bracket."""
         outside = self.bars, self.integral_depth
         self.bars = self.integral_depth = 0
@@ -105,7 +105,7 @@ class _Parser:
         self.expect(closer)
         return node
 
-    def decorated(self, name: str) -> str:
+    def decorated_name(self, name: str) -> str:
         """Read the subscripts and primes after a name."""
         while True:
             kind = self.kinds[self.position]
@@ -224,9 +224,9 @@ class _Parser:
 
     def factor(self) -> Node:
         """Read an atom with its factorials, degrees and exponent."""
-        return self.raised(self.atom())
+        return self.with_exponents(self.atom())
 
-    def raised(self, base: Node) -> Node:
+    def with_exponents(self, base: Node) -> Node:
         """Read what follows an atom: factorial, degree sign, power."""
         while True:
             kind = self.kinds[self.position]
@@ -292,7 +292,7 @@ class _Parser:
     def group(self) -> Node:
         """Read an expression in braces."""
         self.expect("{")
-        return self.enclosed("}")
+        return self.bracketed("}")
 
     def argument(self) -> Node:
         r"""Read the argument of a command: a group, or one token as in \frac12."""
@@ -326,7 +326,7 @@ class _Parser:
             node = self.group()
         elif kind == "(" or (kind == "[" and self.position):
             self.position += 1
-            node = self.enclosed(")" if kind == "(" else "]")
+            node = self.bracketed(")" if kind == "(" else "]")
         elif kind == "|":
             node = self.absolute()
         else:
@@ -373,7 +373,7 @@ class _Parser:
                 raise self.refuse()
             return ("+", (_number(whole), fraction))
         if self.kinds[self.position] == "^":
-            fraction = self.raised(fraction)
+            fraction = self.with_exponents(fraction)
         return ("*", (_number(whole), fraction))
 
     def repeating_decimal(self, text: str) -> Node:
@@ -406,7 +406,7 @@ class _Parser:
         """Read a letter with its subscript and primes; e and i are constants where nothing binds them."""
         bare = self.values[self.position]
         self.position += 1
-        name = self.decorated(bare)
+        name = self.decorated_name(bare)
         if name in {"e", "i"} and name not in self.bound:
             return ("c", name)
         if self.kinds[self.position] == "(" and (
@@ -445,11 +445,11 @@ class _Parser:
         if name in _GREEK:
             if name == "Gamma" and self.kinds[self.position] == "(":
                 return ("f", "gamma", (self.atom(),))
-            return ("s", self.decorated("\\" + name))
+            return ("s", self.decorated_name("\\" + name))
         if name == "infty":
             return INFINITY
         if name == "text":
-            return self.upright()
+            return self.upright_letters()
         if name == "binom":
             return ("f", "binomial", (self.argument(), self.argument()))
         if name in {"lfloor", "lceil"}:
@@ -461,7 +461,7 @@ class _Parser:
         if name in {"abs", "floor", "ceil"} and self.kinds[self.position] in {"(", "{"}:
             return ("f", name, (self.atom(),))
         if name in _ACCENTS and self.kinds[self.position] in {"{", "L", "C"}:
-            return ("s", self.decorated("\\" + name + "{" + self.joined_tokens() + "}"))
+            return ("s", self.decorated_name("\\" + name + "{" + self.joined_tokens() + "}"))
         if name in {"sum", "prod"}:
             return self.indexed(name)
         if name == "int":
@@ -470,13 +470,13 @@ class _Parser:
             return self.limit()
         raise self.refuse()
 
-    def upright(self) -> Node:
+    def upright_letters(self) -> Node:
         """Read letters set upright: a constant, a symbol, or the name of a function."""
         word = self.joined_tokens()
         if word in {"e", "i"}:
             return ("c", word)
         if len(word) == 1 and word.isalpha():
-            return ("s", self.decorated(word))
+            return ("s", self.decorated_name(word))
         if word in FUNCTIONS:
             return self.function(word)
         raise self.refuse()
@@ -563,7 +563,7 @@ class _Parser:
         if kind in {"(", "["}:
             # The power in \sin(x)^2 belongs to the sine and is read later.
             self.position += 1
-            return self.enclosed(")" if kind == "(" else "]")
+            return self.bracketed(")" if kind == "(" else "]")
         if kind == "|":
             return self.atom()
         if kind == "-":
@@ -662,7 +662,7 @@ class _Parser:
         if name in {"e", "i"} or not (kind == "L" or (kind == "C" and name in _GREEK)):
             raise self.refuse()
         self.position += 1
-        return self.decorated(name if kind == "L" else "\\" + name)
+        return self.decorated_name(name if kind == "L" else "\\" + name)
 
     def limit(self) -> Node:
         """Read a limit; a sign above the point gives the side."""

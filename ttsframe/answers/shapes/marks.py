@@ -12,9 +12,9 @@ __all__ = [
     "Mark",
     "expand_signs",
     "is_thousands",
+    "outer_brackets",
     "split_at",
     "top_marks",
-    "wrapping",
 ]
 
 RELATIONS: Final = frozenset({"=", "<", "<=", ">", ">=", "!=", "in"})
@@ -124,7 +124,7 @@ def is_thousands(text: str, mark: Mark) -> bool:
     return text[start] != "0" and text[start - 1 : start] != "."
 
 
-def wrapping(text: str) -> tuple[str, str, str] | None:
+def outer_brackets(text: str) -> tuple[str, str, str] | None:
     """Take apart a text that one pair of brackets encloses: opening, inside, closing."""
     first = _SCAN.match(text)
     if first is None or first[0] not in _PARTNER:

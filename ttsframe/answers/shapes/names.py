@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ttsframe.answers.shapes.marks import RELATIONS, top_marks, wrapping
+from ttsframe.answers.shapes.marks import RELATIONS, outer_brackets, top_marks
 
 __all__ = [
     "COORDINATES",
@@ -13,7 +13,7 @@ __all__ = [
     "is_name",
     "is_tuple_of_names",
     "named_value",
-    "spaceless",
+    "without_spaces",
 ]
 
 _SUBSCRIPT: Final = r"(?:\s*_\s*(?:\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}|[A-Za-z0-9]))?"
@@ -56,7 +56,7 @@ def is_function_name(text: str) -> bool:
 
 def is_tuple_of_names(text: str) -> bool:
     """Tell whether a left side names the coordinates of the value on the right."""
-    wrapped = wrapping(text) if text[:1] == "(" else None
+    wrapped = outer_brackets(text) if text[:1] == "(" else None
     return wrapped is not None and all(is_name(part.strip()) for part in wrapped[1].split(","))
 
 
@@ -68,9 +68,9 @@ def named_value(part: str) -> tuple[str, str] | None:
         return None
     if any(mark.sign in RELATIONS for mark in top_marks(right) or []):
         return None
-    return spaceless(left), right.strip()
+    return without_spaces(left), right.strip()
 
 
-def spaceless(text: str) -> str:
+def without_spaces(text: str) -> str:
     """Write a name in one way, without white space."""
     return "".join(text.split())

@@ -12,19 +12,24 @@ from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import MINUS_ONE, Node, symbols_of
 from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.shapes.inequalities import bounds_of, punctured_line
+from ttsframe.answers.shapes.intervals import bounds_of, punctured_line
 from ttsframe.answers.shapes.marks import (
     INEQUALITIES,
     RELATIONS,
     Mark,
     expand_signs,
+    outer_brackets,
     split_at,
-    wrapping,
 )
-from ttsframe.answers.shapes.names import is_function_name, is_name, is_tuple_of_names, spaceless
+from ttsframe.answers.shapes.names import (
+    is_function_name,
+    is_name,
+    is_tuple_of_names,
+    without_spaces,
+)
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
 from ttsframe.answers.shapes.sets import read_alternatives
-from ttsframe.answers.values.fingerprint import Lost, real_number, scalar_key, scale_free_key
+from ttsframe.answers.values.fingerprint import Uncertified, real_number, scalar_key, scale_free_key
 
 __all__ = ["read_relation", "read_unequal"]
 
@@ -45,7 +50,7 @@ def read_relation(reader: ScalarReader, text: str, marks: list[Mark], depth: int
     parts = split_at(text, relation, RELATIONS)
     if len(parts) != len(operators) + 1:
         return None
-    reader.see("relation", text)
+    reader.note("relation", text)
     try:
         if operators == ["in"]:
             return _read_membership(reader, parts, depth)
@@ -55,13 +60,13 @@ def read_relation(reader: ScalarReader, text: str, marks: list[Mark], depth: int
             return _read_equation(reader, parts, depth)
         if set(operators) <= INEQUALITIES:
             return _read_inequality(reader, parts, operators)
-    except (Lost, Unreadable):
+    except (Uncertified, Unreadable):
         return None
     return None
 
 
 def _read_membership(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
-    if not (is_name(parts[0]) or wrapping(parts[0])):
+    if not (is_name(parts[0]) or outer_brackets(parts[0])):
         return None
     reading = reader.read_part(parts[1], depth + 1)
     if reading is None or reader.policy.assignment != "kept":
@@ -97,7 +102,7 @@ def read_unequal(reader: ScalarReader, parts: list[str], depth: int) -> Reading 
     if not is_name(name):
         return None
     texts = [one for part in text.split(",") for one in expand_signs(part) or []]
-    body = punctured_line([parse(reader.spelled(one)) for one in texts], reader.policy)
+    body = punctured_line([parse(reader.prepare(one)) for one in texts], reader.policy)
     if body is None:
         reading = reader.read_part(text, depth + 1)
         return None if reading is None else (f"N{{{name}!={reading[0]}}}", "structure")
@@ -105,7 +110,7 @@ def read_unequal(reader: ScalarReader, parts: list[str], depth: int) -> Reading 
 
 
 def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
-    while len(parts) > 1 and _rounds(reader, parts[-1], parts[-2]):
+    while len(parts) > 1 and _is_rounding_of(reader, parts[-1], parts[-2]):
         parts = parts[:-1]
     if len(parts) == 1:
         return reader.read_part(parts[0], depth + 1)
@@ -122,7 +127,7 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
         if reading is not None and _names_value(reader, left, reading):
             if reader.policy.assignment != "kept":
                 return reading
-            return f"N{{{spaceless(left)}={reading[0]}}}", reading[1]
+            return f"N{{{without_spaces(left)}={reading[0]}}}", reading[1]
         if reading is not None and reading[1] != "symbolic":
             return None
     elif len(parts) == 2 and is_name(right):
@@ -130,14 +135,14 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
         if reading is not None and reading[1] in {"exact", "numeric", "structure"}:
             if reader.policy.assignment != "kept":
                 return reading
-            return f"N{{{spaceless(right)}={reading[0]}}}", reading[1]
+            return f"N{{{without_spaces(right)}={reading[0]}}}", reading[1]
     if any("\\pm" in part or "\\mp" in part for part in parts):
         texts = expand_signs("=".join(parts))
         return None if texts is None else read_alternatives(reader, texts, depth)
     if any("\\begin" in part for part in parts):
         readings = {reader.read_part(part, depth + 1) for part in parts}
         return readings.pop() if len(readings) == 1 else None
-    nodes = [parse(reader.spelled(part)) for part in parts]
+    nodes = [parse(reader.prepare(part)) for part in parts]
     if len(nodes) > 2:
         return _read_chain(reader, nodes)
     if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
@@ -163,13 +168,13 @@ def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
     ), "structure"
 
 
-def _rounds(reader: ScalarReader, right: str, left: str) -> bool:
+def _is_rounding_of(reader: ScalarReader, right: str, left: str) -> bool:
     """Tell whether a decimal only rounds what stands before it, as in 1/3 = 0.333."""
     if not _DECIMAL.fullmatch(right) or _DECIMAL.fullmatch(left):
         return False
     try:
-        exact = real_number(parse(reader.spelled(left)), reader.policy)
-    except (Lost, Unreadable):
+        exact = real_number(parse(reader.prepare(left)), reader.policy)
+    except (Uncertified, Unreadable):
         return False
     if exact is None:
         return False
@@ -200,7 +205,7 @@ def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
 def _read_inequality(
     reader: ScalarReader, parts: list[str], operators: list[str]
 ) -> Reading | None:
-    found = bounds_of([reader.spelled(part) for part in parts], operators, reader.policy)
+    found = bounds_of([reader.prepare(part) for part in parts], operators, reader.policy)
     if found is None:
         return None
     if isinstance(found, str):

@@ -17,7 +17,7 @@ from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import Node, closed_calculus, infinity_sign, replace_nodes
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.shapes.words import strip_units
-from ttsframe.answers.values.fingerprint import Lost, scalar_key
+from ttsframe.answers.values.fingerprint import Uncertified, scalar_key
 from ttsframe.answers.values.rational import rational_key
 
 __all__ = ["MOST_PARTS", "Reading", "ScalarReader"]
@@ -56,7 +56,7 @@ class ScalarReader(ABC):
     def read_part(self, text: str, depth: int) -> Reading | None:
         """Return the reading of a part of the answer that lies so deep in it, or None."""
 
-    def under(self, policy: AnswerPolicy) -> Self:
+    def with_policy(self, policy: AnswerPolicy) -> Self:
         """Return a reader of the same answer under another policy."""
         return type(self)(policy, self.resolved, self.trace)
 
@@ -72,7 +72,7 @@ class ScalarReader(ABC):
             readings.append(reading)
         return readings
 
-    def see(self, layer: str, what: str) -> None:
+    def note(self, layer: str, what: str) -> None:
         """Tell the trace what a layer read."""
         if self.trace is not None:
             self.trace(layer, what)
@@ -80,19 +80,19 @@ class ScalarReader(ABC):
     def rational(self, text: str, rational: tuple[Fraction, bool]) -> Reading:
         """Return the reading of a rational number, which may be a percentage."""
         value, is_percent = rational
-        self.see("number", text)
+        self.note("number", text)
         self.last = None if is_percent else ("q", value.numerator, value.denominator)
         key = rational_key(value.numerator, value.denominator)
         return ("%" + key if is_percent else key), "exact"
 
     def words(self, text: str, body: str) -> Reading:
         """Return the reading of words."""
-        self.see("words", text)
+        self.note("words", text)
         if body[0] == "t":
             return body, "text"
         return body, "exact" if body.endswith("oo") else "structure"
 
-    def spelled(self, text: str) -> str:
+    def prepare(self, text: str) -> str:
         """Prepare the text of a scalar for the parser."""
         if "\\text" in text or text[-1:].isalpha() or text[-1:] in _UNIT_ENDS:
             # the dm of an integral is not a length
@@ -106,16 +106,16 @@ class ScalarReader(ABC):
     def scalar(self, text: str) -> Reading | None:
         """Return the reading of one scalar, or None."""
         try:
-            node = parse(self.spelled(text))
+            node = parse(self.prepare(text))
         except Unreadable:
             return None
-        reading = self._valued(text, node)
+        reading = self._read_tree(text, node)
         if reading is None:
-            resolved = self._resolved(text, node)
-            reading = None if resolved is None else self._valued(text, resolved)
+            resolved = self._with_values(text, node)
+            reading = None if resolved is None else self._read_tree(text, resolved)
         return reading
 
-    def _valued(self, text: str, node: Node) -> Reading | None:
+    def _read_tree(self, text: str, node: Node) -> Reading | None:
         """Return the reading of a tree that the own arithmetic can evaluate."""
         sign = infinity_sign(node)
         if sign:
@@ -123,18 +123,18 @@ class ScalarReader(ABC):
             return ("oo" if sign > 0 else "-oo"), "exact"
         try:
             reading = scalar_key(node, self.policy)
-        except Lost:
+        except Uncertified:
             return None
-        self.see("scalar", text)
+        self.note("scalar", text)
         self.last = node
         return reading
 
-    def _resolved(self, text: str, node: Node) -> Node | None:
+    def _with_values(self, text: str, node: Node) -> Node | None:
         """Return a tree with the values that sympy found for its sums, integrals and limits."""
         parts = closed_calculus(node)
         missing = [part for part in parts if part not in self.resolved]
         if missing:
-            self.see("unresolved", text)
+            self.note("unresolved", text)
             self.unresolved.extend(missing)
         if not parts or missing or any(self.resolved[part] is None for part in parts):
             return None

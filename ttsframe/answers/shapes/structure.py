@@ -11,22 +11,25 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import Final
 
+from ttsframe.answers.latex.parser import parse
+from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.shapes.lists import read_list
 from ttsframe.answers.shapes.marks import (
     JOINERS,
     RELATIONS,
+    Mark,
     expand_signs,
     is_thousands,
+    outer_brackets,
+    split_at,
     top_marks,
-    wrapping,
 )
 from ttsframe.answers.shapes.matrices import read_matrix
-from ttsframe.answers.shapes.ratios import read_ratio, read_time
 from ttsframe.answers.shapes.relations import read_relation
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
 from ttsframe.answers.shapes.sets import EMPTY, read_alternatives, read_bracketed, read_union
 from ttsframe.answers.shapes.words import choice_letter, read_words, unwrap_text
-from ttsframe.answers.values.fingerprint import Lost, real_number, scalar_key
+from ttsframe.answers.values.fingerprint import Uncertified, real_number, scalar_key
 from ttsframe.answers.values.rational import read_rational
 
 __all__ = ["Reader"]
@@ -40,6 +43,10 @@ _SYSTEM: Final = re.compile(
     re.DOTALL,
 )
 _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
+_TIME: Final = re.compile(
+    r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-5][0-9]))?(?::(?P<second>[0-5][0-9]))?\s*"
+    r"(?:\\text\s*\{\s*)?(?P<half>[aApP]\.?\s?[mM]\.?)?\s*\}?"
+)
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
@@ -59,7 +66,7 @@ class Reader(ScalarReader):
             return None
         try:
             return real_number(self.last, self.policy)
-        except Lost:
+        except Uncertified:
             return None
 
     def read(self, text: str) -> Reading | None:
@@ -93,7 +100,7 @@ class Reader(ScalarReader):
                 found = _INTEGER_PARAMETER.search(text)
                 if found is not None and found.start():
                     return self.read_part(text[: found.start()].rstrip(), depth + 1)
-            return self._plain(text, depth)
+            return self._read_plain(text, depth)
         if "in" in signs:
             found = _INTEGER_PARAMETER.search(text)
             if found is not None and found.start():
@@ -109,40 +116,40 @@ class Reader(ScalarReader):
         if "cup" in signs or "minus" in signs or "cap" in signs:
             return read_union(self, text, marks, signs, depth)
         if ":" in signs:
-            return read_ratio(self, text, marks)
-        return self._plain(text, depth)
+            return self._read_ratio(text, marks)
+        return self._read_plain(text, depth)
 
-    def _plain(self, text: str, depth: int) -> Reading | None:
+    def _read_plain(self, text: str, depth: int) -> Reading | None:
         """Read a text without separators or relations at its top level."""
         if "\\pm" in text or "\\mp" in text:
             texts = expand_signs(text)
             if texts is None or len(texts) < 2:
                 return None
-            self.see("plus-minus", text)
+            self.note("plus-minus", text)
             return read_alternatives(self, texts, depth)
         if "\\begin" in text:
-            return self._matrix(text)
-        wrapped = wrapping(text) if text[0] in "([{\\" else None
+            return self._read_matrix(text)
+        wrapped = outer_brackets(text) if text[0] in "([{\\" else None
         if wrapped is not None:
             return read_bracketed(self, wrapped, depth)
         content = unwrap_text(text)
         if content is not None:
-            return self._text(content, depth)
+            return self._read_text(content, depth)
         words = read_words(text, self.policy, as_text=False)
         if words is not None:
             return self.words(text, words)
         if text.startswith(("\\text", "(")) or len(text) < 3:
             letter = choice_letter(text)
             if letter is not None:
-                self.see("choice", letter)
+                self.note("choice", letter)
                 return self.scalar(letter)
-        time = read_time(self, text)
+        time = self._read_time(text)
         if time is not None:
             return time
         if "\\mathbb" in text:
             found = _NUMBER_SET.fullmatch(text)
             if found:
-                self.see("number set", text)
+                self.note("number set", text)
                 if found[1] == "R" and not found[2]:
                     return "(-oo;oo)", "structure"
                 return f"B{found[1]}{found[2] or ''}", "structure"
@@ -151,7 +158,7 @@ class Reader(ScalarReader):
             return EMPTY, "structure"
         return self.scalar(text)
 
-    def _text(self, content: str, depth: int) -> Reading | None:
+    def _read_text(self, content: str, depth: int) -> Reading | None:
         r"""Read what stands in \text{...}: a number, a letter, or words."""
         rational = read_rational(content, self.policy)
         if rational is not None:
@@ -161,13 +168,45 @@ class Reader(ScalarReader):
             return self.words(content, words)
         return self.read_part(content, depth + 1)
 
-    def _matrix(self, text: str) -> Reading | None:
-        rows = read_matrix(text, self.spelled)
+    def _read_matrix(self, text: str) -> Reading | None:
+        rows = read_matrix(text, self.prepare)
         if rows is None:
             return None
-        self.see("matrix", text)
+        self.note("matrix", text)
         try:
             bodies = [";".join(scalar_key(cell, self.policy)[0] for cell in row) for row in rows]
-        except Lost:
+        except Uncertified:
             return None
         return "M(" + "|".join(bodies) + ")", "structure"
+
+    def _read_ratio(self, text: str, marks: list[Mark]) -> Reading | None:
+        """Read a time of day or a ratio, which is the same for every common factor."""
+        time = self._read_time(text)
+        if time is not None:
+            return time
+        parts = split_at(text, marks, frozenset({":"}))
+        if len(parts) != sum(mark.sign == ":" for mark in marks) + 1 or len(parts) > 8:
+            return None
+        self.note("ratio", text)
+        try:
+            nodes = [parse(self.prepare(part)) for part in parts]
+            first = nodes[0]
+            bodies = [scalar_key(("/", node, first), self.policy)[0] for node in nodes[1:]]
+        except (Uncertified, Unreadable):
+            return None
+        return "R" + ":".join(bodies), "structure"
+
+    def _read_time(self, text: str) -> Reading | None:
+        """Read a time of day, or return None."""
+        if not text[0].isdigit():
+            return None
+        found = _TIME.fullmatch(text)
+        if found is None or (found["minute"] is None and found["half"] is None):
+            return None
+        hour = int(found["hour"])
+        half = (found["half"] or "").casefold().replace(".", "").replace(" ", "")
+        if hour > (12 if half else 24):
+            return None
+        self.note("time", text)
+        second = f":{found['second']}" if found["second"] else ""
+        return f"T{hour}:{found['minute'] or '00'}{second}{half}", "structure"

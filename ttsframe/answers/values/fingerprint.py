@@ -27,20 +27,28 @@ from ttsframe.answers.latex.tree import Node, symbols_of, uses_function
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.values.balls import (
     ZERO,
-    Lost,
-    MoreDigits,
-    Outside,
+    OutsideDomain,
+    TooImprecise,
+    Uncertified,
     Value,
     as_rational,
     leading_bits,
     part_key,
-    settled,
+    resolve_zero,
 )
 from ttsframe.answers.values.evaluation import Evaluation
 from ttsframe.answers.values.rational import rational_key
 from ttsframe.answers.values.residues import residue_key
 
-__all__ = ["Lost", "Scalar", "real_number", "scalar_key", "scale_free_key", "sign_of", "value_of"]
+__all__ = [
+    "Scalar",
+    "Uncertified",
+    "real_number",
+    "scalar_key",
+    "scale_free_key",
+    "sign_of",
+    "value_of",
+]
 
 _T = TypeVar("_T")
 
@@ -65,7 +73,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
-class _exclusive:  # noqa: N801 (reads as a statement)
+class _FlintPrecision:
     """Hold flint's precision, which the whole process shares, and give it back unchanged."""
 
     __slots__ = ("before",)
@@ -79,15 +87,15 @@ class _exclusive:  # noqa: N801 (reads as a statement)
         _lock.release()
 
 
-def _certified(read: Callable[[bool], _T]) -> _T:
+def _at_enough_precision(read: Callable[[bool], _T]) -> _T:
     """Read at growing precision until the balls are small enough."""
     for precision, is_final in PRECISIONS:
         ctx.prec = precision
         try:
             return read(is_final)
-        except MoreDigits:
+        except TooImprecise:
             continue
-    raise Lost
+    raise Uncertified
 
 
 def scalar_key(node: Node, policy: AnswerPolicy) -> Scalar:
@@ -111,10 +119,10 @@ def scalar_key(node: Node, policy: AnswerPolicy) -> Scalar:
         When no key can be certified within the limits.
     """
     symbols = symbols_of(node)
-    with _exclusive():
+    with _FlintPrecision():
         try:
             return _symbolic_key(node, policy) if symbols else _constant_key(node, policy)
-        except Lost:
+        except Uncertified:
             residue = residue_key(node, policy)
             if residue is None:
                 raise
@@ -143,8 +151,8 @@ def scale_free_key(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
     Lost
         When no key can be certified within the limits.
     """
-    with _exclusive():
-        return _ratios(node, policy, signed=signed)
+    with _FlintPrecision():
+        return _ratio_key(node, policy, signed=signed)
 
 
 def sign_of(node: Node, policy: AnswerPolicy) -> int:
@@ -169,7 +177,7 @@ def sign_of(node: Node, policy: AnswerPolicy) -> int:
     """
     value = value_of(node, policy)
     if isinstance(value, acb):
-        raise Lost
+        raise Uncertified
     return 1 if value > 0 else -1 if value < 0 else 0
 
 
@@ -193,9 +201,9 @@ def value_of(node: Node, policy: AnswerPolicy) -> Value:
     Lost
         When it cannot be certified.
     """
-    with _exclusive():
-        return _certified(
-            lambda is_final: settled(
+    with _FlintPrecision():
+        return _at_enough_precision(
+            lambda is_final: resolve_zero(
                 Evaluation(policy, None, is_final=is_final).value(node), is_final
             )
         )
@@ -234,10 +242,10 @@ def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
 
 def _constant_key(node: Node, policy: AnswerPolicy, point: int | None = None) -> Scalar:
     def read(is_final: bool) -> Scalar:
-        value = settled(Evaluation(policy, point, is_final=is_final).value(node), is_final)
+        value = resolve_zero(Evaluation(policy, point, is_final=is_final).value(node), is_final)
         return _complex_key(value) if isinstance(value, acb) else _real_key(value)
 
-    return _certified(read)
+    return _at_enough_precision(read)
 
 
 def _real_key(value: Value) -> Scalar:
@@ -248,13 +256,13 @@ def _real_key(value: Value) -> Scalar:
 
 
 def _complex_key(value: Value) -> Scalar:
-    real, real_kind = _real_key(_whole_ball(value.real))
+    real, real_kind = _real_key(_exact_if_zero(value.real))
     imaginary, imaginary_kind = _real_key(value.imag)
     kind = "exact" if real_kind == imaginary_kind == "exact" else "numeric"
     return f"c({real},{imaginary})", kind
 
 
-def _whole_ball(value: Value) -> Value:
+def _exact_if_zero(value: Value) -> Value:
     return ZERO if value.is_zero() else value
 
 
@@ -262,11 +270,11 @@ def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
     def at(point: int, *, is_real: bool = True) -> str:
         def read(is_final: bool) -> str:
             evaluation = Evaluation(policy, point, is_final=is_final, is_real=is_real)
-            return part_key(settled(evaluation.value(node), is_final))
+            return part_key(resolve_zero(evaluation.value(node), is_final))
 
         try:
-            return _certified(read)
-        except Outside:
+            return _at_enough_precision(read)
+        except OutsideDomain:
             return _UNDEFINED
 
     parts = [at(point) for point in range(3)]
@@ -281,18 +289,18 @@ def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
     return "s" + _digest("|".join(parts)), "symbolic"
 
 
-def _ratios(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
+def _ratio_key(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
     def read(is_final: bool) -> str:
         values = [at(point, is_final=is_final) for point in range(4)]
         if sum(value is not None for value in values) < 2:
             values = [at(point, is_final=is_final, is_real=False) for point in (0, 3)]
         first = next(value for value in values if value is not None)
         if first == 0 or (signed and isinstance(first, acb)):
-            raise Lost
+            raise Uncertified
         lead = ("+" if first > 0 else "-") if signed else ""
         scale = abs(first) if signed else first
         parts = [
-            _UNDEFINED if value is None else part_key(settled(value / scale, is_final))
+            _UNDEFINED if value is None else part_key(resolve_zero(value / scale, is_final))
             for value in values
         ]
         return lead + _digest("|".join(parts))
@@ -300,11 +308,11 @@ def _ratios(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
     def at(point: int, *, is_final: bool, is_real: bool = True) -> Value | None:
         evaluation = Evaluation(policy, point, is_final=is_final, is_real=is_real)
         try:
-            return settled(evaluation.value(node), is_final)
-        except Outside:
+            return resolve_zero(evaluation.value(node), is_final)
+        except OutsideDomain:
             return None
 
-    return _certified(read)
+    return _at_enough_precision(read)
 
 
 def _digest(text: str) -> str:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Final
 
 from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.shapes.units import MULTIPLIERS, is_unit_phrase
+from ttsframe.answers.shapes.words import MULTIPLIERS, is_unit_phrase
 
 __all__ = ["LARGEST_EXPONENT", "percent_value", "rational_key", "read_plain", "read_rational"]
 
@@ -108,7 +108,7 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
     rest = found["rest"]
     if rest and rest[0].isalpha() and text[found.start("rest") - 1] == ".":
         return None
-    value = _value(found)
+    value = _matched_value(found)
     if value is None:
         return None
     if found["inner_sign"] and (found["sign"] or not found["currency"]):
@@ -118,7 +118,7 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
     return _with_rest(value, rest, policy) if rest else (value, False)
 
 
-def _value(found: re.Match[str]) -> Fraction | None:
+def _matched_value(found: re.Match[str]) -> Fraction | None:
     top = found["top"] or found["top_digit"]
     if top is not None:
         low = found["low"] or found["low_digit"]

@@ -49,7 +49,7 @@ def _residue(node: Node, prime: int, policy: AnswerPolicy) -> int | None:
         low = node[2] % prime
         return node[1] % prime * pow(low, -1, prime) % prime if low else None
     if op == "s" or (op == "c" and node[1] in {"pi", "e"}):
-        return _standing(op + node[1], prime)
+        return _symbol_residue(op + node[1], prime)
     if op in {"+", "*"}:
         total = 0 if op == "+" else 1
         for part in node[1]:
@@ -62,13 +62,13 @@ def _residue(node: Node, prime: int, policy: AnswerPolicy) -> int | None:
         top, low = _residue(node[1], prime, policy), _residue(node[2], prime, policy)
         return top * pow(low, -1, prime) % prime if top is not None and low else None
     if op == "^":
-        base, exponent = _residue(node[1], prime, policy), _integer(node[2])
+        base, exponent = _residue(node[1], prime, policy), _exact_integer(node[2])
         # The constant e to a power is the exponential, which lives elsewhere.
         if not base or exponent is None or node[1] == ("c", "e"):
             return None
         return pow(base, exponent % (prime - 1), prime)
     if op == "f" and node[1] == "factorial":
-        whole = _integer(node[2][0])
+        whole = _exact_integer(node[2][0])
         if whole is None or not 0 <= whole <= LARGEST_FACTORIAL:
             return None
         return _factorials(prime)[whole]
@@ -84,12 +84,12 @@ def _factorials(prime: int) -> list[int]:
 
 
 @lru_cache(maxsize=4_096)
-def _standing(name: str, prime: int) -> int:
+def _symbol_residue(name: str, prime: int) -> int:
     digest = sha512(f"residue:{name}".encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest, "big") % prime
 
 
-def _integer(node: Node) -> int | None:
+def _exact_integer(node: Node) -> int | None:
     """Return the exact value of an exponent that is an integer of moderate size."""
     op = node[0]
     if op == "q":
@@ -97,7 +97,7 @@ def _integer(node: Node) -> int | None:
     if op in {"+", "*"}:
         total = 0 if op == "+" else 1
         for part in node[1]:
-            value = _integer(part)
+            value = _exact_integer(part)
             if value is None:
                 return None
             total = total + value if op == "+" else total * value
@@ -105,7 +105,7 @@ def _integer(node: Node) -> int | None:
                 return None
         return total
     if op == "^":
-        base, exponent = _integer(node[1]), _integer(node[2])
+        base, exponent = _exact_integer(node[1]), _exact_integer(node[2])
         if base is None or exponent is None or exponent < 0:
             return None
         if base.bit_length() * exponent > LARGEST_EXPONENT_BITS:
