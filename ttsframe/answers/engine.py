@@ -1,4 +1,4 @@
-"""From one answer string to its canonical key."""
+"""The canonical key of one answer string."""
 
 from __future__ import annotations
 

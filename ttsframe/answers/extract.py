@@ -1,7 +1,7 @@
-"""Final answers out of completions.
+"""Final answers in completions.
 
-The long texts are searched by Polars string kernels alone; what they leave, a few hundred characters
-in which an answer is announced, is read once per distinct text (``_statements``).
+Polars string functions search the long texts. The few hundred characters that they leave, in which an
+answer is announced, are read once per distinct text by `statements`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REACH: Final = 400
 
 
 def _balanced(depth: int) -> str:
-    """Return a pattern for text whose braces balance, nested at most so deep."""
+    """Return a pattern for text with balanced braces, nested up to `depth` levels."""
     plain = r"[^{}\\]|\\."
     pattern = rf"(?:{plain})*"
     for _ in range(depth):
@@ -60,32 +60,32 @@ _LAST_NUMBER: Final = rf"(?:^|[^\w.)\]}}\\])({_statements.NUMBER})\D*$|({_statem
 def extract_answer(completion: IntoExprColumn, *, style: AnswerStyle = "auto") -> pl.Expr:
     r"""Find the final answer in each completion.
 
-    The answer is returned as the model wrote it, without its box, delimiters or sentence;
-    :func:`answer_key` says which answers are equivalent. What is not found is null, and a text that
-    breaks off before its answer has none: such attempts abstain from votes.
+    The answer is returned as the model wrote it, without its box, delimiters or sentence; `answer_key` tells
+    which answers are equivalent. A text without an answer, or one that ends before its answer, gives null:
+    such attempts abstain from votes.
 
     Parameters
     ----------
     completion
         String column, the texts that a model wrote.
     style
-        Where the answer stands.
+        Where to look for the answer.
 
-        - ``"boxed"``: in the last ``\boxed{...}`` or ``\fbox{...}``. Boxes joined by a comma, "and" or
-          "or" are one answer. An empty box is nothing, and so is one that the end of the text cuts
-          off; neither falls back to an earlier box.
-        - ``"final_answer"``: after the last "the answer is", "Final Answer:" or the like, in English,
+        - `"boxed"`: in the last `\boxed{...}` or `\fbox{...}`. Boxes joined by a comma, "and" or "or" are one
+          answer. An empty box, or one cut off by the end of the text, gives null, even if there is an
+          earlier box.
+        - `"final_answer"`: after the last "the answer is", "Final Answer:" or the like, in English,
           Chinese and other languages.
-        - ``"hash"``: after the last ``####``, as in GSM8K.
-        - ``"last_number"``: the last number of the text. Never used unless asked for, because it
-          lets an unfinished attempt vote.
-        - ``"auto"``: the last box where there is one; else a number after ``####``, else the answer
-          announced, else what the last line concludes ("Therefore, the sum is $7$.").
+        - `"hash"`: after the last `####`, as in GSM8K.
+        - `"last_number"`: the last number of the text. `"auto"` never uses it, because it lets an
+          unfinished attempt vote.
+        - `"auto"`: the last box if there is one; else a number after `####`, else the announced answer,
+          else the conclusion of the last line ("Therefore, the sum is $7$.").
 
     Returns
     -------
     pl.Expr
-        String, named as the input; null where nothing is found and for a null text.
+        String, named as the input; null where no answer is found and for a null text.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def extract_answer(completion: IntoExprColumn, *, style: AnswerStyle = "auto") -
 
 
 def _find_anywhere(texts: pl.Series) -> pl.Series:
-    """Try one style after the other, each on the texts in which none before it found its marks."""
+    """Try one style after another, each on the texts in which no earlier style found its marks."""
     unboxed = _keep_where(texts, ~_has_box(texts))
     found = _find_boxed(texts)
     if unboxed.null_count() == len(texts):
@@ -149,7 +149,7 @@ def _find_announced(texts: pl.Series) -> pl.Series:
 
 
 def _find_hashed(texts: pl.Series) -> pl.Series:
-    """Return what follows the last ``####``."""
+    """Return what follows the last `####`."""
     return per_distinct(_after_hash(texts), _statements.answer_announced)
 
 
@@ -195,7 +195,7 @@ def _after_phrase(texts: pl.Series) -> pl.Series:
 
 
 def _after_hash(texts: pl.Series) -> pl.Series:
-    """Return the beginning of what follows the last ``####``."""
+    """Return the beginning of what follows the last `####`."""
     pieces = texts.str.split("####")
     return _keep_where(pieces.list.get(-1).str.head(_REACH), pieces.list.len() > 1)
 
@@ -211,7 +211,7 @@ def _coalesce(values: pl.Series, otherwise: pl.Series) -> pl.Series:
 
 
 def _from_ending(ending: str) -> str | None:
-    """Read the last line; a text that is shorter than the reach may be an answer itself."""
+    """Read the last line; a text shorter than the reach may be an answer by itself."""
     itself = _statements.answer_itself(ending) if len(ending) < _REACH else None
     return itself or _statements.answer_concluded(ending)
 
@@ -245,7 +245,7 @@ _NEW_THOUGHT: Final = frozenset({
 
 
 def _last_boxes(text: str) -> str | None:
-    """Read the last box of one text, whatever its nesting, with those joined to it."""
+    """Read the last box of a text, with any nesting, and the boxes joined to it."""
     starts = [match.end() for match in _BOX_START.finditer(text)]
     contents: list[str] = []
     names: list[str] = []
@@ -276,7 +276,7 @@ def _last_boxes(text: str) -> str | None:
 
 
 def _box_content(text: str, start: int) -> tuple[str | None, int]:
-    """Return the content of the box that opens at ``start``, and the position after it."""
+    """Return the content of the box that opens at `start`, and the position after it."""
     opening = _SPACE.match(text, start).end()  # type: ignore[union-attr] # it matches anything
     if text.startswith("{", opening):
         end = _closing_brace(text, opening)
@@ -297,7 +297,7 @@ def _box_content(text: str, start: int) -> tuple[str | None, int]:
 
 
 def _closing_brace(text: str, opening: int) -> int | None:
-    """Return the position of the brace that closes the one at ``opening``."""
+    """Return the position of the brace that closes the one at `opening`."""
     depth = 0
     for match in _BRACES.finditer(text, opening):
         if match[0] == "{":

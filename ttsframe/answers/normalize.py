@@ -1,4 +1,4 @@
-"""One spelling for the many ways in which the same answer is written."""
+"""One spelling for the many ways of writing the same answer."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
 
 
 def balanced_end(text: str, start: int) -> int:
-    """Find the index after the brace that closes the one at ``start``, or -1."""
+    """Return the index after the brace that closes the one at `start`, or -1."""
     depth = 0
     index = start
     size = len(text)
@@ -109,19 +109,7 @@ def balanced_end(text: str, start: int) -> int:
 
 
 def normalize_text(text: str) -> str:
-    """Strip wrappers and give LaTeX, Unicode and spaces one spelling.
-
-    Parameters
-    ----------
-    text
-        An answer as it was extracted.
-
-    Returns
-    -------
-    str
-        The answer without math delimiters and boxes, in ASCII LaTeX where a symbol has a command.
-        Meaning is kept: no word, digit, sign or bracket is lost. Applying it twice changes nothing.
-    """
+    """Remove wrappers and give LaTeX, Unicode and spaces one spelling; the meaning is kept."""
     text = text.strip()
     if len(text) > LONGEST_TEXT:
         return text
@@ -180,14 +168,14 @@ def _from_unicode(text: str) -> str:
 
 
 def _fold_letter(char: str) -> str:
-    """Fold wide and styled letters; a circled digit numbers a statement and is no digit."""
+    """Fold wide and styled letters, but not circled digits, which number statements."""
     if char.isascii() or unicodedata.decomposition(char).startswith(("<circle>", "<square>")):
         return char
     return unicodedata.normalize("NFKC", char)
 
 
 def _unbox(text: str) -> str:
-    """Take the content of a box that is the whole text."""
+    """Return the content of a box that is the entire text."""
     found = _BOX.match(text)
     if not found:
         return text

@@ -1,8 +1,8 @@
 """The answer inside a statement such as "so the total is **42** cm".
 
-These functions read the few hundred characters in which an answer is announced, never whole
-completions, and run once per distinct text. A statement is seen as a row of candidates (mathematics
-between delimiters, bold text, numbers), and the rules below choose between them.
+These functions read the few hundred characters in which an answer is announced, once per distinct text. A
+statement is a sequence of candidates (mathematics between delimiters, bold text, numbers), of which rules
+choose one.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _MOST_WORDS: Final = 5
 
 
 def answer_announced(text: str) -> str | None:
-    """Read what follows "the answer is": its first line, or what begins it."""
+    """Read the text after "the answer is": its first line, or the beginning of it."""
     statement = _first_line(_NOTE.sub("", text))
     statement = statement[_match_length(_FILLER, statement) :]
     if not statement:
@@ -122,7 +122,7 @@ def answer_announced(text: str) -> str | None:
 
 
 def answer_concluded(text: str) -> str | None:
-    """Read the last line of a finished text, where that line states a result."""
+    """Read the last line of a finished text, if it states a result."""
     steps = _STEP_TAG.sub("", text)
     lines = [line for raw in _NOTE.sub("", steps).splitlines() if (line := raw.strip())]
     if not lines or _HEADING.match(lines[-1]):
@@ -143,7 +143,7 @@ def answer_concluded(text: str) -> str | None:
 
 
 def answer_itself(text: str) -> str | None:
-    """Take a short text as an answer: ``42``, ``odd $n$``, ``D.``, ``It costs 7 dollars.``."""
+    """Read a short text that is an answer: `42`, `odd $n$`, `D.`, `It costs 7 dollars.`."""
     statement = _NOTE.sub("", _STEP_TAG.sub("", text)).strip()
     prose = _CANDIDATE.sub(" ", statement)
     if not statement or "\n" in prose or len(prose) > _LONGEST_TEXT:
@@ -164,7 +164,7 @@ def answer_itself(text: str) -> str | None:
 
 
 def _is_cut_off(sentence: str) -> bool:
-    """Tell whether a delimiter of mathematics is left open."""
+    """Tell whether a delimiter of mathematics is not closed."""
     dollars = sentence.count("$") - sentence.count("\\$") - len(_PRICE_AT_END.findall(sentence))
     return dollars % 2 == 1 or any(
         sentence.count(opening) > sentence.count(closing)
@@ -173,7 +173,7 @@ def _is_cut_off(sentence: str) -> bool:
 
 
 def _first_line(text: str) -> str:
-    """Return the first line that says something; display mathematics is one line."""
+    """Return the first line that is not empty; display mathematics counts as one line."""
     rest = text[_match_length(_FILLER, text) :]
     while rest:
         candidate = _CANDIDATE.match(rest)
@@ -201,7 +201,7 @@ def _content_of(candidate: re.Match[str]) -> str | None:
 
 
 def _result_of_chain(content: str) -> str:
-    """Return the last part of "11 * 11 = 121"; an equation that states no result stays whole."""
+    """Return the last part of "11 * 11 = 121", and an equation that states no result unchanged."""
     parts = [part.strip() for part in _split_at_equals(content)]
     if len(parts) == 1 or "," in content:
         return content
@@ -210,7 +210,7 @@ def _result_of_chain(content: str) -> str:
 
 
 def _split_at_equals(content: str) -> list[str]:
-    """Split at the equals signs that stand in no bracket and in no other relation."""
+    """Split at the equals signs outside brackets and other relations."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(content):
         depth += (character in "([{") - (character in ")]}")
@@ -225,7 +225,7 @@ def _split_at_equals(content: str) -> list[str]:
 
 
 def _joined_candidates(statement: str, first: re.Match[str]) -> str | None:
-    """Return the candidate, with the further ones of "2 and 3" or "$a$, $b$"."""
+    """Return a candidate with the ones joined to it, as in "2 and 3" or "$a$, $b$"."""
     parts = [first]
     while joiner := _JOINER.match(statement, parts[-1].end()):
         following = _CANDIDATE.match(statement, joiner.end())
@@ -243,7 +243,7 @@ def _joined_candidates(statement: str, first: re.Match[str]) -> str | None:
 
 
 def _last_stated(sentence: str) -> str | None:
-    """Return the candidate that the sentence ends on, preferring bold text and what "is" stated."""
+    """Return the last candidate of a sentence, preferring bold text and what follows "is"."""
     candidates = list(_CANDIDATE.finditer(sentence))
     bold = [candidate for candidate in candidates if candidate["bold"]]
     if bold:
@@ -259,7 +259,7 @@ def _last_stated(sentence: str) -> str | None:
 
 
 def _stated_after(sentence: str, position: int) -> str | None:
-    """Return the answer that directly follows a verb or an equals sign."""
+    """Return the answer directly after a verb or an equals sign."""
     start = position + _match_length(_FILLER, sentence[position:])
     candidate = _CANDIDATE.match(sentence, start)
     if candidate:

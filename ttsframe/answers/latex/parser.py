@@ -757,5 +757,5 @@ def _number(text: str) -> Node:
 
 
 def _product(factors: list[Node]) -> Node:
-    """Join factors, of which one alone is no product."""
+    """Return the product of factors, or the only factor."""
     return factors[0] if len(factors) == 1 else ("*", tuple(factors))

@@ -1,4 +1,4 @@
-"""The vocabulary of the parser, and texts cut into it."""
+"""The vocabulary of the parser, and the scanner."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _IN_FORMULAS: Final = frozenset({"at", "it", "as", "is", "am", "an", "us", "be",
 
 
 class Unreadable(Exception):  # noqa: N818 (a verdict on a string, not a failure)
-    """The string is not in the parser's language, or is past one of its limits."""
+    """The string is outside the parser's language or exceeds a limit."""
 
 
 def scan(text: str) -> tuple[list[str], list[str]]:

@@ -1,11 +1,11 @@
 """Expression trees: what the parser returns, as tuples.
 
-``("q", numerator, denominator)``, ``("c", name)`` a constant, ``("s", name)`` a symbol,
-``("+", terms)``, ``("*", factors)``, ``("/", a, b)``, ``("^", base, exponent)``, ``("r", x, degree)`` a root,
-``("f", name, arguments)`` a known function, ``("u", name, arguments)`` an unknown one,
-``("S", "sum" | "prod" | "int", variable, low, high, body)``,
-``("L", variable, "+" | "-" | "+-", point, body)`` a limit from above, from below or from both sides,
-``("D", variable, order, body)`` a derivative.
+`("q", numerator, denominator)`, `("c", name)` a constant, `("s", name)` a symbol,
+`("+", terms)`, `("*", factors)`, `("/", a, b)`, `("^", base, exponent)`, `("r", x, degree)` a root,
+`("f", name, arguments)` a known function, `("u", name, arguments)` an unknown one,
+`("S", "sum" | "prod" | "int", variable, low, high, body)`,
+`("L", variable, "+" | "-" | "+-", point, body)` a limit from above, from below or from both sides,
+`("D", variable, order, body)` a derivative.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bounds on the work that sympy may be asked to do; they depend on the answer alone, never on a clock.
 
-An answer can ask for more work than its length suggests: ``9^{9^9}``, ``(10^9)!``, ``(a+b+c+d)^{50}``.
+An answer can ask for more work than its length suggests: `9^{9^9}`, `(10^9)!`, `(a+b+c+d)^{50}`.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _is_small_exponent(exponent: str) -> bool:
 
 
 def _exponents(text: str) -> list[str]:
-    """Return what stands after each ``^``: a group in braces, or the next few characters."""
+    """Return what stands after each `^`: a group in braces, or the next few characters."""
     exponents = []
     start = text.find("^")
     while start >= 0:

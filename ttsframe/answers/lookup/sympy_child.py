@@ -110,7 +110,7 @@ def unlimit_processor() -> None:
 
 
 def run(task: TaskFunction, item: Any, cpu_seconds: float) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    """Answer one request: ``done`` with a value or None, or ``limit``."""
+    """Answer one request: `done` with a value or None, or `limit`."""
     random.seed(0)
     try:
         limit_processor(cpu_seconds)

@@ -197,7 +197,7 @@ def _read_published(answers: Sequence[str]) -> dict[str, Entry]:
 
 
 class AnswerStatistics(NamedTuple):
-    """What reading answers has taken in this process.
+    """Counts of the answers read in this process.
 
     Parameters
     ----------
@@ -206,11 +206,11 @@ class AnswerStatistics(NamedTuple):
     n_text
         Those compared as text.
     n_failed
-        Those at which the reader failed, which are compared as text: a fault worth reporting.
+        Those on which the reader failed; they are compared as text. Please report such answers.
     n_by_worker
         Expressions that were given to sympy.
     n_limited
-        Expressions that met a limit of time or memory there, twice.
+        Expressions that reached a limit of time or memory twice.
     n_died
         Expressions with which a worker died, twice.
     n_workers_started
@@ -234,7 +234,7 @@ class AnswerStatistics(NamedTuple):
 
 
 def answer_statistics() -> AnswerStatistics:
-    """Count what reading answers has taken in this process since it started.
+    """Count the answers read in this process, and the work of sympy, since the process started.
 
     Returns
     -------

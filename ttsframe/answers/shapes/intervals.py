@@ -22,51 +22,17 @@ __all__ = ["Bound", "bounds_of", "intersection_key", "punctured_line", "union_ke
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-class Bound:
-    """One side of an interval on the real line.
+class Bound(NamedTuple):
+    """One end of an interval: the body of its key, and whether the end point is excluded."""
 
-    Parameters
-    ----------
-    key
-        Body of the end point's key.
-    is_open
-        Whether the end point is left out.
-    """
-
-    __slots__ = ("is_open", "key")
-
-    def __init__(self, key: str, *, is_open: bool) -> None:
-        self.key = key
-        self.is_open = is_open
+    key: str
+    is_open: bool
 
 
 def bounds_of(
     parts: list[str], operators: list[str], policy: AnswerPolicy
 ) -> tuple[str, Bound | None, Bound | None] | str | None:
-    """Read a chain of inequalities.
-
-    Parameters
-    ----------
-    parts
-        The sides, as normalised texts.
-    operators
-        What stands between them: ``<``, ``<=``, ``>``, ``>=``.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    tuple or str or None
-        For a chain that is linear in one symbol: that symbol, the lower and the upper bound. For
-        another inequality the body of its key. None where it cannot be read.
-
-    Raises
-    ------
-    Lost
-        When a bound cannot be certified.
-    Unreadable
-        When a side is not a scalar.
-    """
+    """Return symbol, lower and upper bound of a linear chain, the key of another chain, or None."""
     if operators[0][0] == ">":
         parts, operators = parts[::-1], [_FLIPPED[operator] for operator in reversed(operators)]
     if any(operator[0] == ">" for operator in operators):
@@ -117,25 +83,7 @@ def bounds_of(
 
 
 def punctured_line(nodes: list[Node], policy: AnswerPolicy) -> str | None:
-    """Return the key of the real line without some points, as the union of open intervals.
-
-    Parameters
-    ----------
-    nodes
-        The trees of the points.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    str or None
-        Body of the key; None where a point is not a real number.
-
-    Raises
-    ------
-    Lost
-        When a point cannot be certified.
-    """
+    """Return the key of the real line without some points, or None where a point is not real."""
     points: dict[str, float] = {}
     for node in nodes:
         if symbols_of(node):
@@ -163,7 +111,7 @@ def _has_infinity(nodes: list[Node]) -> bool:
 
 
 def _linear(node: Node) -> tuple[Node, Node] | None:
-    """Write a tree in one symbol as slope times the symbol plus the rest, where that is its form."""
+    """Write a tree in one symbol as (slope, rest), or return None."""
     zero: Node = ("q", 0, 1)
     if not symbols_of(node):
         return zero, node
@@ -210,19 +158,7 @@ class _Piece(NamedTuple):
 
 
 def union_key(bodies: set[str]) -> str:
-    """Return the key of a union.
-
-    Parameters
-    ----------
-    bodies
-        The keys of its members.
-
-    Returns
-    -------
-    str
-        One key for all ways to write the union of the same intervals with rational or infinite ends;
-        other members are only sorted.
-    """
+    """Return the key of a union; intervals with rational or infinite ends are joined where they touch."""
     pieces = [_parse_piece(body) for body in bodies]
     if None not in pieces:
         bodies = {
@@ -232,18 +168,7 @@ def union_key(bodies: set[str]) -> str:
 
 
 def intersection_key(bodies: set[str]) -> str | None:
-    """Return the key of what several intervals share.
-
-    Parameters
-    ----------
-    bodies
-        The keys of the intervals.
-
-    Returns
-    -------
-    str or None
-        None where they are known to share no interval, or where that cannot be told.
-    """
+    """Return the key of the intersection of intervals; None where it is empty or unknown."""
     pieces = [piece for piece in map(_parse_piece, bodies) if piece]
     if len(pieces) == len(bodies):
         low = max(piece.low for piece in pieces)

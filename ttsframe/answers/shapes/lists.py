@@ -1,4 +1,4 @@
-"""Several answers beside one another: lists, assignments to names, conditions."""
+"""Lists: several answers, assignments to names, conditions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def read_list(reader: ScalarReader, text: str, marks: list[Mark], depth: int) ->
 def _read_conditions(
     reader: ScalarReader, parts: list[str], signs: set[str], depth: int
 ) -> Reading | None:
-    """Read several inequalities: of one variable as one set, of several by their names."""
+    """Read several inequalities: one set for one variable, else a set for each name."""
     policy = replace(reader.policy, inequality="kept")
     readings = reader.with_policy(policy).read_each(parts, depth)
     if readings is None:
@@ -89,7 +89,7 @@ def _read_conditions(
 
 
 def _read_exceptions(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
-    """Read what one name is not, as in x != 1, 2 or x != 1, x != 2."""
+    """Read excluded values, as in x != 1, 2 or x != 1, x != 2."""
     name = ""
     points: list[str] = []
     for part in parts:
@@ -115,7 +115,7 @@ def _read_assignments(
     *,
     is_choice: bool,
 ) -> Reading | None:
-    """Read ``x = 1, 2`` as values of one name, ``x = 1, y = 2`` as values of several."""
+    """Read `x = 1, 2` as values of one name, `x = 1, y = 2` as values of several."""
     pairs: list[tuple[str, str]] = []
     for part, pair in zip(parts, named, strict=True):
         if pair is not None:

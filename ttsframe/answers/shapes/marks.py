@@ -1,4 +1,4 @@
-"""Where a text may be taken apart: separators and relations outside all brackets."""
+"""Separators and relations outside all brackets, at which a text is split."""
 
 from __future__ import annotations
 
@@ -23,17 +23,7 @@ JOINERS: Final = frozenset({",", ";", "and", "or"})
 
 
 class Mark(NamedTuple):
-    """A separator or relation at the top level.
-
-    Parameters
-    ----------
-    start
-        Where it begins.
-    end
-        Where the rest goes on.
-    sign
-        What it is, in one spelling.
-    """
+    """A separator or relation at the top level: its span and its sign in one spelling."""
 
     start: int
     end: int
@@ -63,7 +53,7 @@ _SIGNS: Final = re.compile(r"\\(pm|mp)(?![A-Za-z])")
 
 
 def top_marks(text: str) -> list[Mark] | None:
-    """Find the marks outside all brackets, or None where the brackets do not match up."""
+    """Return the marks outside all brackets, or None where brackets do not match."""
     marks: list[Mark] = []
     depth = 0
     for found in _SCAN.finditer(text):
@@ -98,7 +88,7 @@ def top_marks(text: str) -> list[Mark] | None:
 
 
 def split_at(text: str, marks: list[Mark], signs: frozenset[str]) -> list[str]:
-    """Split a text at some of its marks, without empty parts."""
+    """Split a text at marks of some signs, dropping empty parts."""
     parts: list[str] = []
     start = 0
     for mark in marks:
@@ -110,7 +100,7 @@ def split_at(text: str, marks: list[Mark], signs: frozenset[str]) -> list[str]:
 
 
 def is_thousands(text: str, mark: Mark) -> bool:
-    """Tell whether a comma stands between groups of digits of one number."""
+    """Tell whether a comma separates groups of digits of one number."""
     end = mark.end
     group = text[end : end + 3]
     if len(group) < 3 or not group.isdigit() or text[end + 3 : end + 4].isdigit():
@@ -125,7 +115,7 @@ def is_thousands(text: str, mark: Mark) -> bool:
 
 
 def outer_brackets(text: str) -> tuple[str, str, str] | None:
-    """Take apart a text that one pair of brackets encloses: opening, inside, closing."""
+    """Return opening, content and closing of a text that one pair of brackets encloses."""
     first = _SCAN.match(text)
     if first is None or first[0] not in _PARTNER:
         return None
@@ -148,7 +138,7 @@ def outer_brackets(text: str) -> tuple[str, str, str] | None:
 
 
 def expand_signs(text: str) -> list[str] | None:
-    r"""Write out \pm and \mp: together where both occur, else each on its own; None past eight."""
+    r"""Write out \pm and \mp: together where both occur, else separately; None for more than eight texts."""
     signs = _SIGNS.findall(text)
     if "mp" in signs:
         return [text.replace("\\pm", up).replace("\\mp", down) for up, down in ("+-", "-+")]

@@ -1,4 +1,4 @@
-"""Matrices and vectors, and sums of them with scalar factors."""
+"""Matrices and vectors, and their sums with scalar factors."""
 
 from __future__ import annotations
 
@@ -33,21 +33,7 @@ _CLOSING: Final = frozenset({")", "]", "}", "\\}"})
 
 
 def read_matrix(text: str, prepare: Callable[[str], str]) -> Rows | None:
-    """Read a matrix, or a sum of matrices with scalar factors.
-
-    Parameters
-    ----------
-    text
-        Normalised text that holds a matrix environment.
-    spelled
-        Prepares the text of a scalar for the parser.
-
-    Returns
-    -------
-    list[list[tuple]] or None
-        The trees of the cells, row by row; None where the text is anything else, such as a
-        product of matrices or a determinant.
-    """
+    """Return the cells of a matrix or of a sum of matrices; None for products and determinants."""
     try:
         return _read_sum(text, prepare, 0)
     except Unreadable:
@@ -100,7 +86,7 @@ def _split_terms(text: str) -> list[tuple[str, str]]:
 
 
 def _read_term(text: str, prepare: Callable[[str], str], depth: int) -> Rows | None:
-    """Read factors around one matrix, or around a bracketed sum of matrices."""
+    """Read the factors around one matrix, or around a bracketed sum of matrices."""
     begin = text.find("\\begin")
     if begin < 0:
         return None
@@ -137,7 +123,7 @@ def _read_term(text: str, prepare: Callable[[str], str], depth: int) -> Rows | N
 
 
 def _open_bracket_at(text: str, at: int) -> int | None:
-    """Find the bracket outside all others that is still open at a place."""
+    """Return the position of the outermost bracket that is open at a position."""
     open_at: list[int] = []
     for found in _STEP.finditer(text, 0, at):
         step = found[0]
@@ -149,7 +135,7 @@ def _open_bracket_at(text: str, at: int) -> int | None:
 
 
 def _end_of_bracket(text: str, opening: int) -> int:
-    """Find the place after the bracket that closes one."""
+    """Return the position after the bracket that closes the one at `opening`."""
     depth = 0
     for found in _STEP.finditer(text, opening):
         step = found[0]

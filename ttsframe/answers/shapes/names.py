@@ -1,4 +1,4 @@
-"""What only names a value: symbols, functions, geometric quantities before an equals sign."""
+"""Names before an equals sign: symbols, functions, geometric quantities."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_name(text: str) -> bool:
 
 
 def is_function_name(text: str) -> bool:
-    """Tell whether a name may stand for a whole expression, unlike the coordinate in y = 2x + 1."""
+    """Tell whether a name may stand for an expression, unlike the coordinate in y = 2x + 1."""
     return _PLAIN_LOWER.fullmatch(text) is None
 
 
@@ -61,7 +61,7 @@ def is_tuple_of_names(text: str) -> bool:
 
 
 def named_value(part: str) -> tuple[str, str] | None:
-    """Take a part ``name = value`` apart."""
+    """Split a part `name = value`."""
     left, equals, right = part.partition("=")
     left = left.strip()
     if not equals or "=" in right or left[-1:] in "<>!" or not is_name(left):
@@ -72,5 +72,5 @@ def named_value(part: str) -> tuple[str, str] | None:
 
 
 def without_spaces(text: str) -> str:
-    """Write a name in one way, without white space."""
+    """Remove white space, so that a name has one spelling."""
     return "".join(text.split())

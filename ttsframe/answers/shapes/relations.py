@@ -1,4 +1,4 @@
-"""Equations, inequalities and memberships: what stands on the two sides of a relation."""
+"""Equations, inequalities and memberships."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DECIMAL: Final = re.compile(r"-?[0-9]+\.[0-9]+")
 
 
 def read_relation(reader: ScalarReader, text: str, marks: list[Mark], depth: int) -> Reading | None:
-    """Read what has equals signs, inequality signs, or a sign of membership at its top level."""
+    """Read a text with equals signs, inequality signs or a sign of membership at its top level."""
     relation = [mark for mark in marks if mark.sign in RELATIONS or mark.sign == "~"]
     near = next((mark for mark in relation if mark.sign == "~"), None)
     if near is not None:
@@ -75,29 +75,7 @@ def _read_membership(reader: ScalarReader, parts: list[str], depth: int) -> Read
 
 
 def read_unequal(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
-    """Read that a name is none of some values.
-
-    Parameters
-    ----------
-    reader
-        Reads the values.
-    parts
-        The name, and the values between commas.
-    depth
-        How deep in the answer the parts lie.
-
-    Returns
-    -------
-    Reading or None
-        The real line without the values; where one is not a real number, the exclusion by name.
-
-    Raises
-    ------
-    Lost
-        When a value cannot be certified.
-    Unreadable
-        When a value is not a scalar.
-    """
+    """Read `x != 1, 2` as the real line without points, or as a named exclusion."""
     name, text = parts
     if not is_name(name):
         return None
@@ -152,7 +130,7 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
 
 
 def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
-    """Read a = b = c: the value where all agree, else every equation in it that says something."""
+    """Read a = b = c: the value if all agree, else every equation in it that is not trivial."""
     keys = {scalar_key(node, reader.policy) for node in nodes}
     if len(keys) == 1:
         return keys.pop()
@@ -169,7 +147,7 @@ def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
 
 
 def _is_rounding_of(reader: ScalarReader, right: str, left: str) -> bool:
-    """Tell whether a decimal only rounds what stands before it, as in 1/3 = 0.333."""
+    """Tell whether a decimal only rounds the part before it, as in 1/3 = 0.333."""
     if not _DECIMAL.fullmatch(right) or _DECIMAL.fullmatch(left):
         return False
     try:
@@ -183,7 +161,7 @@ def _is_rounding_of(reader: ScalarReader, right: str, left: str) -> bool:
 
 
 def _read_agreed(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
-    r"""Return the one value of both sides; \log has here whichever base makes them agree."""
+    r"""Return the common value of both sides; \log takes the base that makes them agree."""
     policies = [reader.policy]
     if reader.policy.log_base == "unknown":
         policies += [replace(reader.policy, log_base=base) for base in ("10", "e")]
@@ -196,7 +174,7 @@ def _read_agreed(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
 
 
 def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
-    """Tell whether an equation only names its right side, unlike that of a line or curve."""
+    """Tell whether an equation only names its right side, unlike the equation of a line or curve."""
     if reading[1] == "symbolic":
         return reader.policy.assignment == "dropped" or is_function_name(left)
     return True
@@ -220,25 +198,7 @@ def _read_inequality(
 
 
 def _equation_key(left: Node, right: Node, policy: AnswerPolicy) -> str | None:
-    """Return the key of an equation up to a constant factor.
-
-    Parameters
-    ----------
-    left, right
-        The trees of the two sides.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    str or None
-        Body of the key; None where the two sides are the same, so that the equation says nothing.
-
-    Raises
-    ------
-    Lost
-        When no key can be certified.
-    """
+    """Return the key of an equation up to a constant factor; None if both sides are the same."""
     difference: Node = ("+", (left, ("*", (MINUS_ONE, right))))
     body, _ = scalar_key(difference, policy)
     if body == "0":

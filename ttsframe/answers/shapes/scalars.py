@@ -1,7 +1,7 @@
-"""Single values inside an answer, and what the readers of its parts share.
+"""Single values inside an answer, and the state that the readers of its parts share.
 
-Lists, sets, relations and ratios are read by functions of a reader, each in the module of that name;
-what they find inside goes back to the reader's `read_part`.
+Lists, sets and relations are read by functions of a reader, in modules of these names; they pass the
+parts that they find back to `read_part`.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class ScalarReader(ABC):
 
     @abstractmethod
     def read_part(self, text: str, depth: int) -> Reading | None:
-        """Return the reading of a part of the answer that lies so deep in it, or None."""
+        """Return the reading of a part of the answer at a depth of nesting, or None."""
 
     def with_policy(self, policy: AnswerPolicy) -> Self:
         """Return a reader of the same answer under another policy."""
         return type(self)(policy, self.resolved, self.trace)
 
     def read_each(self, parts: list[str], depth: int) -> list[Reading] | None:
-        """Return the readings of several texts, or None where one has none."""
+        """Return the readings of several texts, or None if one has none."""
         if len(parts) > MOST_PARTS:
             return None
         readings: list[Reading] = []
@@ -73,7 +73,7 @@ class ScalarReader(ABC):
         return readings
 
     def note(self, layer: str, what: str) -> None:
-        """Tell the trace what a layer read."""
+        """Report a layer and its text to the trace."""
         if self.trace is not None:
             self.trace(layer, what)
 
@@ -116,7 +116,7 @@ class ScalarReader(ABC):
         return reading
 
     def _read_tree(self, text: str, node: Node) -> Reading | None:
-        """Return the reading of a tree that the own arithmetic can evaluate."""
+        """Return the reading of a tree without sympy, or None."""
         sign = infinity_sign(node)
         if sign:
             self.last = None
@@ -130,7 +130,7 @@ class ScalarReader(ABC):
         return reading
 
     def _with_values(self, text: str, node: Node) -> Node | None:
-        """Return a tree with the values that sympy found for its sums, integrals and limits."""
+        """Return a tree with sympy's values for its sums, integrals, limits and derivatives."""
         parts = closed_calculus(node)
         missing = [part for part in parts if part not in self.resolved]
         if missing:

@@ -1,4 +1,4 @@
-"""Sets, tuples, intervals and unions: what brackets hold, and readings joined without order."""
+"""Sets, tuples, intervals and unions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EMPTY: Final = "{}"
 def read_bracketed(
     reader: ScalarReader, wrapped: tuple[str, str, str], depth: int
 ) -> Reading | None:
-    """Read what one pair of brackets encloses: a set, tuple, interval, or a text in parentheses."""
+    """Read a text in one pair of brackets: a set, tuple, interval, or a text in parentheses."""
     opening, inside, closing = wrapped
     marks = top_marks(inside)
     if marks is None:
@@ -68,7 +68,7 @@ def _read_set(reader: ScalarReader, inside: str, marks: list[Mark], depth: int) 
 
 
 def read_alternatives(reader: ScalarReader, texts: list[str], depth: int) -> Reading | None:
-    """Read texts of which each is an answer, such as both signs of a plus-minus."""
+    """Read texts each of which is an answer, such as both signs of a plus-minus."""
     readings = reader.read_each(texts, depth)
     return None if readings is None else unordered(readings, is_set=True)
 
@@ -76,7 +76,7 @@ def read_alternatives(reader: ScalarReader, texts: list[str], depth: int) -> Rea
 def unordered(
     readings: list[Reading], *, is_set: bool, spread: list[bool] | None = None
 ) -> Reading:
-    """Join readings without order; those that are spread are several answers, not a set."""
+    """Join readings without order; the elements of `spread` sets are joined, not the sets."""
     bodies: list[str] = []
     for index, (body, _) in enumerate(readings):
         if spread is not None and spread[index] and body[0] == "{" and body != EMPTY:
@@ -120,7 +120,7 @@ def read_union(
 
 
 def _split_set_key(body: str) -> list[str]:
-    """Take the key of a set apart."""
+    """Return the keys of the elements of a set."""
     parts: list[str] = []
     depth = start = 0
     inside = body[1:-1]

@@ -1,7 +1,7 @@
-"""Structure: whether a text is a list, a relation, a set, a matrix, words, or one scalar.
+"""The structure of an answer: list, relation, set, matrix, words, or one scalar.
 
-A text is taken apart from the outside in, with brackets respected, until scalars are left. A part
-that cannot be read leaves the whole text unread: half a reading would merge what differs.
+A text is split from the outside in, respecting brackets, until only scalars remain. If one part cannot be
+read, the text is not read at all: half a reading would merge different answers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _INTEGER_PARAMETER: Final = re.compile(
 
 
 class Reader(ScalarReader):
-    """Reads the whole texts of one answer under one policy."""
+    """Reads one answer under one policy."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ class Reader(ScalarReader):
             return None
 
     def read(self, text: str) -> Reading | None:
-        """Return the reading of a whole normalised text, or None."""
+        """Return the reading of a normalized text, or None."""
         reading = self.read_part(text, 0)
         if reading is not None and len(reading[0]) > LONGEST_BODY:
             body = reading[0]
@@ -78,7 +78,6 @@ class Reader(ScalarReader):
         return reading
 
     def read_part(self, text: str, depth: int) -> Reading | None:
-        """Return the reading of a part of the answer that lies so deep in it, or None."""
         if depth > DEEPEST or not text:
             return None
         rational = read_rational(text, self.policy)
@@ -159,7 +158,7 @@ class Reader(ScalarReader):
         return self.scalar(text)
 
     def _read_text(self, content: str, depth: int) -> Reading | None:
-        r"""Read what stands in \text{...}: a number, a letter, or words."""
+        r"""Read the content of \text{...}: a number, a letter, or words."""
         rational = read_rational(content, self.policy)
         if rational is not None:
             return self.rational(content, rational)
@@ -180,7 +179,7 @@ class Reader(ScalarReader):
         return "M(" + "|".join(bodies) + ")", "structure"
 
     def _read_ratio(self, text: str, marks: list[Mark]) -> Reading | None:
-        """Read a time of day or a ratio, which is the same for every common factor."""
+        """Read a time of day, or a ratio up to a common factor."""
         time = self._read_time(text)
         if time is not None:
             return time

@@ -69,7 +69,7 @@ _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
 
 
 def text_key(text: str) -> str:
-    """Write the key of a text that nothing could read; its case counts, for it may be mathematics."""
+    """Return the key of a text that could not be read; case counts, because it may be mathematics."""
     return "r" + _text_key(" ".join(text.split()))[1:]
 
 
@@ -80,34 +80,19 @@ def _text_key(text: str) -> str:
 
 
 def unwrap_text(text: str) -> str | None:
-    r"""Return the content of a text that is one ``\text{...}``, else None."""
+    r"""Return the content of a text that is one `\text{...}`, else None."""
     found = _WHOLE_TEXT.fullmatch(text)
     return found[1].strip() if found else None
 
 
 def choice_letter(text: str) -> str | None:
-    """Return the capital letter of a choice such as ``(A)`` or ``B.``, else None."""
+    """Return the capital letter of a choice such as `(A)` or `B.`, else None."""
     found = _CHOICE.fullmatch(text)
     return found[1] if found else None
 
 
 def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
-    """Return the key of an answer that consists of words, else None.
-
-    Parameters
-    ----------
-    text
-        Normalised text.
-    policy
-        The conventions.
-    as_text
-        Whether it was set as text, so that short runs of letters are words too.
-
-    Returns
-    -------
-    str or None
-        Body of the key.
-    """
+    """Return the key of an answer in words, else None; set as text, short runs of letters are words."""
     if "\\" in text:
         text = _TEXT.sub(r" \1 ", text)
         if "\\" in text:
@@ -135,7 +120,7 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
 
 
 def strip_units(text: str) -> str:
-    """Cut units off the end of an expression."""
+    """Remove units from the end of an expression."""
     for _ in range(4):
         found = _TRAILING_UNIT.search(text)
         if found is None or found.start() == 0:
@@ -198,21 +183,7 @@ _UNIT_WORD: Final = re.compile(r"[A-Za-z']+")
 
 
 def is_unit_phrase(phrase: str, *, as_text: bool) -> bool:
-    """Tell whether words after a number only name what was counted.
-
-    Parameters
-    ----------
-    phrase
-        The words.
-    as_text
-        Whether they were set as text: then any word is one, also a single letter; bare letters in
-        mathematics are symbols unless they are long enough, or known, as words.
-
-    Returns
-    -------
-    bool
-        Whether dropping them keeps the value.
-    """
+    """Tell whether words after a number are only a unit; set as text, single letters count too."""
     if len(phrase) > 80 or not _UNIT_PHRASE.fullmatch(phrase):
         return False
     folded = phrase.casefold()

@@ -1,4 +1,4 @@
-"""Balls: exact rationals, certified real and complex numbers, and the bits of a key that they prove."""
+"""Exact rationals, certified real and complex balls, and the leading bits that they prove."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LARGEST_BITS: Final = 100_000
 ROUGH_BITS: Final = 300
 """Of a rational that meets an irrational, without its small prime factors."""
 RATIONAL_BITS: Final = 110
-"""Of the denominator of a rational that is recognised in a ball."""
+"""Of the denominator of a rational that is recognized in a ball."""
 LARGEST_ARGUMENT: Final = 1e7
 """Of exponents and functions."""
 FLAT: Final = 1e-18
@@ -64,7 +64,7 @@ class TooImprecise(Exception):  # noqa: N818
 
 
 class OutsideDomain(Exception):  # noqa: N818
-    """A real function left its domain at a point where some symbols are negative."""
+    """A real function is outside its domain at a point where some symbols are negative."""
 
 
 # Where symbols stand: below one, where 1 - x and arcsin x are real; the same with mixed signs; a little
@@ -76,7 +76,7 @@ _UNIT: Final = 2**448
 
 @lru_cache(maxsize=4_096)
 def symbol_value(name: str, point: int) -> Value:
-    """Return where a symbol stands at one of the hidden points."""
+    """Return the value of a symbol at one of the hidden points."""
     seed = name.encode(errors="surrogatepass")
     low, width = (int(part * 1_000) for part in _RANGES[point])
     random = int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
@@ -86,13 +86,13 @@ def symbol_value(name: str, point: int) -> Value:
     return arb((mantissa, -448))
 
 
-# Keys quantise the value times this, because nice numbers lie on the edges of a decimal or binary
+# Keys quantize the value times this, because nice numbers lie on the edges of a decimal or binary
 # grid and no number that anybody writes lies on the edges of this one.
 _OFFSET: Final = 6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big")
 
 
 def leading_bits(value: Value) -> str:
-    """Write sign, exponent and the leading bits of a real ball, where it proves them."""
+    """Return sign, exponent and leading bits of a real ball that proves them."""
     if not value.is_finite():
         raise Uncertified
     if value.rel_accuracy_bits() < KEY_BITS + 20:
@@ -107,7 +107,7 @@ def leading_bits(value: Value) -> str:
 
 
 def part_key(value: Value) -> str:
-    """Write the leading bits of a value at one point."""
+    """Return the leading bits of a value at one point."""
     if isinstance(value, acb):
         real, imaginary = value.real, value.imag
         return f"{'0' if real.is_zero() else leading_bits(real)}i{leading_bits(imaginary)}"
@@ -115,7 +115,7 @@ def part_key(value: Value) -> str:
 
 
 def as_rational(value: Value) -> Value | None:
-    """Recognise a rational number of moderate size by its continued fraction."""
+    """Recognize a rational number of moderate size by its continued fraction."""
     if not value.is_finite():
         raise Uncertified
     if value.rel_accuracy_bits() < KEY_BITS + 20:
@@ -143,7 +143,7 @@ def as_rational(value: Value) -> Value | None:
 
 
 def resolve_zero(value: Value, is_final: bool) -> Value:
-    """Turn what cannot be told from zero at the last precision into zero."""
+    """Replace a value that cannot be told from zero at the last precision by zero."""
     if isinstance(value, fmpq):
         return value
     if isinstance(value, arb):
@@ -171,7 +171,7 @@ def resolve_zero(value: Value, is_final: bool) -> Value:
 
 
 def checked_rational(value: Value) -> Value:
-    """Refuse a rational with more digits than would show beside an irrational."""
+    """Return a rational; raise if it has more digits than would show beside an irrational."""
     if value.height_bits() > ROUGH_BITS:
         rough = 0
         for part in (value.p, value.q):
@@ -185,7 +185,7 @@ def checked_rational(value: Value) -> Value:
 
 
 def _divide_out(value: Value, prime: int) -> Value:
-    """Divide out all powers of a prime, the largest first."""
+    """Divide by all powers of a prime, the largest first."""
     powers = [fmpz(prime)]
     while powers[-1].bit_length() * 2 <= value.bit_length():
         powers.append(powers[-1] ** 2)
@@ -197,7 +197,7 @@ def _divide_out(value: Value, prime: int) -> Value:
 
 
 def magnitude_of(value: Value) -> float:
-    """Return the magnitude of a value as a float; infinity past the range of floats."""
+    """Return the magnitude of a value as a float; infinity beyond the range of floats."""
     try:
         return abs(complex(value)) if isinstance(value, acb) else abs(float(arb(value)))
     except OverflowError:
@@ -205,7 +205,7 @@ def magnitude_of(value: Value) -> float:
 
 
 def check_absorption(terms: list[Value]) -> None:
-    """Refuse a sum that swallows one of its terms."""
+    """Raise if a sum is so large that one of its terms no longer shows in it."""
     sizes = [magnitude_of(term) for term in terms]
     largest = max(sizes)
     if 1e-250 < largest < 1e290 and min(sizes) > largest * 2.0**-ABSORBED_BITS:
@@ -223,7 +223,7 @@ def _binary_exponent(value: Value) -> int:
 
 
 def checked_exponent(exponent: Value) -> Value:
-    """Refuse an exponent whose power is too large, or too near to one to show it."""
+    """Return an exponent; raise if its power is too large, or too close to one to show it."""
     if isinstance(exponent, fmpq):
         return arb(exponent)
     magnitude = magnitude_of(exponent)
@@ -240,7 +240,7 @@ def gamma_function(value: Value) -> Value:
 
 
 def integer_power(base: Value, exponent: int) -> Value:
-    """Raise a value to a whole power."""
+    """Raise a value to an integer power."""
     if isinstance(base, fmpq):
         if not exponent:
             if base == 0:
@@ -261,7 +261,7 @@ def integer_power(base: Value, exponent: int) -> Value:
 
 
 def exact_root(base: Value, degree: int) -> Value | None:
-    """Return the root of a positive rational where it is rational, else None."""
+    """Return the root of a positive rational if it is rational, else None."""
     if degree > 64:
         return None
     top = base.p.root(degree)

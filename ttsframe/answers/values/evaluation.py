@@ -56,18 +56,11 @@ _AT_ZERO: Final = dict.fromkeys(_FLAT_AT_ZERO, ONE) | dict.fromkeys(
 
 
 class Evaluation:
-    """One evaluation of one tree at one point and precision.
+    """One evaluation of a tree at one point and precision.
 
-    Parameters
-    ----------
-    policy
-        The conventions.
-    point
-        Number of the hidden point at which symbols stand; None where there are none.
-    is_final
-        Whether this is the last precision, at which what may be zero is zero.
-    is_real
-        Whether a real function may not leave its domain where that depends on symbols.
+    `point` numbers the hidden point at which symbols stand (None: no symbols). `is_final` marks the last
+    precision, at which values that may be zero are zero. With `is_real`, real functions may not leave their
+    domain where that depends on symbols.
     """
 
     __slots__ = ("bound", "is_final", "is_real", "point", "policy", "steps")
@@ -383,7 +376,7 @@ class Evaluation:
         return product
 
     def _unexpanded(self, node: Node, low: Value, high: Value | None) -> Value:
-        """Let a sum with symbols for bounds stand for itself: same terms and same bounds, same sum."""
+        """Represent a sum with symbolic bounds by a hidden value of its terms and bounds."""
         _, kind, index, _, _, body = node
         if self.point is None:
             raise Uncertified
@@ -398,7 +391,7 @@ class Evaluation:
 
 
 def _is_in_domain(name: str, value: Value) -> bool:
-    """Tell whether a real function takes a real value."""
+    """Tell whether a real function is defined at a real value."""
     if name in {"arcsin", "arccos", "arctanh"}:
         return bool(-1 < value < 1)
     return bool(value >= 1) if name == "arccosh" else True

@@ -1,14 +1,14 @@
-"""The certified value of a parsed scalar, and the key of that value.
+"""The certified value of a parsed scalar, and its key.
 
-Rational arithmetic stays exact. Everything else is a ball of python-flint: a midpoint with a proven
-radius. A key is the value's leading bits, written only where the ball proves them; a ball that is
-too wide, or that cannot be told from zero, is computed again with four times the digits, and what is
-still nothing then is zero. Free symbols stand at fixed hidden points, so that two expressions have
-one key exactly when they agree there.
+Rational arithmetic is exact. Every other value is a ball of python-flint: a midpoint with a proven radius.
+A key is the leading bits of the value, written only where the ball proves them. A ball that is too wide, or
+that cannot be told from zero, is computed again with four times the digits; if it still cannot be told from
+zero, it is zero. Free symbols stand at fixed hidden points, so that two expressions have the same key
+exactly when they agree there.
 
-A sum that swallows one of its terms, or a function so flat that its argument no longer shows, would
-merge different answers: such a scalar is lost here, and is left to residues modulo large primes
-where it is a rational expression, else to its text.
+A sum much larger than one of its terms, or a function too flat to show its argument, would merge different
+answers. Such a scalar is not certified: its key is made of residues modulo large primes if it is a rational
+expression, else of its text.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ PRECISIONS: Final = ((576, False), (2_304, True))
 _lock = Lock()
 
 
-def _renew_lock() -> None:
-    # A lock that another thread held at the moment of a fork would never be released in the child.
-    global _lock  # noqa: PLW0603
-    _lock = Lock()
+def _release_lock() -> None:
+    """Release a lock that another thread held at the moment of a fork: that thread is not in the child."""
+    if _lock.locked():
+        _lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_release_lock)
 
 
 class _FlintPrecision:
-    """Hold flint's precision, which the whole process shares, and give it back unchanged."""
+    """Hold flint's precision, which all threads share, and restore it."""
 
     __slots__ = ("before",)
 
@@ -88,7 +88,7 @@ class _FlintPrecision:
 
 
 def _at_enough_precision(read: Callable[[bool], _T]) -> _T:
-    """Read at growing precision until the balls are small enough."""
+    """Read at increasing precision until the balls are small enough."""
     for precision, is_final in PRECISIONS:
         ctx.prec = precision
         try:
@@ -99,25 +99,7 @@ def _at_enough_precision(read: Callable[[bool], _T]) -> _T:
 
 
 def scalar_key(node: Node, policy: AnswerPolicy) -> Scalar:
-    """Return the key of a scalar.
-
-    Parameters
-    ----------
-    node
-        Its tree.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    tuple[str, str]
-        Body of the key, and the kind: exact, numeric or symbolic.
-
-    Raises
-    ------
-    Lost
-        When no key can be certified within the limits.
-    """
+    """Return the body of a scalar's key and its kind; raise `Uncertified` where there is none."""
     symbols = symbols_of(node)
     with _FlintPrecision():
         try:
@@ -130,51 +112,13 @@ def scalar_key(node: Node, policy: AnswerPolicy) -> Scalar:
 
 
 def scale_free_key(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
-    """Return the key of an expression up to a constant factor, a positive one if ``signed``.
-
-    Parameters
-    ----------
-    node
-        The tree of an expression with free symbols.
-    policy
-        The conventions.
-    signed
-        Whether only a positive factor is allowed, as for the two sides of an inequality.
-
-    Returns
-    -------
-    str
-        Body of the key: the ratios of the expression's values at hidden points.
-
-    Raises
-    ------
-    Lost
-        When no key can be certified within the limits.
-    """
+    """Return the key of an expression up to a constant factor, positive if `signed`."""
     with _FlintPrecision():
         return _ratio_key(node, policy, signed=signed)
 
 
 def sign_of(node: Node, policy: AnswerPolicy) -> int:
-    """Return the sign of a real constant.
-
-    Parameters
-    ----------
-    node
-        The tree of a scalar without free symbols.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    int
-        -1, 0 or 1.
-
-    Raises
-    ------
-    Lost
-        When it is not a real constant that can be certified.
-    """
+    """Return the sign of a real constant; raise `Uncertified` where there is none."""
     value = value_of(node, policy)
     if isinstance(value, acb):
         raise Uncertified
@@ -182,25 +126,7 @@ def sign_of(node: Node, policy: AnswerPolicy) -> int:
 
 
 def value_of(node: Node, policy: AnswerPolicy) -> Value:
-    """Return the value of a constant: an fmpq, or a certified arb or acb.
-
-    Parameters
-    ----------
-    node
-        The tree of a scalar without free symbols.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    fmpq or arb or acb
-        The value.
-
-    Raises
-    ------
-    Lost
-        When it cannot be certified.
-    """
+    """Return the value of a constant: an fmpq, or a certified arb or acb."""
     with _FlintPrecision():
         return _at_enough_precision(
             lambda is_final: resolve_zero(
@@ -210,25 +136,7 @@ def value_of(node: Node, policy: AnswerPolicy) -> Value:
 
 
 def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
-    """Return the value of a constant as a Fraction or float.
-
-    Parameters
-    ----------
-    node
-        The tree of a scalar without free symbols.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    Fraction or float or None
-        None where it is not real, or past the range of floats.
-
-    Raises
-    ------
-    Lost
-        When it cannot be certified.
-    """
+    """Return the value of a real constant within the range of floats, else None."""
     if symbols_of(node) or (policy.log_base == "unknown" and uses_function(node, "log")):
         return None
     value = value_of(node, policy)

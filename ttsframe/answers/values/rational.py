@@ -1,4 +1,4 @@
-"""Exact rational numbers, read without a parser: most answers are one."""
+"""Exact rational numbers, read without the parser: most answers are one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_plain(text: str) -> str | None:
 
 
 def rational_key(numerator: int, denominator: int) -> str:
-    """Write a reduced fraction as a key: itself where it is short, else a digest of it."""
+    """Return the key of a reduced fraction: the fraction if it is short, else a digest."""
     if numerator.bit_length() + denominator.bit_length() < 150:
         return str(numerator) if denominator == 1 else f"{numerator}/{denominator}"
     digest = blake2b(f"{numerator:x}/{denominator:x}".encode(), digest_size=16).hexdigest()
@@ -75,26 +75,12 @@ def rational_key(numerator: int, denominator: int) -> str:
 
 
 def percent_value(value: Fraction, policy: AnswerPolicy) -> Fraction:
-    """Read a percentage as the policy has it (``"kept"`` is the caller's business)."""
+    """Convert a percentage as the policy says; the caller handles `kept`."""
     return value / 100 if policy.percent == "fraction" else value
 
 
 def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | None:
-    r"""Read a normalised text that is one rational number, perhaps with a unit.
-
-    Parameters
-    ----------
-    text
-        A text that `normalize_text` returned.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    tuple[Fraction, bool] or None
-        The number and whether it is a percentage that the policy keeps apart. None for anything
-        else, including ``1/0``.
-    """
+    """Return a rational number, perhaps with a unit, and whether it is a percentage kept apart."""
     if len(text) > LONGEST_NUMBER:
         return None
     commas = _DECIMAL_COMMA.get(policy.decimal_comma) if "," in text else None
@@ -159,7 +145,7 @@ def _mixed(whole: str | None, top: str, low: str) -> Fraction | None:
 
 
 def _with_rest(value: Fraction, rest: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | None:
-    """Apply or drop what follows the number."""
+    """Apply or drop the text after the number."""
     if _PERCENT.fullmatch(rest):
         return percent_value(value, policy), policy.percent == "kept"
     degree = _DEGREE.fullmatch(rest)

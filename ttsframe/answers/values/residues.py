@@ -1,8 +1,8 @@
-"""Residues of exact numbers and rational expressions that are too large, or too uneven, to evaluate.
+"""Residues of exact numbers and rational expressions that are too large to evaluate.
 
-Two different integers agree modulo both primes with a chance of one in 2^234, so 10^20000 and
-10^20000 + 1 stay apart, and 3^2025 needs no digits. Symbols and the constants e and pi, which satisfy no
-polynomial, stand for fixed residues.
+Two different integers agree modulo both primes with a probability of 2^-234, so 10^20000 and 10^20000 + 1
+have different keys, and 3^2025 needs no digits. Symbols, and the constants e and pi, which satisfy no
+polynomial, have fixed residues.
 """
 
 from __future__ import annotations
@@ -23,20 +23,7 @@ LARGEST_FACTORIAL: Final = 6_000
 
 
 def residue_key(node: Node, policy: AnswerPolicy) -> str | None:
-    """Return a key made of residues, or None where the expression is not a rational one.
-
-    Parameters
-    ----------
-    node
-        The tree of a scalar.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    str or None
-        Body of the key.
-    """
+    """Return a key made of residues, or None where the expression is not rational."""
     residues = [_residue(node, prime, policy) for prime in PRIMES]
     if None in residues:
         return None
