@@ -245,7 +245,7 @@ def run(count: int, seed: int, *, n_timed: int, n_kills: int) -> Report:
     n_killed = 0
     for start in range(0, len(strings), CHUNK):
         chunk = pl.LazyFrame({"text": [text for _, text in strings[start : start + CHUNK]]})
-        victims = [each.process.pid for each in worker._pool.everyone]
+        victims = [each.process.pid for each in worker._pool.workers]
         if victims and n_killed < n_kills:
             os.kill(rng.choice(victims), signal.SIGKILL)
             n_killed += 1
