@@ -234,7 +234,9 @@ def test_what_has_two_readings_or_none_is_refused(answer: str) -> None:
 
 
 def test_letters_of_a_differential_stay_letters_elsewhere() -> None:
-    first, second, third, fourth = keys("dx", r"\frac{d}{2}", r"\frac{d^2}{4}", r"\frac{def}{de+df+ef}")
+    first, second, third, fourth = keys(
+        "dx", r"\frac{d}{2}", r"\frac{d^2}{4}", r"\frac{def}{de+df+ef}"
+    )
     assert first == "1:rdx" or kinds("dx") == ["text"]
     assert second == keys("d/2")[0]
     assert third == keys("d^2/4")[0]
