@@ -185,10 +185,10 @@ def _difference(first: Fraction | float, second: Fraction | float) -> str:
 
 
 def _structural_reason(first: AnswerExplanation, second: AnswerExplanation) -> str:
-    one, two = (explanation.key.split(":", 1)[1] for explanation in (first, second))
-    inner = [body.strip("(){}[]NMUEQ").split(";") for body in (one, two)]
+    bodies = tuple(explanation.key.split(":", 1)[1] for explanation in (first, second))
+    inner = [body.strip("(){}[]NMUEQ").split(";") for body in bodies]
     if inner[0] == inner[1]:
-        return f"Different structures around the same parts: {one} against {two}."
+        return f"Different structures around the same parts: {bodies[0]} against {bodies[1]}."
     only = [
         ", ".join(part for part in mine if part not in others)
         for mine, others in ((inner[0], inner[1]), (inner[1], inner[0]))

@@ -127,7 +127,7 @@ def _normalize_once(text: str) -> str:
     if not text.isascii():
         text = _from_unicode(text)
     if "{" in text or "\\" in text:
-        text = _THOUSANDS.sub(lambda found: found[1] + _NOT_DIGIT.sub("", found[2]), text)
+        text = _THOUSANDS.sub(lambda match: match[1] + _NOT_DIGIT.sub("", match[2]), text)
         text = _BRACED_COMMA.sub(r"\1", text)
     if "\\" in text or "~" in text:
         text = _unbox(text)
@@ -148,8 +148,8 @@ def _normalize_once(text: str) -> str:
     return text
 
 
-def _respell(found: re.Match[str]) -> str:
-    command = found[0]
+def _respell(match: re.Match[str]) -> str:
+    command = match[0]
     if command[-1] == "." and command[1] in "lr":
         return " "
     return _SPELLINGS.get(command, command)
@@ -160,9 +160,9 @@ def _from_unicode(text: str) -> str:
         if char in text:
             text = re.sub(rf"(?<=\d)\s*{char}", f" {char}", text)
     text = text.translate(_UNICODE)
-    text = _RAISED.sub(lambda found: "^{" + found[1].replace("^{", "").replace("}", "") + "}", text)
+    text = _RAISED.sub(lambda match: "^{" + match[1].replace("^{", "").replace("}", "") + "}", text)
     text = _LOWERED.sub(
-        lambda found: "_{" + found[1].replace("_{", "").replace("}", "") + "}", text
+        lambda match: "_{" + match[1].replace("_{", "").replace("}", "") + "}", text
     )
     return text if text.isascii() else "".join(map(_fold_letter, text))
 
@@ -176,10 +176,10 @@ def _fold_letter(char: str) -> str:
 
 def _unbox(text: str) -> str:
     """Return the content of a box that is the entire text."""
-    found = _BOX.match(text)
-    if not found:
+    match = _BOX.match(text)
+    if not match:
         return text
-    start = found.end()
+    start = match.end()
     if start < len(text) and text[start] == "{":
         return text[start + 1 : -1] if balanced_end(text, start) == len(text) else text
     return text[start:]

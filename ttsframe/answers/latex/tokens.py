@@ -53,9 +53,9 @@ def scan(text: str) -> tuple[list[str], list[str]]:
     values: list[str] = []
     is_formula = "^" in text or "\\frac" in text
     is_calculus = is_formula and _CALCULUS.search(text) is not None
-    for found in _TOKEN.finditer(text):
-        group = found.lastgroup
-        value = found[group] if group else ""
+    for match in _TOKEN.finditer(text):
+        group = match.lastgroup
+        value = match[group] if group else ""
         if group == "num":
             kinds.append("N")
             values.append(value)

@@ -185,13 +185,13 @@ def _parse_piece(body: str) -> _Piece | None:
     if _RATIONAL.fullmatch(body):
         point = Fraction(body)
         return _Piece((point, 0), (point, 0))
-    found = _INTERVAL.fullmatch(body)
-    if found is None:
+    match = _INTERVAL.fullmatch(body)
+    if match is None:
         return None
-    low, high = _parse_end(found["low"]), _parse_end(found["high"])
+    low, high = _parse_end(match["low"]), _parse_end(match["high"])
     if low is None or high is None or low >= high:
         return None
-    return _Piece((low, int(found["opening"] == "(")), (high, -int(found["closing"] == ")")))
+    return _Piece((low, int(match["opening"] == "(")), (high, -int(match["closing"] == ")")))
 
 
 def _parse_end(text: str) -> End | None:

@@ -77,11 +77,11 @@ def _read_conditions(
     readings = reader.with_policy(policy).read_each(parts, depth)
     if readings is None:
         return None
-    found = [_NAMED_SET.fullmatch(body) for body, _ in readings]
-    names = {match[1] if match else None for match in found}
+    matches = [_NAMED_SET.fullmatch(body) for body, _ in readings]
+    names = {match[1] if match else None for match in matches}
     if len(names) != 1 or None in names:
         return "&{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
-    bodies = {match[2] for match in found if match}
+    bodies = {match[2] for match in matches if match}
     body = (None if "or" in signs else intersection_key(bodies)) or union_key(bodies)
     if reader.policy.inequality == "kept":
         body = f"N{{{names.pop()}in{body}}}"

@@ -56,8 +56,8 @@ def top_marks(text: str) -> list[Mark] | None:
     """Return the marks outside all brackets, or None where brackets do not match."""
     marks: list[Mark] = []
     depth = 0
-    for found in _SCAN.finditer(text):
-        part = found[0]
+    for match in _SCAN.finditer(text):
+        part = match[0]
         if part in _OPENING or part.startswith("\\begin"):
             depth += 1
         elif part in _CLOSING or part.startswith("\\end"):
@@ -68,22 +68,22 @@ def top_marks(text: str) -> list[Mark] | None:
             wanted = _WANTED.get(part)
             if wanted is None:
                 if part == "!":
-                    if text[found.end() : found.end() + 1] == "=":
-                        marks.append(Mark(found.start(), found.end() + 1, "!="))
+                    if text[match.end() : match.end() + 1] == "=":
+                        marks.append(Mark(match.start(), match.end() + 1, "!="))
                 elif part.startswith("\\text"):
                     joining = _JOINING_TEXT.fullmatch(part)
                     if joining:
-                        marks.append(Mark(found.start(), found.end(), joining[1]))
+                        marks.append(Mark(match.start(), match.end(), joining[1]))
                 continue
             if (
                 wanted == "="
                 and marks
-                and marks[-1].end == found.start()
+                and marks[-1].end == match.start()
                 and marks[-1].sign in {"<", ">"}
             ):
-                marks[-1] = Mark(marks[-1].start, found.end(), marks[-1].sign + "=")
-            elif not (wanted == "=" and marks and marks[-1].end == found.end()):
-                marks.append(Mark(found.start(), found.end(), wanted))
+                marks[-1] = Mark(marks[-1].start, match.end(), marks[-1].sign + "=")
+            elif not (wanted == "=" and marks and marks[-1].end == match.end()):
+                marks.append(Mark(match.start(), match.end(), wanted))
     return marks if depth == 0 else None
 
 
@@ -120,20 +120,20 @@ def outer_brackets(text: str) -> tuple[str, str, str] | None:
     if first is None or first[0] not in _PARTNER:
         return None
     depth = 0
-    for found in _SCAN.finditer(text):
-        part = found[0]
+    for match in _SCAN.finditer(text):
+        part = match[0]
         if part in _OPENING or part.startswith("\\begin"):
             depth += 1
         elif part in _CLOSING or part.startswith("\\end"):
             depth -= 1
             if depth == 0:
-                if found.end() != len(text):
+                if match.end() != len(text):
                     return None
                 opening = first[0]
                 # Half-open intervals close with the other bracket.
                 if part != _PARTNER[opening] and not (opening in "([" and part in ")]"):
                     return None
-                return opening, text[first.end() : found.start()].strip(), part
+                return opening, text[first.end() : match.start()].strip(), part
     return None
 
 

@@ -68,19 +68,19 @@ def _split_terms(text: str) -> list[tuple[str, str]]:
     terms: list[tuple[str, str]] = []
     depth = start = 0
     sign = "+"
-    for found in _STEP.finditer(text):
-        step = found[0]
+    for match in _STEP.finditer(text):
+        step = match[0]
         if step in _OPENING or step.startswith("\\begin"):
             depth += 1
         elif step in _CLOSING or step.startswith("\\end"):
             depth -= 1
         elif step in {"+", "-"} and not depth:
-            before = text[start : found.start()].strip()
+            before = text[start : match.start()].strip()
             if before:
                 terms.append((sign, before))
             elif terms or sign != "+":
                 return []
-            sign, start = step, found.end()
+            sign, start = step, match.end()
     terms.append((sign, text[start:].strip()))
     return terms
 
@@ -92,11 +92,11 @@ def _read_term(text: str, prepare: Callable[[str], str], depth: int) -> Rows | N
         return None
     opening = _open_bracket_at(text, begin)
     if opening is None:
-        found = _ENVIRONMENT.match(text, begin)
-        if found is None:
+        match = _ENVIRONMENT.match(text, begin)
+        if match is None:
             return None
-        head, tail = text[:begin], text[found.end() :]
-        rows = _read_cells(found["cells"], prepare)
+        head, tail = text[:begin], text[match.end() :]
+        rows = _read_cells(match["cells"], prepare)
     else:
         closing = _end_of_bracket(text, opening)
         wrapped = outer_brackets(text[opening:closing])
@@ -125,10 +125,10 @@ def _read_term(text: str, prepare: Callable[[str], str], depth: int) -> Rows | N
 def _open_bracket_at(text: str, at: int) -> int | None:
     """Return the position of the outermost bracket that is open at a position."""
     open_at: list[int] = []
-    for found in _STEP.finditer(text, 0, at):
-        step = found[0]
+    for match in _STEP.finditer(text, 0, at):
+        step = match[0]
         if step in _OPENING:
-            open_at.append(found.start())
+            open_at.append(match.start())
         elif step in _CLOSING and open_at:
             open_at.pop()
     return open_at[0] if open_at else None
@@ -137,14 +137,14 @@ def _open_bracket_at(text: str, at: int) -> int | None:
 def _end_of_bracket(text: str, opening: int) -> int:
     """Return the position after the bracket that closes the one at `opening`."""
     depth = 0
-    for found in _STEP.finditer(text, opening):
-        step = found[0]
+    for match in _STEP.finditer(text, opening):
+        step = match[0]
         if step in _OPENING or step.startswith("\\begin"):
             depth += 1
         elif step in _CLOSING or step.startswith("\\end"):
             depth -= 1
             if not depth:
-                return found.end()
+                return match.end()
     return len(text)
 
 

@@ -183,12 +183,12 @@ def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
 def _read_inequality(
     reader: ScalarReader, parts: list[str], operators: list[str]
 ) -> Reading | None:
-    found = bounds_of([reader.prepare(part) for part in parts], operators, reader.policy)
-    if found is None:
+    bounds = bounds_of([reader.prepare(part) for part in parts], operators, reader.policy)
+    if bounds is None:
         return None
-    if isinstance(found, str):
-        return found, "structure"
-    name, low, high = found
+    if isinstance(bounds, str):
+        return bounds, "structure"
+    name, low, high = bounds
     body = (
         ("(-oo" if low is None or low.key == "-oo" else ("(" if low.is_open else "[") + low.key)
         + ";"

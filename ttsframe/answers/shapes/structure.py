@@ -96,14 +96,14 @@ class Reader(ScalarReader):
             return None
         if not signs:
             if text[-1] == ")" and "\\in" in text:
-                found = _INTEGER_PARAMETER.search(text)
-                if found is not None and found.start():
-                    return self.read_part(text[: found.start()].rstrip(), depth + 1)
+                match = _INTEGER_PARAMETER.search(text)
+                if match is not None and match.start():
+                    return self.read_part(text[: match.start()].rstrip(), depth + 1)
             return self._read_plain(text, depth)
         if "in" in signs:
-            found = _INTEGER_PARAMETER.search(text)
-            if found is not None and found.start():
-                return self.read_part(text[: found.start()].rstrip(), depth + 1)
+            match = _INTEGER_PARAMETER.search(text)
+            if match is not None and match.start():
+                return self.read_part(text[: match.start()].rstrip(), depth + 1)
         if signs & JOINERS:
             separators = [
                 mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)
@@ -146,12 +146,12 @@ class Reader(ScalarReader):
         if time is not None:
             return time
         if "\\mathbb" in text:
-            found = _NUMBER_SET.fullmatch(text)
-            if found:
+            match = _NUMBER_SET.fullmatch(text)
+            if match:
                 self.note("number set", text)
-                if found[1] == "R" and not found[2]:
+                if match[1] == "R" and not match[2]:
                     return "(-oo;oo)", "structure"
-                return f"B{found[1]}{found[2] or ''}", "structure"
+                return f"B{match[1]}{match[2] or ''}", "structure"
             return None
         if text == "\\emptyset":
             return EMPTY, "structure"
@@ -199,13 +199,13 @@ class Reader(ScalarReader):
         """Read a time of day, or return None."""
         if not text[0].isdigit():
             return None
-        found = _TIME.fullmatch(text)
-        if found is None or (found["minute"] is None and found["half"] is None):
+        match = _TIME.fullmatch(text)
+        if match is None or (match["minute"] is None and match["half"] is None):
             return None
-        hour = int(found["hour"])
-        half = (found["half"] or "").casefold().replace(".", "").replace(" ", "")
+        hour = int(match["hour"])
+        half = (match["half"] or "").casefold().replace(".", "").replace(" ", "")
         if hour > (12 if half else 24):
             return None
         self.note("time", text)
-        second = f":{found['second']}" if found["second"] else ""
-        return f"T{hour}:{found['minute'] or '00'}{second}{half}", "structure"
+        second = f":{match['second']}" if match["second"] else ""
+        return f"T{hour}:{match['minute'] or '00'}{second}{half}", "structure"

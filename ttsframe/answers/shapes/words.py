@@ -81,14 +81,14 @@ def _text_key(text: str) -> str:
 
 def unwrap_text(text: str) -> str | None:
     r"""Return the content of a text that is one `\text{...}`, else None."""
-    found = _WHOLE_TEXT.fullmatch(text)
-    return found[1].strip() if found else None
+    match = _WHOLE_TEXT.fullmatch(text)
+    return match[1].strip() if match else None
 
 
 def choice_letter(text: str) -> str | None:
     """Return the capital letter of a choice such as `(A)` or `B.`, else None."""
-    found = _CHOICE.fullmatch(text)
-    return found[1] if found else None
+    match = _CHOICE.fullmatch(text)
+    return match[1] if match else None
 
 
 def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
@@ -122,18 +122,18 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
 def strip_units(text: str) -> str:
     """Remove units from the end of an expression."""
     for _ in range(4):
-        found = _TRAILING_UNIT.search(text)
-        if found is None or found.start() == 0:
+        match = _TRAILING_UNIT.search(text)
+        if match is None or match.start() == 0:
             break
-        unit = found["text"]
+        unit = match["text"]
         word = unit.strip()
         if word and (not is_unit_phrase(word, as_text=True) or (unit in _UPRIGHT_SYMBOLS)):
             break
-        text = text[: found.start()].rstrip()
-    found = _TRAILING_WORD.search(text)
-    if found is not None and found.start() and found["word"] not in _NOT_UNITS:
-        head = text[: found.start()].rstrip()
-        if head and is_unit_phrase(found["word"], as_text=False) and head[-1] not in "+-*/^_=({[,":
+        text = text[: match.start()].rstrip()
+    match = _TRAILING_WORD.search(text)
+    if match is not None and match.start() and match["word"] not in _NOT_UNITS:
+        head = text[: match.start()].rstrip()
+        if head and is_unit_phrase(match["word"], as_text=False) and head[-1] not in "+-*/^_=({[,":
             return head
     return text
 

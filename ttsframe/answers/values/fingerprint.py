@@ -175,7 +175,7 @@ def _exact_if_zero(value: Value) -> Value:
 
 
 def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
-    def at(point: int, *, is_real: bool = True) -> str:
+    def part_at(point: int, *, is_real: bool = True) -> str:
         def read(is_final: bool) -> str:
             evaluation = Evaluation(policy, point, is_final=is_final, is_real=is_real)
             return part_key(resolve_zero(evaluation.value(node), is_final))
@@ -185,12 +185,12 @@ def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
         except OutsideDomain:
             return _UNDEFINED
 
-    parts = [at(point) for point in range(3)]
+    parts = [part_at(point) for point in range(3)]
     if _UNDEFINED in parts:
-        parts.append(at(3))
+        parts.append(part_at(3))
     defined = [point for point, part in enumerate(parts) if part != _UNDEFINED]
     if not defined:
-        return "s" + _digest(at(0, is_real=False)), "symbolic"
+        return "s" + _digest(part_at(0, is_real=False)), "symbolic"
     if len(defined) > 1 and len({parts[point] for point in defined}) == 1:
         # The symbols cancelled: this is a number, and has the key of one.
         return _constant_key(node, policy, defined[0])
@@ -199,21 +199,21 @@ def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
 
 def _ratio_key(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
     def read(is_final: bool) -> str:
-        values = [at(point, is_final=is_final) for point in range(4)]
+        values = [value_at(point, is_final=is_final) for point in range(4)]
         if sum(value is not None for value in values) < 2:
-            values = [at(point, is_final=is_final, is_real=False) for point in (0, 3)]
+            values = [value_at(point, is_final=is_final, is_real=False) for point in (0, 3)]
         first = next(value for value in values if value is not None)
         if first == 0 or (signed and isinstance(first, acb)):
             raise Uncertified
-        lead = ("+" if first > 0 else "-") if signed else ""
+        sign = ("+" if first > 0 else "-") if signed else ""
         scale = abs(first) if signed else first
         parts = [
             _UNDEFINED if value is None else part_key(resolve_zero(value / scale, is_final))
             for value in values
         ]
-        return lead + _digest("|".join(parts))
+        return sign + _digest("|".join(parts))
 
-    def at(point: int, *, is_final: bool, is_real: bool = True) -> Value | None:
+    def value_at(point: int, *, is_final: bool, is_real: bool = True) -> Value | None:
         evaluation = Evaluation(policy, point, is_final=is_final, is_real=is_real)
         try:
             return resolve_zero(evaluation.value(node), is_final)

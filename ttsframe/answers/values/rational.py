@@ -87,42 +87,42 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
     if commas is not None and commas.fullmatch(text):
         text = text.replace(",", ".")
     if " " in text:
-        text = _SPACED_THOUSANDS.sub(lambda found: found[1] + found[2].replace(" ", ""), text)
-    found = _NUMBER.match(text)
-    if found is None:
+        text = _SPACED_THOUSANDS.sub(lambda match: match[1] + match[2].replace(" ", ""), text)
+    match = _NUMBER.match(text)
+    if match is None:
         return None
-    rest = found["rest"]
-    if rest and rest[0].isalpha() and text[found.start("rest") - 1] == ".":
+    rest = match["rest"]
+    if rest and rest[0].isalpha() and text[match.start("rest") - 1] == ".":
         return None
-    value = _matched_value(found)
+    value = _matched_value(match)
     if value is None:
         return None
-    if found["inner_sign"] and (found["sign"] or not found["currency"]):
+    if match["inner_sign"] and (match["sign"] or not match["currency"]):
         return None
-    if found["sign"] == "-" or found["inner_sign"]:
+    if match["sign"] == "-" or match["inner_sign"]:
         value = -value
     return _with_rest(value, rest, policy) if rest else (value, False)
 
 
-def _matched_value(found: re.Match[str]) -> Fraction | None:
-    top = found["top"] or found["top_digit"]
+def _matched_value(match: re.Match[str]) -> Fraction | None:
+    top = match["top"] or match["top_digit"]
     if top is not None:
-        low = found["low"] or found["low_digit"]
-        return _mixed(found["whole"], top.replace(" ", ""), low.replace(" ", ""))
-    if found["top_slash"] is not None:
-        return _mixed(found["whole_slash"], found["top_slash"], found["low_slash"])
-    if found["repeat"] is not None:
-        cycle = found["cycle"] or found["cycle_round"] or found["cycle_digit"]
-        head, _, tail = found["repeat"].partition(".")
+        low = match["low"] or match["low_digit"]
+        return _mixed(match["whole"], top.replace(" ", ""), low.replace(" ", ""))
+    if match["top_slash"] is not None:
+        return _mixed(match["whole_slash"], match["top_slash"], match["low_slash"])
+    if match["repeat"] is not None:
+        cycle = match["cycle"] or match["cycle_round"] or match["cycle_digit"]
+        head, _, tail = match["repeat"].partition(".")
         whole = Fraction(int(head + tail or "0"), 10 ** len(tail))
         return whole + Fraction(int(cycle), (10 ** len(cycle) - 1) * 10 ** len(tail))
-    number = found["number"].replace(",", "")
+    number = match["number"].replace(",", "")
     if number == ".":
         return None
-    if found["over"] is not None:
-        low_value = Fraction(found["over"].replace(",", ""))
+    if match["over"] is not None:
+        low_value = Fraction(match["over"].replace(",", ""))
         return Fraction(number) / low_value if low_value else None
-    power = found["e"] or found["ten"] or found["ten_bare"]
+    power = match["e"] or match["ten"] or match["ten_bare"]
     if power is not None:
         exponent = int(power.replace(" ", ""))
         if abs(exponent) > LARGEST_EXPONENT:
