@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import mpmath
 
-from ttsframe.answers.engine import canonicalise
+from ttsframe.answers.engine import canonicalize
 from ttsframe.answers.policy import AnswerPolicy
 
 Tree = tuple[Any, ...]
@@ -572,7 +572,7 @@ def failures(kind: str, count: int, seed: int = 0) -> list[Pair]:
     pairs = pairs_of(kind, seed)
     for _ in range(count):
         pair = next(pairs)
-        same = canonicalise(pair.first, policy).key == canonicalise(pair.second, policy).key
+        same = canonicalize(pair.first, policy).key == canonicalize(pair.second, policy).key
         if same != pair.is_same:
             found.append(pair)
     return found

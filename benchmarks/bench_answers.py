@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from ttsframe.answers.engine import canonicalise
+from ttsframe.answers.engine import canonicalize
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
 
@@ -35,13 +35,13 @@ def answers() -> list[str]:
 
 def milliseconds(answer: str) -> float:
     start = time.perf_counter()
-    canonicalise(answer, POLICY)
+    canonicalize(answer, POLICY)
     return (time.perf_counter() - start) * 1e3
 
 
 def test_each_string_is_within_its_limit(answers: list[str]) -> None:
     """Best of three per string, so that another process's turn is not counted as ours."""
-    canonicals = [canonicalise(answer, POLICY) for answer in answers]
+    canonicals = [canonicalize(answer, POLICY) for answer in answers]
     times = [min(milliseconds(answer) for _ in range(3)) for answer in answers]
     handled = sorted(
         elapsed
@@ -74,8 +74,8 @@ def test_each_string_is_within_its_limit(answers: list[str]) -> None:
 
 @pytest.mark.benchmark(group="answer keys")
 def test_keys(benchmark: BenchmarkFixture, answers: list[str]) -> None:
-    assert canonicalise("\\frac{\\sqrt{12}}{2}", POLICY).key == canonicalise("\\sqrt3", POLICY).key
-    keys = benchmark(lambda: [canonicalise(answer, POLICY).key for answer in answers])
+    assert canonicalize("\\frac{\\sqrt{12}}{2}", POLICY).key == canonicalize("\\sqrt3", POLICY).key
+    keys = benchmark(lambda: [canonicalize(answer, POLICY).key for answer in answers])
     assert len(keys) == len(answers)
 
 

@@ -1,4 +1,4 @@
-"""Keys of a million rows with few distinct answers: cold, cached, and as a plain loop.
+"""Keys of a million rows with few distinct answers: cold, from memory, and as a plain loop.
 
 ``TTSFRAME_BENCH_ROWS`` sets the number of rows (default 100,000), ``TTSFRAME_BENCH_ANSWERS`` the
 number of distinct answers (default 500).
@@ -14,9 +14,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import ttsframe as tts
-from ttsframe.answers import keys
-from ttsframe.answers.engine import canonicalise
-from ttsframe.answers.lookup import reading
+from ttsframe.answers.engine import canonicalize
+from ttsframe.answers.lookup import table
 
 ROWS = int(os.environ.get("TTSFRAME_BENCH_ROWS", "100000"))
 DISTINCT = int(os.environ.get("TTSFRAME_BENCH_ANSWERS", "500"))
@@ -42,18 +41,19 @@ def frame() -> pl.DataFrame:
 
 
 def forget() -> None:
-    reading._table.cache_clear()
-    keys._named_expression.cache_clear()
+    table._tables.clear()
 
 
 def plan(frame: pl.DataFrame) -> pl.Series:
     return frame.lazy().select(tts.answer_key("answer")).collect(engine="streaming")["answer"]
 
 
-@pytest.mark.parametrize("way", ["cold", "cached", "python, once per distinct", "python, per row"])
+@pytest.mark.parametrize(
+    "way", ["cold", "from memory", "python, once per distinct", "python, per row"]
+)
 def test_answer_key(benchmark: BenchmarkFixture, frame: pl.DataFrame, way: str) -> None:
     policy = tts.answers.AnswerPolicy()
-    expected = {answer: canonicalise(answer, policy).key for answer in frame["answer"].unique()}
+    expected = {answer: canonicalize(answer, policy).key for answer in frame["answer"].unique()}
     rows = frame["answer"].to_list()
     before = tts.answers.answer_statistics()
     assert plan(frame).to_list() == [expected[answer] for answer in rows]
@@ -61,17 +61,17 @@ def test_answer_key(benchmark: BenchmarkFixture, frame: pl.DataFrame, way: str) 
     benchmark.group = f"answer_key, {ROWS:,} rows of {DISTINCT:,} answers"
 
     def python_distinct() -> list[str]:
-        known = {answer: canonicalise(answer, policy).key for answer in set(rows)}
+        known = {answer: canonicalize(answer, policy).key for answer in set(rows)}
         return [known[answer] for answer in rows]
 
     if way == "cold":
         benchmark.pedantic(plan, args=(frame,), setup=forget, rounds=3)
-    elif way == "cached":
+    elif way == "from memory":
         benchmark(plan, frame)
     elif way == "python, once per distinct":
         benchmark.pedantic(python_distinct, rounds=3)
     else:
-        benchmark.pedantic(lambda: [canonicalise(a, policy).key for a in rows], rounds=1)
+        benchmark.pedantic(lambda: [canonicalize(a, policy).key for a in rows], rounds=1)
 
 
 @pytest.mark.parametrize("method", ["auto", "sympy"])

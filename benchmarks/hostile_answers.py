@@ -24,8 +24,8 @@ from typing import NamedTuple
 import polars as pl
 
 import ttsframe as tts
-from ttsframe.answers.engine import canonicalise
-from ttsframe.answers.lookup import reading, worker
+from ttsframe.answers.engine import canonicalize
+from ttsframe.answers.lookup import table, worker
 from ttsframe.answers.normalize import normalize_text
 
 STRINGS = 100_000
@@ -245,7 +245,7 @@ def run(count: int, seed: int, *, n_timed: int, n_kills: int) -> Report:
     n_killed = 0
     for start in range(0, len(strings), CHUNK):
         chunk = pl.LazyFrame({"text": [text for _, text in strings[start : start + CHUNK]]})
-        victims = [each.process.pid for each in worker._pool.everyone]
+        victims = [each.process.pid for each in worker._pool.workers]
         if victims and n_killed < n_kills:
             os.kill(rng.choice(victims), signal.SIGKILL)
             n_killed += 1
@@ -274,7 +274,7 @@ def impure(
     strings: list[tuple[str, str]], keys: list[str | None], rng: Random, count: int
 ) -> list[str]:
     """Read some strings again, alone and in another order, with nothing remembered."""
-    reading._table.cache_clear()
+    table._tables.clear()
     chosen = rng.sample(range(len(strings)), min(count, len(strings)))
     frame = pl.DataFrame({"text": [strings[i][1] for i in chosen]})
     again = frame.select(tts.answer_key(pl.col("text")))["text"].to_list()
@@ -292,7 +292,7 @@ def timed(strings: list[tuple[str, str]], problems: list[str]) -> dict[str, list
     for name, text in strings:
         start = time.perf_counter()
         try:
-            canonicalise(text, policy)
+            canonicalize(text, policy)
             normalize_text(text)
         except Exception as error:  # noqa: BLE001 - whatever it is, it should not be
             problems.append(f"{type(error).__name__} at {text[:200]!r}")

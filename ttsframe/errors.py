@@ -105,7 +105,7 @@ class CompletionError(TtsframeError, RuntimeError):
 
 
 class MissingExtraError(TtsframeError, ImportError):
-    """A feature needs an optional package that is not installed."""
+    """A feature needs a package that is not installed, or that cannot be imported."""
 
 
 class SkippedRowsWarning(UserWarning):

@@ -20,7 +20,7 @@ import polars as pl
 from sal_replay import extract, picks, strip
 
 import ttsframe as tts
-from ttsframe.answers.lookup.worker import resolve_strings
+from ttsframe.answers.lookup.worker import run_tasks
 
 SELECTORS = {"naive": "best_of_n", "weighted": "weighted_vote", "maj": "majority_vote"}
 UNEXPLAINED = "unexplained"
@@ -68,7 +68,7 @@ class Forms:
         # An integer is its own form, and the parser is slow.
         plain = [answer for answer in wanted if re.fullmatch(r"0|-?[1-9]\d*", answer)]
         self.forms.update(zip(plain, plain, strict=True))
-        for answer, outcome in resolve_strings("published", sorted({*wanted} - {*plain})).items():
+        for answer, outcome in run_tasks("published", sorted({*wanted} - {*plain})).items():
             assert outcome.status == "done"
             self.is_read[answer] = outcome.value is not None
             self.forms[answer] = strip(answer) if outcome.value is None else outcome.value
@@ -80,7 +80,7 @@ class Forms:
     def reads(self, answer: str) -> bool:
         """Tell whether the parser reads the answer as mathematics."""
         if answer not in self.is_read:
-            outcome = resolve_strings("published", [answer])[answer]
+            outcome = run_tasks("published", [answer])[answer]
             assert outcome.status == "done"
             self.is_read[answer] = outcome.value is not None
         return self.is_read[answer]

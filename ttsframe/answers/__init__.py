@@ -6,7 +6,7 @@ from ttsframe.answers.explain import AnswerExplanation, explain_answer
 from ttsframe.answers.extract import extract_answer
 from ttsframe.answers.grade import is_equivalent, is_same_key
 from ttsframe.answers.keys import answer_key, answer_kind, gold_key, normalize_answer
-from ttsframe.answers.lookup.reading import AnswerStatistics, answer_statistics
+from ttsframe.answers.lookup.table import AnswerStatistics, answer_statistics
 from ttsframe.answers.policy import AnswerPolicy
 
 __all__ = [

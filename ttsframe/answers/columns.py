@@ -1,4 +1,4 @@
-"""Columns of answer strings: their dtype, and work done once per distinct string."""
+"""Columns of answer strings: their dtype, and functions applied once per distinct string."""
 
 from __future__ import annotations
 
@@ -12,25 +12,7 @@ __all__ = ["as_strings", "per_distinct"]
 
 
 def as_strings(values: pl.Series, parameter: str) -> pl.Series:
-    """Return a column as strings.
-
-    Parameters
-    ----------
-    values
-        String, Categorical, Enum or all-null column.
-    parameter
-        Name of the parameter that names the column, for the message.
-
-    Returns
-    -------
-    pl.Series
-        String column of the same length and name.
-
-    Raises
-    ------
-    ColumnsError
-        When the column is of another dtype.
-    """
+    """Return a String, Categorical, Enum or all-null column as strings; `parameter` names it in the error."""
     if values.dtype == pl.String:
         return values
     if isinstance(values.dtype, pl.Categorical | pl.Enum | pl.Null):
@@ -42,21 +24,7 @@ def as_strings(values: pl.Series, parameter: str) -> pl.Series:
 
 
 def per_distinct(values: pl.Series, function: Callable[[str], str | None]) -> pl.Series:
-    """Apply a function once per distinct string.
-
-    Parameters
-    ----------
-    values
-        String column.
-    function
-        Pure; what it returns for one string depends on nothing else.
-
-    Returns
-    -------
-    pl.Series
-        String column of the same length and name; null where the value is null or the function
-        returns None.
-    """
+    """Apply a pure function once per distinct string; null where it returns None."""
     distinct = values.drop_nulls().unique()
     results = pl.Series([function(value) for value in distinct], dtype=pl.String)
     return values.replace_strict(distinct, results, default=None, return_dtype=pl.String)

@@ -1,4 +1,4 @@
-"""From one answer string to its canonical key."""
+"""The canonical key of one answer string."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
+from ttsframe.answers.latex.tree import Node
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.shapes.words import text_key
@@ -15,7 +16,7 @@ __all__ = [
     "LONGEST_ANSWER",
     "AnswerKind",
     "Canonical",
-    "canonicalise",
+    "canonicalize",
     "numeric_value",
     "read_normalized",
 ]
@@ -27,48 +28,23 @@ LONGEST_ANSWER: Final = 1_000
 
 
 class Canonical(NamedTuple):
-    """The key of an answer and how it was found.
+    """The key of an answer, and what it was read as.
 
-    Parameters
-    ----------
-    key
-        Begins with the policy's prefix; equal keys mean equivalent answers.
-    kind
-        What the answer was read as.
-    unresolved
-        Bounded LaTeX of scalars that only a computer algebra system may know. Empty: the key is
-        final. Otherwise the key is the text key, and `canonicalise` may be called again with what
-        they were resolved to.
+    `unresolved` holds the sums, integrals, limits and derivatives that only sympy may know. If it is not
+    empty, the key is that of the text, and `canonicalize` may be called again with their values.
     """
 
     key: str
     kind: AnswerKind
-    unresolved: tuple[str, ...] = ()
+    unresolved: tuple[Node, ...] = ()
 
 
-def canonicalise(
-    answer: str, policy: AnswerPolicy, resolved: Mapping[str, str | None] | None = None
+def canonicalize(
+    answer: str, policy: AnswerPolicy, resolved: Mapping[Node, Node | None] | None = None
 ) -> Canonical:
-    """Return the canonical key of an answer.
-
-    A pure function of its arguments: nothing is evaluated but arithmetic, work is bounded by
-    limits on length, depth, digits, exponents and nodes, and nothing is raised.
-
-    Parameters
-    ----------
-    answer
-        The answer as it was extracted.
-    policy
-        The conventions.
-    resolved
-        For scalars that an earlier call returned as unresolved: the same value written in LaTeX
-        that the parser knows, or None where nobody knows it.
-
-    Returns
-    -------
-    Canonical
-        Key, kind, and what is still unresolved.
-    """
+    """Return the key of an answer; `resolved` has the values of nodes that an earlier call left open."""
+    # A pure function: nothing is evaluated but arithmetic, and length, depth, digits, exponents and nodes
+    # are bounded.
     plain = read_plain(answer)
     if plain is not None:
         return Canonical(policy.prefix + plain, "exact")
@@ -78,27 +54,10 @@ def canonicalise(
 def read_normalized(
     text: str,
     policy: AnswerPolicy,
-    resolved: Mapping[str, str | None],
+    resolved: Mapping[Node, Node | None],
     trace: Callable[[str, str], None] | None = None,
 ) -> Canonical:
-    """Return the canonical key of a normalised text, telling ``trace`` what each layer read.
-
-    Parameters
-    ----------
-    text
-        What `normalize_text` returned.
-    policy
-        The conventions.
-    resolved
-        Values of scalars that were unresolved.
-    trace
-        Called with the name of a layer and the text it read.
-
-    Returns
-    -------
-    Canonical
-        Key, kind, and what is still unresolved.
-    """
+    """Return the canonical key of a normalized text, telling `trace` what each layer read."""
     prefix = policy.prefix
     if not text:
         return Canonical(prefix, "missing")
@@ -109,7 +68,7 @@ def read_normalized(
         value, is_percent = rational
         key = rational_key(value.numerator, value.denominator)
         return Canonical(f"{prefix}%{key}" if is_percent else prefix + key, "exact")
-    unresolved: tuple[str, ...] = ()
+    unresolved: tuple[Node, ...] = ()
     if len(text) <= LONGEST_ANSWER:
         # flint, which does the arithmetic, is loaded on the first answer that needs it.
         from ttsframe.answers.shapes.structure import Reader
@@ -125,21 +84,7 @@ def read_normalized(
 
 
 def numeric_value(answer: str, policy: AnswerPolicy) -> Fraction | float | None:
-    """Return the value of an answer that is one real number, for comparison within a tolerance.
-
-    Parameters
-    ----------
-    answer
-        The answer as it was extracted.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    Fraction or float or None
-        A Fraction where the number is rational, else the nearest float. None where the answer is
-        not one real number, or is one past the range of floats.
-    """
+    """Return the value of an answer that is one real number within the range of floats, else None."""
     text = normalize_text(answer)
     rational = read_rational(text, policy)
     if rational is not None:

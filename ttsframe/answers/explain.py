@@ -1,4 +1,4 @@
-"""What was read in an answer, layer by layer, and why two answers differ."""
+"""Explain how an answer is read, layer by layer, and why two answers differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS: Final[dict[AnswerKind, str]] = {
 
 @dataclass(frozen=True)
 class AnswerExplanation:
-    """What was read in an answer, and why it differs from another.
+    """How an answer was read, and why it differs from another.
 
     Parameters
     ----------
@@ -34,19 +34,19 @@ class AnswerExplanation:
     normalized
         The answer without wrappers, in one spelling.
     layers
-        What was read, from the outside in: the name of the layer and the text it read.
+        The layers from the outside in: name of the layer and the text that it read.
     kind
-        What the answer was read as.
+        The kind of the answer, as in `answer_kind`.
     key
         Its canonical key.
     value
-        Its value where it is one real number.
+        The value, if the answer is one real number; else None.
     unresolved
-        Scalars that only a computer algebra system may know.
+        Sums, integrals, limits and derivatives that only sympy may be able to evaluate.
     other
-        The explanation of the other answer, if one was given.
+        The explanation of the other answer, or None.
     reason
-        Why the two keys are the same or differ; empty without another answer.
+        Why the two keys are equal or differ; empty without another answer.
 
     Examples
     --------
@@ -68,10 +68,10 @@ class AnswerExplanation:
 
     def __str__(self) -> str:
         """Return the explanation as a few lines of text."""
-        lines = [f"answer      {_shown(self.answer)!r}"]
+        lines = [f"answer      {_shorten(self.answer)!r}"]
         if self.normalized != self.answer:
-            lines.append(f"normalized  {_shown(self.normalized)!r}")
-        lines += [f"{layer:<11} {_shown(text)}" for layer, text in self.layers]
+            lines.append(f"normalized  {_shorten(self.normalized)!r}")
+        lines += [f"{layer:<11} {_shorten(text)}" for layer, text in self.layers]
         lines.append(f"kind        {self.kind}: {_KINDS[self.kind]}")
         if isinstance(self.value, float):
             lines.append(f"value       about {self.value:.12g}")
@@ -88,21 +88,21 @@ def explain_answer(
 ) -> AnswerExplanation:
     r"""Explain how an answer is read, and why it differs from another.
 
-    For people who wonder why two attempts did not vote together, or did.
+    Use it to see why two attempts did or did not vote together.
 
     Parameters
     ----------
     answer
         The answer.
     other
-        Another answer to compare it with.
+        Another answer to compare with.
     policy
-        The conventions; the defaults of `AnswerPolicy` if not given.
+        The conventions; None is `AnswerPolicy()`.
 
     Returns
     -------
     AnswerExplanation
-        What each layer read, kind, key, and with ``other`` the reason; ``print`` shows it as text.
+        Layers, kind and key, and with `other` the reason; `print` shows it as text.
 
     Examples
     --------
@@ -124,17 +124,17 @@ def explain_answer(
     Equivalent: both have the same key.
     """
     conventions = AnswerPolicy() if policy is None else policy
-    first = _explained(answer, conventions)
+    first = _explanation(answer, conventions)
     if other is None:
         return first
-    second = _explained(other, conventions)
+    second = _explanation(other, conventions)
     return AnswerExplanation(
         first.answer, first.normalized, first.layers, first.kind, first.key, first.value, first.unresolved,
         second, _reason(first, second),
     )  # fmt: skip
 
 
-def _explained(answer: str, policy: AnswerPolicy) -> AnswerExplanation:
+def _explanation(answer: str, policy: AnswerPolicy) -> AnswerExplanation:
     layers: list[tuple[str, str]] = []
     normalized = normalize_text(answer)
     canonical = read_normalized(
@@ -148,7 +148,7 @@ def _explained(answer: str, policy: AnswerPolicy) -> AnswerExplanation:
         canonical.kind,
         canonical.key,
         value,
-        canonical.unresolved,
+        tuple(text for layer, text in layers if layer == "unresolved"),
     )
 
 
@@ -156,9 +156,7 @@ def _reason(first: AnswerExplanation, second: AnswerExplanation) -> str:
     if first.key == second.key:
         return "Equivalent: both have the same key."
     if first.unresolved or second.unresolved:
-        return (
-            "Different so far: an unresolved scalar is compared as text until a worker resolves it."
-        )
+        return "Not compared: an unresolved expression must be evaluated by sympy first, as tts.answer_key does."
     if first.kind != second.kind:
         return f"Different: {_KINDS[first.kind]} against {_KINDS[second.kind]}."
     if first.value is not None and second.value is not None:
@@ -168,7 +166,9 @@ def _reason(first: AnswerExplanation, second: AnswerExplanation) -> str:
     if first.kind == "symbolic":
         return "Different expressions: their values differ at the hidden points of their symbols."
     if first.kind == "text":
-        return "Different texts: nothing in them could be read as mathematics, so they are compared as text."
+        return (
+            "Different texts: neither could be read as mathematics, so they are compared as text."
+        )
     return "Different values."
 
 
@@ -185,10 +185,10 @@ def _difference(first: Fraction | float, second: Fraction | float) -> str:
 
 
 def _structural_reason(first: AnswerExplanation, second: AnswerExplanation) -> str:
-    one, two = (explanation.key.split(":", 1)[1] for explanation in (first, second))
-    inner = [body.strip("(){}[]NMUEQ").split(";") for body in (one, two)]
+    bodies = tuple(explanation.key.split(":", 1)[1] for explanation in (first, second))
+    inner = [body.strip("(){}[]NMUEQ").split(";") for body in bodies]
     if inner[0] == inner[1]:
-        return f"Different structures around the same parts: {one} against {two}."
+        return f"Different structures around the same parts: {bodies[0]} against {bodies[1]}."
     only = [
         ", ".join(part for part in mine if part not in others)
         for mine, others in ((inner[0], inner[1]), (inner[1], inner[0]))
@@ -198,5 +198,5 @@ def _structural_reason(first: AnswerExplanation, second: AnswerExplanation) -> s
     return f"Different structures: {only[0] or 'nothing'} only in the first, {only[1] or 'nothing'} only in the second."
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."

@@ -1,7 +1,7 @@
-"""Final answers out of completions.
+"""Final answers in completions.
 
-The long texts are searched by Polars string kernels alone; what they leave, a few hundred characters
-in which an answer is announced, is read once per distinct text (``_statements``).
+Polars string functions search the long texts. The few hundred characters that they leave, in which an
+answer is announced, are read once per distinct text by `statements`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REACH: Final = 400
 
 
 def _balanced(depth: int) -> str:
-    """Return a pattern for text whose braces balance, nested at most so deep."""
+    """Return a pattern for text with balanced braces, nested up to `depth` levels."""
     plain = r"[^{}\\]|\\."
     pattern = rf"(?:{plain})*"
     for _ in range(depth):
@@ -60,32 +60,32 @@ _LAST_NUMBER: Final = rf"(?:^|[^\w.)\]}}\\])({_statements.NUMBER})\D*$|({_statem
 def extract_answer(completion: IntoExprColumn, *, style: AnswerStyle = "auto") -> pl.Expr:
     r"""Find the final answer in each completion.
 
-    The answer is returned as the model wrote it, without its box, delimiters or sentence;
-    :func:`answer_key` says which answers are equivalent. What is not found is null, and a text that
-    breaks off before its answer has none: such attempts abstain from votes.
+    The answer is returned as the model wrote it, without its box, delimiters or sentence; `answer_key` tells
+    which answers are equivalent. A text without an answer, or one that ends before its answer, gives null:
+    such attempts abstain from votes.
 
     Parameters
     ----------
     completion
         String column, the texts that a model wrote.
     style
-        Where the answer stands.
+        Where to look for the answer.
 
-        - ``"boxed"``: in the last ``\boxed{...}`` or ``\fbox{...}``. Boxes joined by a comma, "and" or
-          "or" are one answer. An empty box is nothing, and so is one that the end of the text cuts
-          off; neither falls back to an earlier box.
-        - ``"final_answer"``: after the last "the answer is", "Final Answer:" or the like, in English,
+        - `"boxed"`: in the last `\boxed{...}` or `\fbox{...}`. Boxes joined by a comma, "and" or "or" are one
+          answer. An empty box, or one cut off by the end of the text, gives null, even if there is an
+          earlier box.
+        - `"final_answer"`: after the last "the answer is", "Final Answer:" or the like, in English,
           Chinese and other languages.
-        - ``"hash"``: after the last ``####``, as in GSM8K.
-        - ``"last_number"``: the last number of the text. Never used unless asked for, because it
-          lets an unfinished attempt vote.
-        - ``"auto"``: the last box where there is one; else a number after ``####``, else the answer
-          announced, else what the last line concludes ("Therefore, the sum is $7$.").
+        - `"hash"`: after the last `####`, as in GSM8K.
+        - `"last_number"`: the last number of the text. `"auto"` never uses it, because it lets an
+          unfinished attempt vote.
+        - `"auto"`: the last box if there is one; else a number after `####`, else the announced answer,
+          else the conclusion of the last line ("Therefore, the sum is $7$.").
 
     Returns
     -------
     pl.Expr
-        String, named as the input; null where nothing is found and for a null text.
+        String, named as the input; null where no answer is found and for a null text.
 
     Examples
     --------
@@ -110,35 +110,37 @@ def extract_answer(completion: IntoExprColumn, *, style: AnswerStyle = "auto") -
 
 
 def _find_anywhere(texts: pl.Series) -> pl.Series:
-    """Try one style after the other, each on the texts in which none before it found its marks."""
-    unboxed = _keep(texts, ~_has_box(texts))
+    """Try one style after another, each on the texts in which no earlier style found its marks."""
+    unboxed = _keep_where(texts, ~_has_box(texts))
     found = _find_boxed(texts)
     if unboxed.null_count() == len(texts):
         return found
     hashed = _after_hash(unboxed)
-    hashed = _keep(hashed, hashed.str.contains(_HASH_NUMBER))
-    announcement = _first_of(hashed, _after_phrase(_keep(unboxed, hashed.is_null())))
+    hashed = _keep_where(hashed, hashed.str.contains(_HASH_NUMBER))
+    announcement = _coalesce(hashed, _after_phrase(_keep_where(unboxed, hashed.is_null())))
     announced = per_distinct(announcement, _statements.answer_announced)
-    ending = _keep(unboxed, announced.is_null()).str.tail(_REACH)
+    ending = _keep_where(unboxed, announced.is_null()).str.tail(_REACH)
     concluded = per_distinct(ending, _from_ending)
-    return _first_of(found, _first_of(announced, concluded))
+    return _coalesce(found, _coalesce(announced, concluded))
 
 
 def _find_boxed(texts: pl.Series) -> pl.Series:
     """Return the content of the last box, null where there is none or it is empty."""
     pieces = texts.str.split("\\boxed")
     is_boxed = pieces.list.len() > 1
-    content = _keep(pieces.list.get(-1), is_boxed).str.extract(_BOX_CONTENT, 1)
+    content = _keep_where(pieces.list.get(-1), is_boxed).str.extract(_BOX_CONTENT, 1)
     before = pieces.list.get(-2, null_on_oob=True)
-    is_joined = _keep(before, before.str.len_bytes() <= _LONGEST_JOIN).str.contains(_JOINS_NEXT_BOX)
+    is_joined = _keep_where(before, before.str.len_bytes() <= _LONGEST_JOIN).str.contains(
+        _JOINS_NEXT_BOX
+    )
     is_hard = (
         (is_boxed & (content.is_null() | before.str.ends_with("\\")))
         | is_joined.fill_null(value=False)
         | texts.str.contains("\\fbox", literal=True)
     )
-    hard = per_distinct(_keep(texts, is_hard), _last_boxes)
-    answers = _first_of(hard, _keep(content, ~is_hard)).str.strip_chars()
-    return _keep(answers, answers != "")
+    hard = per_distinct(_keep_where(texts, is_hard), _last_boxes)
+    answers = _coalesce(hard, _keep_where(content, ~is_hard)).str.strip_chars()
+    return _keep_where(answers, answers != "")
 
 
 def _find_announced(texts: pl.Series) -> pl.Series:
@@ -147,14 +149,14 @@ def _find_announced(texts: pl.Series) -> pl.Series:
 
 
 def _find_hashed(texts: pl.Series) -> pl.Series:
-    """Return what follows the last ``####``."""
+    """Return what follows the last `####`."""
     return per_distinct(_after_hash(texts), _statements.answer_announced)
 
 
 def _find_last_number(texts: pl.Series) -> pl.Series:
     """Return the last number of each text."""
     numbers = texts.str.extract(_LAST_NUMBER, 1)
-    return _first_of(numbers, _keep(texts, numbers.is_null()).str.extract(_LAST_NUMBER, 2))
+    return _coalesce(numbers, _keep_where(texts, numbers.is_null()).str.extract(_LAST_NUMBER, 2))
 
 
 _FINDERS: Final[dict[str, Callable[[pl.Series], pl.Series]]] = {
@@ -168,11 +170,11 @@ _FINDERS: Final[dict[str, Callable[[pl.Series], pl.Series]]] = {
 
 def _without_chat_marks(texts: pl.Series) -> pl.Series:
     """Drop chat tokens, and whatever the model wrote for the user after its own turn."""
-    marked = _keep(texts, texts.str.contains("<|", literal=True))
+    marked = _keep_where(texts, texts.str.contains("<|", literal=True))
     if marked.null_count() == len(texts):
         return texts
     cleaned = marked.str.replace(_TURN, "${1}").str.replace_all(_CHAT_MARK, "\n")
-    return _first_of(cleaned, texts)
+    return _coalesce(cleaned, texts)
 
 
 def _has_box(texts: pl.Series) -> pl.Series:
@@ -189,27 +191,27 @@ def _after_phrase(texts: pl.Series) -> pl.Series:
     before = pieces.list.get(-2, null_on_oob=True)
     # the phrase may end on the delimiter that opens the answer
     opening = before.str.extract(_OPENING, 1).fill_null("")
-    return _keep(opening + pieces.list.get(-1).str.head(_REACH), before.is_not_null())
+    return _keep_where(opening + pieces.list.get(-1).str.head(_REACH), before.is_not_null())
 
 
 def _after_hash(texts: pl.Series) -> pl.Series:
-    """Return the beginning of what follows the last ``####``."""
+    """Return the beginning of what follows the last `####`."""
     pieces = texts.str.split("####")
-    return _keep(pieces.list.get(-1).str.head(_REACH), pieces.list.len() > 1)
+    return _keep_where(pieces.list.get(-1).str.head(_REACH), pieces.list.len() > 1)
 
 
-def _keep(values: pl.Series, mask: pl.Series) -> pl.Series:
+def _keep_where(values: pl.Series, mask: pl.Series) -> pl.Series:
     """Set the values outside the mask to null."""
     return values.zip_with(mask.fill_null(value=False), pl.Series([None], dtype=values.dtype))
 
 
-def _first_of(values: pl.Series, otherwise: pl.Series) -> pl.Series:
+def _coalesce(values: pl.Series, otherwise: pl.Series) -> pl.Series:
     """Fill the nulls of one series from another."""
     return values.zip_with(values.is_not_null(), otherwise)
 
 
 def _from_ending(ending: str) -> str | None:
-    """Read the last line; a text that is shorter than the reach may be an answer itself."""
+    """Read the last line; a text shorter than the reach may be an answer by itself."""
     itself = _statements.answer_itself(ending) if len(ending) < _REACH else None
     return itself or _statements.answer_concluded(ending)
 
@@ -243,7 +245,7 @@ _NEW_THOUGHT: Final = frozenset({
 
 
 def _last_boxes(text: str) -> str | None:
-    """Read the last box of one text, whatever its nesting, with those joined to it."""
+    """Read the last box of a text, with any nesting, and the boxes joined to it."""
     starts = [match.end() for match in _BOX_START.finditer(text)]
     contents: list[str] = []
     names: list[str] = []
@@ -274,7 +276,7 @@ def _last_boxes(text: str) -> str | None:
 
 
 def _box_content(text: str, start: int) -> tuple[str | None, int]:
-    """Return the content of the box that opens at ``start``, and the position after it."""
+    """Return the content of the box that opens at `start`, and the position after it."""
     opening = _SPACE.match(text, start).end()  # type: ignore[union-attr] # it matches anything
     if text.startswith("{", opening):
         end = _closing_brace(text, opening)
@@ -295,7 +297,7 @@ def _box_content(text: str, start: int) -> tuple[str | None, int]:
 
 
 def _closing_brace(text: str, opening: int) -> int | None:
-    """Return the position of the brace that closes the one at ``opening``."""
+    """Return the position of the brace that closes the one at `opening`."""
     depth = 0
     for match in _BRACES.finditer(text, opening):
         if match[0] == "{":

@@ -1,4 +1,4 @@
-"""Grading: an answer against a reference answer."""
+"""Grades: answers compared with reference answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Final
 
 import polars as pl
@@ -16,8 +15,7 @@ from ttsframe._typing import IntoExprColumn
 from ttsframe.answers.columns import as_strings
 from ttsframe.answers.engine import numeric_value
 from ttsframe.answers.keys import gold_answers, keys_of
-from ttsframe.answers.lookup.reading import KeyMethod, key_table
-from ttsframe.answers.lookup.table import KeyTable
+from ttsframe.answers.lookup.table import KeyMethod, KeyTable, key_table
 from ttsframe.answers.policy import CODE_VERSION, AnswerPolicy
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
@@ -33,46 +31,45 @@ def is_equivalent(
     rel_tol: float | None = None,
     abs_tol: float | None = None,
     options: IntoExprColumn | None = None,
-    cache: str | Path | None = None,
 ) -> pl.Expr:
     r"""Tell whether each answer is equivalent to its reference answer.
 
-    Equivalent means equal keys. A tolerance may be asked for here, and only here: nearness is not
-    transitive, so it cannot be part of a key or of a vote.
+    Equivalent means equal keys. Only this function takes a tolerance: closeness is not transitive, so it
+    cannot be part of a key or of a vote.
 
     Parameters
     ----------
     answer
         String column, answers as extracted.
     gold
-        String column, reference answers; a box, ``#### N`` or a whole reference solution is read
-        as by :func:`gold_key`.
+        String column, reference answers; a box, `#### N` or a complete reference solution is read as in
+        `gold_key`.
     policy, method
-        As in :func:`answer_key`.
+        As in `answer_key`.
     rel_tol
-        Two real numbers are equivalent, too, when they differ by at most this fraction of the
-        reference answer; None for no tolerance.
+        Two real numbers are also equivalent when they differ by at most this fraction of the reference
+        answer; None for no tolerance.
     abs_tol
-        The same for the difference itself; with both, either is enough.
+        The same for the absolute difference. With both, one of the two is enough.
     options
-        List(String) column, the texts of options A, B, C, ... of a multiple-choice problem. An
-        option may then be named by its letter, by its text, or by both.
-    cache
-        As in :func:`answer_key`.
+        List(String) column, the texts of options A, B, C, ... of a multiple-choice problem. An answer may
+        then name an option by its letter, by its text, or by both.
 
     Returns
     -------
     pl.Expr
-        Boolean, named as ``answer``. Null where there is no reference answer; false where there is
+        Boolean, named as `answer`. Null where there is no reference answer; false where there is
         one and no answer.
 
     Raises
     ------
     ParameterError
-        At once, when a tolerance is negative or not finite, ``method`` is unknown, or ``"sympy"``
+        At once, when a tolerance is negative or not finite, `method` is unknown, or `"sympy"`
         is given a policy.
     ParameterTypeError
-        At once, when ``policy`` is no AnswerPolicy.
+        At once, when `policy` is not an AnswerPolicy.
+    MissingExtraError
+        As in `answer_key`.
 
     Examples
     --------
@@ -84,7 +81,7 @@ def is_equivalent(
     >>> frame.select(tts.is_equivalent("answer", "gold", rel_tol=1e-3))["answer"].to_list()
     [True, True, False]
     """
-    table = key_table(policy, method, cache)
+    table = key_table(policy, method)
     tolerance = _Tolerance(rel_tol, abs_tol, policy or AnswerPolicy())
     source = into_expr(answer, "answer")
     columns = [source.alias("answer"), into_expr(gold, "gold").alias("gold")]
@@ -99,7 +96,7 @@ def is_equivalent(
 
 
 def is_same_key(answer_key: IntoExprColumn, gold_key: IntoExprColumn) -> pl.Expr:
-    """Compare keys that were made before, such as columns of a file.
+    """Compare existing keys, such as columns of a file.
 
     Parameters
     ----------
@@ -111,14 +108,14 @@ def is_same_key(answer_key: IntoExprColumn, gold_key: IntoExprColumn) -> pl.Expr
     Returns
     -------
     pl.Expr
-        Boolean, named as ``answer_key``. Null where there is no reference key; false where there
+        Boolean, named as `answer_key`. Null where there is no reference key; false where there
         is one and no key.
 
     Raises
     ------
     DataError
-        On collection, when two keys of a row were made under different policies, versions or tools:
-        they cannot be compared, and that they differ would mean nothing.
+        On collection, when two keys of a row come from different policies, versions or tools: such keys
+        cannot be compared.
 
     Examples
     --------
@@ -130,16 +127,18 @@ def is_same_key(answer_key: IntoExprColumn, gold_key: IntoExprColumn) -> pl.Expr
     """
     source = into_expr(answer_key, "answer_key")
     columns = [source.alias("answer_key"), into_expr(gold_key, "gold_key").alias("gold_key")]
-    same = pl.struct(columns).map_batches(_compare, return_dtype=pl.Boolean, is_elementwise=True)
+    same = pl.struct(columns).map_batches(
+        _compare_keys, return_dtype=pl.Boolean, is_elementwise=True
+    )
     return keep_name(same, source)
 
 
 _VERSION: Final = rf"^(s?[1-{CODE_VERSION}](?:[a-z]\d+)*:)"
-"""What a key of ours begins with; keys of another tool begin with anything else."""
+"""The beginning of keys made by ttsframe."""
 
 
-def _compare(rows: pl.Series) -> pl.Series:
-    """Compare two columns of keys, raising where their versions differ."""
+def _compare_keys(rows: pl.Series) -> pl.Series:
+    """Compare two columns of keys; raise where their versions differ."""
     frame = rows.struct.unnest()
     keys = as_strings(frame["answer_key"], "answer_key")
     golds = as_strings(frame["gold_key"], "gold_key")
@@ -149,23 +148,22 @@ def _compare(rows: pl.Series) -> pl.Series:
         row = int(differ.arg_max() or 0)
         raise DataError(
             f"answer_key {keys[row]!r} and gold_key {golds[row]!r} were made under different "
-            "policies, versions or tools, and cannot be compared. Hint: make both anew with "
+            "policies, versions or tools, and cannot be compared. Hint: compute both again with "
             "tts.score_trajectories(..., overwrite=('answer_key', 'gold_key'))."
         )
-    return _equality(keys, golds)
+    return _equal_keys(keys, golds)
 
 
-def _equality(keys: pl.Series, golds: pl.Series) -> pl.Series:
+def _equal_keys(keys: pl.Series, golds: pl.Series) -> pl.Series:
     """Return equality of keys: null without a reference key, false without a key."""
     equal = (keys == golds).fill_null(value=False)
     return equal.zip_with(golds.is_not_null(), pl.Series([None], dtype=pl.Boolean))
 
 
 class _Tolerance:
-    """How near a number must be to the reference number."""
+    """The largest accepted difference from the reference number."""
 
     def __init__(self, rel_tol: float | None, abs_tol: float | None, policy: AnswerPolicy) -> None:
-        """Check the bounds."""
         for name, bound in (("rel_tol", rel_tol), ("abs_tol", abs_tol)):
             if bound is not None and not 0.0 <= bound < math.inf:
                 raise ParameterError(f"{name} == {bound}, must be finite and at least 0.")
@@ -173,10 +171,10 @@ class _Tolerance:
         self.relative = Fraction(rel_tol or 0.0)
         self.absolute = Fraction(abs_tol or 0.0)
         self.policy = policy
-        self.table = key_table(policy, "auto", None)
+        self.table = key_table(policy, "auto")
 
     def values(self, texts: set[str]) -> dict[str, Fraction]:
-        """Return the real numbers that are among some texts."""
+        """Return the real numbers among some texts."""
         entries = self.table.look_up(list(texts))
         numbers = {
             text: numeric_value(text, self.policy)
@@ -190,22 +188,22 @@ class _Tolerance:
         }
 
     def accepts(self, number: Fraction | None, gold: Fraction | None) -> bool:
-        """Tell whether a number is near enough."""
+        """Tell whether a number is within the tolerance."""
         if number is None or gold is None:
             return False
         return abs(number - gold) <= max(self.relative * abs(gold), self.absolute)
 
 
 def _grade(frame: pl.DataFrame, table: KeyTable, tolerance: _Tolerance) -> pl.Series:
-    """Grade by key, then the pairs that differ by tolerance and by option, once per distinct one."""
+    """Compare keys, then check the distinct pairs that differ by tolerance and by option."""
     answers, golds = as_strings(frame["answer"], "answer"), gold_answers(frame["gold"])
-    graded = _equality(keys_of(answers, table), keys_of(golds, table))
+    graded = _equal_keys(keys_of(answers, table), keys_of(golds, table))
     checks: list[Callable[[pl.DataFrame], list[bool]]] = []
     if tolerance.is_given:
-        checks.append(lambda pairs: _near(pairs, tolerance))
+        checks.append(lambda pairs: _within_tolerance(pairs, tolerance))
     pairs = pl.DataFrame({"answer": answers, "gold": golds})
     if "options" in frame.columns:
-        pairs = pairs.with_columns(_as_options(frame["options"]))
+        pairs = pairs.with_columns(_checked_options(frame["options"]))
         checks.append(lambda pairs: _same_option(pairs, table))
     for check in checks:
         open_pairs = pairs.filter(~graded & answers.is_not_null())
@@ -222,14 +220,14 @@ def _grade(frame: pl.DataFrame, table: KeyTable, tolerance: _Tolerance) -> pl.Se
     return graded
 
 
-def _near(pairs: pl.DataFrame, tolerance: _Tolerance) -> list[bool]:
+def _within_tolerance(pairs: pl.DataFrame, tolerance: _Tolerance) -> list[bool]:
     """Tell which pairs are numbers within the tolerance."""
     values = tolerance.values(set(pairs["answer"]) | set(pairs["gold"]))
     rows = pairs.select("answer", "gold").rows()
     return [tolerance.accepts(values.get(answer), values.get(gold)) for answer, gold in rows]
 
 
-def _as_options(options: pl.Series) -> pl.Series:
+def _checked_options(options: pl.Series) -> pl.Series:
     """Check the dtype of the options."""
     if options.dtype != pl.List(pl.String):
         raise ColumnsError(
@@ -258,7 +256,7 @@ def _same_option(pairs: pl.DataFrame, table: KeyTable) -> list[bool]:
 
 
 def _option(text: str, options: list[str | None], keys: dict[str, str | None]) -> int | None:
-    """Return which option a text names."""
+    """Return the index of the option that a text names."""
     plain = re.sub(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}", r"\1", text).strip(" $.")
     letter = _LETTER.match(plain)
     if letter:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
 from typing import Final, get_args
 
 import polars as pl
@@ -14,8 +12,7 @@ from ttsframe._typing import IntoExprColumn
 from ttsframe.answers.columns import as_strings, per_distinct
 from ttsframe.answers.engine import AnswerKind
 from ttsframe.answers.extract import extract_answer
-from ttsframe.answers.lookup.reading import KeyMethod, key_table
-from ttsframe.answers.lookup.table import Entry, KeyTable
+from ttsframe.answers.lookup.table import Entry, KeyMethod, KeyTable, key_table
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
 
@@ -32,10 +29,10 @@ _KINDS: Final = pl.Enum(get_args(AnswerKind))
 
 
 def normalize_answer(answer: IntoExprColumn) -> pl.Expr:
-    r"""Respell each answer without changing what it says.
+    r"""Give each answer a common spelling without changing its meaning.
 
-    Delimiters, spacing commands, unusual Unicode and needless braces go; what is left is a string
-    that people can read and that :func:`answer_key` reads further.
+    Removes delimiters, spacing commands, unusual Unicode and needless braces. The result is a readable
+    string, from which `answer_key` starts.
 
     Parameters
     ----------
@@ -45,7 +42,7 @@ def normalize_answer(answer: IntoExprColumn) -> pl.Expr:
     Returns
     -------
     pl.Expr
-        String, named as the input; null for null and where nothing is left.
+        String, named as the input; null for null and where the result is empty.
 
     Examples
     --------
@@ -56,7 +53,7 @@ def normalize_answer(answer: IntoExprColumn) -> pl.Expr:
     ['x = 5', '( 3, 4 )', None]
     """
     source = into_expr(answer, "answer")
-    return keep_name(_elementwise(source, _normalized, pl.String()), source)
+    return keep_name(_elementwise(source, _normalize_column, pl.String()), source)
 
 
 def answer_key(
@@ -64,46 +61,45 @@ def answer_key(
     *,
     policy: AnswerPolicy | None = None,
     method: KeyMethod = "auto",
-    cache: str | Path | None = None,
 ) -> pl.Expr:
-    r"""Give each answer its canonical key: equal keys mean equivalent answers.
+    r"""Return the canonical key of each answer: equal keys mean equivalent answers.
 
     A vote groups by this key. A key is a pure function of its answer under one policy: it does not
-    depend on other answers, on order, on threads or on the load of the machine. Each distinct
-    answer is read once per process.
+    depend on other answers, on order, on threads, on what is installed or on the load of the machine.
+    Each distinct answer is read once per process.
 
     Parameters
     ----------
     answer
         String column, answers as extracted.
     policy
-        Conventions under which answers are the same; by default those of :class:`AnswerPolicy`.
+        Conventions under which answers are the same; by default those of `AnswerPolicy`.
     method
-        ``"auto"``: exact arithmetic and certified evaluation by an own parser, and sympy, in worker
-        processes, for the sums, integrals and limits that it does not know. ``"sympy"``: the form
-        that search-and-learn published, latex of simplify of latex2sympy, faults included, for
-        parity with its results; it knows no policy.
-    cache
-        File that keeps keys between processes, or None. It may be shared by processes that run at
-        the same time, and deleted at any time.
+        `"auto"`: exact arithmetic and certified evaluation; sympy, in worker processes, evaluates infinite
+        sums, integrals, limits and derivatives. `"sympy"`: the form that search-and-learn published, latex
+        of simplify of latex2sympy, including its faults, for parity with its results. It has no policy and
+        needs the extra `ttsframe[latex2sympy]`.
 
     Returns
     -------
     pl.Expr
-        String, named as the input. A key begins with a short version of policy and code, such as
-        ``1:``. Null for null, and for a text that holds no answer.
+        String, named as the input. A key begins with a short form of policy and code version, such as
+        `1:`. Null for null, and for a text that holds no answer.
 
     Raises
     ------
     ParameterError
-        At once, when ``method`` is unknown, or ``"sympy"`` is given a policy.
+        At once, when `method` is unknown, or `"sympy"` is given a policy.
     ParameterTypeError
-        At once, when ``policy`` is no AnswerPolicy.
+        At once, when `policy` is not an AnswerPolicy.
+    MissingExtraError
+        At once, when `"sympy"` is given and latex2sympy2 is not installed; on collection, when a library
+        that an answer needs cannot be imported.
 
     Notes
     -----
-    Where sympy meets its limit of time or memory the key is that of the text, `answer_kind` is
-    ``text``, `answer_statistics` counts it, and the cache does not keep it.
+    Where sympy reaches its limit of time or memory, the key is that of the text, `answer_kind` is `text`,
+    and `answer_statistics` counts it.
 
     Examples
     --------
@@ -113,8 +109,8 @@ def answer_key(
     >>> frame.select(tts.answer_key("answer"))["answer"].to_list()
     ['1:1/2', '1:1/2', '1:1/2', '1:5', None, None]
     """
-    table = key_table(policy, method, cache)
-    return _key_expression(answer, "answer", table, keys_of)
+    table = key_table(policy, method)
+    return _key_expression(answer, "answer", lambda values: keys_of(values, table))
 
 
 def gold_key(
@@ -122,19 +118,18 @@ def gold_key(
     *,
     policy: AnswerPolicy | None = None,
     method: KeyMethod = "auto",
-    cache: str | Path | None = None,
 ) -> pl.Expr:
-    r"""Give each reference answer its canonical key.
+    r"""Return the canonical key of each reference answer.
 
-    As :func:`answer_key`, for a column that may hold more than the answer: a box, ``#### N``, or a
-    whole reference solution, out of which the answer is extracted first.
+    Like `answer_key`, for a column that may hold more than the answer: a box, `#### N`, or a complete
+    reference solution, from which the answer is extracted first.
 
     Parameters
     ----------
     gold
         String column, reference answers or solutions.
-    policy, method, cache
-        As in :func:`answer_key`; keys compare only with keys made under the same ones.
+    policy, method
+        As in `answer_key`. Only keys with the same policy and method can be compared.
 
     Returns
     -------
@@ -144,9 +139,12 @@ def gold_key(
     Raises
     ------
     ParameterError
-        At once, when ``method`` is unknown, or ``"sympy"`` is given a policy.
+        At once, when `method` is unknown, or `"sympy"` is given a policy.
     ParameterTypeError
-        At once, when ``policy`` is no AnswerPolicy.
+        At once, when `policy` is not an AnswerPolicy.
+    MissingExtraError
+        At once, when `"sympy"` is given and latex2sympy2 is not installed; on collection, when a library
+        that an answer needs cannot be imported.
 
     Examples
     --------
@@ -156,8 +154,8 @@ def gold_key(
     >>> frame.select(tts.gold_key("gold"))["gold"].to_list()
     ['1:1/2', '1:3', '1:1/2']
     """
-    table = key_table(policy, method, cache)
-    return _key_expression(gold, "gold", table, _gold_keys_of)
+    table = key_table(policy, method)
+    return _key_expression(gold, "gold", lambda values: _gold_keys_of(values, table))
 
 
 def answer_kind(
@@ -165,30 +163,32 @@ def answer_kind(
     *,
     policy: AnswerPolicy | None = None,
     method: KeyMethod = "auto",
-    cache: str | Path | None = None,
 ) -> pl.Expr:
-    r"""Tell what each answer was read as, so that one sees how many are compared as text.
+    r"""Return the kind of each answer, which shows how many answers are compared as text.
 
     Parameters
     ----------
     answer
         String column, answers as extracted.
-    policy, method, cache
-        As in :func:`answer_key`.
+    policy, method
+        As in `answer_key`.
 
     Returns
     -------
     pl.Expr
-        Enum, named as the input: ``exact`` (a rational number), ``numeric`` (a number whose digits
-        are certified), ``symbolic`` (with letters), ``structure`` (lists, intervals, matrices,
-        relations), ``text`` (compared as words) or ``missing`` (null, or no answer).
+        Enum, named as the input: `exact` (a rational number), `numeric` (a number whose digits
+        are certified), `symbolic` (with letters), `structure` (lists, intervals, matrices,
+        relations), `text` (compared as words) or `missing` (null, or no answer).
 
     Raises
     ------
     ParameterError
-        At once, when ``method`` is unknown, or ``"sympy"`` is given a policy.
+        At once, when `method` is unknown, or `"sympy"` is given a policy.
     ParameterTypeError
-        At once, when ``policy`` is no AnswerPolicy.
+        At once, when `policy` is not an AnswerPolicy.
+    MissingExtraError
+        At once, when `"sympy"` is given and latex2sympy2 is not installed; on collection, when a library
+        that an answer needs cannot be imported.
 
     Examples
     --------
@@ -198,85 +198,55 @@ def answer_kind(
     >>> frame.select(tts.answers.answer_kind("answer"))["answer"].to_list()
     ['exact', 'numeric', 'symbolic', 'structure', 'text', 'missing']
     """
-    table = key_table(policy, method, cache)
+    table = key_table(policy, method)
     source = into_expr(answer, "answer")
     kinds = _elementwise(source, lambda values: _kinds_of(values, table), _KINDS)
     return keep_name(kinds, source)
 
 
 def _key_expression(
-    column: IntoExprColumn,
-    parameter: str,
-    table: KeyTable,
-    function: Callable[[pl.Series, KeyTable], pl.Series],
+    column: IntoExprColumn, parameter: str, function: Callable[[pl.Series], pl.Series]
 ) -> pl.Expr:
-    """Build the expression of a column; one for each name, which Polars evaluates once a query."""
-    if isinstance(column, str):
-        return _named_expression(column, table, function)
     source = into_expr(column, parameter)
-    return keep_name(
-        _elementwise(source, lambda values: function(values, table), pl.String()), source
-    )
-
-
-@lru_cache(maxsize=256)
-def _named_expression(
-    name: str, table: KeyTable, function: Callable[[pl.Series, KeyTable], pl.Series]
-) -> pl.Expr:
-    """Return the same object for the same column, because Polars compares functions by identity."""
-    return _elementwise(pl.col(name), lambda values: function(values, table), pl.String()).alias(
-        name
-    )
+    return keep_name(_elementwise(source, function, pl.String()), source)
 
 
 def _elementwise(
     source: pl.Expr, function: Callable[[pl.Series], pl.Series], dtype: pl.DataType
 ) -> pl.Expr:
-    """Apply a function that looks at each value alone."""
+    """Apply a function whose value for a row depends on that row alone."""
     return source.map_batches(function, return_dtype=dtype, is_elementwise=True)
 
 
-def _normalized(values: pl.Series) -> pl.Series:
-    """Normalise strings."""
+def _normalize_column(values: pl.Series) -> pl.Series:
     return per_distinct(as_strings(values, "answer"), lambda text: normalize_text(text) or None)
 
 
 def keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
-    """Return the keys of a column of answers.
-
-    Parameters
-    ----------
-    values
-        String column.
-    table
-        Where keys are looked up.
-
-    Returns
-    -------
-    pl.Series
-        String column of the same length and name.
-    """
-    return _mapped(as_strings(values, "answer"), table, lambda entry: entry.key, pl.String())
+    """Return the keys of a column of answers."""
+    return _look_up_column(
+        as_strings(values, "answer"), table, lambda entry: entry.key, pl.String()
+    )
 
 
 def _gold_keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
-    """Return keys of reference answers."""
-    return _mapped(gold_answers(values), table, lambda entry: entry.key, pl.String())
+    return _look_up_column(gold_answers(values), table, lambda entry: entry.key, pl.String())
 
 
 def _kinds_of(values: pl.Series, table: KeyTable) -> pl.Series:
-    """Return kinds."""
-    kinds = _mapped(as_strings(values, "answer"), table, lambda entry: entry.kind, pl.String())
+    kinds = _look_up_column(
+        as_strings(values, "answer"), table, lambda entry: entry.kind, pl.String()
+    )
     return kinds.fill_null("missing").cast(_KINDS)
 
 
-def _mapped(
+def _look_up_column(
     values: pl.Series,
     table: KeyTable,
     field: Callable[[Entry], str | None],
     dtype: pl.DataType,
 ) -> pl.Series:
-    """Look distinct strings up and map back."""
+    """Look up the distinct strings of a column and map a field of their entries back."""
     distinct = values.drop_nulls().unique()
     answers = distinct.to_list()
     entries = table.look_up(answers)
@@ -288,18 +258,7 @@ _SHORT_GOLD: Final = 200
 
 
 def gold_answers(values: pl.Series) -> pl.Series:
-    """Return reference answers, extracted where the column holds more than them.
-
-    Parameters
-    ----------
-    values
-        String column.
-
-    Returns
-    -------
-    pl.Series
-        String column of the same length and name.
-    """
+    """Return reference answers, extracted where the column holds more than the answer."""
     gold = as_strings(values, "gold")
     distinct = gold.drop_nulls().unique()
     frame = distinct.to_frame("gold")

@@ -1,4 +1,4 @@
-"""One spelling for the many ways in which the same answer is written."""
+"""One spelling for the many ways of writing the same answer."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
 
 
 def balanced_end(text: str, start: int) -> int:
-    """Find the index after the brace that closes the one at ``start``, or -1."""
+    """Return the index after the brace that closes the one at `start`, or -1."""
     depth = 0
     index = start
     size = len(text)
@@ -109,19 +109,7 @@ def balanced_end(text: str, start: int) -> int:
 
 
 def normalize_text(text: str) -> str:
-    """Strip wrappers and give LaTeX, Unicode and spaces one spelling.
-
-    Parameters
-    ----------
-    text
-        An answer as it was extracted.
-
-    Returns
-    -------
-    str
-        The answer without math delimiters and boxes, in ASCII LaTeX where a symbol has a command.
-        Meaning is kept: no word, digit, sign or bracket is lost. Applying it twice changes nothing.
-    """
+    """Remove wrappers and give LaTeX, Unicode and spaces one spelling; the meaning is kept."""
     text = text.strip()
     if len(text) > LONGEST_TEXT:
         return text
@@ -139,7 +127,7 @@ def _normalize_once(text: str) -> str:
     if not text.isascii():
         text = _from_unicode(text)
     if "{" in text or "\\" in text:
-        text = _THOUSANDS.sub(lambda found: found[1] + _NOT_DIGIT.sub("", found[2]), text)
+        text = _THOUSANDS.sub(lambda match: match[1] + _NOT_DIGIT.sub("", match[2]), text)
         text = _BRACED_COMMA.sub(r"\1", text)
     if "\\" in text or "~" in text:
         text = _unbox(text)
@@ -160,8 +148,8 @@ def _normalize_once(text: str) -> str:
     return text
 
 
-def _respell(found: re.Match[str]) -> str:
-    command = found[0]
+def _respell(match: re.Match[str]) -> str:
+    command = match[0]
     if command[-1] == "." and command[1] in "lr":
         return " "
     return _SPELLINGS.get(command, command)
@@ -172,26 +160,26 @@ def _from_unicode(text: str) -> str:
         if char in text:
             text = re.sub(rf"(?<=\d)\s*{char}", f" {char}", text)
     text = text.translate(_UNICODE)
-    text = _RAISED.sub(lambda found: "^{" + found[1].replace("^{", "").replace("}", "") + "}", text)
+    text = _RAISED.sub(lambda match: "^{" + match[1].replace("^{", "").replace("}", "") + "}", text)
     text = _LOWERED.sub(
-        lambda found: "_{" + found[1].replace("_{", "").replace("}", "") + "}", text
+        lambda match: "_{" + match[1].replace("_{", "").replace("}", "") + "}", text
     )
-    return text if text.isascii() else "".join(map(_compatible, text))
+    return text if text.isascii() else "".join(map(_fold_letter, text))
 
 
-def _compatible(char: str) -> str:
-    """Fold wide and styled letters; a circled digit numbers a statement and is no digit."""
+def _fold_letter(char: str) -> str:
+    """Fold wide and styled letters, but not circled digits, which number statements."""
     if char.isascii() or unicodedata.decomposition(char).startswith(("<circle>", "<square>")):
         return char
     return unicodedata.normalize("NFKC", char)
 
 
 def _unbox(text: str) -> str:
-    """Take the content of a box that is the whole text."""
-    found = _BOX.match(text)
-    if not found:
+    """Return the content of a box that is the entire text."""
+    match = _BOX.match(text)
+    if not match:
         return text
-    start = found.end()
+    start = match.end()
     if start < len(text) and text[start] == "{":
         return text[start + 1 : -1] if balanced_end(text, start) == len(text) else text
     return text[start:]

@@ -11,41 +11,41 @@ from ttsframe._checks import check_choice
 __all__ = ["CODE_VERSION", "AnswerPolicy"]
 
 CODE_VERSION: Final = 1
-"""Raised whenever a change of code changes any key; every key begins with it."""
+"""Increased whenever a change of code changes any key; every key begins with it."""
 
 
 @dataclass(frozen=True)
 class AnswerPolicy:
     r"""The conventions under which two answers are the same.
 
-    Mathematics leaves some readings open: whether 25% is 0.25, whether ``x = 5`` is 5. Each reading
-    is one option here, the defaults are those of a mathematician, and every key begins with a
-    short form of the policy that made it, so that keys of different policies never meet.
+    Mathematics leaves some readings open: whether 25% is 0.25, whether `x = 5` is 5. Each is one option,
+    with the default that a mathematician would choose. Every key begins with a short form of its policy, so
+    that keys of different policies are never equal.
 
     Parameters
     ----------
     percent
-        ``"fraction"``: 25% is 1/4. ``"ignored"``: 25% is 25. ``"kept"``: 25% is neither.
+        `"fraction"`: 25% is 1/4. `"ignored"`: 25% is 25. `"kept"`: 25% is neither.
     assignment
-        ``"value"``: ``x = 5`` is 5, while ``y = 2x + 1`` is a line and ``x = 1, y = 2`` a point.
-        ``"dropped"``: every name is dropped, also there. ``"kept"``: the name belongs to the answer.
+        `"value"`: `x = 5` is 5, while `y = 2x + 1` is a line and `x = 1, y = 2` a point.
+        `"dropped"`: every name is dropped, also in these. `"kept"`: the name belongs to the answer.
     list_order
-        ``"ignored"``: ``1, 2`` is ``2, 1``. ``"kept"``: they differ. Sets in braces are never
+        `"ignored"`: `1, 2` is `2, 1`. `"kept"`: they differ. Sets in braces are never
         ordered, tuples always are.
     inequality
-        ``"interval"``: ``x < 2`` is ``(-\infty, 2)``. ``"kept"``: the variable belongs to the
+        `"interval"`: `x < 2` is `(-\infty, 2)`. `"kept"`: the variable belongs to the
         answer.
     decimal_comma
-        ``"plain"``: ``0,125`` and ``1000,99`` are decimals, because nobody writes a list or thousands
-        so; ``0,5`` is the list of 0 and 5. ``"refused"``: a comma is never decimal. ``"accepted"``:
-        ``0,5`` is one half; a comma before exactly three digits still separates thousands, unless
-        the number begins with 0.
+        `"plain"`: `0,125` and `1000,99` are decimals, because lists and thousands are not written like
+        this; `0,5` is the list of 0 and 5. `"refused"`: a comma is never decimal. `"accepted"`: `0,5` is
+        one half; a comma before exactly three digits still separates thousands, unless the number begins
+        with 0.
     log_base
-        Base of a ``\log`` without one. ``"unknown"`` keeps it apart from ``\ln`` and from
-        ``\log_{10}`` while the laws of logarithms still hold; ``"10"`` and ``"e"`` choose.
+        Base of a `\log` without one. `"unknown"` keeps it apart from `\ln` and from
+        `\log_{10}` while the laws of logarithms still hold; `"10"` and `"e"` choose.
     case
-        ``"folded"``: words are compared without regard to case. ``"kept"``: with it. Single letters
-        always keep their case.
+        `"folded"`: words are compared without regard to case. `"kept"`: case matters. The case of single
+        letters always matters.
 
     Examples
     --------
@@ -65,13 +65,12 @@ class AnswerPolicy:
     case: Literal["folded", "kept"] = "folded"
 
     def __post_init__(self) -> None:
-        """Check every option."""
         for name, choices in _CHOICES.items():
             check_choice(getattr(self, name), name, choices)
 
     @cached_property
     def prefix(self) -> str:
-        """The beginning of every key made under this policy by this version of the code.
+        """The beginning of every key of this policy and version of the code.
 
         Returns
         -------

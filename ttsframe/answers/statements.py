@@ -1,8 +1,8 @@
 """The answer inside a statement such as "so the total is **42** cm".
 
-These functions read the few hundred characters in which an answer is announced, never whole
-completions, and run once per distinct text. A statement is seen as a row of candidates (mathematics
-between delimiters, bold text, numbers), and the rules below choose between them.
+These functions read the few hundred characters in which an answer is announced, once per distinct text. A
+statement is a sequence of candidates (mathematics between delimiters, bold text, numbers), of which rules
+choose one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CANDIDATE: Final = re.compile(
     re.DOTALL,
 )
 # "30\pi", "2+3i", "7 - 2\sqrt{2}": a number that only begins what is stated
-_GOES_ON: Final = re.compile(
+_CONTINUES: Final = re.compile(
     r"\s?(?:\\(?:pi|sqrt|cdot|times|[dt]?frac|sin|cos|tan|ln|log|e|i)(?![a-zA-Z])|\+\s?(?:[\d\\(]|[a-z]\b)|[-−*/]\s?[\d\\(])"
 )
 _JOINER: Final = re.compile(
@@ -102,17 +102,17 @@ _MOST_WORDS: Final = 5
 
 
 def answer_announced(text: str) -> str | None:
-    """Read what follows "the answer is": its first line, or what begins it."""
+    """Read the text after "the answer is": its first line, or the beginning of it."""
     statement = _first_line(_NOTE.sub("", text))
-    statement = statement[_leading(_FILLER, statement) :]
+    statement = statement[_match_length(_FILLER, statement) :]
     if not statement:
         return None
     choice = _CHOICE.match(statement)
     if choice:
         return choice[1]
     candidate = _CANDIDATE.match(statement)
-    if candidate and not (candidate["number"] and _GOES_ON.match(statement, candidate.end())):
-        return _with_joined(statement, candidate)
+    if candidate and not (candidate["number"] and _CONTINUES.match(statement, candidate.end())):
+        return _joined_candidates(statement, candidate)
     sentence = _SENTENCE_END.split(statement, maxsplit=1)[0]
     short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
     is_prose = len(_WORD.findall(short)) > _MOST_WORDS or _CJK.search(short)
@@ -122,7 +122,7 @@ def answer_announced(text: str) -> str | None:
 
 
 def answer_concluded(text: str) -> str | None:
-    """Read the last line of a finished text, where that line states a result."""
+    """Read the last line of a finished text, if it states a result."""
     steps = _STEP_TAG.sub("", text)
     lines = [line for raw in _NOTE.sub("", steps).splitlines() if (line := raw.strip())]
     if not lines or _HEADING.match(lines[-1]):
@@ -143,7 +143,7 @@ def answer_concluded(text: str) -> str | None:
 
 
 def answer_itself(text: str) -> str | None:
-    """Take a short text as an answer: ``42``, ``odd $n$``, ``D.``, ``It costs 7 dollars.``."""
+    """Read a short text that is an answer: `42`, `odd $n$`, `D.`, `It costs 7 dollars.`."""
     statement = _NOTE.sub("", _STEP_TAG.sub("", text)).strip()
     prose = _CANDIDATE.sub(" ", statement)
     if not statement or "\n" in prose or len(prose) > _LONGEST_TEXT:
@@ -155,7 +155,7 @@ def answer_itself(text: str) -> str | None:
         return None
     candidate = _CANDIDATE.match(statement)
     if candidate and _REASON.match(statement, candidate.end()):
-        return _inside(candidate)
+        return _content_of(candidate)
     is_statement = _VERB.search(prose) or statement.endswith((".", "。"))
     words = _WORD.findall(_JOINER.sub(" ", prose))
     if not words or (len(words) == 1 and not is_statement):
@@ -164,7 +164,7 @@ def answer_itself(text: str) -> str | None:
 
 
 def _is_cut_off(sentence: str) -> bool:
-    """Tell whether a delimiter of mathematics is left open."""
+    """Tell whether a delimiter of mathematics is not closed."""
     dollars = sentence.count("$") - sentence.count("\\$") - len(_PRICE_AT_END.findall(sentence))
     return dollars % 2 == 1 or any(
         sentence.count(opening) > sentence.count(closing)
@@ -173,8 +173,8 @@ def _is_cut_off(sentence: str) -> bool:
 
 
 def _first_line(text: str) -> str:
-    """Return the first line that says something; display mathematics is one line."""
-    rest = text[_leading(_FILLER, text) :]
+    """Return the first line that is not empty; display mathematics counts as one line."""
+    rest = text[_match_length(_FILLER, text) :]
     while rest:
         candidate = _CANDIDATE.match(rest)
         end = rest.find("\n", candidate.end() if candidate else 0)
@@ -186,13 +186,13 @@ def _first_line(text: str) -> str:
     return rest
 
 
-def _leading(pattern: re.Pattern[str], text: str) -> int:
+def _match_length(pattern: re.Pattern[str], text: str) -> int:
     """Return the length of the match at the start of the text."""
     match = pattern.match(text)
     return match.end() if match else 0
 
 
-def _inside(candidate: re.Match[str]) -> str | None:
+def _content_of(candidate: re.Match[str]) -> str | None:
     """Return the candidate without its delimiters."""
     content = next(group for group in candidate.groups() if group is not None).strip(_EDGES)
     if candidate["number"] and _PRICE_COMMA.match(candidate.string, candidate.start()):
@@ -201,7 +201,7 @@ def _inside(candidate: re.Match[str]) -> str | None:
 
 
 def _result_of_chain(content: str) -> str:
-    """Return the last part of "11 * 11 = 121"; an equation that states no result stays whole."""
+    """Return the last part of "11 * 11 = 121", and an equation that states no result unchanged."""
     parts = [part.strip() for part in _split_at_equals(content)]
     if len(parts) == 1 or "," in content:
         return content
@@ -210,7 +210,7 @@ def _result_of_chain(content: str) -> str:
 
 
 def _split_at_equals(content: str) -> list[str]:
-    """Split at the equals signs that stand in no bracket and in no other relation."""
+    """Split at the equals signs outside brackets and other relations."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(content):
         depth += (character in "([{") - (character in ")]}")
@@ -224,8 +224,8 @@ def _split_at_equals(content: str) -> list[str]:
     return [*parts, content[start:]]
 
 
-def _with_joined(statement: str, first: re.Match[str]) -> str | None:
-    """Return the candidate, with the further ones of "2 and 3" or "$a$, $b$"."""
+def _joined_candidates(statement: str, first: re.Match[str]) -> str | None:
+    """Return a candidate with the ones joined to it, as in "2 and 3" or "$a$, $b$"."""
     parts = [first]
     while joiner := _JOINER.match(statement, parts[-1].end()):
         following = _CANDIDATE.match(statement, joiner.end())
@@ -239,31 +239,31 @@ def _with_joined(statement: str, first: re.Match[str]) -> str | None:
             return clause
     if len(parts) > 1 and all(part["number"] for part in parts):
         return statement[first.start() : parts[-1].end()]
-    return ", ".join(content for part in parts if (content := _inside(part))) or None
+    return ", ".join(content for part in parts if (content := _content_of(part))) or None
 
 
 def _last_stated(sentence: str) -> str | None:
-    """Return the candidate that the sentence ends on, preferring bold text and what "is" stated."""
+    """Return the last candidate of a sentence, preferring bold text and what follows "is"."""
     candidates = list(_CANDIDATE.finditer(sentence))
     bold = [candidate for candidate in candidates if candidate["bold"]]
     if bold:
         inner = _CANDIDATE.search(bold[-1]["bold"])
-        return _inside(inner or bold[-1])
+        return _content_of(inner or bold[-1])
     outside = _CANDIDATE.sub(lambda match: " " * len(match[0]), sentence)
     for stated in (_VERB, _EQUALS):
         for verb in reversed(list(stated.finditer(outside))):
             answer = _stated_after(sentence, verb.end())
             if answer:
                 return answer
-    return _inside(candidates[-1]) if candidates else None
+    return _content_of(candidates[-1]) if candidates else None
 
 
 def _stated_after(sentence: str, position: int) -> str | None:
-    """Return the answer that directly follows a verb or an equals sign."""
-    start = position + _leading(_FILLER, sentence[position:])
+    """Return the answer directly after a verb or an equals sign."""
+    start = position + _match_length(_FILLER, sentence[position:])
     candidate = _CANDIDATE.match(sentence, start)
     if candidate:
-        return _with_joined(sentence, candidate)
+        return _joined_candidates(sentence, candidate)
     choice = _CHOICE.match(sentence, start)
     if choice:
         return choice[1]

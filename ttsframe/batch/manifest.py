@@ -228,7 +228,7 @@ def make_manifest(
     for stage in stages:
         if isinstance(stage, Score):
             versions["keys"] = (stage.policy or AnswerPolicy()).prefix
-            packages += ["sympy", "latex2sympy2", "python-flint"]
+            packages += ["sympy", "python-flint"]
     manifest = Manifest(
         format=_FORMAT,
         versions={name: _version(name) for name in packages} | versions,

@@ -28,7 +28,7 @@ __all__ = [
     "wait_until_seen",
 ]
 
-_DECISIVE: Final = ("ttsframe", "polars", "python-flint", "sympy", "latex2sympy2")
+_DECISIVE: Final = ("ttsframe", "polars", "python-flint", "sympy")
 _PAUSE: Final = 0.05
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from ttsframe.answers.engine import canonicalise, numeric_value
+from ttsframe.answers.engine import canonicalize, numeric_value
+from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.errors import ParameterError
@@ -26,7 +27,7 @@ DEFAULT = AnswerPolicy()
 
 
 def key(answer: str, policy: AnswerPolicy = DEFAULT) -> str:
-    return canonicalise(answer, policy).key
+    return canonicalize(answer, policy).key
 
 
 SAME = [
@@ -229,7 +230,7 @@ def test_different_answers_never_share_a_key(answers: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_kind(answer: str, kind: str) -> None:
-    assert canonicalise(answer, DEFAULT).kind == kind
+    assert canonicalize(answer, DEFAULT).kind == kind
 
 
 # ---- policy -----------------------------------------------------------------------------------------
@@ -294,12 +295,12 @@ def test_an_unknown_option_is_refused() -> None:
 
 def test_a_special_scalar_is_left_for_a_worker_and_read_again_when_resolved() -> None:
     answer = "\\int_{0}^{1} x^2 dx"
-    first = canonicalise(answer, DEFAULT)
+    first = canonicalize(answer, DEFAULT)
     assert first.kind == "text"
-    assert first.unresolved == (normalize_text(answer),)
-    second = canonicalise(answer, DEFAULT, {first.unresolved[0]: "\\frac{1}{3}"})
+    assert first.unresolved == (parse(normalize_text(answer)),)
+    second = canonicalize(answer, DEFAULT, {first.unresolved[0]: ("q", 1, 3)})
     assert second == (key("1/3"), "exact", ())
-    unknown = canonicalise(answer, DEFAULT, {first.unresolved[0]: None})
+    unknown = canonicalize(answer, DEFAULT, {first.unresolved[0]: None})
     assert unknown == (first.key, "text", ())
 
 
@@ -307,7 +308,7 @@ def test_a_special_scalar_is_left_for_a_worker_and_read_again_when_resolved() ->
     "answer", ["\\sum_{k=1}^{n} k", "\\int f(x) dx", "\\sum" * 80, "\\int_0^1 " + "x" * 300]
 )
 def test_an_open_or_long_special_scalar_is_not(answer: str) -> None:
-    assert canonicalise(answer, DEFAULT).unresolved == ()
+    assert canonicalize(answer, DEFAULT).unresolved == ()
 
 
 # ---- numbers for tolerance --------------------------------------------------------------------------
@@ -360,9 +361,9 @@ def test_keys_do_not_depend_on_threads() -> None:
 def test_keys_do_not_depend_on_process_hash_seed_or_locale() -> None:
     script = (
         "import json, sys\n"
-        "from ttsframe.answers.engine import canonicalise\n"
+        "from ttsframe.answers.engine import canonicalize\n"
         "from ttsframe.answers.policy import AnswerPolicy\n"
-        "print(json.dumps([canonicalise(a, AnswerPolicy()).key for a in json.load(sys.stdin)]))\n"
+        "print(json.dumps([canonicalize(a, AnswerPolicy()).key for a in json.load(sys.stdin)]))\n"
     )
     run = subprocess.run(
         [sys.executable, "-c", script],
@@ -404,7 +405,7 @@ def test_a_hostile_string_is_bounded(answer: str) -> None:
     best = float("inf")
     for _ in range(5):
         start = time.thread_time()
-        canonical = canonicalise(answer, DEFAULT)
+        canonical = canonicalize(answer, DEFAULT)
         best = min(best, time.thread_time() - start)
     assert best < LIMIT
     assert len(canonical.key) < 300
@@ -433,10 +434,10 @@ def test_random_and_mutated_strings_never_raise_and_are_quick() -> None:
                 ))
             answer = "".join(letters)
         start = time.thread_time()
-        canonicalise(answer, DEFAULT)
+        canonicalize(answer, DEFAULT)
         if time.thread_time() - start > LIMIT:
             start = time.thread_time()
-            canonicalise(answer, DEFAULT)
+            canonicalize(answer, DEFAULT)
             if time.thread_time() - start > LIMIT:
                 slow.append(answer)
     assert slow == []

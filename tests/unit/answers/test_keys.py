@@ -18,10 +18,12 @@ import polars as pl
 import pytest
 
 import ttsframe as tts
-from ttsframe.answers import keys as keys_module
-from ttsframe.answers.engine import canonicalise
-from ttsframe.answers.lookup import reading, worker
+from ttsframe.answers.engine import canonicalize
+from ttsframe.answers.latex.tree import Node
+from ttsframe.answers.lookup import table as tables
+from ttsframe.answers.lookup import worker
 from ttsframe.answers.lookup.table import Entry, KeyTable
+from ttsframe.errors import MissingExtraError
 
 ANSWERS = [
     "0.5",
@@ -48,7 +50,7 @@ def key(*answers: str | None, **options: object) -> list[str | None]:
 
 def test_keys_are_those_of_the_engine() -> None:
     policy = tts.answers.AnswerPolicy()
-    expected = [None if not a else canonicalise(a, policy).key for a in ANSWERS]
+    expected = [None if not a else canonicalize(a, policy).key for a in ANSWERS]
     assert key(*ANSWERS) == expected
 
 
@@ -110,12 +112,10 @@ def test_wrong_parameters_are_refused_at_once() -> None:
         tts.TtsframeError, match="method == 'sympi', must be one of 'auto', 'sympy'"
     ):
         tts.answer_key("answer", method="sympi")  # type: ignore[arg-type]
-    with pytest.raises(tts.TtsframeError, match="knows no policy"):
+    with pytest.raises(tts.TtsframeError, match="has no policy"):
         tts.answer_key("answer", method="sympy", policy=tts.answers.AnswerPolicy())
     with pytest.raises(TypeError, match="policy is a str, must be an AnswerPolicy"):
         tts.answer_key("answer", policy="percent")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="cache is a bool, must be a path"):
-        tts.answer_key("answer", cache=True)  # type: ignore[arg-type]
 
 
 def test_policies_have_keys_of_their_own() -> None:
@@ -165,23 +165,6 @@ def test_kinds_are_an_enum() -> None:
     ]
 
 
-def test_the_same_expression_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = Counter[str]()
-    original = keys_module.keys_of
-
-    def counted(values: pl.Series, table: KeyTable) -> pl.Series:
-        calls["rows"] += len(values)
-        return original(values, table)
-
-    keys_module._named_expression.cache_clear()
-    monkeypatch.setattr(keys_module, "keys_of", counted)
-    frame = pl.LazyFrame({"answer": ["1", "2"] * 500})
-    columns = [tts.answer_key("answer").alias(name) for name in "abc"]
-    frame.select(columns).collect(engine="in-memory")
-    keys_module._named_expression.cache_clear()
-    assert calls["rows"] == 1_000
-
-
 def test_each_answer_is_read_once_whatever_the_threads() -> None:
     reads = Counter[str]()
     lock = threading.Lock()
@@ -190,14 +173,14 @@ def test_each_answer_is_read_once_whatever_the_threads() -> None:
         time.sleep(0.01)
         with lock:
             reads.update(answers)
-        return {answer: Entry(answer, "text", is_final=True) for answer in answers}
+        return {answer: Entry(answer, "text") for answer in answers}
 
     table = KeyTable(slow)
     answers = [f"a{i}" for i in range(400)]
 
     def ask(seed: int) -> bool:
         wanted = random.Random(seed).sample(answers, 200)
-        return table.look_up(wanted) == {a: Entry(a, "text", is_final=True) for a in wanted}
+        return table.look_up(wanted) == {a: Entry(a, "text") for a in wanted}
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(ask, range(40)))
@@ -211,7 +194,7 @@ def test_a_failure_leaves_nothing_in_flight() -> None:
         attempts.append(list(answers))
         if len(attempts) == 1:
             raise RuntimeError("once")
-        return {answer: Entry(answer, "text", is_final=True) for answer in answers}
+        return {answer: Entry(answer, "text") for answer in answers}
 
     table = KeyTable(fails_once)
     with pytest.raises(RuntimeError, match="once"):
@@ -223,7 +206,7 @@ def test_the_table_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("ttsframe.answers.lookup.table._MOST_CHARACTERS", 10_000)
 
     def read(answers: Sequence[str]) -> dict[str, Entry]:
-        return {answer: Entry(answer, "text", is_final=True) for answer in answers}
+        return {answer: Entry(answer, "text") for answer in answers}
 
     table = KeyTable(read)
     for start in range(0, 2_000, 100):
@@ -279,8 +262,8 @@ def test_a_forked_child() -> None:
     # the table is filled before the fork; Polars itself may not be used on both sides of one
     code = """
     import os
-    from ttsframe.answers.lookup.reading import key_table
-    table = key_table(None, "auto", None)
+    from ttsframe.answers.lookup.table import key_table
+    table = key_table(None, "auto")
     answers = ["0.5", "\\\\int_0^2 5x dx", "x+1"]
     before = table.look_up(answers)
     child = os.fork()
@@ -312,44 +295,64 @@ def test_keys_do_not_depend_on_the_hash_seed_or_the_process() -> None:
 def test_a_limited_expression_is_text_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     scalar = r"\int_0^3 7x dx"
 
-    def limited(_task: str, texts: Sequence[str]) -> dict[str, worker.Outcome]:
-        return {text: worker.Outcome(None, "limit") for text in texts}
+    def limited(_task: str, items: Sequence[Node]) -> dict[Node, worker.Outcome]:
+        return {item: worker.Outcome(None, "limit") for item in items}
 
-    monkeypatch.setattr(reading, "resolve_strings", limited)
-    entries = reading._read([scalar, "3"], tts.answers.AnswerPolicy())
-    assert entries["3"] == Entry("1:3", "exact", is_final=True)
+    monkeypatch.setattr(tables, "run_tasks", limited)
+    entries = tables._read([scalar, "3"], tts.answers.AnswerPolicy())
+    assert entries["3"] == Entry("1:3", "exact")
     assert entries[scalar].kind == "text"
-    assert not entries[scalar].is_final
 
 
 def test_a_fault_of_the_reader_costs_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def faulty(answer: str, *rest: object) -> object:
         if answer == "boom":
             raise ZeroDivisionError
-        return canonicalise(answer, *rest)  # type: ignore[arg-type]
+        return canonicalize(answer, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reading, "canonicalise", faulty)
-    before = tts.answers.answer_statistics().n_failed
-    entries = reading._read(["boom", "3"], tts.answers.AnswerPolicy())
+    monkeypatch.setattr(tables, "canonicalize", faulty)
+    entries = tables._read(["boom", "3"], tts.answers.AnswerPolicy())
     assert (entries["boom"].kind, entries["3"].key) == ("text", "1:3")
-    assert tts.answers.answer_statistics().n_failed == before + 1
+    assert (entries["boom"].is_failed, entries["3"].is_failed) == (True, False)
+    monkeypatch.setattr(tables, "_tables", {})
+    assert key("boom", "3", "3") == ["1:rboom", "1:3", "1:3"]
+    assert tts.answers.answer_statistics().n_failed == 1
 
 
-def test_misread_expressions_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[str] = []
+def test_what_has_no_certain_meaning_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Node] = []
 
-    def record(_task: str, texts: Sequence[str]) -> dict[str, worker.Outcome]:
-        sent.extend(texts)
+    def record(_task: str, items: Sequence[Node]) -> dict[Node, worker.Outcome]:
+        sent.extend(items)
         return {}
 
-    monkeypatch.setattr(reading, "resolve_strings", record)
+    monkeypatch.setattr(tables, "run_tasks", record)
     answers = [
         r"\sum_{k=1}^{3} 3\frac{1}{2}",
         r"\int x dx",
         r"\sum_{k=1}^{2} \log 5",
         r"\sum_{k=1}^{9^{9^9}} k",
-        r"\int_0^1 12_5 dx",
+        r"\int_0^1 \log x dx",
+        r"\int_0^1 f(x) dx",
+        r"\int_0^a x dx",
+        r"\int_0^1 x\% dx",
     ]
-    entries = reading._read(answers, tts.answers.AnswerPolicy())
+    entries = tables._read(answers, tts.answers.AnswerPolicy())
     assert sent == []
     assert len({entry.key for entry in entries.values()}) == len(answers)
+
+
+def test_a_missing_library_is_an_error_and_never_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> object:
+        raise ModuleNotFoundError("No module named 'flint'")
+
+    monkeypatch.setattr(tables, "canonicalize", missing)
+    with pytest.raises(tts.TtsframeError, match=r"without python-flint.*No module named 'flint'"):
+        tables._read(["3"], tts.answers.AnswerPolicy())
+
+
+def test_the_published_form_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"needs latex2sympy2.*ttsframe\[latex2sympy\]"):
+        tts.answer_key("answer", method="sympy")
+    assert key("0.5") == ["1:1/2"]

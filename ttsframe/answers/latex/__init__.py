@@ -1,1 +1,1 @@
-"""LaTeX to expression trees: tokens, grammar, parser."""
+"""LaTeX to expression trees: tokens, parser, tree."""

@@ -1,4 +1,4 @@
-"""The vocabulary of the parser, and texts cut into it."""
+"""The vocabulary of the parser, and the scanner."""
 
 from __future__ import annotations
 
@@ -35,39 +35,27 @@ _NOT_PRODUCTS: Final = frozenset(
     won iff dim ker deg arg sgn cov var std cis erf DNE
     """.split()  # noqa: SIM905 (a word list reads best as one)
 )
+_DIFFERENTIAL: Final = re.compile(r"[a-z]{0,2}(?:d[a-z]){1,3}")
+"""A run such as dx, xdx or dydx, read as letters in a text with an integral or a derivative."""
+_CALCULUS: Final = re.compile(r"\\int(?![A-Za-z])|\\frac\s*\{\s*(?:d|\\partial)\s*[\^}]")
 _IN_FORMULAS: Final = frozenset({"at", "it", "as", "is", "am", "an", "us", "be", "my", "by", "no"})
 """Short words that are products of symbols beside powers and fractions, as in e^{at}."""
 
 
 class Unreadable(Exception):  # noqa: N818 (a verdict on a string, not a failure)
-    """The string is not in the parser's language, or is past one of its limits."""
+    """The string is outside the parser's language or exceeds a limit."""
 
 
 def scan(text: str) -> tuple[list[str], list[str]]:
-    """Cut a text into tokens.
-
-    Parameters
-    ----------
-    text
-        Normalised LaTeX of one scalar.
-
-    Returns
-    -------
-    tuple[list[str], list[str]]
-        The kind of each token (N a number, L a letter, C a command, W a word in a subscript, else the
-        sign itself), and what it says; two tokens ``end`` close both lists.
-
-    Raises
-    ------
-    Unreadable
-        When there are too many, or letters that are neither symbols nor a known name.
-    """
+    """Return the kinds and the values of the tokens of a normalized text, each closed by two `end`."""
+    # kinds: N number, L letter, C command, W word in a subscript, else the sign itself
     kinds: list[str] = []
     values: list[str] = []
     is_formula = "^" in text or "\\frac" in text
-    for found in _TOKEN.finditer(text):
-        group = found.lastgroup
-        value = found[group] if group else ""
+    is_calculus = is_formula and _CALCULUS.search(text) is not None
+    for match in _TOKEN.finditer(text):
+        group = match.lastgroup
+        value = match[group] if group else ""
         if group == "num":
             kinds.append("N")
             values.append(value)
@@ -81,9 +69,10 @@ def scan(text: str) -> tuple[list[str], list[str]]:
             elif value in _RUNS:
                 kinds.append("C")
                 values.append(_RUNS[value])
-            elif len(value) <= 3 and (
-                value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS)
-            ):
+            elif (
+                len(value) <= 3
+                and (value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS))
+            ) or (is_calculus and value != "odd" and _DIFFERENTIAL.fullmatch(value)):
                 kinds.extend("L" * len(value))
                 values.extend(value)
             elif kinds and kinds[-1] == "{" and len(kinds) > 1 and kinds[-2] in {"C", "_"}:

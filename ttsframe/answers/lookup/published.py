@@ -1,9 +1,9 @@
 r"""The canonical form that search-and-learn published, for parity with its results.
 
-There an answer is cleaned as a string, then becomes ``latex(simplify(latex2sympy(answer)))``, or,
-where the libraries reject it, the string cleaned once more. The form is kept with its faults (it is
-no canonical form: ``(x+1)^2`` and ``x^2+2x+1`` differ, ``12:00`` and ``1:00`` do not); only the
-parser's leaking state is closed, so that a form depends on its string alone.
+An answer is cleaned as a string, then becomes `latex(simplify(latex2sympy(answer)))`; where the libraries
+reject it, it is the string cleaned twice. The form keeps its faults: `(x+1)^2` and `x^2+2x+1` differ,
+`12:00` and `1:00` do not. Only the state that the parser keeps between strings is removed, so that a form
+depends on its string alone.
 """
 
 from __future__ import annotations
@@ -12,24 +12,14 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ttsframe.answers.lookup.bounds import is_bounded
-from ttsframe.answers.lookup.worker import WorkerStatus, resolve_strings
+from ttsframe.answers.lookup.bounds import is_bounded_text
+from ttsframe.answers.lookup.worker import WorkerStatus, run_tasks
 
 __all__ = ["PublishedForm", "clean_as_published", "published_forms"]
 
 
 class PublishedForm(NamedTuple):
-    """A published canonical form.
-
-    Parameters
-    ----------
-    form
-        LaTeX where the libraries read the answer, else the cleaned string.
-    is_parsed
-        Whether the libraries read it.
-    status
-        ``"done"``, or why they were not asked or did not answer.
-    """
+    """LaTeX where the libraries read the answer, else the cleaned string, and how the work ended."""
 
     form: str
     is_parsed: bool
@@ -37,20 +27,9 @@ class PublishedForm(NamedTuple):
 
 
 def published_forms(answers: Sequence[str]) -> dict[str, PublishedForm]:
-    """Return the published canonical form of each answer.
-
-    Parameters
-    ----------
-    answers
-        Answers as extracted.
-
-    Returns
-    -------
-    dict[str, PublishedForm]
-        One form for each distinct answer.
-    """
+    """Return the published canonical form of each distinct answer."""
     cleaned = {answer: clean_as_published(answer) for answer in answers}
-    outcomes = resolve_strings("published", [text for text in cleaned.values() if is_bounded(text)])
+    outcomes = run_tasks("published", list(filter(is_bounded_text, cleaned.values())))
     forms = {}
     for answer, text in cleaned.items():
         outcome = outcomes.get(text)
@@ -124,21 +103,7 @@ _NUMBER_WORDS: Final = {
 
 
 def clean_as_published(answer: str) -> str:
-    r"""Clean an answer as search-and-learn does before and after its parser.
-
-    A rewriting of strings, without regard for meaning: units, currency, percent and degree signs
-    and ``\text{...}`` at the end go, ``x=`` goes, fractions and roots get their braces, blanks go.
-
-    Parameters
-    ----------
-    answer
-        The answer as extracted.
-
-    Returns
-    -------
-    str
-        The cleaned string.
-    """
+    """Clean an answer as search-and-learn does before and after its parser, without regard for meaning."""
     text = answer.strip()
     for pattern, replacement in _CLEANING:
         text = pattern.sub(replacement, text)

@@ -1,10 +1,8 @@
-"""sympy and latex2sympy2 behind a wall: processes with limits, killed and replaced at will.
+"""sympy in worker processes, which have limits and can be killed and replaced at any time.
 
-Workers are started on the first string that needs one, shared by all threads, and told nothing but
-strings. They are plain child processes on pipes: forking a process that has used Polars hangs, and
-the start methods of multiprocessing re-run a script that has no main guard. After a fork the child
-process starts workers of its own; at exit they are killed, and one that outlives a killed parent
-ends with its pipe or its limit of processor time.
+Workers start on the first answer that needs one and are shared by all threads. They are plain child
+processes on pipes: forking a process that has used Polars hangs, and the start methods of
+multiprocessing rerun a script that has no main guard. A forked child starts workers of its own.
 """
 
 from __future__ import annotations
@@ -13,111 +11,75 @@ import atexit
 import contextlib
 import json
 import os
-import selectors
 import subprocess
 import sys
 import threading
-import time
-import warnings
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import IO, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
-__all__ = ["Outcome", "Task", "WorkerCounts", "resolve_strings", "worker_counts"]
+from ttsframe.errors import EngineError, MissingExtraError
+
+__all__ = ["Outcome", "Task", "WorkerCounts", "WorkerStatus", "run_tasks", "worker_counts"]
 
 Task: TypeAlias = Literal["evaluate", "published"]
-WorkerStatus: TypeAlias = Literal["done", "limit", "died", "unavailable"]
+WorkerStatus: TypeAlias = Literal["done", "limit", "died"]
+
+_ItemT = TypeVar("_ItemT", bound=Hashable)
 
 CPU_SECONDS: Final = 4.0
-"""Processor time for one string; not wall-clock time, which depends on the load of the machine."""
+"""Processor time for one item; not wall-clock time, which depends on the load of the machine."""
 _WALL_SECONDS: Final = 30.0
 _START_SECONDS: Final = 60.0
-_STRINGS_PER_WORKER: Final = 8
+_ITEMS_PER_WORKER: Final = 8
 _MOST_FAILED_STARTS: Final = 3
 _CHILD: Final = Path(__file__).with_name("sympy_child.py")
+_HINTS: Final[dict[Task, str]] = {
+    "evaluate": "python -m pip install --force-reinstall sympy",
+    "published": (
+        "python -m pip install 'ttsframe[latex2sympy]', in an environment without packages that need "
+        "another antlr4-python3-runtime than 4.7.2; the default method needs neither"
+    ),
+}
 
 
 class Outcome(NamedTuple):
-    """What a worker made of a string.
+    """The result of one item: a JSON value, None where sympy has none, and how the work ended."""
 
-    Parameters
-    ----------
-    value
-        LaTeX, or None where the libraries reject the string or a limit was met.
-    status
-        ``"done"`` when the value depends on the string alone.
-    """
-
-    value: str | None
+    value: Any
     status: WorkerStatus
 
 
 class WorkerCounts(NamedTuple):
-    """What the workers of this process have done since it started.
-
-    Parameters
-    ----------
-    n_started
-        Worker processes started, replacements included.
-    n_strings
-        Strings asked, each counted once.
-    n_limited
-        Strings that twice met a limit of time or memory.
-    n_died
-        Strings with which a worker died twice.
-    """
+    """What the workers of this process have done; limited and died count after a second try."""
 
     n_started: int
-    n_strings: int
+    n_items: int
     n_limited: int
     n_died: int
 
 
-def resolve_strings(
-    task: Task, texts: Sequence[str], *, cpu_seconds: float = CPU_SECONDS
-) -> dict[str, Outcome]:
-    """Ask the workers about distinct strings; safe to call from any number of threads.
-
-    A string that meets a limit, or whose worker dies, is tried once more alone and then given up;
-    it costs the others nothing but time.
-
-    Parameters
-    ----------
-    task
-        ``"evaluate"``: the value in the language of the own parser. ``"published"``: latex of
-        simplify of latex2sympy.
-    texts
-        The strings, bounded in length, depth and exponents by the caller.
-    cpu_seconds
-        Limit of processor time for one string.
-
-    Returns
-    -------
-    dict[str, Outcome]
-        One outcome for each string.
-    """
-    return _pool.resolve(task, list(dict.fromkeys(texts)), cpu_seconds)
+def run_tasks(
+    task: Task, items: Sequence[_ItemT], *, cpu_seconds: float = CPU_SECONDS
+) -> dict[_ItemT, Outcome]:
+    """Return the outcome of each distinct item, a bounded tree or text; thread-safe."""
+    # Libraries that cannot be imported and workers that cannot start are errors, not outcomes: the key
+    # of an answer must not depend on what is installed.
+    return _pool.run(task, list(dict.fromkeys(items)), cpu_seconds)
 
 
 def worker_counts() -> WorkerCounts:
-    """Return what the workers of this process have done.
-
-    Returns
-    -------
-    WorkerCounts
-        Counts since the process started.
-    """
+    """Return what the workers of this process have done since it started."""
     return WorkerCounts(**_pool.counts)
 
 
 class _Worker:
-    """One child process and its two pipes."""
+    """One child process for one task, and its two pipes."""
 
-    def __init__(self) -> None:
-        """Start the process without waiting for it."""
-        # as python -I, but with a fixed hash seed: sympy's results may follow the order of sets
+    def __init__(self, task: Task) -> None:
+        # As python -I, but with a fixed hash seed: sympy's results may follow the order of sets.
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -125,241 +87,182 @@ class _Worker:
         }
         environment |= {"PYTHONHASHSEED": "0", "SYMPY_GROUND_TYPES": "python"}
         self.process = subprocess.Popen(  # noqa: S603 - this interpreter and a script of this package
-            [sys.executable, "-P", "-s", str(_CHILD), *_library_folders()],
+            [sys.executable, "-P", "-s", str(_CHILD), task, *_library_folders()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
             start_new_session=True,
             bufsize=0,
         )
+        self.task = task
         self.requests = cast("IO[bytes]", self.process.stdin)
-        self.answers = cast("IO[bytes]", self.process.stdout)
-        self.buffer = b""
-        self.text: str | None = None
-        self.deadline = time.monotonic() + _START_SECONDS
+        self.replies = cast("IO[bytes]", self.process.stdout)
         self.is_ready = False
+        self.was_late = False
 
-    def fileno(self) -> int:
-        """Return the descriptor on which answers arrive."""
-        return self.answers.fileno()
-
-    def ask(self, task: Task, text: str, cpu_seconds: float) -> bool:
-        """Send a string; false when the process is gone."""
-        request = {"task": task, "text": text, "cpu_seconds": cpu_seconds}
-        self.text = text
-        self.deadline = time.monotonic() + cpu_seconds + _WALL_SECONDS
+    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
+        """Send a request and return the reply; None where the process ends, or is killed as late."""
+        if not self.is_ready:
+            ready = self._reply(_START_SECONDS)
+            if ready is None or ready["status"] != "ready":
+                return ready
+            self.is_ready = True
         try:
             self.requests.write(json.dumps(request).encode() + b"\n")
         except OSError:
-            return False
-        return True
+            return None
+        return self._reply(seconds)
 
-    def read(self) -> list[dict[str, object]] | None:
-        """Read what has arrived; None when the process has closed its pipe."""
+    def _reply(self, seconds: float) -> dict[str, Any] | None:
+        """Wait for one line; each request has exactly one."""
+        timer = threading.Timer(seconds, self._kill_late)
+        timer.daemon = True
+        timer.start()
+        line = b""
         try:
-            chunk = os.read(self.fileno(), 1 << 16)
+            while not line.endswith(b"\n") and (chunk := os.read(self.replies.fileno(), 1 << 16)):
+                line += chunk
         except OSError:
             return None
-        if not chunk:
-            return None
-        *lines, self.buffer = (self.buffer + chunk).split(b"\n")
-        return [json.loads(line) for line in lines]
+        finally:
+            timer.cancel()
+        return cast("dict[str, Any]", json.loads(line)) if line.endswith(b"\n") else None
 
-    def kill(self) -> None:
+    def _kill_late(self) -> None:
+        self.was_late = True
+        with contextlib.suppress(OSError):
+            self.process.kill()
+
+    def end(self) -> None:
         """End the process and wait for it."""
         with contextlib.suppress(OSError):
             self.process.kill()
-        self.close()
         self.process.wait()
+        self.close()
 
     def close(self) -> None:
         """Close this end of the pipes."""
-        for pipe in (self.requests, self.answers):
+        for pipe in (self.requests, self.replies):
             with contextlib.suppress(OSError):
                 pipe.close()
 
 
 class _Pool:
-    """The workers of one process."""
+    """The workers of one process; at most one for each core is at work."""
 
     def __init__(self) -> None:
-        """Hold no worker yet."""
-        self.free = threading.Condition()
-        self.idle: list[_Worker] = []
-        self.everyone: set[_Worker] = set()
-        self.unavailable: str | None = None
-        self.failed_starts = 0
-        self.counts = {"n_started": 0, "n_strings": 0, "n_limited": 0, "n_died": 0}
         self.size = _available_cores()
+        self.free = threading.BoundedSemaphore(self.size)
+        self.lock = threading.Lock()
+        self.idle: dict[Task, list[_Worker]] = {"evaluate": [], "published": []}
+        self.workers: set[_Worker] = set()
+        self.n_failed_starts = 0
+        self.counts = {"n_started": 0, "n_items": 0, "n_limited": 0, "n_died": 0}
 
-    def resolve(self, task: Task, texts: list[str], cpu_seconds: float) -> dict[str, Outcome]:
-        """Ask about all strings, then once more, one at a time, about those that failed."""
-        if texts and sys.platform == "win32":
-            self._give_up("Windows cannot wait for several pipes at once")
-        outcomes = self._ask_all(task, texts, cpu_seconds)
-        failed = [text for text, outcome in outcomes.items() if outcome.status in {"limit", "died"}]
-        for text in failed:
-            outcomes |= self._ask_all(task, [text], cpu_seconds)
-        with self.free:
-            self.counts["n_strings"] += len(texts)
-            for text in failed:
-                self.counts["n_limited"] += outcomes[text].status == "limit"
-                self.counts["n_died"] += outcomes[text].status == "died"
+    def run(self, task: Task, items: list[_ItemT], cpu_seconds: float) -> dict[_ItemT, Outcome]:
+        """Run all items, then those that failed once more, one at a time."""
+
+        def outcome(item: _ItemT) -> Outcome:
+            return self._outcome(task, item, cpu_seconds)
+
+        n_threads = min(self.size, -(-len(items) // _ITEMS_PER_WORKER))
+        if n_threads <= 1:
+            outcomes = dict(zip(items, map(outcome, items), strict=True))
+        else:
+            with ThreadPoolExecutor(n_threads) as threads:
+                outcomes = dict(zip(items, threads.map(outcome, items), strict=True))
+        failed = [item for item, found in outcomes.items() if found.status != "done"]
+        outcomes |= {item: outcome(item) for item in failed}
+        with self.lock:
+            self.counts["n_items"] += len(items)
+            for item in failed:
+                self.counts["n_limited"] += outcomes[item].status == "limit"
+                self.counts["n_died"] += outcomes[item].status == "died"
         return outcomes
 
-    def _ask_all(self, task: Task, texts: list[str], cpu_seconds: float) -> dict[str, Outcome]:
-        """Spread the strings over as many workers as they deserve and are free."""
-        waiting = deque(texts)
-        outcomes: dict[str, Outcome] = {}
-        mine: list[_Worker] = []
-        try:
-            while waiting or any(worker.text is not None for worker in mine):
-                if self.unavailable is not None:
-                    break
-                wanted = min(self.size, -(-len(waiting) // _STRINGS_PER_WORKER)) - len(mine)
-                mine += self._take(wanted, wait=not mine)
-                for worker in mine:
-                    if worker.is_ready and worker.text is None and waiting:
-                        text = waiting.popleft()
-                        if not worker.ask(task, text, cpu_seconds):
-                            worker.deadline = 0.0
-                self._listen(mine, outcomes)
-        finally:
-            self._give_back(mine)
-        return {text: outcomes.get(text, Outcome(None, "unavailable")) for text in texts}
-
-    def _take(self, wanted: int, *, wait: bool) -> list[_Worker]:
-        """Take free workers and start missing ones; with ``wait``, return at least one."""
+    def _outcome(self, task: Task, item: Hashable, cpu_seconds: float) -> Outcome:
+        """Give one item to the first worker that is free."""
+        request = {"item": item, "cpu_seconds": cpu_seconds}
         with self.free:
             while True:
-                taken = [self.idle.pop() for _ in range(min(wanted, len(self.idle)))]
-                while len(taken) < wanted and len(self.everyone) < self.size:
-                    worker = _Worker()
-                    self.counts["n_started"] += 1
-                    self.everyone.add(worker)
-                    taken.append(worker)
-                if taken or not wait or self.unavailable is not None:
-                    return taken
-                self.free.wait()
+                worker = self._take(task)
+                try:
+                    reply = worker.ask(request, cpu_seconds + _WALL_SECONDS)
+                except BaseException:
+                    self._drop(worker)
+                    raise
+                if reply is None or reply["status"] != "done":
+                    self._drop(worker)
+                if reply is None and not worker.is_ready:
+                    self._note_failed_start()
+                    continue
+                break
+            if reply is None:
+                return Outcome(None, "limit" if worker.was_late else "died")
+            if reply["status"] == "unavailable":
+                libraries = "latex2sympy2" if task == "published" else "sympy"
+                raise MissingExtraError(
+                    f"{libraries} cannot be imported in a worker process: {reply['value']}. "
+                    f"Hint: {_HINTS[task]}."
+                )
+            if reply["status"] == "done":
+                with self.lock:
+                    self.n_failed_starts = 0
+                    self.idle[task].append(worker)
+            return Outcome(reply["value"], cast("WorkerStatus", reply["status"]))
 
-    def _listen(self, mine: list[_Worker], outcomes: dict[str, Outcome]) -> None:
-        """Wait for the next answer, or for the first deadline, and act on it."""
-        busy = [worker for worker in mine if worker.text is not None or not worker.is_ready]
-        if not busy:
-            return
-        remaining = min(worker.deadline for worker in busy) - time.monotonic()
-        # not select.select, which fails for descriptors above 1023
-        with selectors.DefaultSelector() as selector:
-            for worker in busy:
-                selector.register(worker, selectors.EVENT_READ, worker)
-            readable = [key.data for key, _ in selector.select(max(0.0, remaining))]
-        for worker in readable:
-            messages = worker.read()
-            if messages is None:
-                self._drop(worker, mine, outcomes, "died")
-                continue
-            for message in messages:
-                self._receive(worker, message, mine, outcomes)
-        now = time.monotonic()
-        for worker in busy:
-            if worker in mine and worker not in readable and worker.deadline <= now:
-                self._drop(worker, mine, outcomes, "limit")
+    def _take(self, task: Task) -> _Worker:
+        """Return a worker that is idle, or a new one."""
+        with self.lock:
+            if self.idle[task]:
+                return self.idle[task].pop()
+            worker = _Worker(task)
+            self.workers.add(worker)
+            self.counts["n_started"] += 1
+            return worker
 
-    def _receive(
-        self,
-        worker: _Worker,
-        message: dict[str, object],
-        mine: list[_Worker],
-        outcomes: dict[str, Outcome],
-    ) -> None:
-        """Note one message: that the worker is ready, cannot work, or has an answer."""
-        if "ready" in message:
-            worker.is_ready = bool(message["ready"])
-            self.failed_starts = 0
-            if not worker.is_ready:
-                self._give_up(str(message["reason"]))
-                self._drop(worker, mine, outcomes, "unavailable")
-        elif worker.text is not None:
-            value = message["value"]
-            if message["status"] == "limit":
-                self._drop(worker, mine, outcomes, "limit")
-            else:
-                outcomes[worker.text] = Outcome(value if isinstance(value, str) else None, "done")
-                worker.text = None
+    def _drop(self, worker: _Worker) -> None:
+        worker.end()
+        with self.lock:
+            self.workers.discard(worker)
 
-    def _drop(
-        self,
-        worker: _Worker,
-        mine: list[_Worker],
-        outcomes: dict[str, Outcome],
-        status: WorkerStatus,
-    ) -> None:
-        """Kill a worker; the string it worked on gets a status and no value."""
-        if worker.text is not None:
-            outcomes[worker.text] = Outcome(None, status)
-        elif not worker.is_ready and status != "unavailable":
-            self.failed_starts += 1
-            if self.failed_starts >= _MOST_FAILED_STARTS:
-                self._give_up("worker processes ended before they were ready")
-        mine.remove(worker)
-        worker.kill()
-        with self.free:
-            self.everyone.discard(worker)
-            self.free.notify_all()
-
-    def _give_back(self, mine: list[_Worker]) -> None:
-        """Return workers that are done; one that was interrupted is killed."""
-        for worker in mine:
-            if worker.text is not None:
-                worker.kill()
-        with self.free:
-            for worker in mine:
-                if worker.text is None:
-                    self.idle.append(worker)
-                else:
-                    self.everyone.discard(worker)
-            self.free.notify_all()
-
-    def _give_up(self, reason: str) -> None:
-        """Do without workers from now on, and say so once."""
-        with self.free:
-            if self.unavailable is not None:
+    def _note_failed_start(self) -> None:
+        with self.lock:
+            self.n_failed_starts += 1
+            if self.n_failed_starts < _MOST_FAILED_STARTS:
                 return
-            self.unavailable = reason
-            self.free.notify_all()
-        warnings.warn(
-            "sympy and latex2sympy2 cannot be used, so answers that only they know are compared as "
-            f"text: {reason}. Hint: python -m pip install latex2sympy2 sympy",
-            RuntimeWarning,
-            stacklevel=2,
+            self.n_failed_starts = 0
+        raise EngineError(
+            "the worker processes in which sympy evaluates answers ended before they were ready. Hint: "
+            "the system may forbid child processes, or leave them less than 1 GB of memory."
         )
 
     def close(self) -> None:
-        """Kill all workers."""
-        with self.free:
-            workers, self.everyone, self.idle = self.everyone, set(), []
+        """End all workers."""
+        with self.lock:
+            workers, self.workers = self.workers, set()
+            self.idle = {"evaluate": [], "published": []}
         for worker in workers:
-            worker.kill()
+            worker.end()
 
-    def forget(self) -> None:
+    def abandon(self) -> None:
         """Leave the workers to the process that this one was forked from."""
-        for worker in self.everyone:
+        for worker in self.workers:
             worker.close()
-            # nothing to wait for: they are no children of this process
+            # There is nothing to wait for: they are not children of this process.
             worker.process.returncode = 0
 
 
 def _available_cores() -> int:
-    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _library_folders() -> list[str]:
-    """Return where the parser and sympy are installed, for a child that ignores PYTHONPATH."""
+    """Return where the libraries are installed, for a child that ignores PYTHONPATH."""
     folders: dict[str, None] = {}
-    for name in ("latex2sympy2", "sympy", "antlr4"):
+    for name in ("sympy", "mpmath", "latex2sympy2", "antlr4"):
         spec = find_spec(name)
         if spec is not None and spec.origin is not None:
             package = Path(spec.origin)
@@ -368,21 +271,20 @@ def _library_folders() -> list[str]:
     return list(folders)
 
 
-def _start_anew() -> None:
-    """Give a forked child a pool of its own, with locks that nobody holds."""
-    global _pool  # noqa: PLW0603 - one pool per process
-    _pool.forget()
-    _pool = _Pool()
-
-
 _pool = _Pool()
 
 
-def _close() -> None:
-    """Kill the workers of this process."""
+def _replace_pool() -> None:
+    """Give a forked child a pool of its own, with locks that no thread holds."""
+    global _pool  # noqa: PLW0603 - one pool per process
+    _pool.abandon()
+    _pool = _Pool()
+
+
+@atexit.register
+def _close_pool() -> None:
     _pool.close()
 
 
-atexit.register(_close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
+    os.register_at_fork(after_in_child=_replace_pool)

@@ -1,1 +1,1 @@
-"""The shape of an answer: scalars, lists, sets, intervals, relations, matrices, words."""
+"""The shapes of answers: scalars, lists, sets, intervals, relations, matrices, words."""

@@ -1,4 +1,4 @@
-"""Several answers beside one another: lists, assignments to names, conditions."""
+"""Lists: several answers, assignments to names, conditions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ttsframe.answers.shapes.marks import INEQUALITIES, JOINERS, RELATIONS, Mark
 from ttsframe.answers.shapes.names import COORDINATES, named_value
 from ttsframe.answers.shapes.relations import read_unequal
 from ttsframe.answers.shapes.scalars import MOST_PARTS, Reading, ScalarReader
-from ttsframe.answers.shapes.sets import bag
+from ttsframe.answers.shapes.sets import unordered
 from ttsframe.answers.shapes.words import read_words
-from ttsframe.answers.values.fingerprint import Lost
+from ttsframe.answers.values.fingerprint import Uncertified
 
 __all__ = ["read_list"]
 
@@ -41,14 +41,14 @@ def read_list(reader: ScalarReader, text: str, marks: list[Mark], depth: int) ->
     ):
         # 2 hours and 30 minutes is one quantity, not two answers.
         return None
-    reader.see("list", text)
+    reader.note("list", text)
     named = [named_value(part) for part in parts]
     names = {pair[0] for pair in named if pair is not None}
     if named[0] is not None and ("or" not in joiners or len(names) > 1):
         if "or" in joiners and None not in named and 1 < len(names) < len(named):
             # x = 1, y = 2 or x = 3, y = 4: the word separates the solutions.
             readings = reader.read_each(split_at(text, marks, frozenset({"or", ";"})), depth)
-            return None if readings is None else bag(readings, is_set=True)
+            return None if readings is None else unordered(readings, is_set=True)
         return _read_assignments(reader, parts, named, depth, is_choice="or" in joiners)
     if signs & INEQUALITIES:
         return _read_conditions(reader, parts, signs, depth)
@@ -66,22 +66,22 @@ def read_list(reader: ScalarReader, text: str, marks: list[Mark], depth: int) ->
     ):
         # Semicolons between lists: the lists stay apart.
         return "L{" + "|".join(sorted(body for body, _ in readings)) + "}", "structure"
-    return bag(readings, is_set="or" in joiners, spread=spread)
+    return unordered(readings, is_set="or" in joiners, spread=spread)
 
 
 def _read_conditions(
     reader: ScalarReader, parts: list[str], signs: set[str], depth: int
 ) -> Reading | None:
-    """Read several inequalities: of one variable as one set, of several by their names."""
+    """Read several inequalities: one set for one variable, else a set for each name."""
     policy = replace(reader.policy, inequality="kept")
-    readings = reader.under(policy).read_each(parts, depth)
+    readings = reader.with_policy(policy).read_each(parts, depth)
     if readings is None:
         return None
-    found = [_NAMED_SET.fullmatch(body) for body, _ in readings]
-    names = {match[1] if match else None for match in found}
+    matches = [_NAMED_SET.fullmatch(body) for body, _ in readings]
+    names = {match[1] if match else None for match in matches}
     if len(names) != 1 or None in names:
         return "&{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
-    bodies = {match[2] for match in found if match}
+    bodies = {match[2] for match in matches if match}
     body = (None if "or" in signs else intersection_key(bodies)) or union_key(bodies)
     if reader.policy.inequality == "kept":
         body = f"N{{{names.pop()}in{body}}}"
@@ -89,7 +89,7 @@ def _read_conditions(
 
 
 def _read_exceptions(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
-    """Read what one name is not, as in x != 1, 2 or x != 1, x != 2."""
+    """Read excluded values, as in x != 1, 2 or x != 1, x != 2."""
     name = ""
     points: list[str] = []
     for part in parts:
@@ -103,7 +103,7 @@ def _read_exceptions(reader: ScalarReader, parts: list[str], depth: int) -> Read
             points.append(part)
     try:
         return read_unequal(reader, [name, ",".join(points)], depth)
-    except (Lost, Unreadable):
+    except (Uncertified, Unreadable):
         return None
 
 
@@ -115,7 +115,7 @@ def _read_assignments(
     *,
     is_choice: bool,
 ) -> Reading | None:
-    """Read ``x = 1, 2`` as values of one name, ``x = 1, y = 2`` as values of several."""
+    """Read `x = 1, 2` as values of one name, `x = 1, y = 2` as values of several."""
     pairs: list[tuple[str, str]] = []
     for part, pair in zip(parts, named, strict=True):
         if pair is not None:
@@ -127,12 +127,12 @@ def _read_assignments(
             pairs.append((pairs[-1][0], part))
     if not pairs:
         readings = reader.read_each(parts, depth)
-        return None if readings is None else bag(readings, is_set=False)
+        return None if readings is None else unordered(readings, is_set=False)
     names = [name for name, _ in pairs]
     if len(set(names)) == 1:
         readings = reader.read_each([f"{name}={value}" for name, value in pairs], depth)
         spread = [True] * len(pairs)
-        return None if readings is None else bag(readings, is_set=True, spread=spread)
+        return None if readings is None else unordered(readings, is_set=True, spread=spread)
     if len(set(names)) < len(names):
         return None
     values = reader.read_each([value for _, value in pairs], depth)
@@ -140,7 +140,7 @@ def _read_assignments(
         return None
     ordered = sorted(zip(names, (body for body, _ in values), strict=True))
     if reader.policy.assignment == "dropped":
-        return bag(values, is_set=False)
+        return unordered(values, is_set=False)
     if is_choice:
         return "O{" + ";".join(f"{name}={body}" for name, body in ordered) + "}", "structure"
     if reader.policy.assignment == "value" and tuple(name for name, _ in ordered) in COORDINATES:

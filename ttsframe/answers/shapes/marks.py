@@ -1,4 +1,4 @@
-"""Where a text may be taken apart: separators and relations outside all brackets."""
+"""Separators and relations outside all brackets, at which a text is split."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = [
     "Mark",
     "expand_signs",
     "is_thousands",
+    "outer_brackets",
     "split_at",
     "top_marks",
-    "wrapping",
 ]
 
 RELATIONS: Final = frozenset({"=", "<", "<=", ">", ">=", "!=", "in"})
@@ -23,17 +23,7 @@ JOINERS: Final = frozenset({",", ";", "and", "or"})
 
 
 class Mark(NamedTuple):
-    """A separator or relation at the top level.
-
-    Parameters
-    ----------
-    start
-        Where it begins.
-    end
-        Where the rest goes on.
-    sign
-        What it is, in one spelling.
-    """
+    """A separator or relation at the top level: its span and its sign in one spelling."""
 
     start: int
     end: int
@@ -63,11 +53,11 @@ _SIGNS: Final = re.compile(r"\\(pm|mp)(?![A-Za-z])")
 
 
 def top_marks(text: str) -> list[Mark] | None:
-    """Find the marks outside all brackets, or None where the brackets do not match up."""
+    """Return the marks outside all brackets, or None where brackets do not match."""
     marks: list[Mark] = []
     depth = 0
-    for found in _SCAN.finditer(text):
-        part = found[0]
+    for match in _SCAN.finditer(text):
+        part = match[0]
         if part in _OPENING or part.startswith("\\begin"):
             depth += 1
         elif part in _CLOSING or part.startswith("\\end"):
@@ -78,27 +68,27 @@ def top_marks(text: str) -> list[Mark] | None:
             wanted = _WANTED.get(part)
             if wanted is None:
                 if part == "!":
-                    if text[found.end() : found.end() + 1] == "=":
-                        marks.append(Mark(found.start(), found.end() + 1, "!="))
+                    if text[match.end() : match.end() + 1] == "=":
+                        marks.append(Mark(match.start(), match.end() + 1, "!="))
                 elif part.startswith("\\text"):
                     joining = _JOINING_TEXT.fullmatch(part)
                     if joining:
-                        marks.append(Mark(found.start(), found.end(), joining[1]))
+                        marks.append(Mark(match.start(), match.end(), joining[1]))
                 continue
             if (
                 wanted == "="
                 and marks
-                and marks[-1].end == found.start()
+                and marks[-1].end == match.start()
                 and marks[-1].sign in {"<", ">"}
             ):
-                marks[-1] = Mark(marks[-1].start, found.end(), marks[-1].sign + "=")
-            elif not (wanted == "=" and marks and marks[-1].end == found.end()):
-                marks.append(Mark(found.start(), found.end(), wanted))
+                marks[-1] = Mark(marks[-1].start, match.end(), marks[-1].sign + "=")
+            elif not (wanted == "=" and marks and marks[-1].end == match.end()):
+                marks.append(Mark(match.start(), match.end(), wanted))
     return marks if depth == 0 else None
 
 
 def split_at(text: str, marks: list[Mark], signs: frozenset[str]) -> list[str]:
-    """Split a text at some of its marks, without empty parts."""
+    """Split a text at marks of some signs, dropping empty parts."""
     parts: list[str] = []
     start = 0
     for mark in marks:
@@ -110,7 +100,7 @@ def split_at(text: str, marks: list[Mark], signs: frozenset[str]) -> list[str]:
 
 
 def is_thousands(text: str, mark: Mark) -> bool:
-    """Tell whether a comma stands between groups of digits of one number."""
+    """Tell whether a comma separates groups of digits of one number."""
     end = mark.end
     group = text[end : end + 3]
     if len(group) < 3 or not group.isdigit() or text[end + 3 : end + 4].isdigit():
@@ -124,31 +114,31 @@ def is_thousands(text: str, mark: Mark) -> bool:
     return text[start] != "0" and text[start - 1 : start] != "."
 
 
-def wrapping(text: str) -> tuple[str, str, str] | None:
-    """Take apart a text that one pair of brackets encloses: opening, inside, closing."""
+def outer_brackets(text: str) -> tuple[str, str, str] | None:
+    """Return opening, content and closing of a text that one pair of brackets encloses."""
     first = _SCAN.match(text)
     if first is None or first[0] not in _PARTNER:
         return None
     depth = 0
-    for found in _SCAN.finditer(text):
-        part = found[0]
+    for match in _SCAN.finditer(text):
+        part = match[0]
         if part in _OPENING or part.startswith("\\begin"):
             depth += 1
         elif part in _CLOSING or part.startswith("\\end"):
             depth -= 1
             if depth == 0:
-                if found.end() != len(text):
+                if match.end() != len(text):
                     return None
                 opening = first[0]
                 # Half-open intervals close with the other bracket.
                 if part != _PARTNER[opening] and not (opening in "([" and part in ")]"):
                     return None
-                return opening, text[first.end() : found.start()].strip(), part
+                return opening, text[first.end() : match.start()].strip(), part
     return None
 
 
 def expand_signs(text: str) -> list[str] | None:
-    r"""Write out \pm and \mp: together where both occur, else each on its own; None past eight."""
+    r"""Write out \pm and \mp: together where both occur, else separately; None for more than eight texts."""
     signs = _SIGNS.findall(text)
     if "mp" in signs:
         return [text.replace("\\pm", up).replace("\\mp", down) for up, down in ("+-", "-+")]

@@ -1,4 +1,4 @@
-"""Matrices and vectors, and sums of them with scalar factors."""
+"""Matrices and vectors, and their sums with scalar factors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import MINUS_ONE, Node
-from ttsframe.answers.shapes.marks import wrapping
+from ttsframe.answers.shapes.marks import outer_brackets
 
 __all__ = ["read_matrix"]
 
@@ -32,39 +32,25 @@ _OPENING: Final = frozenset({"(", "[", "{", "\\{"})
 _CLOSING: Final = frozenset({")", "]", "}", "\\}"})
 
 
-def read_matrix(text: str, spelled: Callable[[str], str]) -> Rows | None:
-    """Read a matrix, or a sum of matrices with scalar factors.
-
-    Parameters
-    ----------
-    text
-        Normalised text that holds a matrix environment.
-    spelled
-        Prepares the text of a scalar for the parser.
-
-    Returns
-    -------
-    list[list[tuple]] or None
-        The trees of the cells, row by row; None where the text is anything else, such as a
-        product of matrices or a determinant.
-    """
+def read_matrix(text: str, prepare: Callable[[str], str]) -> Rows | None:
+    """Return the cells of a matrix or of a sum of matrices; None for products and determinants."""
     try:
-        return _sum(text, spelled, 0)
+        return _read_sum(text, prepare, 0)
     except Unreadable:
         return None
 
 
-def _sum(text: str, spelled: Callable[[str], str], depth: int) -> Rows | None:
-    terms = _terms(text)
+def _read_sum(text: str, prepare: Callable[[str], str], depth: int) -> Rows | None:
+    terms = _split_terms(text)
     if depth > DEEPEST or not terms:
         return None
     total: Rows | None = None
     for sign, term in terms:
-        rows = _term(term, spelled, depth)
+        rows = _read_term(term, prepare, depth)
         if rows is None:
             return None
         if sign == "-":
-            rows = _scaled(rows, MINUS_ONE)
+            rows = _scale(rows, MINUS_ONE)
         if total is None:
             total = rows
         elif [len(row) for row in total] == [len(row) for row in rows]:
@@ -77,47 +63,47 @@ def _sum(text: str, spelled: Callable[[str], str], depth: int) -> Rows | None:
     return total
 
 
-def _terms(text: str) -> list[tuple[str, str]]:
+def _split_terms(text: str) -> list[tuple[str, str]]:
     """Split a text at the signs outside all brackets."""
     terms: list[tuple[str, str]] = []
     depth = start = 0
     sign = "+"
-    for found in _STEP.finditer(text):
-        step = found[0]
+    for match in _STEP.finditer(text):
+        step = match[0]
         if step in _OPENING or step.startswith("\\begin"):
             depth += 1
         elif step in _CLOSING or step.startswith("\\end"):
             depth -= 1
         elif step in {"+", "-"} and not depth:
-            before = text[start : found.start()].strip()
+            before = text[start : match.start()].strip()
             if before:
                 terms.append((sign, before))
             elif terms or sign != "+":
                 return []
-            sign, start = step, found.end()
+            sign, start = step, match.end()
     terms.append((sign, text[start:].strip()))
     return terms
 
 
-def _term(text: str, spelled: Callable[[str], str], depth: int) -> Rows | None:
-    """Read factors around one matrix, or around a bracketed sum of matrices."""
+def _read_term(text: str, prepare: Callable[[str], str], depth: int) -> Rows | None:
+    """Read the factors around one matrix, or around a bracketed sum of matrices."""
     begin = text.find("\\begin")
     if begin < 0:
         return None
-    opening = _enclosing(text, begin)
+    opening = _open_bracket_at(text, begin)
     if opening is None:
-        found = _ENVIRONMENT.match(text, begin)
-        if found is None:
+        match = _ENVIRONMENT.match(text, begin)
+        if match is None:
             return None
-        head, tail = text[:begin], text[found.end() :]
-        rows = _cells(found["cells"], spelled)
+        head, tail = text[:begin], text[match.end() :]
+        rows = _read_cells(match["cells"], prepare)
     else:
-        closing = _closing(text, opening)
-        wrapped = wrapping(text[opening:closing])
+        closing = _end_of_bracket(text, opening)
+        wrapped = outer_brackets(text[opening:closing])
         if wrapped is None or wrapped[0] + wrapped[2] not in {"()", "[]"}:
             return None
         head, tail = text[:opening], text[closing:]
-        rows = _sum(wrapped[1], spelled, depth + 1)
+        rows = _read_sum(wrapped[1], prepare, depth + 1)
     if rows is None:
         return None
     tail = tail.strip()
@@ -132,41 +118,41 @@ def _term(text: str, spelled: Callable[[str], str], depth: int) -> Rows | None:
         return None
     for factor in (head, tail):
         if factor:
-            rows = _scaled(rows, parse(spelled(factor)))
+            rows = _scale(rows, parse(prepare(factor)))
     return rows
 
 
-def _enclosing(text: str, at: int) -> int | None:
-    """Find the bracket outside all others that is still open at a place."""
+def _open_bracket_at(text: str, at: int) -> int | None:
+    """Return the position of the outermost bracket that is open at a position."""
     open_at: list[int] = []
-    for found in _STEP.finditer(text, 0, at):
-        step = found[0]
+    for match in _STEP.finditer(text, 0, at):
+        step = match[0]
         if step in _OPENING:
-            open_at.append(found.start())
+            open_at.append(match.start())
         elif step in _CLOSING and open_at:
             open_at.pop()
     return open_at[0] if open_at else None
 
 
-def _closing(text: str, opening: int) -> int:
-    """Find the place after the bracket that closes one."""
+def _end_of_bracket(text: str, opening: int) -> int:
+    """Return the position after the bracket that closes the one at `opening`."""
     depth = 0
-    for found in _STEP.finditer(text, opening):
-        step = found[0]
+    for match in _STEP.finditer(text, opening):
+        step = match[0]
         if step in _OPENING or step.startswith("\\begin"):
             depth += 1
         elif step in _CLOSING or step.startswith("\\end"):
             depth -= 1
             if not depth:
-                return found.end()
+                return match.end()
     return len(text)
 
 
-def _scaled(rows: Rows, factor: Node) -> Rows:
+def _scale(rows: Rows, factor: Node) -> Rows:
     return [[("*", (factor, cell)) for cell in row] for row in rows]
 
 
-def _cells(text: str, spelled: Callable[[str], str]) -> Rows | None:
+def _read_cells(text: str, prepare: Callable[[str], str]) -> Rows | None:
     rows = [
         [cell.strip() for cell in row.split("&")]
         for row in _DECORATION.sub("", text).split("\\\\")
@@ -174,4 +160,4 @@ def _cells(text: str, spelled: Callable[[str], str]) -> Rows | None:
     ]
     if not rows or len({len(row) for row in rows}) != 1 or len(rows) * len(rows[0]) > MOST_CELLS:
         return None
-    return [[parse(spelled(cell)) for cell in row] for row in rows]
+    return [[parse(prepare(cell)) for cell in row] for row in rows]

@@ -1,11 +1,11 @@
-"""What only names a value: symbols, functions, geometric quantities before an equals sign."""
+"""Names before an equals sign: symbols, functions, geometric quantities."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from ttsframe.answers.shapes.marks import RELATIONS, top_marks, wrapping
+from ttsframe.answers.shapes.marks import RELATIONS, outer_brackets, top_marks
 
 __all__ = [
     "COORDINATES",
@@ -13,7 +13,7 @@ __all__ = [
     "is_name",
     "is_tuple_of_names",
     "named_value",
-    "spaceless",
+    "without_spaces",
 ]
 
 _SUBSCRIPT: Final = r"(?:\s*_\s*(?:\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}|[A-Za-z0-9]))?"
@@ -50,27 +50,27 @@ def is_name(text: str) -> bool:
 
 
 def is_function_name(text: str) -> bool:
-    """Tell whether a name may stand for a whole expression, unlike the coordinate in y = 2x + 1."""
+    """Tell whether a name may stand for an expression, unlike the coordinate in y = 2x + 1."""
     return _PLAIN_LOWER.fullmatch(text) is None
 
 
 def is_tuple_of_names(text: str) -> bool:
     """Tell whether a left side names the coordinates of the value on the right."""
-    wrapped = wrapping(text) if text[:1] == "(" else None
+    wrapped = outer_brackets(text) if text[:1] == "(" else None
     return wrapped is not None and all(is_name(part.strip()) for part in wrapped[1].split(","))
 
 
 def named_value(part: str) -> tuple[str, str] | None:
-    """Take a part ``name = value`` apart."""
+    """Split a part `name = value`."""
     left, equals, right = part.partition("=")
     left = left.strip()
     if not equals or "=" in right or left[-1:] in "<>!" or not is_name(left):
         return None
     if any(mark.sign in RELATIONS for mark in top_marks(right) or []):
         return None
-    return spaceless(left), right.strip()
+    return without_spaces(left), right.strip()
 
 
-def spaceless(text: str) -> str:
-    """Write a name in one way, without white space."""
+def without_spaces(text: str) -> str:
+    """Remove white space, so that a name has one spelling."""
     return "".join(text.split())

@@ -1,4 +1,4 @@
-"""Equations, inequalities and memberships: what stands on the two sides of a relation."""
+"""Equations, inequalities and memberships."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import MINUS_ONE, Node, symbols_of
 from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.shapes.inequalities import bounds_of, punctured_line
+from ttsframe.answers.shapes.intervals import bounds_of, punctured_line
 from ttsframe.answers.shapes.marks import (
     INEQUALITIES,
     RELATIONS,
     Mark,
     expand_signs,
+    outer_brackets,
     split_at,
-    wrapping,
 )
-from ttsframe.answers.shapes.names import is_function_name, is_name, is_tuple_of_names, spaceless
+from ttsframe.answers.shapes.names import (
+    is_function_name,
+    is_name,
+    is_tuple_of_names,
+    without_spaces,
+)
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
 from ttsframe.answers.shapes.sets import read_alternatives
-from ttsframe.answers.values.fingerprint import Lost, real_number, scalar_key, scale_free_key
+from ttsframe.answers.values.fingerprint import Uncertified, real_number, scalar_key, scale_free_key
 
 __all__ = ["read_relation", "read_unequal"]
 
@@ -32,7 +37,7 @@ _DECIMAL: Final = re.compile(r"-?[0-9]+\.[0-9]+")
 
 
 def read_relation(reader: ScalarReader, text: str, marks: list[Mark], depth: int) -> Reading | None:
-    """Read what has equals signs, inequality signs, or a sign of membership at its top level."""
+    """Read a text with equals signs, inequality signs or a sign of membership at its top level."""
     relation = [mark for mark in marks if mark.sign in RELATIONS or mark.sign == "~"]
     near = next((mark for mark in relation if mark.sign == "~"), None)
     if near is not None:
@@ -45,7 +50,7 @@ def read_relation(reader: ScalarReader, text: str, marks: list[Mark], depth: int
     parts = split_at(text, relation, RELATIONS)
     if len(parts) != len(operators) + 1:
         return None
-    reader.see("relation", text)
+    reader.note("relation", text)
     try:
         if operators == ["in"]:
             return _read_membership(reader, parts, depth)
@@ -55,13 +60,13 @@ def read_relation(reader: ScalarReader, text: str, marks: list[Mark], depth: int
             return _read_equation(reader, parts, depth)
         if set(operators) <= INEQUALITIES:
             return _read_inequality(reader, parts, operators)
-    except (Lost, Unreadable):
+    except (Uncertified, Unreadable):
         return None
     return None
 
 
 def _read_membership(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
-    if not (is_name(parts[0]) or wrapping(parts[0])):
+    if not (is_name(parts[0]) or outer_brackets(parts[0])):
         return None
     reading = reader.read_part(parts[1], depth + 1)
     if reading is None or reader.policy.assignment != "kept":
@@ -70,34 +75,12 @@ def _read_membership(reader: ScalarReader, parts: list[str], depth: int) -> Read
 
 
 def read_unequal(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
-    """Read that a name is none of some values.
-
-    Parameters
-    ----------
-    reader
-        Reads the values.
-    parts
-        The name, and the values between commas.
-    depth
-        How deep in the answer the parts lie.
-
-    Returns
-    -------
-    Reading or None
-        The real line without the values; where one is not a real number, the exclusion by name.
-
-    Raises
-    ------
-    Lost
-        When a value cannot be certified.
-    Unreadable
-        When a value is not a scalar.
-    """
+    """Read `x != 1, 2` as the real line without points, or as a named exclusion."""
     name, text = parts
     if not is_name(name):
         return None
     texts = [one for part in text.split(",") for one in expand_signs(part) or []]
-    body = punctured_line([parse(reader.spelled(one)) for one in texts], reader.policy)
+    body = punctured_line([parse(reader.prepare(one)) for one in texts], reader.policy)
     if body is None:
         reading = reader.read_part(text, depth + 1)
         return None if reading is None else (f"N{{{name}!={reading[0]}}}", "structure")
@@ -105,7 +88,7 @@ def read_unequal(reader: ScalarReader, parts: list[str], depth: int) -> Reading 
 
 
 def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Reading | None:
-    while len(parts) > 1 and _rounds(reader, parts[-1], parts[-2]):
+    while len(parts) > 1 and _is_rounding_of(reader, parts[-1], parts[-2]):
         parts = parts[:-1]
     if len(parts) == 1:
         return reader.read_part(parts[0], depth + 1)
@@ -122,7 +105,7 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
         if reading is not None and _names_value(reader, left, reading):
             if reader.policy.assignment != "kept":
                 return reading
-            return f"N{{{spaceless(left)}={reading[0]}}}", reading[1]
+            return f"N{{{without_spaces(left)}={reading[0]}}}", reading[1]
         if reading is not None and reading[1] != "symbolic":
             return None
     elif len(parts) == 2 and is_name(right):
@@ -130,14 +113,14 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
         if reading is not None and reading[1] in {"exact", "numeric", "structure"}:
             if reader.policy.assignment != "kept":
                 return reading
-            return f"N{{{spaceless(right)}={reading[0]}}}", reading[1]
+            return f"N{{{without_spaces(right)}={reading[0]}}}", reading[1]
     if any("\\pm" in part or "\\mp" in part for part in parts):
         texts = expand_signs("=".join(parts))
         return None if texts is None else read_alternatives(reader, texts, depth)
     if any("\\begin" in part for part in parts):
         readings = {reader.read_part(part, depth + 1) for part in parts}
         return readings.pop() if len(readings) == 1 else None
-    nodes = [parse(reader.spelled(part)) for part in parts]
+    nodes = [parse(reader.prepare(part)) for part in parts]
     if len(nodes) > 2:
         return _read_chain(reader, nodes)
     if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
@@ -147,7 +130,7 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
 
 
 def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
-    """Read a = b = c: the value where all agree, else every equation in it that says something."""
+    """Read a = b = c: the value if all agree, else every equation in it that is not trivial."""
     keys = {scalar_key(node, reader.policy) for node in nodes}
     if len(keys) == 1:
         return keys.pop()
@@ -163,13 +146,13 @@ def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
     ), "structure"
 
 
-def _rounds(reader: ScalarReader, right: str, left: str) -> bool:
-    """Tell whether a decimal only rounds what stands before it, as in 1/3 = 0.333."""
+def _is_rounding_of(reader: ScalarReader, right: str, left: str) -> bool:
+    """Tell whether a decimal only rounds the part before it, as in 1/3 = 0.333."""
     if not _DECIMAL.fullmatch(right) or _DECIMAL.fullmatch(left):
         return False
     try:
-        exact = real_number(parse(reader.spelled(left)), reader.policy)
-    except (Lost, Unreadable):
+        exact = real_number(parse(reader.prepare(left)), reader.policy)
+    except (Uncertified, Unreadable):
         return False
     if exact is None:
         return False
@@ -178,7 +161,7 @@ def _rounds(reader: ScalarReader, right: str, left: str) -> bool:
 
 
 def _read_agreed(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
-    r"""Return the one value of both sides; \log has here whichever base makes them agree."""
+    r"""Return the common value of both sides; \log takes the base that makes them agree."""
     policies = [reader.policy]
     if reader.policy.log_base == "unknown":
         policies += [replace(reader.policy, log_base=base) for base in ("10", "e")]
@@ -191,7 +174,7 @@ def _read_agreed(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
 
 
 def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
-    """Tell whether an equation only names its right side, unlike that of a line or curve."""
+    """Tell whether an equation only names its right side, unlike the equation of a line or curve."""
     if reading[1] == "symbolic":
         return reader.policy.assignment == "dropped" or is_function_name(left)
     return True
@@ -200,12 +183,12 @@ def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
 def _read_inequality(
     reader: ScalarReader, parts: list[str], operators: list[str]
 ) -> Reading | None:
-    found = bounds_of([reader.spelled(part) for part in parts], operators, reader.policy)
-    if found is None:
+    bounds = bounds_of([reader.prepare(part) for part in parts], operators, reader.policy)
+    if bounds is None:
         return None
-    if isinstance(found, str):
-        return found, "structure"
-    name, low, high = found
+    if isinstance(bounds, str):
+        return bounds, "structure"
+    name, low, high = bounds
     body = (
         ("(-oo" if low is None or low.key == "-oo" else ("(" if low.is_open else "[") + low.key)
         + ";"
@@ -215,25 +198,7 @@ def _read_inequality(
 
 
 def _equation_key(left: Node, right: Node, policy: AnswerPolicy) -> str | None:
-    """Return the key of an equation up to a constant factor.
-
-    Parameters
-    ----------
-    left, right
-        The trees of the two sides.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    str or None
-        Body of the key; None where the two sides are the same, so that the equation says nothing.
-
-    Raises
-    ------
-    Lost
-        When no key can be certified.
-    """
+    """Return the key of an equation up to a constant factor; None if both sides are the same."""
     difference: Node = ("+", (left, ("*", (MINUS_ONE, right))))
     body, _ = scalar_key(difference, policy)
     if body == "0":

@@ -1,7 +1,7 @@
-"""Single values inside an answer, and what the readers of its parts share.
+"""Single values inside an answer, and the state that the readers of its parts share.
 
-Lists, sets, relations and ratios are read by functions of a reader, each in the module of that name;
-what they find inside goes back to the reader's `read_part`.
+Lists, sets and relations are read by functions of a reader, in modules of these names; they pass the
+parts that they find back to `read_part`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final, Self, TypeAlias
 
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
-from ttsframe.answers.latex.tree import Node, infinity_sign
+from ttsframe.answers.latex.tree import Node, closed_calculus, infinity_sign, replace_nodes
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.shapes.words import strip_units
-from ttsframe.answers.values.fingerprint import Lost, scalar_key
+from ttsframe.answers.values.fingerprint import Uncertified, scalar_key
 from ttsframe.answers.values.rational import rational_key
 
 __all__ = ["MOST_PARTS", "Reading", "ScalarReader"]
@@ -26,32 +26,16 @@ Reading: TypeAlias = tuple[str, str]
 """Body of a key and its kind."""
 
 MOST_PARTS: Final = 64
-LONGEST_UNRESOLVED: Final = 200
 
 _LEADING_COMMA: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
-_SPECIAL: Final = re.compile(r"\\(?:sum|prod|int|lim)(?![A-Za-z])")
-_BOUND_NAME: Final = re.compile(
-    r"\\(?:sum|prod)\s*_\s*\{\s*([a-zA-Z])\s*=|d\s*([a-zA-Z])\s*$|\\lim\s*_\s*\{\s*([a-zA-Z])\s*\\(?:to|rightarrow)"
-)
-_LETTERS: Final = re.compile(r"\\[A-Za-z]+|[A-Za-z]")
-_HELPERS: Final = frozenset(
-    {"\\infty", "\\pi", "\\frac", "\\sqrt", "\\to", "\\rightarrow", "\\sin", "\\cos", "\\tan", "\\ln", "\\log", "\\sum",
-     "\\prod", "\\int", "\\lim", "\\cdot", "\\exp", "\\arctan", "\\binom", "\\times", "d", "e", "i", "\\limits"}
-)  # fmt: skip
 _UNIT_ENDS: Final = frozenset(".23}")
 
 
 class ScalarReader(ABC):
-    """Reads the scalars of one answer under one policy, and keeps what was seen on the way.
+    """Reads the scalars of one answer under one policy, and records what it sees.
 
-    Parameters
-    ----------
-    policy
-        The conventions.
-    resolved
-        What a computer algebra system made of scalars that an earlier reading left unresolved.
-    trace
-        Called with a layer's name and what it saw, by `explain_answer`.
+    `resolved` holds what sympy made of nodes that an earlier reading left in `unresolved`; `trace` is
+    called with the name of a layer and the text it read, for `explain_answer`.
     """
 
     __slots__ = ("last", "policy", "resolved", "trace", "unresolved")
@@ -59,25 +43,25 @@ class ScalarReader(ABC):
     def __init__(
         self,
         policy: AnswerPolicy,
-        resolved: Mapping[str, str | None],
+        resolved: Mapping[Node, Node | None],
         trace: Callable[[str, str], None] | None = None,
     ) -> None:
         self.policy = policy
         self.resolved = resolved
-        self.unresolved: list[str] = []
+        self.unresolved: list[Node] = []
         self.trace = trace
         self.last: Node | None = None
 
     @abstractmethod
     def read_part(self, text: str, depth: int) -> Reading | None:
-        """Return the reading of a part of the answer that lies so deep in it, or None."""
+        """Return the reading of a part of the answer at a depth of nesting, or None."""
 
-    def under(self, policy: AnswerPolicy) -> Self:
+    def with_policy(self, policy: AnswerPolicy) -> Self:
         """Return a reader of the same answer under another policy."""
         return type(self)(policy, self.resolved, self.trace)
 
     def read_each(self, parts: list[str], depth: int) -> list[Reading] | None:
-        """Return the readings of several texts, or None where one has none."""
+        """Return the readings of several texts, or None if one has none."""
         if len(parts) > MOST_PARTS:
             return None
         readings: list[Reading] = []
@@ -88,30 +72,31 @@ class ScalarReader(ABC):
             readings.append(reading)
         return readings
 
-    def see(self, layer: str, what: str) -> None:
-        """Tell the trace what a layer read."""
+    def note(self, layer: str, what: str) -> None:
+        """Report a layer and its text to the trace."""
         if self.trace is not None:
             self.trace(layer, what)
 
     def rational(self, text: str, rational: tuple[Fraction, bool]) -> Reading:
         """Return the reading of a rational number, which may be a percentage."""
         value, is_percent = rational
-        self.see("number", text)
+        self.note("number", text)
         self.last = None if is_percent else ("q", value.numerator, value.denominator)
         key = rational_key(value.numerator, value.denominator)
         return ("%" + key if is_percent else key), "exact"
 
     def words(self, text: str, body: str) -> Reading:
         """Return the reading of words."""
-        self.see("words", text)
+        self.note("words", text)
         if body[0] == "t":
             return body, "text"
         return body, "exact" if body.endswith("oo") else "structure"
 
-    def spelled(self, text: str) -> str:
+    def prepare(self, text: str) -> str:
         """Prepare the text of a scalar for the parser."""
         if "\\text" in text or text[-1:].isalpha() or text[-1:] in _UNIT_ENDS:
-            text = strip_units(text)
+            # the dm of an integral is not a length
+            text = text if "\\int" in text else strip_units(text)
         if "," in text:
             text = _LEADING_COMMA.sub("", text)
         if text.startswith(("\\$", "£", "€", "¥")):
@@ -120,41 +105,37 @@ class ScalarReader(ABC):
 
     def scalar(self, text: str) -> Reading | None:
         """Return the reading of one scalar, or None."""
-        if _SPECIAL.search(text):
-            return self._special(text)
-        return self._parsed(text)
-
-    def _parsed(self, text: str) -> Reading | None:
         try:
-            node = parse(self.spelled(text))
-            sign = infinity_sign(node)
-            if sign:
-                self.last = None
-                return ("oo" if sign > 0 else "-oo"), "exact"
-            reading = scalar_key(node, self.policy)
-        except (Lost, Unreadable):
+            node = parse(self.prepare(text))
+        except Unreadable:
             return None
-        self.see("scalar", text)
+        reading = self._read_tree(text, node)
+        if reading is None:
+            resolved = self._with_values(text, node)
+            reading = None if resolved is None else self._read_tree(text, resolved)
+        return reading
+
+    def _read_tree(self, text: str, node: Node) -> Reading | None:
+        """Return the reading of a tree without sympy, or None."""
+        sign = infinity_sign(node)
+        if sign:
+            self.last = None
+            return ("oo" if sign > 0 else "-oo"), "exact"
+        try:
+            reading = scalar_key(node, self.policy)
+        except Uncertified:
+            return None
+        self.note("scalar", text)
         self.last = node
         return reading
 
-    def _special(self, text: str) -> Reading | None:
-        """Read a sum, product, integral or limit: here if it is finite, else by what was resolved."""
-        if text in self.resolved:
-            answer = self.resolved[text]
-            return None if answer is None else self._parsed(answer)
-        reading = self._parsed(text)
-        if reading is None and _is_closed(text):
-            self.see("unresolved", text)
-            self.unresolved.append(text)
-        return reading
-
-
-def _is_closed(text: str) -> bool:
-    """Tell whether a special scalar is short and has no symbols but its own bound ones."""
-    if len(text) > LONGEST_UNRESOLVED or text.count("{") > 30:
-        return False
-    bound = {name for names in _BOUND_NAME.findall(text) for name in names if name}
-    return bool(bound) and ("^" in text or "\\lim" in text) and all(
-        letters in bound or letters in _HELPERS for letters in _LETTERS.findall(text)
-    )  # fmt: skip
+    def _with_values(self, text: str, node: Node) -> Node | None:
+        """Return a tree with sympy's values for its sums, integrals, limits and derivatives."""
+        parts = closed_calculus(node)
+        missing = [part for part in parts if part not in self.resolved]
+        if missing:
+            self.note("unresolved", text)
+            self.unresolved.extend(missing)
+        if not parts or missing or any(self.resolved[part] is None for part in parts):
+            return None
+        return replace_nodes(node, self.resolved.get)

@@ -1,4 +1,4 @@
-"""Sets, tuples, intervals and unions: what brackets hold, and readings joined without order."""
+"""Sets, tuples, intervals and unions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Final
 
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
-from ttsframe.answers.shapes.inequalities import punctured_line
-from ttsframe.answers.shapes.intervals import union_key
-from ttsframe.answers.shapes.marks import Mark, split_at, top_marks, wrapping
+from ttsframe.answers.shapes.intervals import punctured_line, union_key
+from ttsframe.answers.shapes.marks import Mark, outer_brackets, split_at, top_marks
 from ttsframe.answers.shapes.names import is_name
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
-from ttsframe.answers.values.fingerprint import Lost
+from ttsframe.answers.values.fingerprint import Uncertified
 
-__all__ = ["EMPTY", "bag", "read_alternatives", "read_bracketed", "read_union"]
+__all__ = ["EMPTY", "read_alternatives", "read_bracketed", "read_union", "unordered"]
 
 EMPTY: Final = "{}"
 """Body of the key of the empty set."""
@@ -23,7 +22,7 @@ EMPTY: Final = "{}"
 def read_bracketed(
     reader: ScalarReader, wrapped: tuple[str, str, str], depth: int
 ) -> Reading | None:
-    """Read what one pair of brackets encloses: a set, tuple, interval, or a text in parentheses."""
+    """Read a text in one pair of brackets: a set, tuple, interval, or a text in parentheses."""
     opening, inside, closing = wrapped
     marks = top_marks(inside)
     if marks is None:
@@ -44,7 +43,7 @@ def read_bracketed(
     parts = split_at(inside, marks, frozenset({separator}))
     if len(parts) != sum(mark.sign == separator for mark in marks) + 1:
         return None
-    reader.see("brackets", opening + inside + closing)
+    reader.note("brackets", opening + inside + closing)
     readings = reader.read_each(parts, depth)
     if readings is None:
         return None
@@ -58,28 +57,30 @@ def _read_set(reader: ScalarReader, inside: str, marks: list[Mark], depth: int) 
         return EMPTY, "structure"
     builder = re.split(r"\\mid(?![A-Za-z])|(?<!\\)\||(?<![A-Z0-9]):", inside, maxsplit=1)
     if len(builder) == 2 and is_name(builder[0].strip().split("\\in")[0].strip()):
-        reader.see("set by condition", inside)
+        reader.note("set by condition", inside)
         return reader.read_part(builder[1].strip(), depth + 1)
     if any(mark.sign == "=" for mark in marks):
         return reader.read_part(inside, depth + 1)
     parts = split_at(inside, marks, frozenset({",", ";"}))
-    reader.see("set", inside)
+    reader.note("set", inside)
     readings = reader.read_each(parts, depth)
-    return None if readings is None else bag(readings, is_set=True)
+    return None if readings is None else unordered(readings, is_set=True)
 
 
 def read_alternatives(reader: ScalarReader, texts: list[str], depth: int) -> Reading | None:
-    """Read texts of which each is an answer, such as both signs of a plus-minus."""
+    """Read texts each of which is an answer, such as both signs of a plus-minus."""
     readings = reader.read_each(texts, depth)
-    return None if readings is None else bag(readings, is_set=True)
+    return None if readings is None else unordered(readings, is_set=True)
 
 
-def bag(readings: list[Reading], *, is_set: bool, spread: list[bool] | None = None) -> Reading:
-    """Join readings without order; those that are spread are several answers, not a set."""
+def unordered(
+    readings: list[Reading], *, is_set: bool, spread: list[bool] | None = None
+) -> Reading:
+    """Join readings without order; the elements of `spread` sets are joined, not the sets."""
     bodies: list[str] = []
     for index, (body, _) in enumerate(readings):
         if spread is not None and spread[index] and body[0] == "{" and body != EMPTY:
-            bodies.extend(_elements(body))
+            bodies.extend(_split_set_key(body))
         else:
             bodies.append(body)
     bodies = sorted(set(bodies) if is_set else bodies)
@@ -95,18 +96,18 @@ def read_union(
     if "cap" in signs or ("minus" in signs and "cup" in signs):
         return None
     parts = split_at(text, marks, frozenset({"cup", "minus", ","}))
-    reader.see("union", text)
+    reader.note("union", text)
     if "minus" in signs:
         if len(parts) != 2:
             return None
         whole = reader.read_part(parts[0], depth + 1)
-        points = wrapping(parts[1])
+        points = outer_brackets(parts[1])
         if whole is None or points is None or points[0] != "\\{" or whole[0] != "(-oo;oo)":
             return None
         try:
-            nodes = [parse(reader.spelled(point)) for point in points[1].split(",")]
+            nodes = [parse(reader.prepare(point)) for point in points[1].split(",")]
             body = punctured_line(nodes, reader.policy)
-        except (Lost, Unreadable):
+        except (Uncertified, Unreadable):
             return None
         return None if body is None else (body, "structure")
     readings = reader.read_each(parts, depth)
@@ -114,12 +115,12 @@ def read_union(
         return None
     bodies = {body for body, _ in readings}
     if all(body[0] == "{" or kind != "structure" for body, kind in readings):
-        return bag(readings, is_set=True, spread=[True] * len(readings))
+        return unordered(readings, is_set=True, spread=[True] * len(readings))
     return union_key(bodies), "structure"
 
 
-def _elements(body: str) -> list[str]:
-    """Take the key of a set apart."""
+def _split_set_key(body: str) -> list[str]:
+    """Return the keys of the elements of a set."""
     parts: list[str] = []
     depth = start = 0
     inside = body[1:-1]

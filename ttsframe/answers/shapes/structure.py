@@ -1,7 +1,7 @@
-"""Structure: whether a text is a list, a relation, a set, a matrix, words, or one scalar.
+"""The structure of an answer: list, relation, set, matrix, words, or one scalar.
 
-A text is taken apart from the outside in, with brackets respected, until scalars are left. A part
-that cannot be read leaves the whole text unread: half a reading would merge what differs.
+A text is split from the outside in, respecting brackets, until only scalars remain. If one part cannot be
+read, the text is not read at all: half a reading would merge different answers.
 """
 
 from __future__ import annotations
@@ -11,22 +11,25 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import Final
 
+from ttsframe.answers.latex.parser import parse
+from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.shapes.lists import read_list
 from ttsframe.answers.shapes.marks import (
     JOINERS,
     RELATIONS,
+    Mark,
     expand_signs,
     is_thousands,
+    outer_brackets,
+    split_at,
     top_marks,
-    wrapping,
 )
 from ttsframe.answers.shapes.matrices import read_matrix
-from ttsframe.answers.shapes.ratios import read_ratio, read_time
 from ttsframe.answers.shapes.relations import read_relation
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
 from ttsframe.answers.shapes.sets import EMPTY, read_alternatives, read_bracketed, read_union
 from ttsframe.answers.shapes.words import choice_letter, read_words, unwrap_text
-from ttsframe.answers.values.fingerprint import Lost, real_number, scalar_key
+from ttsframe.answers.values.fingerprint import Uncertified, real_number, scalar_key
 from ttsframe.answers.values.rational import read_rational
 
 __all__ = ["Reader"]
@@ -40,6 +43,10 @@ _SYSTEM: Final = re.compile(
     re.DOTALL,
 )
 _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
+_TIME: Final = re.compile(
+    r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-5][0-9]))?(?::(?P<second>[0-5][0-9]))?\s*"
+    r"(?:\\text\s*\{\s*)?(?P<half>[aApP]\.?\s?[mM]\.?)?\s*\}?"
+)
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
@@ -48,7 +55,7 @@ _INTEGER_PARAMETER: Final = re.compile(
 
 
 class Reader(ScalarReader):
-    """Reads the whole texts of one answer under one policy."""
+    """Reads one answer under one policy."""
 
     __slots__ = ()
 
@@ -59,11 +66,11 @@ class Reader(ScalarReader):
             return None
         try:
             return real_number(self.last, self.policy)
-        except Lost:
+        except Uncertified:
             return None
 
     def read(self, text: str) -> Reading | None:
-        """Return the reading of a whole normalised text, or None."""
+        """Return the reading of a normalized text, or None."""
         reading = self.read_part(text, 0)
         if reading is not None and len(reading[0]) > LONGEST_BODY:
             body = reading[0]
@@ -71,7 +78,6 @@ class Reader(ScalarReader):
         return reading
 
     def read_part(self, text: str, depth: int) -> Reading | None:
-        """Return the reading of a part of the answer that lies so deep in it, or None."""
         if depth > DEEPEST or not text:
             return None
         rational = read_rational(text, self.policy)
@@ -90,14 +96,14 @@ class Reader(ScalarReader):
             return None
         if not signs:
             if text[-1] == ")" and "\\in" in text:
-                found = _INTEGER_PARAMETER.search(text)
-                if found is not None and found.start():
-                    return self.read_part(text[: found.start()].rstrip(), depth + 1)
-            return self._plain(text, depth)
+                match = _INTEGER_PARAMETER.search(text)
+                if match is not None and match.start():
+                    return self.read_part(text[: match.start()].rstrip(), depth + 1)
+            return self._read_plain(text, depth)
         if "in" in signs:
-            found = _INTEGER_PARAMETER.search(text)
-            if found is not None and found.start():
-                return self.read_part(text[: found.start()].rstrip(), depth + 1)
+            match = _INTEGER_PARAMETER.search(text)
+            if match is not None and match.start():
+                return self.read_part(text[: match.start()].rstrip(), depth + 1)
         if signs & JOINERS:
             separators = [
                 mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)
@@ -109,50 +115,50 @@ class Reader(ScalarReader):
         if "cup" in signs or "minus" in signs or "cap" in signs:
             return read_union(self, text, marks, signs, depth)
         if ":" in signs:
-            return read_ratio(self, text, marks)
-        return self._plain(text, depth)
+            return self._read_ratio(text, marks)
+        return self._read_plain(text, depth)
 
-    def _plain(self, text: str, depth: int) -> Reading | None:
+    def _read_plain(self, text: str, depth: int) -> Reading | None:
         """Read a text without separators or relations at its top level."""
         if "\\pm" in text or "\\mp" in text:
             texts = expand_signs(text)
             if texts is None or len(texts) < 2:
                 return None
-            self.see("plus-minus", text)
+            self.note("plus-minus", text)
             return read_alternatives(self, texts, depth)
         if "\\begin" in text:
-            return self._matrix(text)
-        wrapped = wrapping(text) if text[0] in "([{\\" else None
+            return self._read_matrix(text)
+        wrapped = outer_brackets(text) if text[0] in "([{\\" else None
         if wrapped is not None:
             return read_bracketed(self, wrapped, depth)
         content = unwrap_text(text)
         if content is not None:
-            return self._text(content, depth)
+            return self._read_text(content, depth)
         words = read_words(text, self.policy, as_text=False)
         if words is not None:
             return self.words(text, words)
         if text.startswith(("\\text", "(")) or len(text) < 3:
             letter = choice_letter(text)
             if letter is not None:
-                self.see("choice", letter)
+                self.note("choice", letter)
                 return self.scalar(letter)
-        time = read_time(self, text)
+        time = self._read_time(text)
         if time is not None:
             return time
         if "\\mathbb" in text:
-            found = _NUMBER_SET.fullmatch(text)
-            if found:
-                self.see("number set", text)
-                if found[1] == "R" and not found[2]:
+            match = _NUMBER_SET.fullmatch(text)
+            if match:
+                self.note("number set", text)
+                if match[1] == "R" and not match[2]:
                     return "(-oo;oo)", "structure"
-                return f"B{found[1]}{found[2] or ''}", "structure"
+                return f"B{match[1]}{match[2] or ''}", "structure"
             return None
         if text == "\\emptyset":
             return EMPTY, "structure"
         return self.scalar(text)
 
-    def _text(self, content: str, depth: int) -> Reading | None:
-        r"""Read what stands in \text{...}: a number, a letter, or words."""
+    def _read_text(self, content: str, depth: int) -> Reading | None:
+        r"""Read the content of \text{...}: a number, a letter, or words."""
         rational = read_rational(content, self.policy)
         if rational is not None:
             return self.rational(content, rational)
@@ -161,13 +167,45 @@ class Reader(ScalarReader):
             return self.words(content, words)
         return self.read_part(content, depth + 1)
 
-    def _matrix(self, text: str) -> Reading | None:
-        rows = read_matrix(text, self.spelled)
+    def _read_matrix(self, text: str) -> Reading | None:
+        rows = read_matrix(text, self.prepare)
         if rows is None:
             return None
-        self.see("matrix", text)
+        self.note("matrix", text)
         try:
             bodies = [";".join(scalar_key(cell, self.policy)[0] for cell in row) for row in rows]
-        except Lost:
+        except Uncertified:
             return None
         return "M(" + "|".join(bodies) + ")", "structure"
+
+    def _read_ratio(self, text: str, marks: list[Mark]) -> Reading | None:
+        """Read a time of day, or a ratio up to a common factor."""
+        time = self._read_time(text)
+        if time is not None:
+            return time
+        parts = split_at(text, marks, frozenset({":"}))
+        if len(parts) != sum(mark.sign == ":" for mark in marks) + 1 or len(parts) > 8:
+            return None
+        self.note("ratio", text)
+        try:
+            nodes = [parse(self.prepare(part)) for part in parts]
+            first = nodes[0]
+            bodies = [scalar_key(("/", node, first), self.policy)[0] for node in nodes[1:]]
+        except (Uncertified, Unreadable):
+            return None
+        return "R" + ":".join(bodies), "structure"
+
+    def _read_time(self, text: str) -> Reading | None:
+        """Read a time of day, or return None."""
+        if not text[0].isdigit():
+            return None
+        match = _TIME.fullmatch(text)
+        if match is None or (match["minute"] is None and match["half"] is None):
+            return None
+        hour = int(match["hour"])
+        half = (match["half"] or "").casefold().replace(".", "").replace(" ", "")
+        if hour > (12 if half else 24):
+            return None
+        self.note("time", text)
+        second = f":{match['second']}" if match["second"] else ""
+        return f"T{hour}:{match['minute'] or '00'}{second}{half}", "structure"

@@ -1,4 +1,4 @@
-"""Answers in words, single letters set as text, and units that trail an expression."""
+"""Answers in words, letters of choices, and the words after a number: units and multipliers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from hashlib import blake2b
 from typing import Final
 
 from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.shapes.units import is_unit_phrase
 
-__all__ = ["choice_letter", "read_words", "strip_units", "text_key", "unwrap_text"]
+__all__ = [
+    "MULTIPLIERS",
+    "choice_letter",
+    "is_unit_phrase",
+    "read_words",
+    "strip_units",
+    "text_key",
+    "unwrap_text",
+]
 
 _LONGEST_KEY: Final = 60
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
@@ -62,7 +69,7 @@ _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
 
 
 def text_key(text: str) -> str:
-    """Write the key of a text that nothing could read; its case counts, for it may be mathematics."""
+    """Return the key of a text that could not be read; case counts, because it may be mathematics."""
     return "r" + _text_key(" ".join(text.split()))[1:]
 
 
@@ -73,34 +80,19 @@ def _text_key(text: str) -> str:
 
 
 def unwrap_text(text: str) -> str | None:
-    r"""Return the content of a text that is one ``\text{...}``, else None."""
-    found = _WHOLE_TEXT.fullmatch(text)
-    return found[1].strip() if found else None
+    r"""Return the content of a text that is one `\text{...}`, else None."""
+    match = _WHOLE_TEXT.fullmatch(text)
+    return match[1].strip() if match else None
 
 
 def choice_letter(text: str) -> str | None:
-    """Return the capital letter of a choice such as ``(A)`` or ``B.``, else None."""
-    found = _CHOICE.fullmatch(text)
-    return found[1] if found else None
+    """Return the capital letter of a choice such as `(A)` or `B.`, else None."""
+    match = _CHOICE.fullmatch(text)
+    return match[1] if match else None
 
 
 def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
-    """Return the key of an answer that consists of words, else None.
-
-    Parameters
-    ----------
-    text
-        Normalised text.
-    policy
-        The conventions.
-    as_text
-        Whether it was set as text, so that short runs of letters are words too.
-
-    Returns
-    -------
-    str or None
-        Body of the key.
-    """
+    """Return the key of an answer in words, else None; set as text, short runs of letters are words."""
     if "\\" in text:
         text = _TEXT.sub(r" \1 ", text)
         if "\\" in text:
@@ -128,19 +120,82 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
 
 
 def strip_units(text: str) -> str:
-    """Cut units off the end of an expression."""
+    """Remove units from the end of an expression."""
     for _ in range(4):
-        found = _TRAILING_UNIT.search(text)
-        if found is None or found.start() == 0:
+        match = _TRAILING_UNIT.search(text)
+        if match is None or match.start() == 0:
             break
-        unit = found["text"]
+        unit = match["text"]
         word = unit.strip()
         if word and (not is_unit_phrase(word, as_text=True) or (unit in _UPRIGHT_SYMBOLS)):
             break
-        text = text[: found.start()].rstrip()
-    found = _TRAILING_WORD.search(text)
-    if found is not None and found.start() and found["word"] not in _NOT_UNITS:
-        head = text[: found.start()].rstrip()
-        if head and is_unit_phrase(found["word"], as_text=False) and head[-1] not in "+-*/^_=({[,":
+        text = text[: match.start()].rstrip()
+    match = _TRAILING_WORD.search(text)
+    if match is not None and match.start() and match["word"] not in _NOT_UNITS:
+        head = text[: match.start()].rstrip()
+        if head and is_unit_phrase(match["word"], as_text=False) and head[-1] not in "+-*/^_=({[,":
             return head
     return text
+
+
+# ---- units ---------------------------------------------------------------------------------------
+
+UNITS: Final = frozenset(
+    """
+    mm cm dm km m2 m3 cm2 cm3 km2 mi ft yd in sq cu ml cl dl kl mg cg dg kg gm gms lb lbs oz pt
+    qt gal hr hrs h min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
+    hz khz mhz ghz pa kpa atm ev kev mev gev kj kw mw kwh mol rad rads deg degs mile miles ton
+    tons usd rmb yuan dollar dollars cent cents euro euros pound pounds rs inr ppm db cal kcal
+    year years month months week weeks hour hours minute minutes second seconds man men car cars
+    cat cats dog dogs cup cups egg eggs box boxes pen pens toy toys hen hens cow cows ant ants
+    bag bags ball boy boys girl girls way ways unit units inch inches foot feet yard yards meter
+    meters metre metres square cubic degree degrees people person students ohm ohms volt volts
+    watt watts newton newtons joule joules kelvin celsius fahrenheit
+    """.split()  # noqa: SIM905 (a word list reads best as one)
+)
+"""Abbreviations and short words that are units even when they are not set as text."""
+
+MULTIPLIERS: Final = {
+    "dozen": 12,
+    "hundred": 10**2,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+}
+
+_NOT_UNIT_WORDS: Final = frozenset(
+    """
+    and or to times plus minus divided over am pm noon midnight percent percentage pct percents
+    mod modulo base ratio squared cubed bc ad bce ce o'clock clock is are not no if when where
+    with remainder infinity positive negative half halves third thirds quarter quarters fourth
+    fourths fifth fifths sixth sixths tenth tenths hundredth hundredths except but than both
+    each through between until from versus vs i e pi none undefined more less greater fewer
+    least most at about approximately or/and factorial choose root sin cos tan log ln exp left
+    right up down north south east west northeast northwest southeast southwest ago later before
+    after early late increase decrease gain loss debt deficit above below under clockwise
+    counterclockwise shorter longer ahead behind deep overdue
+    """.split()  # noqa: SIM905 (a word list reads best as one)
+) | frozenset(MULTIPLIERS)
+_UNIT_SYMBOLS: Final = UNITS | frozenset("msghNJWVAKL")
+_UNIT_PHRASE: Final = re.compile(r"[A-Za-z][A-Za-z.'/\- ]*(?:\^?\{?[23]\}?)?(?:/[A-Za-z]+)?")
+_UNIT_WORD: Final = re.compile(r"[A-Za-z']+")
+
+
+def is_unit_phrase(phrase: str, *, as_text: bool) -> bool:
+    """Tell whether words after a number are only a unit; set as text, single letters count too."""
+    if len(phrase) > 80 or not _UNIT_PHRASE.fullmatch(phrase):
+        return False
+    folded = phrase.casefold()
+    if folded.replace(".", "").replace(" ", "") in {"am", "pm"}:
+        return False
+    words = _UNIT_WORD.findall(folded)
+    if not words or any(word in _NOT_UNIT_WORDS for word in words):
+        return False
+    if as_text:
+        return True
+    if "/" in phrase:
+        return all(word in _UNIT_SYMBOLS for word in _UNIT_WORD.findall(phrase))
+    return (len(words[0]) > 3 or words[0] in UNITS) and all(
+        len(word) > 1 or word in {"a", "s", "h", "m"} for word in words
+    )

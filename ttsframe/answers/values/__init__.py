@@ -1,1 +1,1 @@
-"""The value of an expression tree: exact numbers, certified intervals, fingerprints."""
+"""Values of expression trees: exact numbers, certified intervals, fingerprints."""

@@ -1,4 +1,4 @@
-"""Balls: exact rationals, certified real and complex numbers, and the bits of a key that they prove."""
+"""Exact rationals, certified real and complex balls, and the leading bits that they prove."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ __all__ = [
     "LARGEST_BITS",
     "ONE",
     "ZERO",
-    "Lost",
-    "MoreDigits",
-    "Outside",
+    "OutsideDomain",
+    "TooImprecise",
+    "Uncertified",
     "Value",
     "as_rational",
-    "bounded",
     "check_absorption",
+    "checked_exponent",
+    "checked_rational",
     "exact_root",
-    "gamma",
-    "guarded",
-    "hidden",
+    "gamma_function",
+    "integer_power",
     "leading_bits",
+    "magnitude_of",
     "part_key",
     "positive_power",
-    "settled",
-    "size",
-    "whole_power",
+    "resolve_zero",
+    "symbol_value",
 ]
 
 Value: TypeAlias = Any
@@ -47,7 +47,7 @@ LARGEST_BITS: Final = 100_000
 ROUGH_BITS: Final = 300
 """Of a rational that meets an irrational, without its small prime factors."""
 RATIONAL_BITS: Final = 110
-"""Of the denominator of a rational that is recognised in a ball."""
+"""Of the denominator of a rational that is recognized in a ball."""
 LARGEST_ARGUMENT: Final = 1e7
 """Of exponents and functions."""
 FLAT: Final = 1e-18
@@ -55,16 +55,16 @@ FLAT: Final = 1e-18
 SMALL_PRIMES: Final = (2, 3, 5, 7, 11, 13)
 
 
-class Lost(Exception):  # noqa: N818 (a verdict on a value, not a failure; so are the next two)
+class Uncertified(Exception):  # noqa: N818 (a verdict on a value, not a failure; so are the next two)
     """The value is undefined, out of bounds, or cannot be certified."""
 
 
-class MoreDigits(Exception):  # noqa: N818
+class TooImprecise(Exception):  # noqa: N818
     """The ball is too wide at this precision."""
 
 
-class Outside(Exception):  # noqa: N818
-    """A real function left its domain at a point where some symbols are negative."""
+class OutsideDomain(Exception):  # noqa: N818
+    """A real function is outside its domain at a point where some symbols are negative."""
 
 
 # Where symbols stand: below one, where 1 - x and arcsin x are real; the same with mixed signs; a little
@@ -75,8 +75,8 @@ _UNIT: Final = 2**448
 
 
 @lru_cache(maxsize=4_096)
-def hidden(name: str, point: int) -> Value:
-    """Return where a symbol stands at one of the hidden points."""
+def symbol_value(name: str, point: int) -> Value:
+    """Return the value of a symbol at one of the hidden points."""
     seed = name.encode(errors="surrogatepass")
     low, width = (int(part * 1_000) for part in _RANGES[point])
     random = int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
@@ -86,28 +86,28 @@ def hidden(name: str, point: int) -> Value:
     return arb((mantissa, -448))
 
 
-# Keys quantise the value times this, because nice numbers lie on the edges of a decimal or binary
+# Keys quantize the value times this, because nice numbers lie on the edges of a decimal or binary
 # grid and no number that anybody writes lies on the edges of this one.
 _OFFSET: Final = 6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big")
 
 
 def leading_bits(value: Value) -> str:
-    """Write sign, exponent and the leading bits of a real ball, where it proves them."""
+    """Return sign, exponent and leading bits of a real ball that proves them."""
     if not value.is_finite():
-        raise Lost
+        raise Uncertified
     if value.rel_accuracy_bits() < KEY_BITS + 20:
-        raise MoreDigits
+        raise TooImprecise
     scaled = value * arb((_OFFSET, -448))
     mantissa, exponent = scaled.mid().man_exp()
     top = mantissa.bit_length() + int(exponent)
     whole = (scaled * arb((1, KEY_BITS - top))).floor().unique_fmpz()
     if whole is None:
-        raise MoreDigits
+        raise TooImprecise
     return f"{int(whole):x}p{top}"
 
 
 def part_key(value: Value) -> str:
-    """Write the leading bits of a value at one point."""
+    """Return the leading bits of a value at one point."""
     if isinstance(value, acb):
         real, imaginary = value.real, value.imag
         return f"{'0' if real.is_zero() else leading_bits(real)}i{leading_bits(imaginary)}"
@@ -115,11 +115,11 @@ def part_key(value: Value) -> str:
 
 
 def as_rational(value: Value) -> Value | None:
-    """Recognise a rational number of moderate size by its continued fraction."""
+    """Recognize a rational number of moderate size by its continued fraction."""
     if not value.is_finite():
-        raise Lost
+        raise Uncertified
     if value.rel_accuracy_bits() < KEY_BITS + 20:
-        raise MoreDigits
+        raise TooImprecise
     mantissa, exponent = value.mid().man_exp()
     shift = int(exponent)
     if not -20_000 < shift < 400:
@@ -142,50 +142,50 @@ def as_rational(value: Value) -> Value | None:
     return fmpq(-p1 if is_negative else p1, q1)
 
 
-def settled(value: Value, is_final: bool) -> Value:
-    """Turn what cannot be told from zero at the last precision into zero."""
+def resolve_zero(value: Value, is_final: bool) -> Value:
+    """Replace a value that cannot be told from zero at the last precision by zero."""
     if isinstance(value, fmpq):
         return value
     if isinstance(value, arb):
         if not value.is_finite():
-            raise Lost if is_final else MoreDigits
+            raise Uncertified if is_final else TooImprecise
         if 0 not in value:
             return value
         if value.is_zero():
             return ZERO
         if not is_final:
-            raise MoreDigits
+            raise TooImprecise
         return ZERO
     if not value.is_finite():
-        raise Lost if is_final else MoreDigits
+        raise Uncertified if is_final else TooImprecise
     real, imaginary = value.real, value.imag
     if 0 in imaginary:
         if not is_final and not imaginary.is_zero():
-            raise MoreDigits
-        return settled(real, is_final)
+            raise TooImprecise
+        return resolve_zero(real, is_final)
     if 0 in real and not real.is_zero():
         if not is_final:
-            raise MoreDigits
+            raise TooImprecise
         return acb(0, imaginary)
     return value
 
 
-def guarded(value: Value) -> Value:
-    """Refuse a rational with more digits than would show beside an irrational."""
+def checked_rational(value: Value) -> Value:
+    """Return a rational; raise if it has more digits than would show beside an irrational."""
     if value.height_bits() > ROUGH_BITS:
         rough = 0
         for part in (value.p, value.q):
             rest = part
             for prime in SMALL_PRIMES:
-                rest = _without(rest, prime)
+                rest = _divide_out(rest, prime)
             rough += rest.bit_length()
         if rough > ROUGH_BITS:
-            raise Lost
+            raise Uncertified
     return value
 
 
-def _without(value: Value, prime: int) -> Value:
-    """Divide out all powers of a prime, the largest first."""
+def _divide_out(value: Value, prime: int) -> Value:
+    """Divide by all powers of a prime, the largest first."""
     powers = [fmpz(prime)]
     while powers[-1].bit_length() * 2 <= value.bit_length():
         powers.append(powers[-1] ** 2)
@@ -196,8 +196,8 @@ def _without(value: Value, prime: int) -> Value:
     return value
 
 
-def size(value: Value) -> float:
-    """Return the magnitude of a value as a float; infinity past the range of floats."""
+def magnitude_of(value: Value) -> float:
+    """Return the magnitude of a value as a float; infinity beyond the range of floats."""
     try:
         return abs(complex(value)) if isinstance(value, acb) else abs(float(arb(value)))
     except OverflowError:
@@ -205,63 +205,63 @@ def size(value: Value) -> float:
 
 
 def check_absorption(terms: list[Value]) -> None:
-    """Refuse a sum that swallows one of its terms."""
-    sizes = [size(term) for term in terms]
+    """Raise if a sum is so large that one of its terms no longer shows in it."""
+    sizes = [magnitude_of(term) for term in terms]
     largest = max(sizes)
     if 1e-250 < largest < 1e290 and min(sizes) > largest * 2.0**-ABSORBED_BITS:
         return
-    tops = [_top(term) for term in terms]
+    tops = [_binary_exponent(term) for term in terms]
     if max(tops) - min(tops) > ABSORBED_BITS:
-        raise Lost
+        raise Uncertified
 
 
-def _top(value: Value) -> int:
+def _binary_exponent(value: Value) -> int:
     """Return the binary exponent of a value that is not zero."""
     ball = abs(value) if isinstance(value, acb) else arb(value)
     mantissa, exponent = ball.mid().man_exp()
     return int(mantissa.bit_length()) + int(exponent)
 
 
-def bounded(exponent: Value) -> Value:
-    """Refuse an exponent whose power is too large, or too near to one to show it."""
+def checked_exponent(exponent: Value) -> Value:
+    """Return an exponent; raise if its power is too large, or too close to one to show it."""
     if isinstance(exponent, fmpq):
         return arb(exponent)
-    magnitude = size(exponent)
+    magnitude = magnitude_of(exponent)
     if magnitude > LARGEST_ARGUMENT or (magnitude < FLAT and not exponent.is_zero()):
-        raise Lost
+        raise Uncertified
     return exponent
 
 
-def gamma(value: Value) -> Value:
+def gamma_function(value: Value) -> Value:
     """Return the gamma function of a ball of moderate size."""
-    if size(value) > LARGEST_ARGUMENT:
-        raise Lost
+    if magnitude_of(value) > LARGEST_ARGUMENT:
+        raise Uncertified
     return value.gamma()
 
 
-def whole_power(base: Value, exponent: int) -> Value:
-    """Raise a value to a whole power."""
+def integer_power(base: Value, exponent: int) -> Value:
+    """Raise a value to an integer power."""
     if isinstance(base, fmpq):
         if not exponent:
             if base == 0:
-                raise Lost
+                raise Uncertified
             return ONE
         if base == 0:
             if exponent < 0:
-                raise Lost
+                raise Uncertified
             return base
         if abs(base) != 1 and base.height_bits() * abs(exponent) > LARGEST_BITS:
-            raise Lost
+            raise Uncertified
         return base ** (exponent % 2) if abs(base) == 1 else base**exponent
     if abs(exponent) > LARGEST_ARGUMENT:
-        raise Lost
+        raise Uncertified
     if not exponent:
         return ONE
     return base**exponent
 
 
 def exact_root(base: Value, degree: int) -> Value | None:
-    """Return the root of a positive rational where it is rational, else None."""
+    """Return the root of a positive rational if it is rational, else None."""
     if degree > 64:
         return None
     top = base.p.root(degree)
@@ -279,5 +279,5 @@ def positive_power(base: Value, exponent: Value) -> Value:
     elif low <= 64:
         root = base.root(low)
     else:
-        return bounded(base.log() * exponent).exp()
-    return root if top == 1 else whole_power(root, top)
+        return checked_exponent(base.log() * exponent).exp()
+    return root if top == 1 else integer_power(root, top)

@@ -1,4 +1,4 @@
-"""Exact rational numbers, read without a parser: most answers are one."""
+"""Exact rational numbers, read without the parser: most answers are one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Final
 
 from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.shapes.units import MULTIPLIERS, is_unit_phrase
+from ttsframe.answers.shapes.words import MULTIPLIERS, is_unit_phrase
 
 __all__ = ["LARGEST_EXPONENT", "percent_value", "rational_key", "read_plain", "read_rational"]
 
@@ -67,7 +67,7 @@ def read_plain(text: str) -> str | None:
 
 
 def rational_key(numerator: int, denominator: int) -> str:
-    """Write a reduced fraction as a key: itself where it is short, else a digest of it."""
+    """Return the key of a reduced fraction: the fraction if it is short, else a digest."""
     if numerator.bit_length() + denominator.bit_length() < 150:
         return str(numerator) if denominator == 1 else f"{numerator}/{denominator}"
     digest = blake2b(f"{numerator:x}/{denominator:x}".encode(), digest_size=16).hexdigest()
@@ -75,68 +75,54 @@ def rational_key(numerator: int, denominator: int) -> str:
 
 
 def percent_value(value: Fraction, policy: AnswerPolicy) -> Fraction:
-    """Read a percentage as the policy has it (``"kept"`` is the caller's business)."""
+    """Convert a percentage as the policy says; the caller handles `kept`."""
     return value / 100 if policy.percent == "fraction" else value
 
 
 def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | None:
-    r"""Read a normalised text that is one rational number, perhaps with a unit.
-
-    Parameters
-    ----------
-    text
-        A text that `normalize_text` returned.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    tuple[Fraction, bool] or None
-        The number and whether it is a percentage that the policy keeps apart. None for anything
-        else, including ``1/0``.
-    """
+    """Return a rational number, perhaps with a unit, and whether it is a percentage kept apart."""
     if len(text) > LONGEST_NUMBER:
         return None
     commas = _DECIMAL_COMMA.get(policy.decimal_comma) if "," in text else None
     if commas is not None and commas.fullmatch(text):
         text = text.replace(",", ".")
     if " " in text:
-        text = _SPACED_THOUSANDS.sub(lambda found: found[1] + found[2].replace(" ", ""), text)
-    found = _NUMBER.match(text)
-    if found is None:
+        text = _SPACED_THOUSANDS.sub(lambda match: match[1] + match[2].replace(" ", ""), text)
+    match = _NUMBER.match(text)
+    if match is None:
         return None
-    rest = found["rest"]
-    if rest and rest[0].isalpha() and text[found.start("rest") - 1] == ".":
+    rest = match["rest"]
+    if rest and rest[0].isalpha() and text[match.start("rest") - 1] == ".":
         return None
-    value = _value(found)
+    value = _matched_value(match)
     if value is None:
         return None
-    if found["inner_sign"] and (found["sign"] or not found["currency"]):
+    if match["inner_sign"] and (match["sign"] or not match["currency"]):
         return None
-    if found["sign"] == "-" or found["inner_sign"]:
+    if match["sign"] == "-" or match["inner_sign"]:
         value = -value
     return _with_rest(value, rest, policy) if rest else (value, False)
 
 
-def _value(found: re.Match[str]) -> Fraction | None:
-    top = found["top"] or found["top_digit"]
+def _matched_value(match: re.Match[str]) -> Fraction | None:
+    top = match["top"] or match["top_digit"]
     if top is not None:
-        low = found["low"] or found["low_digit"]
-        return _mixed(found["whole"], top.replace(" ", ""), low.replace(" ", ""))
-    if found["top_slash"] is not None:
-        return _mixed(found["whole_slash"], found["top_slash"], found["low_slash"])
-    if found["repeat"] is not None:
-        cycle = found["cycle"] or found["cycle_round"] or found["cycle_digit"]
-        head, _, tail = found["repeat"].partition(".")
+        low = match["low"] or match["low_digit"]
+        return _mixed(match["whole"], top.replace(" ", ""), low.replace(" ", ""))
+    if match["top_slash"] is not None:
+        return _mixed(match["whole_slash"], match["top_slash"], match["low_slash"])
+    if match["repeat"] is not None:
+        cycle = match["cycle"] or match["cycle_round"] or match["cycle_digit"]
+        head, _, tail = match["repeat"].partition(".")
         whole = Fraction(int(head + tail or "0"), 10 ** len(tail))
         return whole + Fraction(int(cycle), (10 ** len(cycle) - 1) * 10 ** len(tail))
-    number = found["number"].replace(",", "")
+    number = match["number"].replace(",", "")
     if number == ".":
         return None
-    if found["over"] is not None:
-        low_value = Fraction(found["over"].replace(",", ""))
+    if match["over"] is not None:
+        low_value = Fraction(match["over"].replace(",", ""))
         return Fraction(number) / low_value if low_value else None
-    power = found["e"] or found["ten"] or found["ten_bare"]
+    power = match["e"] or match["ten"] or match["ten_bare"]
     if power is not None:
         exponent = int(power.replace(" ", ""))
         if abs(exponent) > LARGEST_EXPONENT:
@@ -159,7 +145,7 @@ def _mixed(whole: str | None, top: str, low: str) -> Fraction | None:
 
 
 def _with_rest(value: Fraction, rest: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | None:
-    """Apply or drop what follows the number."""
+    """Apply or drop the text after the number."""
     if _PERCENT.fullmatch(rest):
         return percent_value(value, policy), policy.percent == "kept"
     degree = _DEGREE.fullmatch(rest)

@@ -1,8 +1,8 @@
-"""Residues of exact numbers and rational expressions that are too large, or too uneven, to evaluate.
+"""Residues of exact numbers and rational expressions that are too large to evaluate.
 
-Two different integers agree modulo both primes with a chance of one in 2^234, so 10^20000 and
-10^20000 + 1 stay apart, and 3^2025 needs no digits. Symbols and the constants e and pi, which satisfy no
-polynomial, stand for fixed residues.
+Two different integers agree modulo both primes with a probability of 2^-234, so 10^20000 and 10^20000 + 1
+have different keys, and 3^2025 needs no digits. Symbols, and the constants e and pi, which satisfy no
+polynomial, have fixed residues.
 """
 
 from __future__ import annotations
@@ -23,20 +23,7 @@ LARGEST_FACTORIAL: Final = 6_000
 
 
 def residue_key(node: Node, policy: AnswerPolicy) -> str | None:
-    """Return a key made of residues, or None where the expression is not a rational one.
-
-    Parameters
-    ----------
-    node
-        The tree of a scalar.
-    policy
-        The conventions.
-
-    Returns
-    -------
-    str or None
-        Body of the key.
-    """
+    """Return a key made of residues, or None where the expression is not rational."""
     residues = [_residue(node, prime, policy) for prime in PRIMES]
     if None in residues:
         return None
@@ -49,7 +36,7 @@ def _residue(node: Node, prime: int, policy: AnswerPolicy) -> int | None:
         low = node[2] % prime
         return node[1] % prime * pow(low, -1, prime) % prime if low else None
     if op == "s" or (op == "c" and node[1] in {"pi", "e"}):
-        return _standing(op + node[1], prime)
+        return _symbol_residue(op + node[1], prime)
     if op in {"+", "*"}:
         total = 0 if op == "+" else 1
         for part in node[1]:
@@ -62,13 +49,13 @@ def _residue(node: Node, prime: int, policy: AnswerPolicy) -> int | None:
         top, low = _residue(node[1], prime, policy), _residue(node[2], prime, policy)
         return top * pow(low, -1, prime) % prime if top is not None and low else None
     if op == "^":
-        base, exponent = _residue(node[1], prime, policy), _integer(node[2])
+        base, exponent = _residue(node[1], prime, policy), _exact_integer(node[2])
         # The constant e to a power is the exponential, which lives elsewhere.
         if not base or exponent is None or node[1] == ("c", "e"):
             return None
         return pow(base, exponent % (prime - 1), prime)
     if op == "f" and node[1] == "factorial":
-        whole = _integer(node[2][0])
+        whole = _exact_integer(node[2][0])
         if whole is None or not 0 <= whole <= LARGEST_FACTORIAL:
             return None
         return _factorials(prime)[whole]
@@ -84,12 +71,12 @@ def _factorials(prime: int) -> list[int]:
 
 
 @lru_cache(maxsize=4_096)
-def _standing(name: str, prime: int) -> int:
+def _symbol_residue(name: str, prime: int) -> int:
     digest = sha512(f"residue:{name}".encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest, "big") % prime
 
 
-def _integer(node: Node) -> int | None:
+def _exact_integer(node: Node) -> int | None:
     """Return the exact value of an exponent that is an integer of moderate size."""
     op = node[0]
     if op == "q":
@@ -97,7 +84,7 @@ def _integer(node: Node) -> int | None:
     if op in {"+", "*"}:
         total = 0 if op == "+" else 1
         for part in node[1]:
-            value = _integer(part)
+            value = _exact_integer(part)
             if value is None:
                 return None
             total = total + value if op == "+" else total * value
@@ -105,7 +92,7 @@ def _integer(node: Node) -> int | None:
                 return None
         return total
     if op == "^":
-        base, exponent = _integer(node[1]), _integer(node[2])
+        base, exponent = _exact_integer(node[1]), _exact_integer(node[2])
         if base is None or exponent is None or exponent < 0:
             return None
         if base.bit_length() * exponent > LARGEST_EXPONENT_BITS:
