@@ -1,4 +1,4 @@
-"""An order of named objects, read out of whatever a model wrote."""
+"""An order of named objects, read from any response."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TOKEN: Final = re.compile(
 
 @dataclass
 class _Run:
-    """Names that stand near each other, none of them twice, with the places written beside them."""
+    """Neighboring distinct names, with the places written beside them."""
 
     is_reversed: bool = False
     end: int = 0
@@ -50,13 +50,13 @@ class _Run:
     tokens: list[str | int] = field(default_factory=list)
 
     def add(self, name: str, places: list[int], end: int) -> None:
-        """Add a name and the places written since the one before it."""
+        """Add a name and the places written since the previous name."""
         self.names.append(name)
         self.tokens += [*places, name]
         self.end = end
 
     def order(self, places: list[int]) -> list[str]:
-        """Return the names by their places where each has one, else as they are written."""
+        """Return the names by their places if each has one, else in the order of writing."""
         wanted = set(range(1, len(self.names) + 1))
         for tokens in (self.tokens, [*self.tokens, *places[:1]]):
             for numbers, names in ((tokens[::2], tokens[1::2]), (tokens[1::2], tokens[::2])):
@@ -66,27 +66,7 @@ class _Run:
 
 
 def find_order(text: str) -> list[str]:
-    """Find the order that answers.
-
-    Parameters
-    ----------
-    text
-        The response.
-
-    Returns
-    -------
-    list[str]
-        Names from left to right, each once; empty where none is named.
-
-    Notes
-    -----
-    A list is a row of names within 60 characters of each other, none of them twice. What counts is
-    the longest list after the last marker ("Final answer", "Order:", a box, the end of thinking ...)
-    that has a name after it, the first of equal ones; without a marker the list that ends the
-    response, with at most 60 characters after it, because any other one may be a clue. Where a
-    place is written beside every name, places decide; else the order of writing, which "right to
-    left" just before it turns round.
-    """
+    """Return the names of the answer from left to right, as `LogicalDeduction` says."""
     best: list[str] = []
     run = _Run()
     places: list[int] = []
