@@ -25,9 +25,9 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 _WORD: Final = (1 << 64) - 1
 _GAMMA: Final = 0x9E37_79B9_7F4A_7C15
 _ROOT_3: Final = 1.732_050_807_568_877_2
-_FACTORS: Final = (0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB)
+_INT_FACTOR_1, _INT_FACTOR_2 = 0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB
 _SHIFT_1, _SHIFT_2, _SHIFT_3, _TO_53_BITS = (np.uint64(shift) for shift in (30, 27, 31, 11))
-_FACTOR_1, _FACTOR_2 = (np.uint64(factor) for factor in _FACTORS)
+_FACTOR_1, _FACTOR_2 = np.uint64(_INT_FACTOR_1), np.uint64(_INT_FACTOR_2)
 
 
 class Purpose(IntEnum):
@@ -152,8 +152,8 @@ def integers_below(bits: Bits, bounds: Ints | int) -> Ints:
 
 
 def one_bits_at(key: int, position: int) -> int:
-    """Draw 64 bits at a position: `bits_at` of one key, which costs a tenth of an array of one."""
+    """Draw 64 bits at one position of one key: `bits_at` on Python integers, much faster for one number."""
     x = (key + (position + 1) * _GAMMA) & _WORD
-    x = (x ^ x >> 30) * _FACTORS[0] & _WORD
-    x = (x ^ x >> 27) * _FACTORS[1] & _WORD
+    x = (x ^ x >> 30) * _INT_FACTOR_1 & _WORD
+    x = (x ^ x >> 27) * _INT_FACTOR_2 & _WORD
     return x ^ x >> 31

@@ -177,33 +177,35 @@ def conclude(
     """Describe the rise of the largest solvable complexity, and what it leaves open."""
     first, last = by_k[0], by_k[-1]
     low, high = f"K = {rise['from_k']}", f"K = {rise['to_k']}"
-    at = (
+    budgeted = (
         "Without a token budget"
         if budget is None
         else f"With {budget:,} tokens per instance at every K"
     )
     if first["is_at_top"] and last["is_at_top"]:
         return (
-            f"{at}, every level passes at {low} and at {high}. The range ends before the collapse, so "
+            f"{budgeted}, every level passes at {low} and at {high}. The range ends before the collapse, so "
             "it cannot show whether K moves it."
         )
     if max(first["largest_solvable"], last["largest_solvable"]) < lowest:
         return (
-            f"{at}, complexity {lowest}, the lowest, passes neither at {low} nor at {high}. The range "
+            f"{budgeted}, complexity {lowest}, the lowest, passes neither at {low} nor at {high}. The range "
             "begins after the collapse, so it cannot show whether K moves it."
         )
-    found = (
-        f"{at}, the largest solvable complexity {{}} {first['largest_solvable']} at {low} {{}} "
+    summary = (
+        f"{budgeted}, the largest solvable complexity {{}} {first['largest_solvable']} at {low} {{}} "
         f"{last['largest_solvable']} at {high} ({100 * confidence_level:g}% interval of the rise: "
         f"{rise['ci_low']} to {rise['ci_high']}, p = {rise['p_value']:.2g})."
     )
     if rise["ci_high"] < 0:
-        return found.format("falls from", "to") + _cut_share(last, budget)
+        return summary.format("falls from", "to") + _cut_share(last, budget)
     if rise["ci_low"] <= 0:
         most = rise["ci_high"]
         open_end = f"; one of up to {most} is not ruled out." if most > 0 else "."
-        return found.format("is", "and") + f" No rise is shown{open_end}" + _cut_share(last, budget)
-    parts = [found.format("rises from", "to")]
+        return (
+            summary.format("is", "and") + f" No rise is shown{open_end}" + _cut_share(last, budget)
+        )
+    parts = [summary.format("rises from", "to")]
     if last["is_at_top"]:
         parts.append(f"Every level passes at {high}, so the rise may be larger.")
     if is_oracle:

@@ -99,40 +99,40 @@ def find_moves(text: str) -> list[Move] | int:
     lists: dict[str, _List] = {}
     is_pending = is_marked = False
     text = text.translate(_BLANKED)
-    for found in _MOVE.finditer(text):
-        if found["marker"]:
+    for match in _MOVE.finditer(text):
+        if match["marker"]:
             is_pending = True
             continue
-        read = _read(found)
+        read = _read(match)
         if read is None:
             continue
         notation, move = read
         if is_pending:
             lists, is_pending, is_marked = {}, False, True
-        current = lists.setdefault(notation, _List(end=found.start()))
-        if current.n_moves and _is_apart(text, current.end, found.start(), notation):
+        current = lists.setdefault(notation, _List(end=match.start()))
+        if current.n_moves and _is_apart(text, current.end, match.start(), notation):
             if is_marked:
                 current.is_closed = True
             else:
                 current = lists[notation] = _List()
         if not current.is_closed:
-            current.add(move, found.end())
+            current.add(move, match.end())
     if not lists:
         return []
     longest = max(lists.values(), key=lambda listed: listed.n_moves)
     return longest.n_moves if longest.n_moves > MOST_MOVES else _numbered(longest.moves)
 
 
-def _read(found: re.Match[str]) -> tuple[str, _Written] | None:
+def _read(match: re.Match[str]) -> tuple[str, _Written] | None:
     """Return the notation and the move of a match."""
     forms: tuple[tuple[str, str | None, str, str], ...] = (
-        ("words", found["disc1"] or found["disc2"], found["from1"], found["to1"]),
-        ("tuple", found["disc3"], found["from3"], found["to3"]),
-        ("numbers", found["disc4"], found["from4"], found["to4"]),
-        ("arrow", found["disc5"] or found["number"], found["from5"], found["to5"]),
+        ("words", match["disc1"] or match["disc2"], match["from1"], match["to1"]),
+        ("tuple", match["disc3"], match["from3"], match["to3"]),
+        ("numbers", match["disc4"], match["from4"], match["to4"]),
+        ("arrow", match["disc5"] or match["number"], match["from5"], match["to5"]),
     )
     notation, disc, source, target = next(form for form in forms if form[2])
-    if source.isdigit() != target.isdigit() or (found["to"] and disc is None):
+    if source.isdigit() != target.isdigit() or (match["to"] and disc is None):
         return None
     number = None if disc is None else int(disc)
     kind = "pair" if notation == "tuple" and disc is None else notation

@@ -72,17 +72,17 @@ def find_order(text: str) -> list[str]:
     places: list[int] = []
     is_pending = is_marked = is_reversed = False
     turned = 0
-    for found in _TOKEN.finditer(text):
-        kind, token = str(found.lastgroup), found[0].lower()
+    for match in _TOKEN.finditer(text):
+        kind, token = str(match.lastgroup), match[0].lower()
         if kind == "marker":
             is_pending = True
         elif kind == "direction":
-            is_reversed, turned = token.startswith("right"), found.end()
+            is_reversed, turned = token.startswith("right"), match.end()
         elif kind == "place":
             if len(places) < _MOST_PLACES:
                 places.append(_PLACES.get(token) or int(token))
         else:
-            is_far = found.start() - run.end > _REACH
+            is_far = match.start() - run.end > _REACH
             if is_pending or is_far or token in run.names or not run.names:
                 if is_pending or not is_marked:
                     best = []
@@ -90,9 +90,9 @@ def find_order(text: str) -> list[str]:
                     best = run.order(places)
                 is_marked |= is_pending
                 is_pending = False
-                run = _Run(is_reversed and found.start() - turned <= _REACH)
+                run = _Run(is_reversed and match.start() - turned <= _REACH)
                 places = places[-1:]
-            run.add(token, places, found.end())
+            run.add(token, places, match.end())
             places = []
     if is_marked:
         return run.order(places) if len(run.names) > len(best) else best

@@ -145,21 +145,21 @@ class TowerOfHanoi(SeededTask):
         """
         start, goal = _ends(instance)
         n_discs = instance.complexity
-        found = find_moves(response)
-        n_moves = found if isinstance(found, int) else len(found)
+        moves = find_moves(response)
+        n_moves = moves if isinstance(moves, int) else len(moves)
         n_legal = 0
         shortest = 2**n_discs - 1
-        if isinstance(found, int) or n_moves > _STRETCH * shortest:
+        if isinstance(moves, int) or n_moves > _STRETCH * shortest:
             longest = min(_STRETCH * shortest, MOST_MOVES)
             message = (
                 f"{n_moves} moves, more than {longest}, which is {_STRETCH} times the optimum."
             )
-        elif not found:
+        elif not moves:
             message = "no moves found."
         else:
             pegs: list[list[int]] = [[], [], []]
             pegs[start] = list(range(n_discs, 0, -1))
-            n_legal, message = _made(found, pegs)
+            n_legal, message = _make_moves(moves, pegs)
             if not message and len(pegs[goal]) < n_discs:
                 message = _unsolved(n_moves, pegs, goal)
             if not message and self.optimal and n_moves > shortest:
@@ -205,7 +205,7 @@ def _written(moves: list[Move]) -> str:
     )
 
 
-def _made(moves: list[Move], pegs: list[list[int]]) -> tuple[int, str]:
+def _make_moves(moves: list[Move], pegs: list[list[int]]) -> tuple[int, str]:
     """Make moves until one is illegal; return the number of legal ones, and the error."""
     for n_legal, move in enumerate(moves):
         wrong = _illegal(move, pegs)

@@ -209,8 +209,8 @@ def _terms(differences: list[int], count: int) -> list[int]:
 
 def _announced(response: str) -> str | None:
     """Return the answer: the last line in the requested form, or else what `extract_answer` finds."""
-    thought, _, said = response.rpartition("</think>")
-    text = said if said.strip() else thought
+    thinking, _, reply = response.rpartition("</think>")
+    text = reply if reply.strip() else thinking
     asked = _LAST_LINE.search(text[-_TAIL:].rstrip())
     if asked:
         answer = _REMARK.sub("", asked[1].strip(_AROUND))
