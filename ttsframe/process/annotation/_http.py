@@ -86,7 +86,11 @@ class Poster:
     def _client(self) -> httpx.AsyncClient:
         """Return a client that reuses connections, trusts the system's certificates and follows no redirect."""
         # A compressed reply could be small on the wire and large in memory.
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+        }
         if self.api_key is not None:
             headers["Authorization"] = f"Bearer {self.api_key}"
         return httpx.AsyncClient(
