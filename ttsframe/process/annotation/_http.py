@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 import httpx
@@ -95,7 +96,7 @@ class Poster:
             headers["Authorization"] = f"Bearer {self.api_key}"
         return httpx.AsyncClient(
             headers=headers,
-            verify=ssl.create_default_context(),
+            verify=_certificates(),
             follow_redirects=False,  # the key would go with it
             timeout=httpx.Timeout(None, connect=_MAX_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=self.n_workers),
@@ -186,6 +187,12 @@ class Poster:
                 f"{self.url}: the answer is not JSON ({error}); it begins {start!r}. Hint: is this the "
                 "address of an OpenAI-compatible server?"
             ) from error
+
+
+@lru_cache(maxsize=1)
+def _certificates() -> ssl.SSLContext:
+    """Load the certificates of the system, which takes 20 ms, once."""
+    return ssl.create_default_context()
 
 
 def _unreachable(error: httpx.RequestError) -> _Failure:
