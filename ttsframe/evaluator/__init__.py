@@ -1,7 +1,7 @@
 """Accuracy by complexity and number of trajectories: tasks, aggregation, evaluation.
 
-The names follow a fixed interface of earlier studies (`method`, `k_trajectories`, `num_correct`, a
-positional `verbose`), not those of the rest of the package. `tts.evaluator` loads on first use.
+The names are those of a fixed interface (`method`, `k_trajectories`, `num_correct`, a positional
+`verbose`), not those of the rest of the package. `tts.evaluator` loads on first use.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ class Evaluator:
     complexity is a property of the single trajectory, not of the model.
 
     The names of this class (`method`, `k_trajectories`, `num_correct`, `generate_fn`, a positional
-    `verbose`) follow a fixed interface of earlier studies and differ from the rest of the package,
-    which says `selector`, `budget` and `n_correct`.
+    `verbose`) are those of a fixed interface. The rest of the package says `selector`, `budget` and
+    `n_correct` instead.
 
     Parameters
     ----------
