@@ -148,7 +148,7 @@ def test_completions_become_labels_first(ttsframe: Run, tmp_path: Path, suffix: 
     assert_frame_equal(printed, by_hand)
     text = ttsframe("steps", path, "--threshold", "0.5").stdout
     assert "Labels with fewer completions" in text
-    wrong = (~tts.process.estimate_steps(frame, threshold=0.5)["is_correct"]).sum()
+    wrong = (~tts.process.estimate_steps(frame, right_above=0.5)["is_correct"]).sum()
     assert re.search(rf"^wrong +{wrong} ", text, re.MULTILINE)
 
 

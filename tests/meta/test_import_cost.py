@@ -19,6 +19,7 @@ LATE = (
     "pyarrow",
     "pandas",
     "click",
+    "httpx",
     "ray",
 )
 

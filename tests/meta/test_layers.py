@@ -42,7 +42,17 @@ RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ONLY_WORDING_AND_BELOW = {"readers", "simulation", "charts", "validation"}
 """Readers return what a file says, and charts draw what they are given."""
 
-HEAVY = {"altair", "vl_convert", "scipy", "sympy", "flint", "latex2sympy2", "antlr4", "ray"}
+HEAVY = {
+    "altair",
+    "vl_convert",
+    "scipy",
+    "sympy",
+    "flint",
+    "latex2sympy2",
+    "antlr4",
+    "ray",
+    "httpx",
+}
 
 OWNERS = {
     # The page embeds the scripts of the schema version that the charts are written in.
@@ -53,6 +63,7 @@ OWNERS = {
     "latex2sympy2": ("answers/",),
     "antlr4": ("answers/",),
     "click": ("cli/",),
+    "httpx": ("process/annotation/",),
 }
 """Packages that only one part of the package knows."""
 

@@ -116,7 +116,7 @@ class _Source:
                 warnings.warn(warning, stacklevel=2)
             name = next(name for name, one in _READERS.items() if one is survey.format)
             if name == "rollouts":
-                table = estimate_steps(frame, threshold=threshold or 0.0, by=by).collect()
+                table = estimate_steps(frame, right_above=threshold or 0.0, by=by).collect()
             else:
                 table = order_columns(frame, STEP_COLUMNS).collect()
             stage.note = counted([table.height], "row")

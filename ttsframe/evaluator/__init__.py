@@ -1,4 +1,8 @@
-"""Accuracy by complexity and number of trajectories: tasks, aggregation, evaluation."""
+"""Accuracy by complexity and number of trajectories: tasks, aggregation, evaluation.
+
+The names are those of a fixed interface (`method`, `k_trajectories`, `num_correct`, a positional
+`verbose`), not those of the rest of the package. `tts.evaluator` loads on first use.
+"""
 
 from __future__ import annotations
 

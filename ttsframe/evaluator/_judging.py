@@ -1,4 +1,4 @@
-"""From responses to rows of `trajectories`: parsed, verified, scored and counted, each text once."""
+"""Verdicts on responses, each distinct text judged once, and their table of trajectories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CountTokens: TypeAlias = Callable[[str], int]
 
 
 class Verdict(NamedTuple):
-    """What is known of a response."""
+    """The result, answer, score and number of tokens of a response."""
 
     result: TaskResult
     answer: str | None
@@ -27,32 +27,14 @@ class Verdict(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """What responses are judged by."""
+    """The task and the callables that judge responses."""
 
     task: Task
     verifier: Verifier | None
     count_tokens: CountTokens | None = None
 
     def verdict(self, instance: TaskInstance, response: str) -> Verdict:
-        """Judge one response.
-
-        Parameters
-        ----------
-        instance
-            What was to be solved.
-        response
-            What the model wrote.
-
-        Returns
-        -------
-        Verdict
-            What is known of it; right only if there is an answer.
-
-        Raises
-        ------
-        ParameterTypeError
-            When the task, the verifier or the count of tokens returns something else than it must.
-        """
+        """Judge one response; it is correct only if an answer was parsed."""
         answer = self.task.parse(response)
         if answer is not None and not isinstance(answer, str):
             raise ParameterTypeError(_returned("task.parse", answer, "a str or None"))
@@ -70,62 +52,37 @@ class Judge(NamedTuple):
         )
 
 
-class Drawn:
-    """The responses to one instance, of which equal ones are judged once."""
+class Drawn(NamedTuple):
+    """The responses to one instance, with their verdicts."""
 
-    def __init__(self, problem_id: str, instance: TaskInstance) -> None:
-        self.problem_id = problem_id
-        self.instance = instance
-        self.responses: list[str] = []
-        self.verdicts: list[Verdict] = []
-        self._seen: dict[str, Verdict] = {}
+    problem_id: str
+    instance: TaskInstance
+    responses: list[str]
+    verdicts: list[Verdict]
 
-    def with_responses(self, responses: Sequence[str], judge: Judge) -> Drawn:
-        """Return the same instance with other responses, which are judged.
 
-        Parameters
-        ----------
-        responses
-            What the model wrote.
-        judge
-            What they are judged by.
-
-        Returns
-        -------
-        Drawn
-            The instance with these responses; what is known of equal ones is shared.
-        """
-        drawn = Drawn(self.problem_id, self.instance)
-        drawn._seen = seen = self._seen
-        for response in responses:
-            if response not in seen:
-                seen[response] = judge.verdict(self.instance, response)
-            drawn.responses.append(response)
-            drawn.verdicts.append(seen[response])
-        return drawn
+def judge_responses(
+    problem_id: str,
+    instance: TaskInstance,
+    responses: list[str],
+    judge: Judge,
+    known: dict[str, Verdict],
+) -> Drawn:
+    """Judge the responses to one instance; `known` holds its verdicts so far, and gets the new ones."""
+    for response in responses:
+        if response not in known:
+            known[response] = judge.verdict(instance, response)
+    return Drawn(problem_id, instance, responses, [known[response] for response in responses])
 
 
 def trajectories_of(drawn: Sequence[Drawn], judge: Judge) -> pl.DataFrame:
-    """Lay responses out as `trajectories`.
-
-    Parameters
-    ----------
-    drawn
-        Responses by instance.
-    judge
-        What they were judged by, which says whether there are scores and tokens.
-
-    Returns
-    -------
-    pl.DataFrame
-        One row per response, in their order.
-    """
-    verdicts = [verdict for one in drawn for verdict in one.verdicts]
-    sizes = pl.Series([len(one.verdicts) for one in drawn], dtype=pl.Int64)
+    """Return one row of `trajectories` per response, in their order."""
+    verdicts = [verdict for row in drawn for verdict in row.verdicts]
+    sizes = pl.Series([len(row.verdicts) for row in drawn], dtype=pl.Int64)
     instances = pl.DataFrame(
         {
-            "problem_id": [one.problem_id for one in drawn],
-            "complexity": [one.instance.complexity for one in drawn],
+            "problem_id": [row.problem_id for row in drawn],
+            "complexity": [row.instance.complexity for row in drawn],
             "attempt": pl.select(pl.int_ranges(sizes)).to_series(),
         },
         schema_overrides={"problem_id": pl.String, "complexity": pl.Int64},
@@ -133,41 +90,23 @@ def trajectories_of(drawn: Sequence[Drawn], judge: Judge) -> pl.DataFrame:
     answers = pl.Series([_text(verdict.answer) for verdict in verdicts], dtype=pl.String)
     columns = {
         "completion": pl.Series(
-            [_text(response) for one in drawn for response in one.responses], dtype=pl.String
+            [_text(response) for row in drawn for response in row.responses], dtype=pl.String
         ),
         "answer": answers,
         "answer_key": answers,
-        "is_correct": pl.Series([each.result.is_correct for each in verdicts], dtype=pl.Boolean),
+        "is_correct": pl.Series(
+            [verdict.result.is_correct for verdict in verdicts], dtype=pl.Boolean
+        ),
     }
     if judge.verifier is not None:
-        columns["score"] = pl.Series([each.score for each in verdicts], dtype=pl.Float64)
+        columns["score"] = pl.Series([verdict.score for verdict in verdicts], dtype=pl.Float64)
     if judge.count_tokens is not None:
-        columns["n_tokens"] = pl.Series([each.n_tokens for each in verdicts], dtype=pl.Int64)
+        columns["n_tokens"] = pl.Series([verdict.n_tokens for verdict in verdicts], dtype=pl.Int64)
     return instances.with_columns(pl.col("attempt").cast(pl.UInt32), **columns)
 
 
 def check_responses(responses: object, n_expected: int | None, where: str) -> list[str]:
-    """Return responses as a list of strings.
-
-    Parameters
-    ----------
-    responses
-        What was given.
-    n_expected
-        How many there must be; None: at least one.
-    where
-        What gave them, for the message.
-
-    Returns
-    -------
-    list[str]
-        The responses.
-
-    Raises
-    ------
-    DataError
-        When they are no list of as many strings.
-    """
+    """Check that responses are a list of `n_expected` strings, or of at least one if that is None."""
     expected = "at least one string" if n_expected is None else f"{n_expected} strings"
     if not isinstance(responses, list | tuple):
         raise DataError(f"{where}: a {type(responses).__name__}, expected a list of {expected}.")
@@ -182,27 +121,27 @@ def check_responses(responses: object, n_expected: int | None, where: str) -> li
 
 
 def _text(text: str | None) -> str | None:
-    """Return a text that can be encoded: lone surrogates, which a model can write, are escaped."""
+    """Escape lone surrogates, which a model can write, so that the text can be encoded."""
     if text is None or text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _score(score: object) -> float:
-    """Return a score, which is a number."""
+    """Check that a score is a number."""
     if isinstance(score, bool) or not isinstance(score, Real) or math.isnan(score):
         raise ParameterTypeError(_returned("verifier", score, "a number"))
     return float(score)
 
 
 def _count(n_tokens: object) -> int:
-    """Return a number of tokens."""
+    """Check that a count of tokens is an integer from 0."""
     if isinstance(n_tokens, bool) or not isinstance(n_tokens, Integral) or n_tokens < 0:
-        raise ParameterTypeError(_returned("count_tokens", n_tokens, "a whole number from 0"))
+        raise ParameterTypeError(_returned("count_tokens", n_tokens, "an integer from 0"))
     return int(n_tokens)
 
 
-def _returned(what: str, found: object, expected: str) -> str:
-    """Say what a callable returned."""
-    kind = f"{found}" if isinstance(found, Real) else f"a {type(found).__name__}"
-    return f"{what} returned {kind}, must return {expected}."
+def _returned(callable_name: str, value: object, expected: str) -> str:
+    """Return the message for a callable that returned a wrong value."""
+    found = f"{value}" if isinstance(value, Real) else f"a {type(value).__name__}"
+    return f"{callable_name} returned {found}, must return {expected}."

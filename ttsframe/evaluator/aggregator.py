@@ -1,4 +1,4 @@
-"""How the trajectories of one instance become one answer."""
+"""Aggregation of the trajectories of one instance into one answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import polars as pl
 
 from ttsframe._checks import check_choice
 from ttsframe.errors import ParameterError
-from ttsframe.evaluator._judging import Drawn, Judge, Verifier, check_responses, trajectories_of
+from ttsframe.evaluator._judging import (
+    Drawn,
+    Judge,
+    Verifier,
+    check_responses,
+    judge_responses,
+    trajectories_of,
+)
 from ttsframe.evaluator.results import SELECTOR_OF_METHOD, AggregatedResult, AggregationMethod
 from ttsframe.evaluator.tasks import Task, TaskInstance
 from ttsframe.votes.engine.registry import SelectorName
@@ -27,18 +34,18 @@ class TrajectoryAggregator:
 
         - ``"majority_vote"``: the most common answer; a tie goes to the one that came first;
         - ``"first_valid"``: the first response that has an answer;
-        - ``"verifier"``: the response with the highest score of the verifier, the first of several;
-          without an answer it is wrong;
-        - ``"oracle"``: a right one if any, else as ``"first_valid"``. It looks at the verdicts, so
-          it is the upper bound of every method, and none that could be used.
+        - ``"verifier"``: the response with the highest score of the verifier, the first one in a tie;
+          it is wrong if it has no answer;
+        - ``"oracle"``: a right response if any, else as ``"first_valid"``. It uses the verdicts, so
+          it is the upper bound of all methods, but not usable in practice.
     verifier
-        Called with a response and its instance; returns its score, higher is better. Needed by the
-        method "verifier"; under any other its scores are only recorded.
+        Called with a response and its instance; returns a score, higher is better. The method
+        "verifier" needs it; with other methods the scores are only recorded.
 
     Raises
     ------
     ParameterError
-        When the method is none of these, or "verifier" without a verifier.
+        When the method is unknown, or "verifier" without a verifier.
 
     See Also
     --------
@@ -71,12 +78,12 @@ class TrajectoryAggregator:
     def aggregate(
         self, responses: list[str], task: Task, instance: TaskInstance
     ) -> AggregatedResult:
-        """Verify the responses to one instance and select one of them.
+        """Verify the responses to one instance, and select one of them.
 
         Parameters
         ----------
         responses
-            What the model wrote, at least one response; K is how many there are.
+            Responses of the model, at least one; their number is K.
         task
             The task, which parses and verifies each distinct response once.
         instance
@@ -85,42 +92,25 @@ class TrajectoryAggregator:
         Returns
         -------
         AggregatedResult
-            The selected response, and what is known of the others.
+            The selected response, and the verdicts on all.
 
         Raises
         ------
         DataError
-            When there is no response, or one is no string.
+            When there is no response, or a response is not a string.
         ParameterTypeError
-            When the task or the verifier returns something else than it must.
+            When the task or the verifier returns a value of the wrong type.
         """
         checked = check_responses(responses, None, "responses")
         judge = Judge(task, self.verifier)
-        drawn = [Drawn("instance", instance).with_responses(checked, judge)]
+        drawn = [judge_responses("instance", instance, checked, judge, {})]
         return aggregate_drawn(drawn, trajectories_of(drawn, judge), len(checked), self.method)[0]
 
 
 def aggregate_drawn(
     drawn: Sequence[Drawn], trajectories: pl.DataFrame, k: int, method: AggregationMethod
 ) -> list[AggregatedResult]:
-    """Aggregate the first K responses to each of several instances.
-
-    Parameters
-    ----------
-    drawn
-        The instances with their responses.
-    trajectories
-        The same as a table.
-    k
-        How many responses count.
-    method
-        How to select.
-
-    Returns
-    -------
-    list[AggregatedResult]
-        One result per instance, in their order.
-    """
+    """Aggregate the first K responses to each instance."""
     selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method], "majority_vote"]
     problems = select_answers(trajectories, selectors=selectors, budgets=k)
     agreement = dict(
@@ -134,18 +124,18 @@ def aggregate_drawn(
         .rows()
     }
     results = []
-    for one in drawn:
-        attempt, answer = selected[one.problem_id]
-        individual = [verdict.result for verdict in one.verdicts[:k]]
+    for row in drawn:
+        attempt, answer = selected[row.problem_id]
+        individual = [verdict.result for verdict in row.verdicts[:k]]
         n_correct = sum(result.is_correct for result in individual)
         results.append(
             AggregatedResult(
-                selected_response="" if attempt is None else one.responses[attempt],
+                selected_response="" if attempt is None else row.responses[attempt],
                 is_correct=attempt is not None and individual[attempt].is_correct,
                 k_trajectories=k,
                 selection_method=method,
                 individual_results=individual,
-                agreement_rate=agreement[one.problem_id],
+                agreement_rate=agreement[row.problem_id],
                 any_correct=n_correct > 0,
                 num_correct=n_correct,
                 metadata={"attempt": attempt, "answer": answer},

@@ -1,4 +1,4 @@
-"""The experiment: accuracy across levels of complexity at several numbers of trajectories."""
+"""Evaluation of a model on a task: accuracy by complexity and number of trajectories."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -16,7 +16,9 @@ from ttsframe.evaluator._judging import (
     CountTokens,
     Drawn,
     Judge,
+    Verdict,
     check_responses,
+    judge_responses,
     trajectories_of,
 )
 from ttsframe.evaluator.aggregator import TrajectoryAggregator, aggregate_drawn
@@ -29,7 +31,7 @@ from ttsframe.evaluator.results import (
     method_of,
     problems_of,
 )
-from ttsframe.evaluator.tasks import Task
+from ttsframe.evaluator.tasks import Task, TaskInstance
 from ttsframe.evaluator.tasks.task import check_levels
 
 __all__ = ["Evaluator"]
@@ -37,29 +39,41 @@ __all__ = ["Evaluator"]
 GenerateFn: TypeAlias = Callable[[str, int], list[str]]
 
 
-class Evaluator:
-    """Evaluate a model on a task across levels of complexity, with K trajectories of each instance.
+class _Problem(NamedTuple):
+    """An instance with its id, and the verdicts on its distinct responses so far."""
 
-    If K > 1 trajectories solve what one does not, level after level, the collapse of reasoning with
-    complexity is one of the trajectory, not of the model.
+    problem_id: str
+    instance: TaskInstance
+    known: dict[str, Verdict]
+
+
+class Evaluator:
+    """Evaluate a model on a task across levels of complexity, with K trajectories per instance.
+
+    If K > 1 trajectories solve levels that one trajectory does not, the collapse of reasoning with
+    complexity is a property of the single trajectory, not of the model.
+
+    The names of this class (`method`, `k_trajectories`, `num_correct`, `generate_fn`, a positional
+    `verbose`) are those of a fixed interface. The rest of the package says `selector`, `budget` and
+    `n_correct` instead.
 
     Parameters
     ----------
     task
         The task.
     aggregator
-        How K trajectories become one answer; None is the majority vote.
+        Selects one of K trajectories; None is the majority vote.
 
     See Also
     --------
-    ttsframe.charts.complexity_curve : Draws what `EvaluationResult.to_frame` gives.
+    ttsframe.charts.complexity_curve : Draws the table of `EvaluationResult.to_frame`.
 
     Examples
     --------
     >>> from ttsframe.evaluator import ArithmeticSequence, Evaluator
     >>> task = ArithmeticSequence(seed=0)
-    >>> answers = {one.prompt: one.ground_truth for one in task.generate_batch((1, 2), 10)}
-    >>> def model(prompt, k):  # right every second time
+    >>> answers = {item.prompt: item.ground_truth for item in task.generate_batch((1, 2), 10)}
+    >>> def model(prompt, k):  # every second answer is right
     ...     return [answers[prompt] if i % 2 else "no idea" for i in range(k)]
     >>> evaluator = Evaluator(task)
     >>> results = evaluator.evaluate(model, (1, 2), k_values=[1, 5], verbose=False)
@@ -90,32 +104,32 @@ class Evaluator:
     ) -> dict[int, EvaluationResult]:
         r"""Measure accuracy at each level of complexity and each K.
 
-        For each level the task makes the instances, the same for every K. For each K and each
-        instance the model gives K trajectories, which are verified and aggregated.
+        For each level the task makes the instances, which are the same for every K. For each K and
+        each instance the model gives K trajectories, which are verified and aggregated.
 
         Parameters
         ----------
         generate_fn
-            The model: called with a prompt and a number, returns as many independent responses. It
-            is called level by level, within a level K by K, within K instance by instance.
+            The model: called with a prompt and a number, returns as many independent responses. The
+            calls are ordered by level, then K, then instance.
         complexity_range
             First and last level, both included.
         k_values
             Numbers of trajectories that are aggregated.
         trials_per_complexity
-            Instances of each level. One that a task makes twice, such as the tower on the same two
-            pegs, counts as two trials.
+            Instances of each level. Equal instances, such as towers on the same two pegs, count as
+            separate trials.
         verbose
-            Write a line to standard error when a level is done.
+            Write a line to standard error after each level.
         reuse
-            False draws anew for each K. True draws as many trajectories of an instance as the
-            largest K says, once, and every K reads them: its accuracy is the mean over all subsets
-            of K of them, which is unbiased, and smaller K are less noisy than draws of their own.
+            False draws new trajectories for each K. True draws as many trajectories per instance as
+            the largest K, once, and uses them for every K: the accuracy is the mean over all subsets
+            of K of them, which is unbiased and less noisy for smaller K.
         count_tokens
             Called with a response, returns its length in tokens, for `compare_k_scaling` under
             equal token budgets.
         threshold
-            Accuracy from which on a level counts as solved in `max_solved_complexity`, in [0, 1].
+            Accuracy at which a level counts as solved in `max_solved_complexity`, in [0, 1].
 
         Returns
         -------
@@ -126,19 +140,19 @@ class Evaluator:
         Raises
         ------
         ParameterTypeError
-            When a parameter has the wrong type, or a callable returns what it must not.
+            When a parameter has the wrong type, or a callable returns a value of the wrong type.
         ParameterError
-            When a parameter is impossible, or the task has no such level.
+            When a parameter is out of range, or the task has no such level.
         DataError
-            When `generate_fn` does not return as many strings as it was asked for; the message
-            names the instance and K. What `generate_fn` or the task raise themselves passes
-            through, with a note that does.
+            When `generate_fn` does not return the requested number of strings; the message names
+            the instance and K. Errors of `generate_fn` and of the task pass through, with a note
+            that names them.
 
         Notes
         -----
-        With a right answer in c of n trajectories, the oracle at K under `reuse` is pass@K,
+        With c right answers in n trajectories, the oracle at K under `reuse` is pass@K,
         :math:`1 - \binom{n-c}{K} / \binom{n}{K}`; majority vote, first valid and verifier are exact
-        too (see `expected_accuracy`). For K of 1, 5 and 10 that is 10 trajectories in place of 16.
+        too (see `expected_accuracy`). For K of 1, 5 and 10 that takes 10 trajectories instead of 16.
 
         References
         ----------
@@ -164,12 +178,12 @@ class Evaluator:
         }
         tables: dict[int, list[pl.DataFrame]] = {k: [] for k in numbers}
         for level in levels:
-            instances = self._instances(level, n_trials)
+            problems = self._problems(level, n_trials)
             drawn = trajectories = None
             for k, result in results.items():
                 if drawn is None or trajectories is None or not reuse:
                     n = max(numbers) if reuse else k
-                    drawn = [_draw(generate_fn, one, n, judge) for one in instances]
+                    drawn = [_draw(generate_fn, problem, n, judge) for problem in problems]
                     trajectories = trajectories_of(drawn, judge)
                 tables[k].append(trajectories)
                 _add_level(result, level, drawn, trajectories)
@@ -189,72 +203,74 @@ class Evaluator:
         token_budgets: int | Sequence[int] | None = None,
         confidence_level: float = 0.95,
     ) -> KScaling:
-        r"""Say whether the largest solvable complexity rises with K, also under equal token budgets.
+        r"""Test whether the largest solvable complexity rises with K, also under equal token budgets.
 
         The largest solvable complexity is the highest level such that every level up to it has an
-        accuracy at or above the threshold. If it rises with K although all K spend the same number
-        of tokens, collapse is a matter of the trajectory.
+        accuracy at or above the threshold. If it rises with K although all K use the same number of
+        tokens, the collapse is a property of the single trajectory.
 
         Parameters
         ----------
         results
-            What `evaluate` returns, of at least two K on the same levels; or results of several
+            Results of `evaluate`, of at least two K on the same levels; or results of several
             evaluations by one method, on other instances of one task.
         threshold
-            Accuracy from which on a level counts as solved, in [0, 1].
+            Accuracy at which a level counts as solved, in [0, 1].
         token_budgets
-            Tokens for an instance, shared equally among its K trajectories, at each of which all K
-            are compared; None is the length of the longest trajectory at the smallest K, so that
-            K = 1 is not cut. It takes trajectories that were counted (`count_tokens`).
+            Tokens per instance, shared equally among its K trajectories; all K are compared at each
+            budget. None is the length of the longest trajectory at the smallest K, so that K = 1 is
+            not truncated. Needs trajectories with counted tokens (`count_tokens`).
         confidence_level
             Coverage of each interval, in (0, 1).
 
         Returns
         -------
         KScaling
-            A dict that can be written as JSON; `KScaling` says what is under each key, and
-            ``"conclusion"`` in words.
+            A dict that can be written as JSON; `KScaling` documents its keys. The key
+            ``"conclusion"`` is a text.
 
         Raises
         ------
         ParameterTypeError
             When a parameter has the wrong type.
         ParameterError
-            When a parameter is impossible, there are fewer than two K, or token budgets are given
+            When a parameter is out of range, there are fewer than two K, or token budgets are given
             and tokens were not counted.
         DataError
             When the results are not of one task, method and set of levels, or have no trajectories.
 
         Notes
         -----
-        A level is shown to pass, or to fail, by a one-sided test of its instances' values against the
-        threshold: the exact binomial test; for values between 0 and 1, as `reuse` gives them,
-        Student's t, where at least 5 of n instances would be solved, and 5 unsolved, at the threshold
-        (p is never below that of n instances that are all on one side). With :math:`p^+_j` and
-        :math:`p^-_j` the p-values of level j and a chance of error :math:`\alpha` at either end, the
-        largest solvable level is at least the last c with :math:`p^+_j \le \alpha` for all
-        :math:`j \le c`, and less than the first c with :math:`p^-_j \le \alpha` for all
-        :math:`j \ge c`: levels are tested upwards until one is not shown to pass, and downwards until
-        one is not shown to fail, so no test needs a correction for the others. The interval of the
-        rise is the difference of two such intervals, each with half of the error, and
+        A one-sided test compares the values of a level's instances with the threshold, to show that
+        the level passes or that it fails. It is the exact binomial test; for values between 0 and 1,
+        as `reuse` gives them, it is Student's t if at least 5 of n instances would be solved, and 5
+        unsolved, at the threshold (p is never below that of n instances that are all on one side).
+        With :math:`p^+_j` and :math:`p^-_j` the p-values of level j and an error probability
+        :math:`\alpha` at either end, the largest solvable level is at least the last c with
+        :math:`p^+_j \le \alpha` for all :math:`j \le c`, and less than the first c with
+        :math:`p^-_j \le \alpha` for all :math:`j \ge c`. Levels are tested upwards until one is not
+        shown to pass, and downwards until one is not shown to fail, so no test needs a correction for
+        the others. The interval of the rise is the difference of two such intervals, each with half of
+        the error, and
 
         .. math::
 
             p = 4 \min_c \max \Bigl( \max_{j \le c} p^+_j(K_2), \;
             \max_{j \ge c} p^-_j(K_1) \Bigr)
 
-        for a rise, or with both K exchanged for a fall, whichever is smaller: p is at most
-        :math:`1 - \gamma` where the interval of level :math:`\gamma` does not hold 0. Having the same
-        instances at both K does not help here, since where a level lies is a matter of each K alone;
-        it does in ``accuracy_differences``.
+        for a rise, or with both K exchanged for a fall, whichever is smaller. p is at most
+        :math:`1 - \gamma` if the interval of level :math:`\gamma` excludes 0. Using the same instances
+        at both K does not narrow this interval, because the position of a level depends on each K
+        alone; it narrows ``accuracy_differences``.
 
-        This is cautious, with few instances above all: of 10 instances 9 must be solved to show that a
-        level passes one half, and 9 unsolved to show that it fails. A bootstrap of the instances is
-        not: it sees rises where accuracy grows on levels that are solved already. The repository's
-        ``benchmarks/results/k_scaling.txt`` has the size of the test, the coverage and the power.
+        The test is conservative, above all with few instances: 9 of 10 instances must be solved to
+        show that a level passes one half, and 9 unsolved to show that it fails. A bootstrap of the
+        instances is not conservative: it sees rises where accuracy grows on levels that are solved
+        already. The repository's ``benchmarks/results/k_scaling.txt`` has the size of the test, the
+        coverage and the power.
 
-        Under a token budget B a trajectory may have B / K tokens. A longer one would have been cut
-        off, and counts as one without an answer. This is a replay: a model that knew its budget
+        Under a token budget B a trajectory may have B / K tokens. A longer one would have been
+        truncated, and counts as one without an answer. This is a replay: a model that knew its budget
         might write less.
 
         References
@@ -273,43 +289,45 @@ class Evaluator:
             confidence_level=confidence_level,
         )
 
-    def _instances(self, level: int, n_trials: int) -> list[Drawn]:
-        """Make the instances of a level, each with an id that is its prompt's."""
-        made = self.task.generate_batch((level, level), n_trials)
-        if len(made) != n_trials or any(one.complexity != level for one in made):
+    def _problems(self, level: int, n_trials: int) -> list[_Problem]:
+        """Make the instances of a level, with ids that depend only on their prompts."""
+        instances = self.task.generate_batch((level, level), n_trials)
+        complexities = [instance.complexity for instance in instances]
+        if complexities != [level] * n_trials:
             raise DataError(
                 f"{self.task.name}.generate_batch(({level}, {level}), {n_trials}) made instances of "
-                f"complexity {[one.complexity for one in made]}, expected {n_trials} of {level}."
+                f"complexity {complexities}, expected {n_trials} of {level}."
             )
-        seen: Counter[str] = Counter()
-        instances = []
-        for one in made:
-            text = one.prompt.encode("utf-8", "backslashreplace")
+        n_repeats: Counter[str] = Counter()
+        problems = []
+        for instance in instances:
+            text = instance.prompt.encode("utf-8", "backslashreplace")
             digest = blake2b(text, digest_size=8).hexdigest()
-            # The same prompt may come several times, as independent trials.
-            instances.append(Drawn(f"{level}-{digest}-{seen[digest]}", one))
-            seen[digest] += 1
-        return instances
+            # Equal prompts are independent trials.
+            problems.append(_Problem(f"{level}-{digest}-{n_repeats[digest]}", instance, {}))
+            n_repeats[digest] += 1
+        return problems
 
 
 def _check_k_values(k_values: object) -> tuple[int, ...]:
-    """Return the numbers of trajectories, each once."""
+    """Check the numbers of trajectories, and drop repeated ones."""
     if not isinstance(k_values, Sequence) or isinstance(k_values, str):
         raise ParameterTypeError(
-            f"k_values is a {type(k_values).__name__}, must be a list of whole numbers."
+            f"k_values is a {type(k_values).__name__}, must be a list of integers."
         )
     if not k_values:
-        raise ParameterError("k_values is empty, must hold at least one number of trajectories.")
+        raise ParameterError("k_values is empty, must contain at least one number.")
     return tuple(dict.fromkeys(check_positive(k, "k_values") for k in k_values))
 
 
-def _draw(generate_fn: GenerateFn, instance: Drawn, k: int, judge: Judge) -> Drawn:
-    """Let the model respond to an instance, and judge what it wrote."""
-    prompt = instance.instance.prompt
-    where = f"complexity {instance.instance.complexity}, instance {instance.problem_id}, K = {k}"
+def _draw(generate_fn: GenerateFn, problem: _Problem, k: int, judge: Judge) -> Drawn:
+    """Get the responses of the model to an instance, and judge them."""
+    problem_id, instance, known = problem
+    where = f"complexity {instance.complexity}, instance {problem_id}, K = {k}"
     try:
-        responses = check_responses(generate_fn(prompt, k), k, f"generate_fn at {where}")
-        return instance.with_responses(responses, judge)
+        responses = generate_fn(instance.prompt, k)
+        checked = check_responses(responses, k, f"generate_fn at {where}")
+        return judge_responses(problem_id, instance, checked, judge, known)
     except DataError:
         raise
     except Exception as error:
@@ -320,7 +338,7 @@ def _draw(generate_fn: GenerateFn, instance: Drawn, k: int, judge: Judge) -> Dra
 def _add_level(
     result: EvaluationResult, level: int, drawn: Sequence[Drawn], trajectories: pl.DataFrame
 ) -> None:
-    """Add what a level's trajectories come to."""
+    """Add the accuracies and the aggregated instances of a level to a result."""
     method, k = method_of(result), result.k_trajectories
     problems = problems_of(result, trajectories)
     for accuracy, selector in (
@@ -332,6 +350,8 @@ def _add_level(
 
 
 def _progress(task_name: str, level: int, results: Mapping[int, EvaluationResult]) -> str:
-    """Say how a level went."""
-    found = [f"{one.accuracy_by_complexity[level]:.1%} at K = {k}" for k, one in results.items()]
-    return f"{task_name}, complexity {level}: {', '.join(found)}\n"
+    """Return the progress line of a level."""
+    accuracies = [
+        f"{result.accuracy_by_complexity[level]:.1%} at K = {k}" for k, result in results.items()
+    ]
+    return f"{task_name}, complexity {level}: {', '.join(accuracies)}\n"

@@ -1,4 +1,4 @@
-"""What a comparison of numbers of trajectories returns, and what it says in words."""
+"""Result of a comparison of numbers of trajectories, and its conclusion in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["AccuracyDifference", "KComparison", "KRow", "KScaling", "Rise", "con
 
 
 class KRow(TypedDict):
-    """What is found at one K.
+    """Findings at one K.
 
     Parameters
     ----------
@@ -20,21 +20,21 @@ class KRow(TypedDict):
     accuracy
         Mean over levels of their accuracy.
     max_solved_complexity
-        Highest level at or above the threshold, whatever the levels below do; 0 if none.
+        Highest level at or above the threshold, regardless of the levels below; 0 if none.
     largest_solvable
         Highest level such that every level up to it is at or above the threshold; one less than
-        the first level where that one is not.
+        the first level if that fails.
     ci_low
         Lower end of the interval of `largest_solvable`.
     ci_high
-        Upper end of it.
+        Upper end of that interval.
     is_at_top
-        Whether every level passes: a larger range might show a larger `largest_solvable`.
+        Whether every level passes, so that a larger range could give a larger `largest_solvable`.
     share_cut
         Share of the trajectories that are longer than the token budget allows, in [0, 1].
     mean_tokens
-        Tokens that the trajectories of an instance spend, on average, one that is cut up to there;
-        None where tokens were not counted.
+        Mean number of tokens that the trajectories of an instance use, up to the truncation; None if
+        tokens were not counted.
     """
 
     k: int
@@ -50,7 +50,7 @@ class KRow(TypedDict):
 
 
 class Rise(TypedDict):
-    """What the largest solvable complexity rises by between the smallest and the largest K.
+    """Rise of the largest solvable complexity from the smallest to the largest K.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ class Rise(TypedDict):
     to_k
         Largest K.
     rise
-        `largest_solvable` at the largest K less that at the smallest.
+        `largest_solvable` at the largest K minus that at the smallest.
     ci_low
         Lower end of the interval of the rise.
     ci_high
-        Upper end of it.
+        Upper end of that interval.
     p_value
-        Of no rise or fall, two-sided.
+        Two-sided p-value of no rise or fall.
     """
 
     from_k: int
@@ -77,7 +77,7 @@ class Rise(TypedDict):
 
 
 class AccuracyDifference(TypedDict):
-    """What `compare` finds between a K and the smallest one, over all instances.
+    """Difference in accuracy between a K and the smallest one over all instances, by `compare`.
 
     Parameters
     ----------
@@ -86,15 +86,15 @@ class AccuracyDifference(TypedDict):
     from_k
         Smallest K.
     difference
-        Mean over instances of the accuracy at this K less that at the smallest.
+        Mean over instances of the accuracy at this K minus that at the smallest.
     ci_low
         Lower end of its interval; None below two instances.
     ci_high
-        Upper end of it.
+        Upper end of that interval.
     p_value
         Two-sided: McNemar's exact test of values 0 and 1, else the paired t.
     p_adjusted
-        The same, corrected for the number of K after Holm.
+        The same, with Holm's correction for the number of K.
     """
 
     k: int
@@ -107,20 +107,20 @@ class AccuracyDifference(TypedDict):
 
 
 class KComparison(TypedDict):
-    """The comparison of all K, free or at one token budget.
+    """Comparison of all K, without or with a token budget.
 
     Parameters
     ----------
     token_budget
-        Tokens of an instance, shared by its trajectories; None: each as long as it is.
+        Tokens per instance, shared by its trajectories; None: no budget.
     by_k
-        A row for each K, ascending.
+        One row per K, ascending.
     rise
-        The answer, in numbers.
+        The result in numbers.
     accuracy_differences
-        A row for each K but the smallest; empty where the K do not have the same instances.
+        One row per K except the smallest; empty if the K do not have the same instances.
     conclusion
-        The answer, in words.
+        The result in words.
     """
 
     token_budget: int | None
@@ -131,9 +131,9 @@ class KComparison(TypedDict):
 
 
 class KScaling(KComparison):
-    """What `Evaluator.compare_k_scaling` returns: the free comparison, and those at token budgets.
+    """Result of `Evaluator.compare_k_scaling`: comparisons without and with token budgets.
 
-    It has the keys of `KComparison`, for trajectories of any length, and these:
+    It has the keys of `KComparison`, without a token budget, and these:
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class KScaling(KComparison):
     selection_method
         Method of the aggregator.
     threshold
-        Accuracy from which on a level passes.
+        Accuracy at which a level passes.
     confidence_level
         Coverage of each interval.
     complexities
@@ -152,7 +152,7 @@ class KScaling(KComparison):
     is_paired
         Whether all K have the same instances.
     equal_tokens
-        The comparison at each token budget, ascending; empty where tokens were not counted.
+        The comparison at each token budget, ascending; empty if tokens were not counted.
     """
 
     task_name: str
@@ -174,87 +174,70 @@ def conclude(
     confidence_level: float,
     is_oracle: bool,
 ) -> str:
-    """Put the rise of the largest solvable complexity into words, and what it leaves open.
-
-    Parameters
-    ----------
-    rise
-        What it rises by.
-    by_k
-        What is found at each K.
-    budget
-        Tokens that the trajectories of an instance share; None: as many as they have.
-    lowest
-        The lowest level.
-    confidence_level
-        Coverage of the interval.
-    is_oracle
-        Whether the right answers were known when one was selected.
-
-    Returns
-    -------
-    str
-        A few sentences.
-    """
+    """Describe the rise of the largest solvable complexity, and what it leaves open."""
     first, last = by_k[0], by_k[-1]
     low, high = f"K = {rise['from_k']}", f"K = {rise['to_k']}"
-    at = (
+    budgeted = (
         "Without a token budget"
         if budget is None
-        else f"With {budget:,} tokens an instance at every K"
+        else f"With {budget:,} tokens per instance at every K"
     )
     if first["is_at_top"] and last["is_at_top"]:
         return (
-            f"{at}, every level passes at {low} and at {high}. The range ends before the collapse, so "
+            f"{budgeted}, every level passes at {low} and at {high}. The range ends before the collapse, so "
             "it cannot show whether K moves it."
         )
     if max(first["largest_solvable"], last["largest_solvable"]) < lowest:
         return (
-            f"{at}, complexity {lowest}, the lowest, passes neither at {low} nor at {high}. The range "
+            f"{budgeted}, complexity {lowest}, the lowest, passes neither at {low} nor at {high}. The range "
             "begins after the collapse, so it cannot show whether K moves it."
         )
-    found = (
-        f"{at}, the largest solvable complexity {{}} {first['largest_solvable']} at {low} {{}} "
+    summary = (
+        f"{budgeted}, the largest solvable complexity {{}} {first['largest_solvable']} at {low} {{}} "
         f"{last['largest_solvable']} at {high} ({100 * confidence_level:g}% interval of the rise: "
         f"{rise['ci_low']} to {rise['ci_high']}, p = {rise['p_value']:.2g})."
     )
     if rise["ci_high"] < 0:
-        return found.format("falls from", "to") + _cut_share(last, budget)
+        return summary.format("falls from", "to") + _cut_share(last, budget)
     if rise["ci_low"] <= 0:
         most = rise["ci_high"]
         open_end = f"; one of up to {most} is not ruled out." if most > 0 else "."
-        return found.format("is", "and") + f" No rise is shown{open_end}" + _cut_share(last, budget)
-    parts = [found.format("rises from", "to")]
+        return (
+            summary.format("is", "and") + f" No rise is shown{open_end}" + _cut_share(last, budget)
+        )
+    parts = [summary.format("rises from", "to")]
     if last["is_at_top"]:
-        parts.append(f"Every level passes at {high}, so that the rise may be larger.")
+        parts.append(f"Every level passes at {high}, so the rise may be larger.")
     if is_oracle:
         parts.append(
-            "The oracle knows the right answers: this bounds what a selection could reach, and shows "
-            "none that does."
+            "The oracle knows the right answers: this is an upper bound for selection methods, and does "
+            "not show that any of them reaches it."
         )
     elif budget is None:
         parts.append(
-            f"{high} spends more than {low}{_times(first, last)}, so this alone does not say that "
-            "collapse is a matter of the trajectory; only equal token budgets do."
+            f"{high} uses more tokens than {low}{_times(first, last)}, so this alone does not show that "
+            "the collapse is a property of the single trajectory; only equal token budgets do."
         )
     else:
-        spent = (first["mean_tokens"] or 0.0) / budget
+        used = (first["mean_tokens"] or 0.0) / budget
         parts.append(
-            "This supports that collapse is a matter of the trajectory, provided that a model could not "
-            f"have used the tokens that it leaves: at {low} an instance spends {spent:.0%} of them."
+            "This supports that the collapse is a property of the single trajectory, provided that a "
+            f"model could not have used more of the tokens: at {low} an instance uses {used:.0%} of them."
         )
     return " ".join(parts) + _cut_share(last, budget)
 
 
 def _times(first: KRow, last: KRow) -> str:
-    """Say how many times the tokens a K spends, where they were counted."""
+    """Return the ratio of the tokens, if they were counted."""
     if not first["mean_tokens"] or not last["mean_tokens"]:
         return ""
     return f" ({last['mean_tokens'] / first['mean_tokens']:.1f} times the tokens)"
 
 
 def _cut_share(row: KRow, budget: int | None) -> str:
-    """Say how many trajectories a token budget cuts off."""
+    """Return the sentence about trajectories that a token budget truncates."""
     if budget is None:
         return ""
-    return f" Its share of the tokens cuts off {row['share_cut']:.0%} of the trajectories at K = {row['k']}."
+    return (
+        f" The token budget truncates {row['share_cut']:.0%} of the trajectories at K = {row['k']}."
+    )

@@ -1,4 +1,4 @@
-"""Whether the largest solvable complexity rises with the number of trajectories."""
+"""Test whether the largest solvable complexity rises with the number of trajectories."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from ttsframe.statistics.comparison import compare
 __all__ = ["scale_with_k"]
 
 
-class _Question(NamedTuple):
-    """What is asked of the results at every token budget."""
+class _Settings(NamedTuple):
+    """The settings that all token budgets share."""
 
     results: Mapping[int, EvaluationResult]
     levels: list[int]
@@ -56,22 +56,11 @@ def scale_with_k(
     token_budgets: int | Sequence[int] | None,
     confidence_level: float,
 ) -> KScaling:
-    """Compare all K, as `Evaluator.compare_k_scaling` documents it.
-
-    Parameters
-    ----------
-    results, threshold, token_budgets, confidence_level
-        As there.
-
-    Returns
-    -------
-    KScaling
-        What is found.
-    """
+    """Compare all K, as `Evaluator.compare_k_scaling` documents."""
     checked = _check_results(results)
     budgets = _token_budgets(checked, check_budgets(token_budgets))
     levels, is_paired = _instances(checked)
-    question = _Question(
+    settings = _Settings(
         checked,
         levels,
         is_paired,
@@ -80,25 +69,25 @@ def scale_with_k(
     )
     first = next(iter(checked.values()))
     return KScaling(
-        **_compared(question, None),
+        **_compared(settings, None),
         task_name=first.task_name,
         selection_method=first.selection_method,
-        threshold=question.threshold,
-        confidence_level=question.confidence_level,
+        threshold=settings.threshold,
+        confidence_level=settings.confidence_level,
         complexities=levels,
         k_values=[*checked],
         is_paired=is_paired,
-        equal_tokens=[_compared(question, budget) for budget in budgets],
+        equal_tokens=[_compared(settings, budget) for budget in budgets],
     )
 
 
 def _check_results(results: object) -> dict[int, EvaluationResult]:
-    """Return results that can be compared, by ascending K."""
+    """Check that results are comparable, and sort them by K."""
     if not isinstance(results, Mapping) or not all(
         isinstance(result, EvaluationResult) for result in results.values()
     ):
         raise ParameterTypeError(
-            "results must be a dict of EvaluationResult, as evaluate returns it."
+            "results must be a dict of EvaluationResult, as returned by evaluate."
         )
     if len(results) < 2:
         raise ParameterError(
@@ -110,16 +99,16 @@ def _check_results(results: object) -> dict[int, EvaluationResult]:
             raise DataError(f"results[{k!r}] has k_trajectories == {result.k_trajectories}.")
         check_trajectories(result)
     for name in ("task_name", "selection_method"):
-        found = sorted({getattr(result, name) for result in results.values()})
-        if len(found) > 1:
-            raise DataError(f"results have several values of {name}: {found}, expected one.")
+        values = sorted({getattr(result, name) for result in results.values()})
+        if len(values) > 1:
+            raise DataError(f"results have several values of {name}: {values}, expected one.")
     return {k: results[k] for k in sorted(results)}
 
 
 def _token_budgets(
     results: Mapping[int, EvaluationResult], asked: tuple[int, ...] | None
 ) -> tuple[int, ...]:
-    """Return the token budgets to compare at, none where tokens were not counted."""
+    """Return the token budgets to compare at, none if tokens were not counted."""
     tables = [result.trajectories for result in results.values()]
     if any("n_tokens" not in table.columns for table in tables):
         if asked is not None:
@@ -148,22 +137,22 @@ def _instances(results: Mapping[int, EvaluationResult]) -> tuple[list[int], bool
     return levels[k], all(of_k[other].equals(of_k[k]) for other in others)
 
 
-def _compared(question: _Question, budget: int | None) -> KComparison:
-    """Compare all K, each trajectory cut to its share of a token budget."""
-    problems = pl.concat(_problems(result, budget) for result in question.results.values())
+def _compared(settings: _Settings, budget: int | None) -> KComparison:
+    """Compare all K, each trajectory truncated to its share of a token budget."""
+    problems = pl.concat(_problems(result, budget) for result in settings.results.values())
     values = [
         [of_level["value"].to_numpy() for of_level in of_k.partition_by("complexity")]
         for of_k in problems.partition_by("k")
     ]
-    tests = [level_tests(of_k, question.threshold) for of_k in values]
+    tests = [level_tests(of_k, settings.threshold) for of_k in values]
     by_k = [
-        _row(result, of_k, of_tests, question, budget)
-        for result, of_k, of_tests in zip(question.results.values(), values, tests, strict=True)
+        _row(result, of_k, of_tests, settings, budget)
+        for result, of_k, of_tests in zip(settings.results.values(), values, tests, strict=True)
     ]
-    # Two intervals of half the chance of error hold their truths together.
-    tail = (1.0 - question.confidence_level) / 4.0
+    # Two intervals with half the error each hold simultaneously.
+    tail = (1.0 - settings.confidence_level) / 4.0
     first, last = (
-        solvable_interval(of_tests, question.levels, tail) for of_tests in (tests[0], tests[-1])
+        solvable_interval(of_tests, settings.levels, tail) for of_tests in (tests[0], tests[-1])
     )
     rise = Rise(
         from_k=by_k[0]["k"],
@@ -177,20 +166,20 @@ def _compared(question: _Question, budget: int | None) -> KComparison:
         token_budget=budget,
         by_k=by_k,
         rise=rise,
-        accuracy_differences=_differences(problems, question),
+        accuracy_differences=_differences(problems, settings),
         conclusion=conclude(
             rise,
             by_k,
             budget=budget,
-            lowest=question.levels[0],
-            confidence_level=question.confidence_level,
-            is_oracle=method_of(next(iter(question.results.values()))) == "oracle",
+            lowest=settings.levels[0],
+            confidence_level=settings.confidence_level,
+            is_oracle=method_of(next(iter(settings.results.values()))) == "oracle",
         ),
     )
 
 
 def _problems(result: EvaluationResult, budget: int | None) -> pl.DataFrame:
-    """Return the instances of one K, in an order that is the same for every K."""
+    """Return the instances of one K, in the same order for every K."""
     selector = SELECTOR_OF_METHOD[method_of(result)]
     return (
         problems_of(result, _cut(result, budget))
@@ -201,17 +190,17 @@ def _problems(result: EvaluationResult, budget: int | None) -> pl.DataFrame:
 
 
 def _is_cut(k: int, budget: int | None) -> pl.Expr:
-    """Build the mark of a trajectory that is longer than its share of a token budget."""
+    """Return whether a trajectory is longer than its share of a token budget."""
     return pl.lit(value=False) if budget is None else pl.col("n_tokens") * k > budget
 
 
 def _cut(result: EvaluationResult, budget: int | None) -> pl.DataFrame:
-    """Return trajectories, without the answers that were not reached within a token budget."""
+    """Return trajectories without the answers that lie beyond a token budget."""
     rows = result.trajectories
     if budget is None:
         return rows
     is_cut = _is_cut(result.k_trajectories, budget)
-    # Nobody scores a text that was never finished; it stays an attempt, and the worst of them.
+    # An unfinished text has no score; it stays an attempt, and ranks last.
     scores = {"score": pl.when(is_cut).then(-math.inf).otherwise("score")}
     return rows.with_columns(
         pl.when(~is_cut).then(pl.col("answer", "answer_key")),
@@ -224,14 +213,14 @@ def _row(
     result: EvaluationResult,
     values: Sequence[Floats],
     tests: LevelTests,
-    question: _Question,
+    settings: _Settings,
     budget: int | None,
 ) -> KRow:
-    """Say what is found at one K."""
+    """Return the row of one K."""
     means = [float(of_level.mean()) for of_level in values]
-    solvable = largest_solvable(means, question.levels, question.threshold)
-    tail = (1.0 - question.confidence_level) / 2.0
-    low, high = solvable_interval(tests, question.levels, tail)
+    solvable = largest_solvable(means, settings.levels, settings.threshold)
+    tail = (1.0 - settings.confidence_level) / 2.0
+    low, high = solvable_interval(tests, settings.levels, tail)
     k, rows = result.k_trajectories, result.trajectories
     n_tokens = pl.col("n_tokens") if budget is None else pl.min_horizontal("n_tokens", budget / k)
     is_counted = "n_tokens" in rows.columns
@@ -240,28 +229,28 @@ def _row(
         n_instances=sum(of_level.size for of_level in values),
         accuracy=math.fsum(means) / len(means),
         max_solved_complexity=max_solved(
-            dict(zip(question.levels, means, strict=True)), question.threshold
+            dict(zip(settings.levels, means, strict=True)), settings.threshold
         ),
         largest_solvable=solvable,
         ci_low=low,
         ci_high=high,
-        is_at_top=solvable == question.levels[-1],
+        is_at_top=solvable == settings.levels[-1],
         share_cut=float(rows.select(_is_cut(k, budget).mean()).item()),
         mean_tokens=k * float(rows.select(n_tokens.mean()).item()) if is_counted else None,
     )
 
 
-def _differences(problems: pl.DataFrame, question: _Question) -> list[AccuracyDifference]:
-    """Compare accuracies with that of the smallest K, instance by instance."""
-    if not question.is_paired:
+def _differences(problems: pl.DataFrame, settings: _Settings) -> list[AccuracyDifference]:
+    """Compare accuracies with the smallest K, instance by instance."""
+    if not settings.is_paired:
         return []
-    smallest = min(question.results)
+    smallest = min(settings.results)
     table = compare(
         problems,
         column="k",
         baseline=smallest,
         by=(),
-        confidence_level=question.confidence_level,
+        confidence_level=settings.confidence_level,
     )
     columns = ("k", "difference", "ci_low", "ci_high", "p_value", "p_adjusted")
     return [

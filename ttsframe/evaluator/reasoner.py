@@ -27,26 +27,26 @@ _THOUGHT: Final = re.compile(r"<think>\(([0-9]{1,12}) tokens\)")
 
 
 class SimulatedReasoner:
-    r"""Answer the prompts of a task as a model does whose accuracy collapses, with known truth.
+    r"""Simulate a model whose accuracy on a task collapses with complexity in a known way.
 
-    The whole experiment, from prompts to the question whether more trajectories move the collapse,
-    can so be run without a model, and its outcome compared with a closed form.
+    It replaces a model in an experiment, from the prompts to the test of whether more trajectories
+    move the collapse, and the outcome can be compared with a closed form.
 
     Parameters
     ----------
     task
-        The task whose prompts it answers: this very object must have made the instances.
+        The task whose prompts it answers. This object must have made the instances.
     collapse_at
-        Complexity at which the chance of a right answer is half of `ceiling`.
+        Complexity at which the probability of a right answer is half of `ceiling`.
     steepness
-        How fast it falls there, per level; positive.
+        How steeply the probability falls there, per level; positive.
     ceiling
-        Chance of a right answer far below the collapse, in (0, 1].
+        Probability of a right answer far below the collapse, in (0, 1].
     wrong_weights
-        Shares of the wrong answers among all wrong answers, 1 to 10 of them, not negative, in any
-        unit. Where one is large, votes fail together; where they are even, votes help.
+        Weights of the distinct wrong answers, 1 to 10 numbers, not negative, in any unit. If one is
+        large, wrong votes agree; if they are equal, voting helps.
     no_answer_share
-        Share of failures without any answer, in [0, 1]: half of them give up, half are cut off.
+        Share of failures without an answer, in [0, 1]: half of them give up, half are cut off.
     tokens_per_level
         Tokens of thinking per level of complexity, on average.
     seed
@@ -55,7 +55,7 @@ class SimulatedReasoner:
     Raises
     ------
     ParameterTypeError
-        When the task is no `SeededTask`, or a number is none.
+        When the task is not a `SeededTask`, or a parameter is not a number.
     ParameterError
         When a parameter is outside its range.
 
@@ -65,19 +65,20 @@ class SimulatedReasoner:
 
     Notes
     -----
-    At complexity :math:`c` a response is right with chance
+    At complexity :math:`c` a response is right with probability
 
     .. math:: p_c = \frac{\text{ceiling}}{1 + e^{s (c - c_0)}},
 
     where :math:`s` is `steepness` and :math:`c_0` is `collapse_at`; otherwise it has no answer with
-    chance `no_answer_share`, else the task's `wrong_answer` number :math:`j` with chance
-    :math:`w_j`. Responses are independent, so that pass@K is :math:`1 - (1 - p_c)^K`, and the first
-    valid answer is right with chance :math:`p_c (1 - u^K) / (1 - u)`, :math:`u` being the chance of
-    no answer. A majority is right when no wrong answer has more votes; of :math:`t` answers with
-    equally many the one that came first wins, which each is with chance :math:`1/t`.
+    probability `no_answer_share`, else the task's `wrong_answer` number :math:`j` with probability
+    :math:`w_j`. Responses are independent, so pass@K is :math:`1 - (1 - p_c)^K`, and the first valid
+    answer is right with probability :math:`p_c (1 - u^K) / (1 - u)`, with :math:`u` the probability
+    of no answer. A majority is right if no wrong answer has more votes; of :math:`t` answers with
+    equally many votes the first one wins, which each is with probability :math:`1/t`.
 
-    The response at a position is a function of seed, prompt and position alone. Each call continues
-    where the last one for the same prompt ended, so calls are independent and a rerun is the same.
+    `response_at` is a function of seed, prompt and position alone. A call of the object has state: it
+    returns the responses at the next positions of the prompt, so calls are independent, and a new
+    object repeats them.
 
     Examples
     --------
@@ -86,7 +87,7 @@ class SimulatedReasoner:
     >>> reasoner = SimulatedReasoner(task, collapse_at=2)
     >>> instance = task.generate_instance(2)
     >>> responses = reasoner(instance.prompt, 1000)
-    >>> sum(task.verify_solution(instance, each).is_correct for each in responses)
+    >>> sum(task.verify_solution(instance, response).is_correct for response in responses)
     477
     >>> print(responses[0])
     <think>(219 tokens)</think>
@@ -136,12 +137,12 @@ class SimulatedReasoner:
         self._n_drawn: Counter[str] = Counter()
 
     def __call__(self, prompt: str, k: int) -> list[str]:
-        """Draw responses that were not drawn before.
+        """Return the next responses to a prompt, which this object has not returned before.
 
         Parameters
         ----------
         prompt
-            Prompt of an instance that the task has made.
+            Prompt of an instance made by the task.
         k
             Number of responses.
 
@@ -166,12 +167,12 @@ class SimulatedReasoner:
         return [self._respond(instance, draw) for draw in range(first, first + count)]
 
     def response_at(self, prompt: str, draw: int) -> str:
-        """Return the response at a position, the same whatever was drawn before.
+        """Return the response at a position.
 
         Parameters
         ----------
         prompt
-            Prompt of an instance that the task has made.
+            Prompt of an instance made by the task.
         draw
             Position from 0.
 
@@ -196,7 +197,7 @@ class SimulatedReasoner:
         return self._respond(self._instance(prompt), draw)
 
     def success_probability(self, complexity: int) -> float:
-        """Return the chance that one response is right.
+        """Return the probability that one response is right.
 
         Parameters
         ----------
@@ -214,7 +215,7 @@ class SimulatedReasoner:
     def expected_accuracy(
         self, complexity: int, k: int, method: KnownMethod = "majority_vote"
     ) -> float:
-        """Return the chance that what is chosen among some responses is right.
+        """Return the probability that the response selected among `k` is right.
 
         Parameters
         ----------
@@ -223,13 +224,13 @@ class SimulatedReasoner:
         k
             Number of responses, 1 to 256.
         method
-            How one is chosen: "majority_vote" (of equally common answers the one that came first),
-            "first_valid" or "oracle", which is pass@k.
+            Selection: "majority_vote" (ties go to the answer that came first), "first_valid" or
+            "oracle", which is pass@k.
 
         Returns
         -------
         float
-            The chance, exact but for rounding.
+            The probability, exact up to rounding.
 
         Raises
         ------
@@ -252,7 +253,7 @@ class SimulatedReasoner:
 
     @staticmethod
     def count_tokens(response: str) -> int:
-        """Count the tokens of a response: those of its thinking, which it states, and its words.
+        """Count the tokens of a response: the stated tokens of thinking, and its words.
 
         Parameters
         ----------
@@ -269,17 +270,17 @@ class SimulatedReasoner:
         return len(written.split()) + (0 if thought is None else int(thought[1]))
 
     def _instance(self, prompt: str) -> TaskInstance:
-        """Find the instance of a prompt."""
+        """Return the instance of a prompt."""
         instance = self.task.find_instance(prompt)
         if instance is None:
             raise DataError(
                 f"no instance of {self.task.name} has the prompt {prompt[:60]!r}... "
-                "Hint: give the reasoner the same task object that makes the instances."
+                "Hint: pass the reasoner the same task object that makes the instances."
             )
         return instance
 
     def _respond(self, instance: TaskInstance, draw: int) -> str:
-        """Draw what kind of response it is, then write it."""
+        """Draw the kind of a response, then write it."""
         stream = Stream("reasoner", self.seed, instance.prompt, draw)
         chance = stream.uniform()
         level_tokens = self.tokens_per_level * instance.complexity
@@ -299,25 +300,19 @@ class SimulatedReasoner:
 
 
 def _majority(right: float, wrong: Sequence[float], none: float, k: int) -> float:
-    """Return the chance that the right answer wins a vote.
-
-    For each number of votes for the right answer, the others take theirs one after the other: row n,
-    column t of a table is the chance, of n votes in any order, that t wrong answers have as many.
-
-    Returns
-    -------
-    float
-        The chance.
-    """
+    """Return the probability that the right answer wins a vote among k independent responses."""
+    # Responses are drawn with replacement, so this is not the count over the subsets of a run in
+    # `votes.expectation`. For each number of right votes, the wrong answers take their votes in turn:
+    # table[n, t] is the probability, of n votes in any order, that t wrong answers tie.
     votes = np.arange(k + 1)
     gaps = votes[:, None] - votes[None, :]
     ways = np.array([[float(comb(n, m)) for m in range(k + 1)] for n in range(k + 1)])
 
-    def taking(chance: float) -> npt.NDArray[np.float64]:
+    def transitions(chance: float) -> npt.NDArray[np.float64]:
         return np.where(gaps >= 0, ways * chance ** np.maximum(gaps, 0), 0.0)
 
-    steps = [taking(chance) for chance in wrong]
-    abstaining = taking(none)[k]
+    steps = [transitions(chance) for chance in wrong]
+    abstaining = transitions(none)[k]
     shares = 1.0 / np.arange(1, len(wrong) + 2)
     total = 0.0
     for n_right in range(1, k + 1):

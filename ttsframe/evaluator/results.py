@@ -1,4 +1,4 @@
-"""What an evaluation finds: one aggregated instance, and accuracy by complexity at one K."""
+"""Results of an evaluation: an aggregated instance, and accuracy by complexity at one K."""
 
 from __future__ import annotations
 
@@ -36,24 +36,23 @@ SELECTOR_OF_METHOD: Final[MappingProxyType[AggregationMethod, SelectorName]] = M
     "verifier": "best_of_n",
     "oracle": "oracle",
 })
-"""The selector that does the work of a method."""
+"""The selector that implements each method."""
 
 ROUNDING: Final = 1e-9
-"""A mean that is this near to a threshold is at it."""
+"""A mean this close to a threshold is at the threshold."""
 
 
 @dataclass
 class AggregatedResult:
-    """What K trajectories of one instance come to.
+    """The aggregate of K trajectories of one instance.
 
     Parameters
     ----------
     selected_response
-        The response that stands for the selected answer: the earliest that gave it, with the
-        method "verifier" the one with the highest score. Empty where no response was selected,
-        since none has an answer.
+        The response with the selected answer: the earliest one, or with the method "verifier" the
+        one with the highest score. Empty if no response has an answer.
     is_correct
-        Whether the selected response verifies; false where none was selected.
+        Whether the selected response verifies; false if none was selected.
     k_trajectories
         Number of responses, K.
     selection_method
@@ -61,15 +60,15 @@ class AggregatedResult:
     individual_results
         Verdict on each response, in their order. A response without an answer is never right.
     agreement_rate
-        Votes of the most frequent answer divided by K, whatever the method selects; responses that
-        do not parse count in K and vote for nothing.
+        Votes of the most frequent answer divided by K, for every method; responses that do not parse
+        count in K and have no vote.
     any_correct
         Whether at least one of the K responses verifies: one draw of K, pass@K with n = K.
     num_correct
         Number of responses that verify.
     metadata
         ``"attempt"``, the number of the selected response from 0, and ``"answer"``, the selected
-        answer as the task parses it; None where there is none.
+        answer as the task parses it; None if none was selected.
 
     See Also
     --------
@@ -95,7 +94,7 @@ class AggregatedResult:
 
 @dataclass
 class EvaluationResult:
-    """Accuracy of K trajectories by complexity, and the trajectories it comes from.
+    """Accuracy of K trajectories by complexity, and the trajectories.
 
     Parameters
     ----------
@@ -106,24 +105,24 @@ class EvaluationResult:
     selection_method
         Method of the aggregator.
     accuracy_by_complexity
-        Share of the instances of each level that are solved; where trajectories are reused, its
-        mean over all subsets of K of them.
+        Share of the solved instances of each level; with `reuse`, its mean over all subsets of K
+        trajectories.
     max_solved_complexity
-        Highest level with an accuracy at or above the threshold of the evaluation, whatever the
-        levels below do; 0 if none.
+        Highest level with an accuracy at or above the threshold of the evaluation, regardless of the
+        levels below; 0 if none.
     all_results
-        The aggregated instances, by level; where trajectories are reused, of their first K.
+        The aggregated instances, by level; with `reuse`, of their first K trajectories.
     oracle_accuracy_by_complexity
-        Mean of `any_correct` over the instances of each level: the upper bound of every method at
-        this K; where trajectories are reused, pass@K of all of them.
+        Mean of `any_correct` over the instances of each level, the upper bound of all methods at this
+        K; with `reuse`, pass@K of all trajectories.
     trajectories
         One row per response, with `problem_id` (of the instance), `complexity`, `attempt`,
-        `completion`, `answer` and `answer_key` (what the task parses; null: no answer),
-        `is_correct`, and `score` and `n_tokens` where a verifier or a count of tokens was given:
-        what the selectors and estimators of the package read.
+        `completion`, `answer` and `answer_key` (as the task parses them; null: no answer),
+        `is_correct`, and with a verifier or a count of tokens also `score` and `n_tokens`. The
+        selectors and estimators of the package read this table.
     subsets
-        "prefix": the trajectories were drawn for this K; "all": more were drawn, and every subset
-        of K of them counts.
+        "prefix": the trajectories were drawn for this K; "all": more were drawn, and the result
+        averages over every subset of K of them.
 
     See Also
     --------
@@ -147,7 +146,7 @@ class EvaluationResult:
     subsets: Subsets = "prefix"
 
     def to_frame(self, *, confidence_level: float = 0.95) -> pl.DataFrame:
-        """Make the curve of accuracy by complexity, with an interval at each level.
+        """Return accuracy by complexity, with an interval for each level.
 
         Parameters
         ----------
@@ -157,22 +156,22 @@ class EvaluationResult:
         Returns
         -------
         pl.DataFrame
-            One row per level, ascending; the frames of several K stack with ``pl.concat``:
+            One row per level, ascending; frames of several K can be joined by `pl.concat`:
 
             - `task` (String), `k` (UInt32), `selector` (String): a name in `SELECTORS`; the method
               "verifier" is `best_of_n`;
             - `complexity` (Int64);
             - `accuracy` (Float64 in [0, 1]), and `ci_low`, `ci_high`: its interval over instances,
-              as `scaling_curve` gives it, null below two instances;
+              as in `scaling_curve`, null below two instances;
             - `oracle_accuracy` (Float64 in [0, 1]): as in `oracle_accuracy_by_complexity`;
             - `n_instances` (UInt32).
 
         Raises
         ------
         ParameterError
-            When the confidence level is impossible.
+            When the confidence level is out of range.
         DataError
-            When there are no trajectories, such as in a result that was made by hand.
+            When the result has no trajectories, as one made by hand.
         """
         selector = SELECTOR_OF_METHOD[method_of(self)]
         curve = scaling_curve(problems_of(self), by="complexity", confidence_level=confidence_level)
@@ -197,20 +196,7 @@ class EvaluationResult:
 
 
 def problems_of(result: EvaluationResult, trajectories: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Aggregate trajectories, under the method of a result and as the oracle.
-
-    Parameters
-    ----------
-    result
-        Says what K, method and subsets are, and has the trajectories.
-    trajectories
-        Others in their place.
-
-    Returns
-    -------
-    pl.DataFrame
-        `problems` with a column `complexity`: one row per instance and selector.
-    """
+    """Return `problems` of a result, or of other trajectories, under its method and as the oracle."""
     rows = check_trajectories(result) if trajectories is None else trajectories
     selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method_of(result)], "oracle"]
     if result.subsets == "all":
@@ -221,20 +207,20 @@ def problems_of(result: EvaluationResult, trajectories: pl.DataFrame | None = No
 def _expected(
     trajectories: pl.DataFrame, selectors: Sequence[SelectorName], k: int
 ) -> pl.DataFrame:
-    """Average over all subsets of K, once for instances whose votes are alike."""
+    """Average over all subsets of K, once for instances with equal votes."""
     votes = trajectories.group_by("complexity", "problem_id", "answer_key").agg(
         n=pl.len(), right=pl.col("is_correct").sum()
     )
     vote = pl.concat_str(pl.col("answer_key").is_null(), "n", "right", separator=" ")
     ballots = votes.group_by("complexity", "problem_id").agg(ballot=vote.sort().str.join(", "))
     if "best_of_n" in selectors:
-        # Scores tell attempts apart that vote alike.
+        # Attempts with equal votes can have different scores.
         ballots = ballots.with_columns(ballot="problem_id")
-    alike = ballots.with_columns(first=pl.col("problem_id").min().over("ballot"))
-    firsts = trajectories.filter(pl.col("problem_id").is_in(alike["first"].unique().implode()))
+    grouped = ballots.with_columns(first=pl.col("problem_id").min().over("ballot"))
+    firsts = trajectories.filter(pl.col("problem_id").is_in(grouped["first"].unique().implode()))
     expected = expected_accuracy(firsts, selectors=selectors, budgets=k)
     return (
-        alike
+        grouped
         .sort("complexity", "problem_id")
         .join(expected, left_on="first", right_on="problem_id", maintain_order="left_right")
         .drop("ballot", "first")
@@ -242,23 +228,7 @@ def _expected(
 
 
 def check_trajectories(result: EvaluationResult) -> pl.DataFrame:
-    """Return the trajectories of a result.
-
-    Parameters
-    ----------
-    result
-        A result.
-
-    Returns
-    -------
-    pl.DataFrame
-        One row per response.
-
-    Raises
-    ------
-    DataError
-        When there are none.
-    """
+    """Return the trajectories of a result, which must exist."""
     if result.trajectories.is_empty():
         raise DataError(
             f"the result of K = {result.k_trajectories} has no trajectories, expected one row per "
@@ -268,23 +238,7 @@ def check_trajectories(result: EvaluationResult) -> pl.DataFrame:
 
 
 def method_of(result: EvaluationResult) -> AggregationMethod:
-    """Return the method of a result.
-
-    Parameters
-    ----------
-    result
-        A result.
-
-    Returns
-    -------
-    AggregationMethod
-        Its method.
-
-    Raises
-    ------
-    DataError
-        When there is no such method.
-    """
+    """Return the method of a result, which must be known."""
     for method in SELECTOR_OF_METHOD:
         if result.selection_method == method:
             return method
@@ -294,19 +248,6 @@ def method_of(result: EvaluationResult) -> AggregationMethod:
 
 
 def max_solved(accuracy: Mapping[int, float], threshold: float) -> int:
-    """Return the highest level at or above a threshold, whatever the levels below do.
-
-    Parameters
-    ----------
-    accuracy
-        Accuracy by level.
-    threshold
-        Accuracy from which on a level counts as solved.
-
-    Returns
-    -------
-    int
-        The level; 0 if none.
-    """
+    """Return the highest level at or above a threshold, 0 if none."""
     passed = (level for level, value in accuracy.items() if value >= threshold - ROUNDING)
     return max(passed, default=0)

@@ -1,7 +1,8 @@
-"""How far labels of steps agree: with a verifier's scores, and with labels from fewer rollouts."""
+"""Agreement of step labels with a verifier's scores, and with labels from fewer rollouts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final
@@ -10,9 +11,9 @@ import polars as pl
 
 from ttsframe._checks import check_draws, check_fraction, check_frame, check_names
 from ttsframe._typing import ColumnNames
-from ttsframe.errors import ColumnsError, DataError
-from ttsframe.process.fewer_rollouts import SIZES, sizes_table
-from ttsframe.process.verdicts import (
+from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
+from ttsframe.process.rollout_agreement import ROLLOUTS, rollouts_table
+from ttsframe.process.score_agreement import (
     FIRST_ERRORS,
     SEPARATION,
     THRESHOLDS,
@@ -32,43 +33,43 @@ _COUNTS: Final = ("n_rollouts", "n_correct")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepAgreement:
-    """What `step_agreement` found: a tidy table per question, each with the columns of `by` first.
+    """Result of `step_agreement`: one tidy table per question, each with the columns of `by` first.
 
-    Every `standard_error`, `ci_low` and `ci_high` takes problems as the units, for steps of one
+    Every `standard_error`, `ci_low` and `ci_high` uses problems as the units, because steps of one
     problem are not independent; null below two problems.
 
     Parameters
     ----------
     thresholds
         Labels against scores, one row per `threshold`: `n_right_accepted`, `n_right_rejected`,
-        `n_wrong_accepted`, `n_wrong_rejected` (UInt32), steps labelled right or wrong whose score
-        is at least the threshold or below it; `agreement` (Float64), the share of steps on which
-        both agree, with its interval; `kappa` (Float64), Cohen's: that beyond chance, null where
-        both call all steps the same; `n_problems`. None without scores or labels.
+        `n_wrong_accepted`, `n_wrong_rejected` (UInt32), steps labeled right or wrong whose score is
+        at least the threshold or below it; `agreement` (Float64), the share of steps on which label
+        and score agree, with its interval; `kappa` (Float64), Cohen's kappa, null where both call
+        all steps the same; `n_problems`. None without scores or labels.
     separation
-        Whether scores tell right steps from wrong ones, one row: `auroc` (Float64), over all steps;
-        `auroc_within`, the mean over solutions that have right and wrong steps, with its interval;
-        `n_steps`, `n_right` (UInt32), steps with both a score and a label, and those labelled
-        right; `n_unscored`, `n_unlabelled`, those left out; `n_solutions`, `n_judged`, solutions
-        with a step that counts, and those of them that `auroc_within` averages; `n_problems`. None
-        without scores or labels.
+        How well scores separate right steps from wrong ones, one row: `auroc` (Float64), over all
+        steps; `auroc_within`, the mean over solutions that have right and wrong steps, with its
+        interval; `n_steps`, `n_right` (UInt32), steps with both a score and a label, and the steps
+        labeled right among them; `n_unscored`, `n_unlabelled`, steps without a score or a label;
+        `n_solutions`, `n_judged`, solutions with a step that has both, and the ones that
+        `auroc_within` averages; `n_problems`. None without scores or labels.
     first_errors
         Whether scores find the first error, one row per `threshold`: `agreement` (Float64), the
-        share of solutions in which the first step that scores below the threshold is the first
-        that is labelled wrong, or neither has one, with its interval; and the columns of
-        `processbench_f1`. None without scores or labels.
+        share of solutions in which the first step that scores below the threshold is the first step
+        labeled wrong, or neither exists, with its interval; and the columns of `processbench_f1`.
+        None without scores or labels.
     rollouts
-        Hard labels from m rollouts a step instead of all, one row per `n_rollouts` m. `hard`
-        (Float64): share of steps labelled right, which rises with m. `agreement`: with the labels
+        Hard labels from m rollouts per step instead of all, one row per `n_rollouts` m. `hard`
+        (Float64): share of steps labeled right, which rises with m. `agreement`: with the labels
         from all rollouts, with its interval (null where m is all) and `kappa`. `repeat_agreement`:
-        with those from another m rollouts, as a second annotation would sample them, with its
-        interval (`repeat_ci_low`, ...) and `repeat_kappa`; null where a step has fewer than 2 m.
-        `first_error_agreement`: share of solutions whose first error stays where all rollouts put
-        it, with its interval. `soft_error`: root mean square distance of `soft` from the chance
-        that it estimates; null where no step has two rollouts. `n_steps`, `n_short` (UInt32): steps
-        with as many rollouts as the largest m, over which all rows are, and those with fewer;
-        `n_solutions`: solutions that have no step of the latter kind; `n_problems`. None without
-        counts of rollouts.
+        with the labels from m other rollouts, as in a second annotation, with its interval
+        (`repeat_ci_low`, ...) and `repeat_kappa`; null where a step has fewer than 2 m rollouts.
+        `first_error_agreement`: share of solutions whose first error is the same as with all
+        rollouts, with its interval. `soft_error`: root mean square error of `soft` as an estimate
+        of the true share; null where no step has two rollouts. `n_steps`, `n_short` (UInt32): steps
+        with at least as many rollouts as the largest m, which all rows use, and steps with fewer;
+        `n_solutions`: solutions in which no step has fewer; `n_problems`. None without counts of
+        rollouts.
 
     Examples
     --------
@@ -94,15 +95,15 @@ class StepAgreement:
     rollouts: pl.DataFrame | None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report in a form that `json.dumps` takes.
+        """Return the tables in a form that `json.dumps` accepts.
 
         Returns
         -------
         dict[str, object]
-            The rows of each table, None for a table that there is not.
+            The rows of each table; None for a missing table.
         """
-        tables = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: None if of is None else of.to_dicts() for name, of in tables.items()}
+        tables = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: None if table is None else table.to_dicts() for name, table in tables.items()}
 
 
 def step_agreement(
@@ -111,34 +112,34 @@ def step_agreement(
     *,
     labels: str | None = None,
     scores: str | None = None,
-    threshold: float | Sequence[float] = 0.5,
+    wrong_below: float | Sequence[float] = 0.5,
     n_rollouts: int | Sequence[int] | None = None,
     by: ColumnNames = (),
     confidence_level: float = 0.95,
 ) -> StepAgreement:
-    r"""Say how far labels of steps agree with a verifier's scores, and with fewer rollouts.
+    r"""Measure how far labels of steps agree with a verifier's scores, and with fewer rollouts.
 
-    Labels by completion are noisy, and the more rollouts there are the more steps they call right;
-    before a process reward model is blamed for disagreeing with them, see how far they agree with
-    themselves.
+    Labels from completions are noisy, and more rollouts label more steps right. The agreement of the
+    labels with themselves is therefore the limit for a process reward model.
 
     Parameters
     ----------
     steps
-        One row per step, with `problem_id`, `solution_id`, `step` (integer; those below 0 are left
-        out), and labels and scores, or `n_rollouts` and `n_correct` as `estimate_steps` counts
-        them, or all of these; collected if lazy, the columns that are read alone.
+        One row per step, with `problem_id`, `solution_id`, `step` (integer; steps below 0 are left
+        out), and labels and scores, or the counts `n_rollouts` and `n_correct` of `estimate_steps`,
+        or all of these. A lazy frame is collected, with only the columns that are read.
     labels
-        Boolean column, whether a step is right; null: not labelled. None: `is_correct`, where that
-        and scores are there.
+        Boolean column that tells whether a step is right; null: not labeled. None: `is_correct`, if
+        that and scores exist.
     scores
-        Numeric column, the verifier's score of a step, higher is better; null or NaN: none. None:
-        `score`, where that and labels are there.
-    threshold
-        A step is taken for wrong whose score is below; one or several.
+        Numeric column with the verifier's score of a step, higher is better; null or NaN: no score.
+        None: `score`, if that and labels exist.
+    wrong_below
+        One or several thresholds: a step counts as wrong if its score is below. The results have
+        them in the column `threshold`.
     n_rollouts
-        Numbers of rollouts m to compare. None: powers of two up to the median number that steps
-        have.
+        Numbers of rollouts m to compare. None: powers of two up to the median number of rollouts of
+        a step.
     by
         Columns that get rows of their own, such as the verifier or the benchmark.
     confidence_level
@@ -147,20 +148,20 @@ def step_agreement(
     Returns
     -------
     StepAgreement
-        The tables; those are None for which `steps` has no columns.
+        The tables; a table is None if `steps` lacks its columns.
 
     Raises
     ------
     ColumnsError
-        When a column is missing or has a dtype that cannot be used, or there is neither a label
+        When a column is missing or has a dtype that cannot be used, or when there is neither a label
         with a score nor a count of rollouts.
     ParameterError
-        When a parameter is impossible or `by` names a column of a result.
+        When a parameter is out of range or `by` names a column of a result.
     ParameterTypeError
-        When a number is none.
+        When a parameter is not a number.
     DataError
-        When a step comes twice, since verifiers or runs are not told apart with `by`, or is null,
-        or more of its rollouts are right than there are.
+        When a step appears twice, because verifiers or runs are not told apart with `by`, or is
+        null, or when it has more right rollouts than rollouts.
 
     See Also
     --------
@@ -168,17 +169,17 @@ def step_agreement(
 
     Notes
     -----
-    Nothing is drawn: what m of a step's N rollouts would say is the expectation over all subsets of
-    m, which with c right ones needs nothing but
+    Nothing is drawn: the label from m of a step's N rollouts is averaged over all subsets of m. With
+    c right rollouts it is right with probability
 
     .. math:: p_m = 1 - \binom{N-c}{m} \Big/ \binom{N}{m}
 
-    The label from m agrees with that from all N with probability :math:`p_m` where c > 0, else 1;
+    The label from m agrees with the label from all N with probability :math:`p_m` if c > 0, else 1;
     labels from two disjoint subsets agree with probability :math:`1 + 2 p_m - 2 p_{2m}`; the first
-    error stays in place with probability :math:`\prod p_m` over the steps before it. `repeat_` is
-    unbiased for what two annotations of m rollouts would show; `agreement` is higher, as the m are
-    among the N. `soft` has the mean squared error :math:`c (N - c) / (N (N - 1)) / m`. Kappas are
-    of the expected counts.
+    error stays in place with probability :math:`\prod p_m` over the steps before it. The columns
+    `repeat_` are unbiased estimates for two annotations of m rollouts; `agreement` is higher,
+    because the m are among the N. `soft` has the mean squared error
+    :math:`c (N - c) / (N (N - 1)) / m`. Kappas are computed from the expected counts.
 
     References
     ----------
@@ -214,8 +215,9 @@ def step_agreement(
     """
     check_frame(steps, "steps")
     check_fraction(confidence_level, "confidence_level")
+    thresholds = _check_thresholds(wrong_below)
     sizes = None if n_rollouts is None else check_draws(n_rollouts, "n_rollouts")
-    taken = {*_STEP_KEYS, *THRESHOLDS, *SEPARATION, *FIRST_ERRORS, *SIZES}
+    taken = {*_STEP_KEYS, *THRESHOLDS, *SEPARATION, *FIRST_ERRORS, *ROLLOUTS}
     names: tuple[str, ...] = check_names(by, "by", taken=taken)
     schema = require_columns(steps, [*names, *_STEP_KEYS], where="steps")
     if not (schema["step"].is_integer() or schema["step"] == pl.Null):
@@ -224,13 +226,14 @@ def step_agreement(
     if labels or scores:
         require_columns(steps, [label, score], where="steps", hint=_HINT)
     read = _columns(schema, label, score)
-    # A constant among the keys spares a case of its own without `by`.
-    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)} | {"part": "part"}
+    # A constant key makes the tables without `by` a special case of those with it.
+    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)}
+    groups = [*keys, "part"]
     table = (
         steps
         .lazy()
         .select(
-            *[pl.col(name).alias(key) for key, name in keys.items() if key != "part"],
+            *[pl.col(name).alias(key) for key, name in keys.items()],
             "problem_id",
             "solution_id",
             pl.col("step").cast(pl.Int64, strict=False),
@@ -238,32 +241,43 @@ def step_agreement(
         )
         .filter((pl.col("step") >= 0).fill_null(value=True))
         .with_columns(part=pl.lit(0, pl.Int8))
-        .sort(*keys, *_STEP_KEYS)
+        .sort(*groups, *_STEP_KEYS)
         .collect()
     )
     _check_rows(table, keys)
-    thresholds = separation = first_errors = rollouts = None
+
+    def named(made: pl.DataFrame) -> pl.DataFrame:
+        return made.drop("part").rename(keys)
+
+    cut = separation = first_errors = rollouts = None
     if "score" in read:
-        first_errors = first_errors_table(table, [*keys], threshold, confidence_level)
-        limits = first_errors["threshold"].unique().to_list()
-        thresholds = thresholds_table(table, [*keys], limits, confidence_level)
-        separation = separation_table(table, [*keys], confidence_level)
+        cut = named(thresholds_table(table, groups, thresholds, confidence_level))
+        separation = named(separation_table(table, groups, confidence_level))
+        first_errors = named(first_errors_table(table, groups, thresholds, confidence_level))
     if "n_correct" in read:
-        rollouts = sizes_table(table, [*keys], sizes, confidence_level)
-
-    def named(made: pl.DataFrame | None) -> pl.DataFrame | None:
-        return None if made is None else made.drop("part").rename(dict(list(keys.items())[:-1]))
-
+        rollouts = named(rollouts_table(table, groups, sizes, confidence_level))
     return StepAgreement(
-        thresholds=named(thresholds),
-        separation=named(separation),
-        first_errors=named(first_errors),
-        rollouts=named(rollouts),
+        thresholds=cut, separation=separation, first_errors=first_errors, rollouts=rollouts
     )
 
 
+def _check_thresholds(wrong_below: float | Sequence[float]) -> list[float]:
+    """Return the thresholds, ascending and each once."""
+    given = wrong_below if isinstance(wrong_below, Sequence) else (wrong_below,)
+    for threshold in given:
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+            raise ParameterTypeError(
+                f"wrong_below is a {type(threshold).__name__}, must be a number."
+            )
+        if math.isnan(threshold):
+            raise ParameterError("wrong_below is NaN, which no score is below.")
+    if not given:
+        raise ParameterError("wrong_below is empty, must hold at least one number.")
+    return sorted({float(threshold) for threshold in given})
+
+
 def _columns(schema: pl.Schema, labels: str, scores: str) -> dict[str, pl.Expr]:
-    """Return what is read of each step, checked."""
+    """Return the columns of labels, scores and counts that exist, after checking their dtypes."""
     read: dict[str, pl.Expr] = {}
     if {labels, scores} <= set(schema):
         if schema[labels] not in {pl.Boolean, pl.Null}:
@@ -290,8 +304,8 @@ def _columns(schema: pl.Schema, labels: str, scores: str) -> dict[str, pl.Expr]:
 
 
 def _check_rows(table: pl.DataFrame, keys: dict[str, str]) -> None:
-    """Raise where a step comes twice or its counts cannot be."""
-    unit = {key: name for key, name in keys.items() if key != "part"} | {n: n for n in _STEP_KEYS}
+    """Raise if a step appears twice or has impossible counts."""
+    unit = {**keys, **{name: name for name in _STEP_KEYS}}
     repeated = table.filter(table.select([*unit]).is_duplicated())
     if repeated.height:
         row = repeated.row(0, named=True)
@@ -310,5 +324,5 @@ def _check_rows(table: pl.DataFrame, keys: dict[str, str]) -> None:
             row = broken.row(0, named=True)
             raise DataError(
                 f"{describe_row(row, unit)}: n_correct {row['n_correct']} of n_rollouts "
-                f"{row['n_rollouts']}, must be from 0 to as many."
+                f"{row['n_rollouts']}, must be between 0 and n_rollouts."
             )

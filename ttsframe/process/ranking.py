@@ -1,4 +1,4 @@
-"""Answers of a problem in the order in which each method of verification ranks them."""
+"""Ranks of a problem's answers by votes, by summed scores and by the best score."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOTALS: Final[Mapping[SelectorName, str]] = MappingProxyType({
     "weighted_vote": "weight",
     "best_of_n": "top_score",
 })
-"""What each method ranks answers by."""
+"""The column that each method ranks answers by."""
 
 _VOTES: Final = (
     "problem_id",
@@ -48,27 +48,27 @@ def rank_answers(
     weights: Weights = "score",
     by: ColumnNames = (),
 ) -> FrameT:
-    r"""Rank the answers of each problem by votes, by summed rewards and by the best reward.
+    r"""Rank the answers of each problem by votes, by summed scores and by the best score.
 
-    Where a verifier loses to a plain vote, or saves it, can be read off one table: Math-Shepherd
-    ranks solutions by their worst step (``reductions="min"``), and self-consistency plus reward
-    groups solutions by answer and adds their rewards.
+    One table shows where a verifier beats or loses to a plain majority vote. Math-Shepherd ranks
+    solutions by their worst step (``reductions="min"``); self-consistency with a reward model groups
+    solutions by answer and adds their scores.
 
     Parameters
     ----------
     trajectories
         One row per attempt, with `problem_id`, `attempt` (0..n-1 within `by` and problem),
         `answer_key` (null: no answer found) and `score` (number, higher is better) or
-        `step_scores`. `answer` and `is_correct` are read where they are there.
+        `step_scores`. `answer` and `is_correct` are read if they exist.
     reductions
         Names in `STEP_REDUCTIONS`, each applied to `step_scores`; "min" is Math-Shepherd's. None
         reads the column `score`.
     budgets
-        Numbers of attempts: the first `budget` attempts are ranked. None: all, as one budget, which
-        the column `budget` shows as null.
+        Numbers of attempts: the first `budget` attempts are ranked. None: all attempts, as one
+        budget, which is null in the column `budget`.
     weights
-        What an attempt adds to its answer's `weight`: "score" as it is (must be >= 0), "sigmoid" of
-        it, or "softmax" of it over the problem's scored attempts within the budget.
+        What an attempt adds to the `weight` of its answer: its "score" (must be >= 0), the "sigmoid"
+        of the score, or the "softmax" over the problem's scored attempts within the budget.
     by
         Columns that tell runs, models or seeds apart; attempts never join across them.
 
@@ -79,29 +79,29 @@ def rank_answers(
         `answer_key`), sorted by the first four and then by `first_attempt`, with
 
         - `rank_majority_vote` (UInt32): by `n_votes`;
-        - `rank_weighted_vote` (UInt32): by `weight`, the sum of rewards;
-        - `rank_best_of_n` (UInt32): by `top_score`, the reward of the answer's best attempt.
+        - `rank_weighted_vote` (UInt32): by `weight`, the sum of scores;
+        - `rank_best_of_n` (UInt32): by `top_score`, the highest score of the answer's attempts.
 
-        The answer of rank 1 is what `select_answers` picks. After it, equal totals go to the answer
-        that came first. Null where the method does not rank the answer: a row without an answer in
-        the two votes, one without a score in the two that read one, and all rows where the method
-        picks nothing (too few attempts, or weights that are none).
+        Rank 1 is the answer that `select_answers` picks. Among the others, ties go to the answer
+        that came first. A rank is null where the method does not rank the row: rows without an answer
+        in the two votes, rows without a score in the two methods that read scores, and all rows
+        where the method picks nothing (too few attempts, or undefined weights).
 
     Raises
     ------
     ColumnsError
         At once, when a column is missing.
     ParameterError
-        At once, when a budget, reduction or kind of weight is impossible, or `by` names a column of
-        the result.
+        At once, when a budget, reduction or kind of weight is unknown or out of range, or `by` names
+        a column of the result.
     DataError
-        On collection, when a problem has more attempts below a budget than the budget: rows of
-        several runs were not told apart with `by`.
+        On collection, when a problem has more attempts below a budget than the budget, because runs
+        were not told apart with `by`.
 
     See Also
     --------
-    select_answers : The picks alone, of these and other methods; `scaling_curve` of them gives the
-        accuracies.
+    select_answers : Only the picks, of these and other methods.
+    scaling_curve : The accuracy of the picks.
 
     References
     ----------
@@ -112,8 +112,8 @@ def rank_answers(
 
     Examples
     --------
-    Three solutions of worst step .9, .8 and .7 say 42, two of .4 and .5 say 47. The summed reward
-    of 42 is 2.4 against 0.9:
+    The worst steps of three solutions with the answer 42 score 0.9, 0.8 and 0.7, and those of two
+    solutions with 47 score 0.4 and 0.5, so the summed scores are 2.4 and 0.9:
 
     >>> import polars as pl
     >>> import ttsframe as tts
@@ -140,7 +140,7 @@ def rank_answers(
     check_frame(trajectories, "trajectories")
     ranks: dict[SelectorName, str] = {selector: f"rank_{selector}" for selector in _TOTALS}
     names: tuple[str, ...] = check_names(by, "by", taken={*_VOTES, *ranks.values()})
-    # The caller's names come back at the end, so that none collides with a name used on the way.
+    # The caller's names are restored at the end, so none collides with a name used here.
     keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)}
     slot = [*keys, "problem_id", "budget", "reduction"]
 
@@ -157,7 +157,7 @@ def rank_answers(
             lazy, reductions=reductions, budgets=budgets, weights=weights, by=names
         ).rename(dict(zip(names, keys, strict=True)))
         for selector, total in _TOTALS.items():
-            # A method that reads no score picks once for all reductions.
+            # A method that does not read scores has one pick for all reductions.
             on = [name for name in slot if name != "reduction" or SELECTORS[selector].reads_score]
             picked = picks.filter(pl.col("selector") == selector).select(
                 *on,
@@ -178,17 +178,17 @@ def rank_answers(
 
 
 def _rank(selector: SelectorName, total: str, slot: Sequence[str]) -> pl.Expr:
-    """Return the rank of each answer, the method's own pick first."""
+    """Return the rank of each answer; the method's pick is first."""
     has_answer = pl.col("answer_key").is_not_null()
     is_ranked = pl.col("is_decided") & pl.col(total).is_not_null()
     if selector != "best_of_n":
         is_ranked &= has_answer
     is_pick = pl.col("answer_key").eq_missing(pl.col("picked_key"))
-    # Unsigned counts cannot be negated.
+    # Unsigned counts have no negative.
     value = pl.when(is_ranked).then(pl.col(total).cast(pl.Float64))
     fall = -value
     if selector == "weighted_vote":
-        # Sums that differ by rounding alone are a tie.
+        # Sums that differ only by rounding are a tie.
         gap = value.shift(1) - value > TIE_TOLERANCE * value.sum()
         fall = gap.fill_null(value=False).cum_sum().over(slot, order_by=-value)
     order = [~is_ranked, ~is_pick, fall, pl.col("first_attempt")]

@@ -1,4 +1,4 @@
-"""What a table of labelled steps holds, in numbers."""
+"""Counts of labeled steps."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _SOLUTION = ("source_file", "problem_id", "solution_id")
 
 
 class StepSummary(NamedTuple):
-    """How many steps there are, how they are labelled, and where solutions first go wrong."""
+    """Counts of steps and labels, and where solutions first go wrong."""
 
     counts: dict[str, int]
-    """Of problems, solutions and steps; of the steps those that are labelled right, wrong and neutral,
-    and the others; of the solutions those with a label."""
+    """Numbers of problems, solutions and steps; of steps labeled right, wrong and neutral, and of
+    unlabeled ones; of solutions with a label."""
     first_errors: pl.DataFrame
-    """``step`` (Int64, null for solutions with labels and none of them wrong) and ``n_solutions``."""
+    """`step` (Int64, null for labeled solutions without a wrong step) and `n_solutions`."""
     mean_soft: float | None
-    """Of the steps that have a soft value."""
+    """Mean of the soft values; None without any."""
 
 
 def main_paths(steps: pl.DataFrame) -> pl.DataFrame:
-    """Keep one row per step of a solution: each path of a tree, the alternative that was continued."""
+    """Keep one row per step of a solution: each path of a tree, or the alternative that was continued."""
     if {"node", "parent", "problem", "text"} <= set(steps.columns):
         return step_paths(steps)
     return steps.filter("is_on_path") if "is_on_path" in steps.columns else steps
@@ -36,13 +36,13 @@ def main_paths(steps: pl.DataFrame) -> pl.DataFrame:
 def summarize_steps(
     steps: pl.DataFrame, *, threshold: float | None = None, by: Sequence[str] = ()
 ) -> StepSummary:
-    """Count steps, labels and first errors; with a threshold soft values above it are labels."""
-    labelled = _labelled(steps, threshold)
+    """Count steps, labels and first errors; soft values above a threshold are labels."""
+    labeled = _labeled(steps, threshold)
     right, is_neutral = pl.col("__label"), pl.col("__is_neutral")
     keys = [*by, *(name for name in _SOLUTION if name in steps.columns and name not in by)]
     soft = pl.col("soft") if "soft" in steps.columns else pl.lit(None, dtype=pl.Float64)
     solutions = pl.struct(keys).n_unique()
-    n = labelled.select(
+    n = labeled.select(
         n_problems=pl.col("problem_id").n_unique(),
         n_solutions=solutions,
         n_steps=pl.len(),
@@ -52,30 +52,30 @@ def summarize_steps(
         n_unlabelled=(right.is_null() & ~is_neutral).sum(),
         n_valued=soft.count(),
     ).row(0, named=True)
-    paths = _labelled(main_paths(steps), threshold)
-    verdicts = paths.group_by(keys).agg(
+    paths = _labeled(main_paths(steps), threshold)
+    by_solution = paths.group_by(keys).agg(
         step=pl.col("step").filter(~right).min(), has_label=right.is_not_null().any()
     )
-    judged = verdicts.filter("has_label")
+    judged = by_solution.filter("has_label")
     first_errors = judged.group_by("step").agg(n_solutions=pl.len()).sort("step", nulls_last=True)
-    counts = {**n, "n_paths": verdicts.height, "n_judged": judged.height}
-    return StepSummary(counts, first_errors, labelled.select(soft.mean()).item())
+    counts = {**n, "n_paths": by_solution.height, "n_judged": judged.height}
+    return StepSummary(counts, first_errors, labeled.select(soft.mean()).item())
 
 
 def with_labels(steps: pl.DataFrame, *, threshold: float | None = None) -> pl.DataFrame:
-    """Keep one row per step of a solution, with whatever labels it as ``is_correct``."""
-    labelled = _labelled(main_paths(steps), threshold)
-    return labelled.with_columns(is_correct=pl.col("__label")).drop("__label", "__is_neutral")
+    """Keep one row per step of a solution, with its label in `is_correct`."""
+    labeled = _labeled(main_paths(steps), threshold)
+    return labeled.with_columns(is_correct=pl.col("__label")).drop("__label", "__is_neutral")
 
 
-def _labelled(steps: pl.DataFrame, threshold: float | None) -> pl.DataFrame:
-    """Return the steps themselves, without the problem before them, and what their labels say."""
-    own = steps.filter(pl.col("step") >= 0)
-    if "text" in own.columns and own["text"].null_count() < own.height:
-        own = own.filter(pl.col("text").is_not_null())
-    says = right_or_wrong(own, Labels(neutral=None, threshold=threshold))
-    rating = pl.col("rating") == 0 if "rating" in own.columns else pl.lit(value=False)
-    label = pl.coalesce(*says.values(), pl.lit(None, dtype=pl.Boolean))
-    return own.with_columns(
-        label.alias("__label"), rating.fill_null(value=False).alias("__is_neutral")
+def _labeled(steps: pl.DataFrame, threshold: float | None) -> pl.DataFrame:
+    """Drop rows of the bare problem, and add the label of each step."""
+    kept = steps.filter(pl.col("step") >= 0)
+    if "text" in kept.columns and kept["text"].null_count() < kept.height:
+        kept = kept.filter(pl.col("text").is_not_null())
+    labels = right_or_wrong(kept, Labels(neutral=None, threshold=threshold))
+    is_neutral = pl.col("rating") == 0 if "rating" in kept.columns else pl.lit(value=False)
+    return kept.with_columns(
+        pl.coalesce(*labels.values(), pl.lit(None, dtype=pl.Boolean)).alias("__label"),
+        is_neutral.fill_null(value=False).alias("__is_neutral"),
     )

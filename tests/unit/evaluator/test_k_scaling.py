@@ -260,7 +260,7 @@ def test_a_rise_is_called_one_and_what_it_cost_is_said() -> None:
     said = concluded({1: 2, 5: 4})
     assert "largest solvable complexity rises from 2 at K = 1 to 4 at K = 5" in said
     assert "95% interval of the rise: 2 to 2" in said
-    assert "K = 5 spends more than K = 1" in said
+    assert "K = 5 uses more tokens than K = 1" in said
     assert "supports" not in said
     assert "times the tokens" not in said
     assert "may be larger" in concluded({1: 2, 5: 6})
@@ -274,11 +274,13 @@ def test_only_equal_tokens_support_the_hypothesis() -> None:
     evaluator, results = evaluate(solving({1: 2, 5: 4}), count_tokens=words)
     report = evaluator.compare_k_scaling(results, token_budgets=100)
     said = report["equal_tokens"][0]["conclusion"]
-    assert said.startswith("With 100 tokens an instance at every K, the largest solvable")
-    assert "This supports that collapse is a matter of the trajectory, provided" in said
-    assert "at K = 1 an instance spends 5% of them" in said
+    assert said.startswith("With 100 tokens per instance at every K, the largest solvable")
+    assert (
+        "This supports that the collapse is a property of the single trajectory, provided" in said
+    )
+    assert "at K = 1 an instance uses 5% of them" in said
     assert "(5.0 times the tokens)" in report["conclusion"]
-    assert "cuts off 0% of the trajectories at K = 5" in said
+    assert "truncates 0% of the trajectories at K = 5" in said
 
 
 def test_no_change_a_fall_and_a_range_that_shows_nothing_are_called_what_they_are() -> None:

@@ -111,8 +111,8 @@ def test_messages_say_what_was_read() -> None:
     expected = {
         "no idea": "no answer found.",
         "Final answer: 41": "the answer is 41, must be 42.",
-        "Final answer: 40 + 2": "the answer '40 + 2' is no single integer of at most 40 digits.",
-        "Final answer: " + "7" * 100: f"the answer '{'7' * 60}...' is no single integer of at most 40 digits.",
+        "Final answer: 40 + 2": "the answer '40 + 2' is not a single integer of at most 40 digits.",
+        "Final answer: " + "7" * 100: f"the answer '{'7' * 60}...' is not a single integer of at most 40 digits.",
     }  # fmt: skip
     found = {text: TASK.verify_solution(instance, text).error_message for text in expected}
     assert found == expected

@@ -108,7 +108,7 @@ def frame_of(rows: list[Step]) -> pl.DataFrame:
 @given(rows=labelled())
 def test_scores_are_judged_as_by_a_plain_loop(rows: list[Step]) -> None:
     limits = [0.25, 0.5, 2.0]
-    report = tts.process.step_agreement(frame_of(rows), threshold=limits)
+    report = tts.process.step_agreement(frame_of(rows), wrong_below=limits)
     assert report.rollouts is None
     assert report.thresholds is not None
     used = [row for row in rows if is_used(row)]
@@ -433,9 +433,9 @@ def test_nothing_to_judge_gives_tables_of_the_same_columns(*, is_empty: bool) ->
         (lambda f: f.cast({"is_correct": pl.Int8}), {}, ColumnsError, "is Int8, must be Boolean"),
         (lambda f: f.cast({"score": pl.String}), {}, ColumnsError, "must be numbers"),
         (lambda f: f.cast({"n_correct": pl.Float64}), {}, ColumnsError, "must be integers"),
-        (lambda f: f, {"threshold": math.nan}, ParameterError, "threshold is NaN"),
-        (lambda f: f, {"threshold": []}, ParameterError, "threshold is empty"),
-        (lambda f: f, {"threshold": "high"}, ParameterTypeError, "threshold"),
+        (lambda f: f, {"wrong_below": math.nan}, ParameterError, "wrong_below is NaN"),
+        (lambda f: f, {"wrong_below": []}, ParameterError, "wrong_below is empty"),
+        (lambda f: f, {"wrong_below": "high"}, ParameterTypeError, "wrong_below is a str"),
         (lambda f: f, {"n_rollouts": [0]}, ParameterError, "n_rollouts == 0"),
         (lambda f: f, {"confidence_level": 0.0}, ParameterError, "confidence_level"),
         (lambda f: f, {"by": "kappa"}, ParameterError, "by names"),

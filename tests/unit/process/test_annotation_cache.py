@@ -207,7 +207,7 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     part = next(tmp_path.rglob("*.parquet"))
     whole = part.read_bytes()
     part.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(SourceError, match=rf"{part.name}: cannot be read .*Hint: remove it"):
+    with pytest.raises(SourceError, match=rf"{part.name}: cannot be read .*Hint: delete it"):
         tts.process.annotate(solutions(), Counting(), 2, cache=tmp_path, key="m")
     pl.DataFrame({"prefix_id": ["x"]}).write_parquet(part)
     with pytest.raises(SourceError, match=rf"{part.name}: has the columns .*must have"):

@@ -109,7 +109,7 @@ GRADES = st.dictionaries(
 @given(grades=GRADES, threshold=st.sampled_from([0.0, 0.25, 0.5, 1.0]))
 def test_steps_equal_a_plain_recount(engine: Any, grades: Grades, threshold: float | None) -> None:
     plan = tts.process.estimate_steps(
-        frame_of(grades).lazy(), n_rollouts=SIZES, threshold=threshold
+        frame_of(grades).lazy(), n_rollouts=SIZES, right_above=threshold
     )
     expected = pl.DataFrame(plain_steps(grades, threshold), schema=plan.collect_schema())
     assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12, abs_tol=1e-13)
@@ -180,7 +180,7 @@ def test_the_problem_itself_is_the_step_before_the_first() -> None:
         ("p", 0, 0): [True, False, False, False],
         ("p", 1, 0): [False],
     }
-    steps = tts.process.estimate_steps(frame_of(grades), threshold=0.2)
+    steps = tts.process.estimate_steps(frame_of(grades), right_above=0.2)
     assert steps["advantage"].to_list() == [None, 0.25, None]
     assert steps["is_correct"].to_list() == [None, True, False]
     assert steps["is_first_error"].to_list() == [False, False, True]
@@ -265,8 +265,8 @@ def test_a_step_that_is_none_is_refused_on_collection(engine: Any, step: int | N
         (lambda f: f, {"n_rollouts": 0}, ParameterError, "n_rollouts == 0, must be at least 1"),
         (lambda f: f, {"n_rollouts": []}, ParameterError, "n_rollouts is empty"),
         (lambda f: f, {"n_rollouts": [1.5]}, ParameterTypeError, "n_rollouts must be an int"),
-        (lambda f: f, {"threshold": 1.5}, ParameterError, "threshold == 1.5"),
-        (lambda f: f, {"threshold": math.nan}, ParameterError, "threshold == nan"),
+        (lambda f: f, {"right_above": 1.5}, ParameterError, "right_above == 1.5"),
+        (lambda f: f, {"right_above": math.nan}, ParameterError, "right_above == nan"),
         (lambda f: f, {"confidence_level": 1.0}, ParameterError, "confidence_level"),
         (lambda f: f, {"by": "soft"}, ParameterError, "by names"),
         (lambda f: f, {"by": "hard@2", "n_rollouts": 2}, ParameterError, "by names"),

@@ -10,22 +10,13 @@ __all__ = ["Clue", "ClueKind", "as_clue", "holds", "is_unique", "sentence", "tru
 ClueKind: TypeAlias = Literal["left_of", "next_left_of", "adjacent", "apart", "not_at"]
 
 _Pair: TypeAlias = tuple[ClueKind, int, int, int]
-"""Kind, two objects, and how far apart they stand."""
+"""Kind, two objects, and their distance."""
 
 
 class Clue(NamedTuple):
-    """A statement about one object or two.
+    """A statement about one object or two (`second` is empty for one).
 
-    Parameters
-    ----------
-    kind
-        What it says.
-    first
-        The first object.
-    second
-        The second object; empty for a clue about one.
-    number
-        Objects between the two ("apart"), or the place from 1 ("not_at"); else 0.
+    `number` is the number of objects between the two ("apart"), or the place from 1 ("not_at").
     """
 
     kind: ClueKind
@@ -44,18 +35,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 
 def sentence(clue: Clue) -> str:
-    """Write a clue as a sentence.
-
-    Parameters
-    ----------
-    clue
-        The clue.
-
-    Returns
-    -------
-    str
-        The sentence.
-    """
+    """Write a clue as a sentence."""
     number = f"{clue.number} birds" if clue.kind == "apart" and clue.number > 1 else clue.number
     if clue.kind == "apart" and clue.number == 1:
         number = "1 bird"
@@ -65,18 +45,7 @@ def sentence(clue: Clue) -> str:
 
 
 def as_clue(value: object) -> Clue | None:
-    """Read a clue out of an instance's metadata.
-
-    Parameters
-    ----------
-    value
-        A sequence of kind, objects and number.
-
-    Returns
-    -------
-    Clue or None
-        The clue; None where it is none.
-    """
+    """Return the clue of an entry in an instance's metadata; None if it is invalid."""
     if not isinstance(value, Sequence) or len(value) != 4 or value[0] not in get_args(ClueKind):
         return None
     kind, first, second, number = value
@@ -86,20 +55,7 @@ def as_clue(value: object) -> Clue | None:
 
 
 def holds(clue: Clue, places: Mapping[str, int]) -> bool:
-    """Tell whether an order satisfies a clue.
-
-    Parameters
-    ----------
-    clue
-        The clue.
-    places
-        Place of every object, from 0.
-
-    Returns
-    -------
-    bool
-        Whether it does.
-    """
+    """Return whether an order, as places from 0, satisfies a clue."""
     first = places[clue.first]
     if clue.kind == "not_at":
         return first != clue.number - 1
@@ -112,18 +68,7 @@ def holds(clue: Clue, places: Mapping[str, int]) -> bool:
 
 
 def true_clues(order: Sequence[str]) -> list[Clue]:
-    """List every clue that an order satisfies.
-
-    Parameters
-    ----------
-    order
-        The objects from left to right.
-
-    Returns
-    -------
-    list[Clue]
-        The clues.
-    """
+    """Return every clue that an order satisfies."""
     clues = []
     for i, left in enumerate(order):
         clues += [Clue("not_at", left, "", place + 1) for place in range(len(order)) if place != i]
@@ -139,25 +84,8 @@ def true_clues(order: Sequence[str]) -> list[Clue]:
 
 
 def is_unique(objects: Sequence[str], clues: Iterable[Clue]) -> bool:
-    """Tell whether exactly one order satisfies all clues.
-
-    Parameters
-    ----------
-    objects
-        The objects.
-    clues
-        The clues.
-
-    Returns
-    -------
-    bool
-        False for none and for several.
-
-    Notes
-    -----
-    A search over the places that each object may still have, as sets of bits: clues narrow them,
-    the object with fewest places is tried next, and the second solution ends the search.
-    """
+    """Return whether exactly one order satisfies all clues."""
+    # The places that each object may still have are sets of bits.
     index = {name: i for i, name in enumerate(objects)}
     n = len(objects)
     domains = [(1 << n) - 1] * n
@@ -173,7 +101,7 @@ def is_unique(objects: Sequence[str], clues: Iterable[Clue]) -> bool:
 
 
 def _count(domains: list[int], pairs: list[_Pair], most: int) -> int:
-    """Count solutions, up to a number that is enough."""
+    """Count solutions up to `most`, trying the object with the fewest places first."""
     narrowed = _narrowed(domains, pairs)
     if narrowed is None:
         return 0
@@ -191,7 +119,7 @@ def _count(domains: list[int], pairs: list[_Pair], most: int) -> int:
 
 
 def _narrowed(domains: list[int], pairs: list[_Pair]) -> list[int] | None:
-    """Remove places that a clue or another object excludes; None where one has no place left."""
+    """Remove places that a clue or another object excludes; None if an object has no place left."""
     domains = list(domains)
     before: list[int] = []
     while domains != before:
@@ -208,7 +136,7 @@ def _narrowed(domains: list[int], pairs: list[_Pair]) -> list[int] | None:
 
 
 def _keep_clue(domains: list[int], pair: _Pair) -> None:
-    """Remove the places of two objects that contradict a clue; an empty set empties the other."""
+    """Remove the places of two objects that contradict a clue."""
     kind, i, j, gap = pair
     first, second = domains[i], domains[j]
     if kind == "left_of":
@@ -224,7 +152,7 @@ def _keep_clue(domains: list[int], pair: _Pair) -> None:
 
 
 def _place_the_only(domains: list[int]) -> None:
-    """Put an object where no other one can be."""
+    """Place objects that are the only candidate for a place."""
     once = twice = 0
     for domain in domains:
         twice |= once & domain

@@ -1,7 +1,7 @@
-"""Moves of discs between pegs, read out of whatever a model wrote.
+"""Moves of discs between pegs, read from any response.
 
-One pass over the text, with a pattern in which every repetition is bounded, so that time is linear
-in the length of the text and memory does not grow beyond the longest list that is kept.
+The text is read once with a pattern whose repetitions are all bounded, so time is linear in the
+length of the text and memory is bounded by the longest list that is kept.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ __all__ = ["MOST_MOVES", "PEGS", "Move", "find_moves", "with_discs"]
 
 PEGS: Final = "ABC"
 MOST_MOVES: Final = 4 * (2**16 - 1)
-"""Longest list that is read: what the tallest tower is allowed, at four times the optimum."""
+"""Longest list that is read: four times the optimum of the tallest tower."""
 
 _REACH: Final = 400
 """Most characters between two moves of one list."""
 
 _BLANKED: Final = dict.fromkeys(map(ord, "*`\"'\u2018\u2019\u201c\u201d«»$_{}~"), " ")
-"""Marks of Markdown, LaTeX, JSON and quotation, which say nothing about a move."""
+"""Marks of Markdown, LaTeX, JSON and quotation that are no part of a move."""
 
 _MARKER: Final = (
     r"(?<![a-z])(?:final\s{1,4}(?:answer|solution)|"
@@ -62,17 +62,7 @@ _BETWEEN_NUMBERS: Final = re.compile(r"(?:[^a-z#]|\#[^\n]*+|move|step)*+", re.IG
 
 
 class Move(NamedTuple):
-    """One move as it is written.
-
-    Parameters
-    ----------
-    disc
-        Number of the disc, None where only pegs are named.
-    source
-        Index of the peg that it leaves.
-    target
-        Index of the peg that it goes to.
-    """
+    """One move; the disc is None if only pegs are named, and pegs are indices."""
 
     disc: int | None
     source: int
@@ -80,7 +70,7 @@ class Move(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """A move before it is known whether numbers count from 0 and whether they number the lines."""
+    """A move as written: its number may be a disc or a line, and its pegs may count from 0 or 1."""
 
     number: int | None
     source: str
@@ -89,7 +79,7 @@ class _Written(NamedTuple):
 
 @dataclass
 class _List:
-    """The moves of one notation that stand near each other."""
+    """Neighboring moves of one notation."""
 
     end: int = 0
     is_closed: bool = False
@@ -97,7 +87,7 @@ class _List:
     moves: list[_Written] = field(default_factory=list)
 
     def add(self, move: _Written, end: int) -> None:
-        """Add a move; past the longest list they are only counted."""
+        """Add a move; moves beyond the longest list are only counted."""
         self.n_moves += 1
         self.end = end
         if self.n_moves <= MOST_MOVES:
@@ -105,63 +95,44 @@ class _List:
 
 
 def find_moves(text: str) -> list[Move] | int:
-    """Find the list of moves that answers.
-
-    Parameters
-    ----------
-    text
-        The response.
-
-    Returns
-    -------
-    list[Move] or int
-        The moves, an empty list where there are none; their number alone where there are more than
-        `MOST_MOVES`.
-
-    Notes
-    -----
-    What counts is the first list after the last marker ("Final answer:", "moves =", a box, the end
-    of thinking ...) that has moves after it; without a marker, the last list. A list is of one
-    notation and ends where no further move follows within 400 characters; where several notations
-    compete, the longest list counts, the first of equal ones.
-    """
+    """Return the moves of the answer, as `TowerOfHanoi` says; more than `MOST_MOVES` are only counted."""
     lists: dict[str, _List] = {}
     is_pending = is_marked = False
     text = text.translate(_BLANKED)
-    for found in _MOVE.finditer(text):
-        if found["marker"]:
+    for match in _MOVE.finditer(text):
+        if match["marker"]:
             is_pending = True
             continue
-        read = _read(found)
+        read = _read(match)
         if read is None:
             continue
         notation, move = read
         if is_pending:
             lists, is_pending, is_marked = {}, False, True
-        current = lists.setdefault(notation, _List(end=found.start()))
-        if current.n_moves and _is_apart(text, current.end, found.start(), notation):
+        current = lists.setdefault(notation, _List(end=match.start()))
+        if current.n_moves and _is_apart(text, current.end, match.start(), notation):
             if is_marked:
                 current.is_closed = True
             else:
                 current = lists[notation] = _List()
         if not current.is_closed:
-            current.add(move, found.end())
+            current.add(move, match.end())
     if not lists:
         return []
-    longest = max(lists.values(), key=lambda each: each.n_moves)
+    longest = max(lists.values(), key=lambda listed: listed.n_moves)
     return longest.n_moves if longest.n_moves > MOST_MOVES else _numbered(longest.moves)
 
 
-def _read(found: re.Match[str]) -> tuple[str, _Written] | None:
-    """Tell the notation of a match and what it says."""
+def _read(match: re.Match[str]) -> tuple[str, _Written] | None:
+    """Return the notation and the move of a match."""
     forms: tuple[tuple[str, str | None, str, str], ...] = (
-        ("words", found["disc1"] or found["disc2"], found["from1"], found["to1"]),
-        ("tuple", found["disc3"], found["from3"], found["to3"]),
-        ("numbers", found["disc4"], found["from4"], found["to4"]),
-        ("arrow", found["disc5"] or found["number"], found["from5"], found["to5"]),
+        ("words", match["disc1"] or match["disc2"], match["from1"], match["to1"]),
+        ("tuple", match["disc3"], match["from3"], match["to3"]),
+        ("numbers", match["disc4"], match["from4"], match["to4"]),
+        ("arrow", match["disc5"] or match["number"], match["from5"], match["to5"]),
     )
     notation, disc, source, target = next(form for form in forms if form[2])
-    if source.isdigit() != target.isdigit() or (found["to"] and disc is None):
+    if source.isdigit() != target.isdigit() or (match["to"] and disc is None):
         return None
     number = None if disc is None else int(disc)
     kind = "pair" if notation == "tuple" and disc is None else notation
@@ -169,7 +140,7 @@ def _read(found: re.Match[str]) -> tuple[str, _Written] | None:
 
 
 def _is_apart(text: str, end: int, start: int, notation: str) -> bool:
-    """Tell whether what stands between two moves separates lists."""
+    """Return whether the text between two moves separates lists."""
     if start - end > _REACH:
         return True
     # A list of lists of numbers may also be a state of the pegs: words end it.
@@ -177,9 +148,9 @@ def _is_apart(text: str, end: int, start: int, notation: str) -> bool:
 
 
 def _numbered(written: list[_Written]) -> list[Move]:
-    """Settle what numbers mean; an empty list where pegs are numbered in two ways at once."""
+    """Decide what numbers mean; return no moves if pegs are numbered in two ways."""
     numbers = [move.number for move in written]
-    # Discs that move in the order 1, 2, 3 are never legal, so such numbers count the moves.
+    # Moving the discs in the order 1, 2, 3 is never legal, so such numbers count the moves.
     if numbers in (list(range(len(written))), list(range(1, len(written) + 1))) and numbers != [1]:
         numbers = [None] * len(written)
     names = {move.source for move in written} | {move.target for move in written}
@@ -194,20 +165,7 @@ def _numbered(written: list[_Written]) -> list[Move]:
 
 
 def with_discs(moves: list[Move]) -> list[Move]:
-    """Name the disc of every move as far as the moves are legal.
-
-    Parameters
-    ----------
-    moves
-        Moves, of which the first leaves the peg on which the tower stands.
-
-    Returns
-    -------
-    list[Move]
-        The moves. The disc is the one on top, whatever the height of the tower: which discs are on
-        top of it at any time does not depend on it. After an illegal move what is not named stays
-        unnamed.
-    """
+    """Add the top disc to each move up to the first illegal one; the first move starts at the tower."""
     named: list[Move] = []
     if not moves:
         return named

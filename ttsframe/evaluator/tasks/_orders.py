@@ -1,4 +1,4 @@
-"""An order of named objects, read out of whatever a model wrote."""
+"""An order of named objects, read from any response."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TOKEN: Final = re.compile(
 
 @dataclass
 class _Run:
-    """Names that stand near each other, none of them twice, with the places written beside them."""
+    """Neighboring distinct names, with the places written beside them."""
 
     is_reversed: bool = False
     end: int = 0
@@ -50,13 +50,13 @@ class _Run:
     tokens: list[str | int] = field(default_factory=list)
 
     def add(self, name: str, places: list[int], end: int) -> None:
-        """Add a name and the places written since the one before it."""
+        """Add a name and the places written since the previous name."""
         self.names.append(name)
         self.tokens += [*places, name]
         self.end = end
 
     def order(self, places: list[int]) -> list[str]:
-        """Return the names by their places where each has one, else as they are written."""
+        """Return the names by their places if each has one, else in the order of writing."""
         wanted = set(range(1, len(self.names) + 1))
         for tokens in (self.tokens, [*self.tokens, *places[:1]]):
             for numbers, names in ((tokens[::2], tokens[1::2]), (tokens[1::2], tokens[::2])):
@@ -66,43 +66,23 @@ class _Run:
 
 
 def find_order(text: str) -> list[str]:
-    """Find the order that answers.
-
-    Parameters
-    ----------
-    text
-        The response.
-
-    Returns
-    -------
-    list[str]
-        Names from left to right, each once; empty where none is named.
-
-    Notes
-    -----
-    A list is a row of names within 60 characters of each other, none of them twice. What counts is
-    the longest list after the last marker ("Final answer", "Order:", a box, the end of thinking ...)
-    that has a name after it, the first of equal ones; without a marker the list that ends the
-    response, with at most 60 characters after it, because any other one may be a clue. Where a
-    place is written beside every name, places decide; else the order of writing, which "right to
-    left" just before it turns round.
-    """
+    """Return the names of the answer from left to right, as `LogicalDeduction` says."""
     best: list[str] = []
     run = _Run()
     places: list[int] = []
     is_pending = is_marked = is_reversed = False
     turned = 0
-    for found in _TOKEN.finditer(text):
-        kind, token = str(found.lastgroup), found[0].lower()
+    for match in _TOKEN.finditer(text):
+        kind, token = str(match.lastgroup), match[0].lower()
         if kind == "marker":
             is_pending = True
         elif kind == "direction":
-            is_reversed, turned = token.startswith("right"), found.end()
+            is_reversed, turned = token.startswith("right"), match.end()
         elif kind == "place":
             if len(places) < _MOST_PLACES:
                 places.append(_PLACES.get(token) or int(token))
         else:
-            is_far = found.start() - run.end > _REACH
+            is_far = match.start() - run.end > _REACH
             if is_pending or is_far or token in run.names or not run.names:
                 if is_pending or not is_marked:
                     best = []
@@ -110,9 +90,9 @@ def find_order(text: str) -> list[str]:
                     best = run.order(places)
                 is_marked |= is_pending
                 is_pending = False
-                run = _Run(is_reversed and found.start() - turned <= _REACH)
+                run = _Run(is_reversed and match.start() - turned <= _REACH)
                 places = places[-1:]
-            run.add(token, places, found.end())
+            run.add(token, places, match.end())
             places = []
     if is_marked:
         return run.order(places) if len(run.names) > len(best) else best

@@ -1,4 +1,4 @@
-"""Logical deduction: the one order of birds in a row that clues leave."""
+"""Logical deduction: the only order of birds in a row that satisfies all clues."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["LogicalDeduction"]
 
 
 class LogicalDeduction(SeededTask):
-    r"""Put `complexity` birds that sit in a row into the one order that the clues leave.
+    r"""Find the only order of `complexity` birds in a row that satisfies all clues.
 
-    Every clue is needed: without any one of them a second order would do. The number of orders to
-    choose from grows as the factorial of the complexity.
+    Every clue is needed: without any one of them a second order is possible. The number of orders
+    grows as the factorial of the complexity.
 
     Parameters
     ----------
@@ -33,17 +33,17 @@ class LogicalDeduction(SeededTask):
     Notes
     -----
     Complexity is the number of birds, 2 to 16. Clues say that a bird is somewhere to the left of
-    another, immediately to the left of it, next to it, that so many stand between the two, or that a
-    bird is not in a place. True clues are added in random order until an exact solver finds only one
-    order, then those that are not needed are taken out again.
+    another, immediately to the left of it, next to it, that a number of birds stand between the two,
+    or that a bird is not in a place. True clues are added in random order until an exact solver finds
+    only one order; then the unnecessary ones are removed.
 
-    An answer is a list of names within 60 characters of each other, none twice: ``owl, finch,
-    robin``, ``owl > finch > robin``, numbered lines, JSON lists and objects. Where every name has a
-    place beside it (``2. finch``, ``the finch is second``, ``{"finch": 2}``), the places decide;
-    "right to left" just before a list turns it round. What counts is the longest list after the last
-    marker (``Final answer``, ``Answer:``, ``Order:``, ``\boxed``, ``####``, ``</think>``) that has a
-    name after it, the first of equal ones; without a marker the list that ends the response, with at
-    most 60 characters after it, because any other may repeat the clues.
+    An answer is a list of distinct names within 60 characters of each other: ``owl, finch, robin``,
+    ``owl > finch > robin``, numbered lines, JSON lists and objects. If every name has a place beside
+    it (``2. finch``, ``the finch is second``, ``{"finch": 2}``), the places give the order; "right
+    to left" just before a list reverses it. The answer is the longest list after the last marker
+    (``Final answer``, ``Answer:``, ``Order:``, ``\boxed``, ``####``, ``</think>``) that is followed
+    by a name, the first one in a tie. Without a marker it is the list at the end of the response,
+    with at most 60 characters after it, because other lists may repeat the clues.
 
     An answer is verified against the clues, not against the stored order.
 
@@ -71,7 +71,7 @@ class LogicalDeduction(SeededTask):
     complexities: ClassVar[tuple[int, int]] = (2, len(NAMES))
 
     def _make(self, complexity: int, index: int) -> TaskInstance:
-        """Draw an order and clues that leave no other."""
+        """Draw an order, and clues that exclude all others."""
         stream = self._stream(complexity, index)
         pool = list(NAMES)
         stream.shuffle(pool)
@@ -93,13 +93,13 @@ class LogicalDeduction(SeededTask):
         Parameters
         ----------
         response
-            What the model wrote.
+            Response of the model.
 
         Returns
         -------
         str or None
-            The birds from left to right, such as ``owl, finch, robin``; None where fewer than two
-            are listed. A list that lacks birds is an answer, only not a right one.
+            The birds from left to right, such as ``owl, finch, robin``; None with fewer than two. A
+            list that lacks birds is an answer, but not a right one.
         """
         order = find_order(response)
         return ", ".join(order) if len(order) > 1 else None
@@ -112,13 +112,13 @@ class LogicalDeduction(SeededTask):
         instance
             An instance of this task.
         response
-            What the model wrote.
+            Response of the model.
 
         Returns
         -------
         TaskResult
-            Whether it is the order; `error_message` names the first clue that does not hold.
-            `metadata` holds `violated`, the numbers of all such clues, where each bird is listed.
+            Whether all clues hold; `error_message` names the first one that does not. `metadata`
+            contains `violated`, the numbers of all clues that do not hold, if each bird is listed.
 
         Raises
         ------
@@ -147,21 +147,7 @@ class LogicalDeduction(SeededTask):
         return TaskResult(response, message is None, instance.complexity, message, metadata)
 
     def wrong_answer(self, instance: TaskInstance, number: int) -> str:
-        """Return one of the wrong answers that a simulation gives.
-
-        Parameters
-        ----------
-        instance
-            An instance of this task.
-        number
-            Which one, from 0.
-
-        Returns
-        -------
-        str
-            The order with its last birds rearranged; past the number of orders, the right one with
-            a bird that is not in the row.
-        """
+        """Return the order with its last birds rearranged, or with a bird that is not in the row."""
         order = (instance.ground_truth or "").split(", ")
         n_wrong = factorial(len(order)) - 1
         if number >= n_wrong:
@@ -175,11 +161,11 @@ class LogicalDeduction(SeededTask):
 
 
 def _chosen_clues(order: list[str], stream: Stream) -> list[Clue]:
-    """Choose clues, each needed, that leave one order."""
+    """Choose clues, each of them needed, that allow only one order."""
     pool = true_clues(order)
     stream.shuffle(pool)
     few, many = 0, len(pool)
-    # Clues only ever exclude orders, so the first number that is enough is found by halving.
+    # More clues exclude more orders, so bisection finds the smallest sufficient number.
     while few < many:
         middle = (few + many) // 2
         if is_unique(order, pool[:middle]):
@@ -188,7 +174,7 @@ def _chosen_clues(order: list[str], stream: Stream) -> list[Clue]:
             few = middle + 1
     chosen = pool[:many]
     for clue in list(chosen):
-        others = [each for each in chosen if each != clue]
+        others = [other for other in chosen if other != clue]
         if is_unique(order, others):
             chosen = others
     return chosen
@@ -210,5 +196,5 @@ def _puzzle(instance: TaskInstance) -> tuple[list[str], list[Clue]]:
 
 
 def _listed(names: list[str]) -> str:
-    """Join names."""
+    """Join names for a message."""
     return " and the ".join(names)

@@ -1,4 +1,4 @@
-"""The Tower of Hanoi: every move is checked against the state of the pegs."""
+"""The Tower of Hanoi: each move is checked against the state of the pegs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _STRETCH: Final = 4
 class TowerOfHanoi(SeededTask):
     r"""Move a tower of `complexity` discs from one of three pegs to another.
 
-    The shortest solution takes :math:`2^n - 1` moves, each of which is simple: what grows is the
-    number of moves that a trajectory must make without a mistake.
+    The shortest solution takes :math:`2^n - 1` moves. Each move is simple; the number of moves that
+    must be made without a mistake grows.
 
     Parameters
     ----------
     optimal
         Whether a solution must be the shortest. By default any legal solution of at most four times
-        that length is right: a detour is no collapse of reasoning.
+        that length is right, since a detour is not a collapse of reasoning.
     seed
         Seed of the instances, 0 to 2^64 - 1.
 
@@ -36,19 +36,19 @@ class TowerOfHanoi(SeededTask):
 
     Notes
     -----
-    Complexity is the number of discs, 1 to 16. Instances of a level differ in the pegs at which the
-    tower starts and ends: six pairs, in an order that the seed decides, before one returns.
+    Complexity is the number of discs, 1 to 16. Instances of a level differ in the pegs where the
+    tower starts and ends: six pairs, in an order that the seed determines, and then again.
 
-    Moves are read in any of these notations, in any case, with the Markdown and LaTeX around them:
+    Moves are read in these notations, in upper or lower case, with Markdown and LaTeX around them:
     ``Move disk 1 from peg A to peg C``, ``(1, A, C)``, ``1: A -> C``, ``A -> C``,
     ``[[1, 0, 2], ...]``, JSON objects and tables. Pegs may be numbers: 0, 1, 2 for A, B, C, or 1,
-    2, 3 where there is a 3 and no 0. Numbers that run 1, 2, 3, ... from the first move to the last
-    number the moves, not the discs.
+    2, 3 if there is a 3 and no 0. Numbers that run 1, 2, 3, ... from the first move to the last
+    count the moves, not the discs.
 
-    Which list counts when there are several: the first one after the last marker
+    If there are several lists, the answer is the first one after the last marker
     (``Final answer``, ``Answer:``, ``Solution:``, ``Moves:``, ``moves =``, ``\boxed``, ``####``,
-    ``</think>``) that has moves after it; without a marker the last one. A list is of one notation,
-    so remarks in another do not disturb it (where two compete the longer one counts), and ends where
+    ``</think>``) that is followed by moves; without a marker it is the last list. A list has one
+    notation, so remarks in another one do not interrupt it (the longer list counts), and ends where
     400 characters follow without a move.
 
     References
@@ -81,7 +81,7 @@ class TowerOfHanoi(SeededTask):
         self.optimal = optimal
 
     def _make(self, complexity: int, index: int) -> TaskInstance:
-        """Make an instance; the pairs of pegs come in turn, so they are balanced."""
+        """Make an instance; the pairs of pegs take turns, so they are balanced."""
         pairs = list(permutations(range(3), 2))
         self._stream(complexity).shuffle(pairs)
         start, goal = pairs[index % len(pairs)]
@@ -103,21 +103,20 @@ class TowerOfHanoi(SeededTask):
         )
 
     def parse(self, response: str) -> str | None:
-        """Read the moves; equal moves are equal strings, whatever the notation.
+        """Read the moves, whatever their notation.
 
         Parameters
         ----------
         response
-            What the model wrote.
+            Response of the model.
 
         Returns
         -------
         str or None
-            Each move as disc, source and target, such as ``1:A>C 2:A>B 1:C>B``, which is itself a
-            notation that is read. A disc that the response does not name is the one on top; from an
-            illegal move on it is left out. None where there are no moves, more than 262,140 of
-            them, or pegs numbered from 0 and from 1 at once. Moves that are illegal or lead
-            elsewhere are an answer, only not a right one.
+            Each move as disc, source and target, such as ``1:A>C 2:A>B 1:C>B``, which can be read
+            again. A disc that the response does not name is the top one; after an illegal move it is
+            left out. None without moves, with more than 262,140 moves, or with pegs numbered both
+            from 0 and from 1. Illegal moves are an answer, but not a right one.
         """
         moves = find_moves(response)
         return None if isinstance(moves, int) or not moves else _written(with_discs(moves))
@@ -130,14 +129,14 @@ class TowerOfHanoi(SeededTask):
         instance
             An instance of this task.
         response
-            What the model wrote.
+            Response of the model.
 
         Returns
         -------
         TaskResult
-            Whether every move is legal and the tower ends where it should; `error_message` names
-            the first move that is not, numbered from 1. `metadata` holds `n_moves`, those found,
-            and `n_legal`, those before the first illegal one.
+            Whether every move is legal and the tower ends on the right peg; `error_message` names
+            the first illegal move, numbered from 1. `metadata` contains `n_moves` and `n_legal`, the
+            number of moves before the first illegal one.
 
         Raises
         ------
@@ -146,21 +145,21 @@ class TowerOfHanoi(SeededTask):
         """
         start, goal = _ends(instance)
         n_discs = instance.complexity
-        found = find_moves(response)
-        n_moves = found if isinstance(found, int) else len(found)
+        moves = find_moves(response)
+        n_moves = moves if isinstance(moves, int) else len(moves)
         n_legal = 0
         shortest = 2**n_discs - 1
-        if isinstance(found, int) or n_moves > _STRETCH * shortest:
+        if isinstance(moves, int) or n_moves > _STRETCH * shortest:
             longest = min(_STRETCH * shortest, MOST_MOVES)
             message = (
                 f"{n_moves} moves, more than {longest}, which is {_STRETCH} times the optimum."
             )
-        elif not found:
+        elif not moves:
             message = "no moves found."
         else:
             pegs: list[list[int]] = [[], [], []]
             pegs[start] = list(range(n_discs, 0, -1))
-            n_legal, message = _made(found, pegs)
+            n_legal, message = _make_moves(moves, pegs)
             if not message and len(pegs[goal]) < n_discs:
                 message = _unsolved(n_moves, pegs, goal)
             if not message and self.optimal and n_moves > shortest:
@@ -169,21 +168,7 @@ class TowerOfHanoi(SeededTask):
         return TaskResult(response, not message, n_discs, message or None, metadata)
 
     def wrong_answer(self, instance: TaskInstance, number: int) -> str:
-        """Return one of the wrong answers that a simulation gives.
-
-        Parameters
-        ----------
-        instance
-            An instance of this task.
-        number
-            Which one, from 0.
-
-        Returns
-        -------
-        str
-            The shortest solution with one move that goes to the other peg, which cannot be a
-            solution too; past its length, with moves that stay where they are at the end.
-        """
+        """Return the shortest solution with one move to the other peg, or with void moves at the end."""
         moves = _shortest(instance.complexity, *_ends(instance))
         times, place = divmod(number, len(moves))
         disc, source, target = moves[place]
@@ -192,7 +177,7 @@ class TowerOfHanoi(SeededTask):
 
 
 def _ends(instance: TaskInstance) -> tuple[int, int]:
-    """Return the pegs at which the tower starts and ends."""
+    """Return the pegs where the tower starts and ends."""
     ends = [instance.metadata.get(name) for name in ("start", "goal")]
     if not all(isinstance(end, str) and len(end) == 1 and end in PEGS for end in ends):
         raise DataError(
@@ -213,29 +198,29 @@ def _shortest(n_discs: int, start: int, goal: int) -> list[Move]:
 
 
 def _written(moves: list[Move]) -> str:
-    """Write moves canonically."""
+    """Write moves in canonical form."""
     return " ".join(
         f"{'' if disc is None else f'{disc}:'}{PEGS[source]}>{PEGS[target]}"
         for disc, source, target in moves
     )
 
 
-def _made(moves: list[Move], pegs: list[list[int]]) -> tuple[int, str]:
-    """Make moves until one is illegal; return how many were legal, and what is wrong."""
+def _make_moves(moves: list[Move], pegs: list[list[int]]) -> tuple[int, str]:
+    """Make moves until one is illegal; return the number of legal ones, and the error."""
     for n_legal, move in enumerate(moves):
         wrong = _illegal(move, pegs)
         if wrong:
-            what = "" if move.disc is None else f"disc {move.disc} "
+            disc = "" if move.disc is None else f"disc {move.disc} "
             return (
                 n_legal,
-                f"move {n_legal + 1}: {what}from {PEGS[move.source]} to {PEGS[move.target]}, but {wrong}.",
+                f"move {n_legal + 1}: {disc}from {PEGS[move.source]} to {PEGS[move.target]}, but {wrong}.",
             )
         pegs[move.target].append(pegs[move.source].pop())
     return len(moves), ""
 
 
 def _illegal(move: Move, pegs: list[list[int]]) -> str:
-    """Say what forbids a move; an empty text where nothing does."""
+    """Return why a move is illegal; an empty text if it is legal."""
     source, target = pegs[move.source], pegs[move.target]
     if move.disc is not None and move.disc not in source:
         places = [peg for peg, stack in zip(PEGS, pegs, strict=True) if move.disc in stack]
@@ -257,7 +242,7 @@ def _height(pegs: list[list[int]]) -> int:
 
 
 def _unsolved(n_moves: int, pegs: list[list[int]], goal: int) -> str:
-    """Name the largest disc that is not where it should be."""
+    """Return the error of a tower that did not arrive, with its largest misplaced disc."""
     disc, peg = max(
         (disc, peg)
         for peg, stack in zip(PEGS, pegs, strict=True)

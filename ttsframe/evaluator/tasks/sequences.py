@@ -1,4 +1,4 @@
-"""Arithmetic sequences of higher order: the answer is one integer."""
+"""Arithmetic sequences of higher order, whose next term is asked for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ttsframe.evaluator.tasks.task import SeededTask, TaskInstance, TaskResult
 __all__ = ["ArithmeticSequence"]
 
 _MOST_DIGITS: Final = 40
-"""Enough for every term that can be asked for."""
+"""Enough for every possible term."""
 
 _FARTHEST: Final = 100
 _LONGEST_KEPT: Final = 10_000
@@ -37,7 +37,7 @@ _REACH: Final = 60
 _GROUPED: Final = re.compile(
     r"(?<![0-9])[0-9]{1,3}(?:[ .,'\u00a0\u2009\u202f][0-9]{3})+(?![0-9])", re.ASCII
 )
-_GOES_ON: Final = re.compile(
+_CONTINUES: Final = re.compile(
     r"\.?[eE][-+]?[0-9]+|\s?(?:[\^×/]|\*\*?|\\times|\\cdot)\s?\{?[0-9]+|\s?\\[dt]?frac",
     re.ASCII,
 )
@@ -48,14 +48,14 @@ _BEGINS_AS_NUMBER: Final = re.compile(r"[-+\u2212(\s]{0,4}[0-9]")
 class ArithmeticSequence(SeededTask):
     r"""Continue an arithmetic sequence of order `complexity`.
 
-    The differences of such a sequence, taken as many times as its order says, are constant: order 1
-    is the ordinary arithmetic sequence. The answer is one short integer, while the number of
-    additions behind it grows with the square of the order.
+    Taking the differences of such a sequence repeatedly, as often as its order, gives a constant
+    sequence; order 1 is the ordinary arithmetic sequence. The answer is one short integer, but the
+    number of additions grows with the square of the order.
 
     Parameters
     ----------
     n_ahead
-        Which term is asked for, 1 to 100: 1 is the one after the last that is shown.
+        Which term to find, 1 to 100: 1 is the term after the last one shown.
     seed
         Seed of the instances, 0 to 2^64 - 1.
 
@@ -66,8 +66,8 @@ class ArithmeticSequence(SeededTask):
 
     Notes
     -----
-    Complexity is the order :math:`c`, 1 to 30. The prompt says it and shows :math:`c + 3` terms, two
-    more than determine the sequence, so that there is exactly one answer:
+    Complexity is the order :math:`c`, 1 to 30. The prompt states it and shows :math:`c + 3` terms, two
+    more than determine the sequence, so exactly one answer exists:
 
     .. math:: a_n = \sum_{j=0}^{c} d_j \binom{n}{j}, \qquad n = 0, 1, ...
 
@@ -75,11 +75,10 @@ class ArithmeticSequence(SeededTask):
     table of differences takes :math:`c (c + 5)/2` subtractions, and each further term :math:`c`
     additions.
 
-    Thinking that ``</think>`` ends is left out. The answer is the last line where that begins with
-    "Final answer:" and then a number, which a remark in brackets may follow; otherwise it is what
-    `extract_answer` finds. It must be a single integer of at most 40 digits: thousands may be
-    separated, and ``a_9 = 31`` is 31, but a sum that is left to the reader or a list of terms is no
-    answer.
+    Text before ``</think>`` is ignored. If the last line is "Final answer:" and a number, which a
+    remark in brackets may follow, that is the answer; otherwise `extract_answer` finds it. The answer
+    must be a single integer of at most 40 digits: thousands may be separated, and ``a_9 = 31`` is 31,
+    but an unevaluated sum or a list of terms is not an answer.
 
     References
     ----------
@@ -108,7 +107,7 @@ class ArithmeticSequence(SeededTask):
         check_between(n_ahead, "n_ahead", 1, _FARTHEST)
 
     def _make(self, complexity: int, index: int) -> TaskInstance:
-        """Draw the leading differences and sum them up."""
+        """Draw the leading differences, and sum them up."""
         stream = self._stream(complexity, index)
         differences = [stream.between(-20, 20)]
         differences += [stream.between(-9, 9) for _ in range(complexity - 1)]
@@ -136,13 +135,13 @@ class ArithmeticSequence(SeededTask):
         Parameters
         ----------
         response
-            What the model wrote.
+            Response of the model.
 
         Returns
         -------
         str or None
-            Its digits, with a minus sign where it is negative. None where no answer is found, or
-            it is no single integer of at most 40 digits.
+            Its digits, with a minus sign if it is negative. None without an answer, or if the answer
+            is not a single integer of at most 40 digits.
         """
         answer = _announced(response)
         return None if answer is None else _integer(answer)
@@ -155,7 +154,7 @@ class ArithmeticSequence(SeededTask):
         instance
             An instance of this task.
         response
-            What the model wrote.
+            Response of the model.
 
         Returns
         -------
@@ -175,27 +174,14 @@ class ArithmeticSequence(SeededTask):
         elif value is None:
             quoted = answer if len(answer) <= _LONGEST_QUOTE else f"{answer[:_LONGEST_QUOTE]}..."
             message = (
-                f"the answer {quoted!r} is no single integer of at most {_MOST_DIGITS} digits."
+                f"the answer {quoted!r} is not a single integer of at most {_MOST_DIGITS} digits."
             )
         else:
             message = None if value == truth else f"the answer is {value}, must be {truth}."
         return TaskResult(response, message is None, instance.complexity, message)
 
     def wrong_answer(self, instance: TaskInstance, number: int) -> str:
-        """Return one of the wrong answers that a simulation gives.
-
-        Parameters
-        ----------
-        instance
-            An instance of this task.
-        number
-            Which one, from 0.
-
-        Returns
-        -------
-        str
-            An integer near the right one: 1 above it, 1 below, 2 above, and so on.
-        """
+        """Return an integer near the right one: 1 above it, 1 below, 2 above, and so on."""
         distance = number // 2 + 1
         return str(int(_truth(instance)) + (distance if number % 2 == 0 else -distance))
 
@@ -217,35 +203,35 @@ def _terms(differences: list[int], count: int) -> list[int]:
     terms = []
     for _ in range(count):
         terms.append(row[0])
-        row = [each + above for each, above in zip(row, [*row[1:], 0], strict=True)]
+        row = [term + above for term, above in zip(row, [*row[1:], 0], strict=True)]
     return terms
 
 
 def _announced(response: str) -> str | None:
-    """Find the answer: the last line as the prompt asks for it, else what is announced anywhere."""
-    thought, _, said = response.rpartition("</think>")
-    text = said if said.strip() else thought
+    """Return the answer: the last line in the requested form, or else what `extract_answer` finds."""
+    thinking, _, reply = response.rpartition("</think>")
+    text = reply if reply.strip() else thinking
     asked = _LAST_LINE.search(text[-_TAIL:].rstrip())
     if asked:
         answer = _REMARK.sub("", asked[1].strip(_AROUND))
-        # A number is read to its end or not at all: neither "4²" nor "4 + 2" is 4.
+        # A number is read completely or not at all: neither "4²" nor "4 + 2" is 4.
         if _integer(answer) is not None or _BEGINS_AS_NUMBER.match(answer):
             return answer
     return (_searched_once if len(text) <= _LONGEST_KEPT else _searched)(text)
 
 
 def _searched(response: str) -> str | None:
-    """Find the answer as the column expression does."""
+    """Return the answer that the column expression finds."""
     # A lone surrogate cannot be a Polars string, nor part of a number.
     text = response.encode("utf-8", "replace").decode("utf-8")
     found = pl.DataFrame({"response": [text]}).select(_EXTRACT).item()
     if not isinstance(found, str):
         return None
-    return _whole(found, text)
+    return _complete(found, text)
 
 
-def _whole(found: str, text: str) -> str:
-    """Return the whole of a number of which, as in "1 234", "3.e5" and "4½", a part was found."""
+def _complete(found: str, text: str) -> str:
+    """Return the complete number of which a part was found, as in "1 234", "3.e5" and "4½"."""
     if len(found) > _LONGEST_FOUND:
         return found
     last = deque(re.finditer(rf"(?<![0-9]){re.escape(found)}(?![0-9])", text), maxlen=1)
@@ -257,19 +243,19 @@ def _whole(found: str, text: str) -> str:
             start, end = min(start, grouped.start()), max(end, grouped.end())
     before, after = text[max(0, start - 1) : start], text[end : end + 1]
     if text[start:end][-1:].isdecimal():
-        more = _GOES_ON.match(text, end)
+        more = _CONTINUES.match(text, end)
         after = more[0] if more else after if after.isnumeric() else ""
     else:
         after = ""
     return (before if before.isnumeric() else "") + text[start:end] + after
 
 
-# A query takes milliseconds whatever it reads, and a response is read for its vote and its verdict.
+# A query takes milliseconds, and each response is read twice, for its vote and its verdict.
 _searched_once = lru_cache(maxsize=1_000)(_searched)
 
 
 def _integer(answer: str) -> str | None:
-    """Read an answer as a single integer, the right side of an equation where it is one."""
+    """Read an answer, or the right side of an equation, as a single integer."""
     value = read_rational(normalize_text(answer).rpartition("=")[2].strip(), _POLICY)
     if value is None or value[1] or value[0].denominator != 1:
         return None

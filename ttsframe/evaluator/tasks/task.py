@@ -1,4 +1,4 @@
-"""What a task is: instances of graded complexity, and answers that are verified."""
+"""Tasks: instances of graded complexity, and answers that are verified."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class TaskInstance:
     prompt
         What the model reads.
     complexity
-        Level of difficulty; what it counts is the task's to say.
+        Level of difficulty, as the task defines it.
     ground_truth
-        A right answer in the form that `Task.parse` gives, or None where none is known. There may
-        be other right answers.
+        A right answer in the form of `Task.parse`, or None if none is known. Other right answers may
+        exist.
     metadata
-        What the verifier needs besides, by name; strings, numbers and lists of them, so that an
-        instance can be written as JSON.
+        Further data of the verifier, by name: strings, numbers and lists of them, so that an instance
+        can be written as JSON.
 
     Examples
     --------
@@ -46,20 +46,20 @@ class TaskInstance:
 
 @dataclass
 class TaskResult:
-    """What a verifier says of one response.
+    """Verdict on one response.
 
     Parameters
     ----------
     response
-        The response, as it came.
+        The response, unchanged.
     is_correct
         Whether its answer is right.
     complexity
         Complexity of the instance.
     error_message
-        What is wrong and where; None for a right answer.
+        The first error and its place; None for a right answer.
     metadata
-        What else the verifier found, by name.
+        Further findings of the verifier, by name.
 
     Examples
     --------
@@ -76,9 +76,9 @@ class TaskResult:
 
 
 class Task(ABC):
-    """A family of problems of graded complexity that can be made and whose answers can be checked.
+    """A family of problems of graded complexity that can be generated and verified.
 
-    A subclass has a `name` and writes the three abstract methods.
+    A subclass has a `name` and implements the three abstract methods.
 
     Examples
     --------
@@ -121,34 +121,34 @@ class Task(ABC):
 
     @abstractmethod
     def verify_solution(self, instance: TaskInstance, response: str) -> TaskResult:
-        """Check a response; whatever it holds, this does not raise.
+        """Verify a response; no response raises an error.
 
         Parameters
         ----------
         instance
-            The instance that was to be solved.
+            The instance to solve.
         response
-            What the model wrote, of any length and content.
+            Response of the model, of any length and content.
 
         Returns
         -------
         TaskResult
-            Whether it is right, and if not, why.
+            Whether it is right, and if not, the reason.
         """
 
     @abstractmethod
     def parse(self, response: str) -> str | None:
-        """Read the answer out of a response; equal answers are equal strings, so they can vote.
+        """Read the answer of a response; equal answers are equal strings, so they can vote.
 
         Parameters
         ----------
         response
-            What the model wrote, of any length and content.
+            Response of the model, of any length and content.
 
         Returns
         -------
         str or None
-            The answer in canonical form; None where there is none, or none that is valid.
+            The answer in canonical form; None without a valid answer.
         """
 
     def generate_batch(
@@ -173,7 +173,7 @@ class Task(ABC):
         ParameterTypeError
             When a level or the number of instances is not an int.
         ParameterError
-            When the range is no pair of ascending levels, or the number is below 1.
+            When the range is not a pair of ascending levels, or the number is below 1.
         """
         levels = check_levels(complexity_range)
         count = check_positive(instances_per_level, "instances_per_level")
@@ -194,8 +194,9 @@ class SeededTask(Task):
 
     Notes
     -----
-    `instance_at` is the function. `generate_instance` gives index 0, 1, 2, ... of each level, one
-    more each time; `generate_batch` always begins at index 0, whatever was made before.
+    `instance_at` and `generate_batch` are functions of their arguments. An object has two pieces of
+    state: `generate_instance` counts the instances of each level and returns index 0, 1, 2, ..., and
+    `find_instance` knows the prompts of all instances that the object has made.
 
     Examples
     --------
@@ -207,15 +208,15 @@ class SeededTask(Task):
     """
 
     complexities: ClassVar[tuple[int, int]]
-    """Least and greatest complexity of which there are instances."""
+    """Smallest and largest complexity."""
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = check_seed(seed)
         self._n_made: Counter[int] = Counter()
-        self._places: dict[int, tuple[int, int]] = {}
+        self._made: dict[int, tuple[int, int]] = {}
 
     def instance_at(self, complexity: int, index: int) -> TaskInstance:
-        """Return one instance, the same whatever was made before.
+        """Return one instance.
 
         Parameters
         ----------
@@ -227,12 +228,12 @@ class SeededTask(Task):
         Returns
         -------
         TaskInstance
-            The instance; `metadata` holds the `index` among other things.
+            The instance; `metadata` includes the `index`.
 
         Raises
         ------
         ParameterTypeError
-            When one of them is not an int.
+            When an argument is not an int.
         ParameterError
             When the task has no such level, or the index is negative.
         """
@@ -243,11 +244,11 @@ class SeededTask(Task):
             raise ParameterError(f"index == {index}, must be at least 0.")
         instance = self._make(complexity, index)
         instance.metadata["index"] = index
-        self._places[Stream(instance.prompt).bits()] = complexity, index
+        self._made[Stream(instance.prompt).bits()] = complexity, index
         return instance
 
     def find_instance(self, prompt: str) -> TaskInstance | None:
-        """Return the instance that has a prompt, so that a simulation can know what it is asked.
+        """Return the instance that has a prompt, for simulations.
 
         Parameters
         ----------
@@ -257,11 +258,10 @@ class SeededTask(Task):
         Returns
         -------
         TaskInstance or None
-            The instance, the latest of those with the same prompt; None where this object has made
-            none.
+            The latest instance with this prompt; None if this object has made none.
         """
-        place = self._places.get(Stream(prompt).bits())
-        return None if place is None else self.instance_at(*place)
+        arguments = self._made.get(Stream(prompt).bits())
+        return None if arguments is None else self.instance_at(*arguments)
 
     @abstractmethod
     def wrong_answer(self, instance: TaskInstance, number: int) -> str:
@@ -272,35 +272,16 @@ class SeededTask(Task):
         instance
             An instance of this task.
         number
-            Which one, from 0 to 9.
+            Number of the wrong answer, from 0 to 9.
 
         Returns
         -------
         str
-            An answer as `parse` gives it; different numbers give different answers.
+            An answer in the form of `parse`; different numbers give different answers.
         """
 
     def generate_instance(self, complexity: int) -> TaskInstance:
-        """Make the next instance of a level.
-
-        Parameters
-        ----------
-        complexity
-            Level of difficulty.
-
-        Returns
-        -------
-        TaskInstance
-            The instance whose index is the number of instances made of this level before, by this
-            method.
-
-        Raises
-        ------
-        ParameterTypeError
-            When the complexity is not an int.
-        ParameterError
-            When the task has no such level.
-        """
+        """Make the next instance of a level, whose index is the number made by this method so far."""
         self._check_level(complexity)
         instance = self.instance_at(complexity, self._n_made[complexity])
         self._n_made[complexity] += 1
@@ -309,34 +290,13 @@ class SeededTask(Task):
     def generate_batch(
         self, complexity_range: tuple[int, int], instances_per_level: int = 1
     ) -> list[TaskInstance]:
-        """Make the first instances of each level of a range, the same at every call.
-
-        Parameters
-        ----------
-        complexity_range
-            First and last level, both included.
-        instances_per_level
-            Instances of each level: those with index 0, 1, 2, ...
-
-        Returns
-        -------
-        list[TaskInstance]
-            The instances, by ascending level, then index.
-
-        Raises
-        ------
-        ParameterTypeError
-            When a level or the number of instances is not an int.
-        ParameterError
-            When the range is no pair of ascending levels, the task has no such level, or the number
-            is below 1.
-        """
+        """Make the instances with index 0, 1, 2, ... of each level, the same at every call."""
         levels = check_levels(complexity_range)
         count = check_positive(instances_per_level, "instances_per_level")
         return [self.instance_at(level, index) for level in levels for index in range(count)]
 
     def _check_level(self, complexity: int) -> None:
-        """Raise unless the task has instances of a level."""
+        """Check that the task has instances of a level."""
         least, most = self.complexities
         check_positive(complexity, "complexity")
         if not least <= complexity <= most:
@@ -345,34 +305,16 @@ class SeededTask(Task):
             )
 
     def _stream(self, *parts: int) -> Stream:
-        """Return the random numbers of this task for a level, or for an instance of it."""
+        """Return the random numbers of a level, or of an instance."""
         return Stream(self.name, self.seed, *parts)
 
     @abstractmethod
     def _make(self, complexity: int, index: int) -> TaskInstance:
-        """Make an instance that depends on nothing but the seed, the level and the index."""
+        """Make an instance that depends only on the seed, the level and the index."""
 
 
 def check_levels(complexity_range: object) -> range:
-    """Return the levels of an inclusive range.
-
-    Parameters
-    ----------
-    complexity_range
-        First and last level.
-
-    Returns
-    -------
-    range
-        The levels.
-
-    Raises
-    ------
-    ParameterTypeError
-        When it is no pair of ints.
-    ParameterError
-        When the first is below 1 or above the last.
-    """
+    """Check an inclusive range, and return its levels."""
     if not isinstance(complexity_range, tuple | list) or len(complexity_range) != 2:
         raise ParameterTypeError(
             f"complexity_range is {complexity_range!r}, must be a pair: the first and the last "

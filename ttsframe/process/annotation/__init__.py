@@ -1,4 +1,4 @@
-"""Rollouts of steps by a model: any callable, or a server that speaks OpenAI's protocol."""
+"""Rollouts of steps by a model: any callable, or an OpenAI-compatible server."""
 
 from __future__ import annotations
 

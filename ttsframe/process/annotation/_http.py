@@ -1,345 +1,254 @@
-"""Requests to one address on the standard library: tried again where that can help, and stopped at once.
-
-A client of a server of completions needs three things that `urllib.request.urlopen` lacks: it must not
-follow a redirect with the key, it must end however slowly an answer drips in, and an interrupt must
-not wait for the completions under way, which take minutes. All three are small; another package for
-them would be one more to install.
-"""
+"""POST requests to one address with httpx: concurrent, retried where that can help, and cancelled at once."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import email.utils
-import http.client
 import json
+import os
 import random
-import socket
 import ssl
-import threading
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Final, Self, TypeAlias
-from weakref import WeakSet
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeVar
+
+import httpx
 
 from ttsframe.errors import CompletionError
 
-_TRIED_AGAIN: Final = {408, 409, 429, *range(500, 600)}
-_LONGEST_CONNECT: Final = 30.0
-_LONGEST_BACKOFF: Final = 60.0
-_LONGEST_WAIT: Final = 600.0
-"""Seconds; what a server asks for beyond that is not waited for."""
-_LARGEST: Final = 1 << 29
-"""Bytes of an answer; a server that sends more is broken."""
-_CHUNK: Final = 1 << 16
+ResultT = TypeVar("ResultT")
+
+_RETRIED: Final = {408, 409, 425, 429, *range(500, 600)}
+_MAX_CONNECT_SECONDS: Final = 30.0
+_MAX_BACKOFF_SECONDS: Final = 60.0
+_MAX_RETRY_AFTER_SECONDS: Final = 600.0
+"""A server that asks for a longer wait is given up."""
+_MAX_REPLY_BYTES: Final = 1 << 29
+_MAX_ERROR_BYTES: Final = 1 << 16
 _HINTS: Final = {
-    400: "the server's own words are above; a model may have no chat template, or a smaller context.",
+    400: "the server's message is above; the model may have no chat template, or a smaller context.",
     401: "api_key='...' is sent as a bearer token.",
     403: "api_key='...' is sent as a bearer token.",
     404: "base_url ends in /v1 with most servers, and model must be a name that the server knows.",
-    422: "the server's own words are above.",
-    429: "fewer requests at once: n_workers.",
+    422: "the server's message is above.",
+    429: "reduce the number of concurrent requests: n_workers.",
 }
 
 
-_Watch: TypeAlias = Callable[[socket.socket], None]
+class _Failure(NamedTuple):
+    """Why a request failed, and whether another try can help."""
+
+    reason: str
+    is_retried: bool
+    retry_after: float | None = None
+    hint: str = ""
 
 
-class _StoppedError(Exception):
-    """The other requests of the batch are of no use any more."""
-
-
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Poster:
-    """Posts JSON to one address, from several threads; a block at whose end nothing is left open.
+    """Posts JSON to one address; `redact` makes a text of the server fit for a message."""
 
-    Parameters
-    ----------
-    url
-        The address.
-    api_key
-        Sent as a bearer token, and never shown; None: nothing is sent.
-    timeout
-        Seconds that one try may take.
-    retries
-        How often a request is tried again.
-    backoff
-        Seconds before the first of these; they double.
-    shown
-        Makes what the server said fit for a message.
-    """
+    url: str
+    api_key: str | None
+    timeout: float
+    retries: int
+    backoff: float
+    n_workers: int
+    redact: Callable[[str], str]
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        api_key: str | None,
-        timeout: float,
-        retries: int,
-        backoff: float,
-        shown: Callable[[str], str],
-    ) -> None:
-        self._url = url
-        self._api_key = api_key
-        self._timeout = timeout
-        self._retries = retries
-        self._backoff = backoff
-        self._shown = shown
-        self._stopped = threading.Event()
-        self._lock = threading.Lock()
-        self._sockets: WeakSet[socket.socket] = WeakSet()
-        self._opener = urllib.request.build_opener(
-            _SameAddress, _Http(self._watch), _Https(self._watch)
+    def post_all(
+        self, bodies: Sequence[Mapping[str, object]], read: Callable[[int, object], ResultT]
+    ) -> list[ResultT]:
+        """Post all bodies and read each reply, given its number; the first error cancels the rest."""
+        return _run_in_thread(self._post_all(bodies, read))
+
+    async def _post_all(
+        self, bodies: Sequence[Mapping[str, object]], read: Callable[[int, object], ResultT]
+    ) -> list[ResultT]:
+        slots = asyncio.Semaphore(self.n_workers)
+        async with self._client() as client:
+
+            async def post(number: int, body: Mapping[str, object]) -> ResultT:
+                async with slots:
+                    return read(number, await self._post(client, body))
+
+            tasks = [asyncio.create_task(post(i, body)) for i, body in enumerate(bodies)]
+            try:
+                return await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _client(self) -> httpx.AsyncClient:
+        """Return a client that reuses connections, trusts the system's certificates and follows no redirect."""
+        # A compressed reply could be small on the wire and large in memory.
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+        }
+        if self.api_key is not None:
+            headers["Authorization"] = f"Bearer {self.api_key}"
+        return httpx.AsyncClient(
+            headers=headers,
+            verify=_certificates(),
+            follow_redirects=False,  # the key would go with it
+            timeout=httpx.Timeout(None, connect=_MAX_CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=self.n_workers),
         )
 
-    def __enter__(self) -> Self:
-        """Begin.
-
-        Returns
-        -------
-        Self
-            The poster.
-        """
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End, and what is under way with it."""
-        self.stop()
-
-    def stop(self) -> None:
-        """Break off what is under way; the server stops writing what nobody will read."""
-        self._stopped.set()
-        with self._lock:
-            for connected in self._sockets:
-                with contextlib.suppress(OSError):
-                    connected.shutdown(socket.SHUT_RDWR)
-
-    def post(self, body: Mapping[str, object]) -> object:
-        """Post a request until it is answered.
-
-        Parameters
-        ----------
-        body
-            What to send as JSON.
-
-        Returns
-        -------
-        object
-            The JSON of the answer.
-
-        Raises
-        ------
-        CompletionError
-            When it is refused, or failed as often as it may.
-        _StoppedError
-            When nobody waits for it any more.
-        """
-        sent = json.dumps(body).encode()
+    async def _post(self, client: httpx.AsyncClient, body: Mapping[str, object]) -> object:
+        """Post a body until it is answered, refused, or has failed too often."""
+        content = json.dumps(body).encode()
         n_failed = 0
         while True:
-            answer = self._try(sent)
-            if isinstance(answer, bytes):
-                return self._read(answer)
-            if not answer.is_tried_again or n_failed == self._retries:
+            reply = await self._try(client, content)
+            if isinstance(reply, bytes):
+                return self._json(reply)
+            if not reply.is_retried or n_failed == self.retries:
                 tries = "" if n_failed == 0 else f" ({n_failed + 1} tries)"
-                raise CompletionError(f"{self._url}: {answer.what}{tries}.{answer.hint}")
-            wait = answer.wait
-            if wait is None:
-                wait = min(self._backoff * 2.0 ** min(n_failed, 30), _LONGEST_BACKOFF)
-                # requests that failed together do not come back together
-                wait *= random.uniform(0.5, 1.0)  # noqa: S311 - no secret hangs on it
-            if self._stopped.wait(wait):
-                raise _StoppedError
+                hint = f" Hint: {reply.hint}" if reply.hint else ""
+                raise CompletionError(f"{self.url}: {reply.reason}{tries}.{hint}")
+            pause = reply.retry_after
+            if pause is None:
+                pause = min(self.backoff * 2.0 ** min(n_failed, 30), _MAX_BACKOFF_SECONDS)
+                # Requests that failed together must not come back together.
+                pause *= random.uniform(0.5, 1.0)  # noqa: S311 - no secret depends on it
+            await asyncio.sleep(pause)
             n_failed += 1
 
-    def _try(self, sent: bytes) -> bytes | _Failure:
-        """Post a request once."""
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._api_key is not None:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        request = urllib.request.Request(self._url, sent, headers, method="POST")  # noqa: S310 - http(s) alone gets here
-        deadline = time.monotonic() + self._timeout
+    async def _try(self, client: httpx.AsyncClient, content: bytes) -> bytes | _Failure:
+        """Post once; the time limit covers the connection, the headers and the body together."""
         try:
-            with self._opener.open(request, timeout=self._timeout) as response:
-                return self._all_of(response, deadline)
-        except urllib.error.HTTPError as error:
-            with error:
-                return self._refused(error)
-        except (OSError, http.client.HTTPException) as error:
-            if self._stopped.is_set():
-                raise _StoppedError from error
-            return _unreached(error, self._timeout)
+            async with (
+                asyncio.timeout(self.timeout),
+                client.stream("POST", self.url, content=content) as response,
+            ):
+                if response.is_success:
+                    return await self._body(response)
+                return await self._refusal(response)
+        except TimeoutError:
+            return _Failure(
+                f"did not answer within {self.timeout:g} seconds",
+                is_retried=True,
+                hint="timeout must cover all completions of one request; a smaller max_tokens, "
+                "n_per_request or n_workers makes requests shorter.",
+            )
+        except httpx.RequestError as error:
+            return _unreachable(error)
 
-    def _refused(self, error: urllib.error.HTTPError) -> _Failure:
-        """Describe an answer that is an error."""
-        words = ""
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            words = error.read(_CHUNK).decode("utf-8", "replace")
-        words = self._shown(words)
-        hint = _HINTS.get(error.code, "")
-        if 300 <= error.code < 400:
-            hint = "a redirect is not followed, because the key would go with it: name its target."
-        wait = _asked_to_wait(error.headers.get("Retry-After"))
+    async def _body(self, response: httpx.Response) -> bytes:
+        """Read a reply up to the largest size."""
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > _MAX_REPLY_BYTES:
+                raise CompletionError(
+                    f"{self.url}: answered with more than {_MAX_REPLY_BYTES:,} bytes. Hint: reduce "
+                    "max_tokens or n_per_request."
+                )
+        return bytes(body)
+
+    async def _refusal(self, response: httpx.Response) -> _Failure:
+        """Describe a reply whose status is not 2xx."""
+        body = bytearray()
+        with contextlib.suppress(httpx.RequestError):
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) >= _MAX_ERROR_BYTES:
+                    break
+        message = self.redact(body[:_MAX_ERROR_BYTES].decode("utf-8", "replace"))
+        hint = _HINTS.get(response.status_code, "")
+        if response.is_redirect:
+            hint = (
+                "redirects are not followed, because the key would be sent along; use the target."
+            )
+        retry_after = _retry_after(response.headers.get("Retry-After"))
+        is_short = retry_after is None or retry_after <= _MAX_RETRY_AFTER_SECONDS
         return _Failure(
-            f"answered {error.code} {self._shown(str(error.reason))}{': ' if words else ''}{words}",
-            is_tried_again=error.code in _TRIED_AGAIN and (wait or 0.0) <= _LONGEST_WAIT,
-            wait=wait,
-            hint=f" Hint: {hint}" if hint else "",
+            f"answered {response.status_code} {self.redact(response.reason_phrase)}"
+            f"{': ' if message else ''}{message}",
+            is_retried=response.status_code in _RETRIED and is_short,
+            retry_after=retry_after,
+            hint=hint,
         )
 
-    def _read(self, answer: bytes) -> object:
-        """Read the JSON of an answer."""
+    def _json(self, reply: bytes) -> object:
         try:
-            return json.loads(answer)
+            return json.loads(reply)
         except (ValueError, RecursionError) as error:
-            start = self._shown(answer[:_CHUNK].decode("utf-8", "replace"))
+            start = self.redact(reply[:_MAX_ERROR_BYTES].decode("utf-8", "replace"))
             raise CompletionError(
-                f"{self._url}: answered what is no JSON ({error}), but begins {start!r}. Hint: is this "
-                "the address of an OpenAI-compatible server?"
+                f"{self.url}: the answer is not JSON ({error}); it begins {start!r}. Hint: is this the "
+                "address of an OpenAI-compatible server?"
             ) from error
 
-    def _all_of(self, response: http.client.HTTPResponse, deadline: float) -> bytes:
-        """Read an answer, however slowly it comes, up to a time and a size."""
-        pieces: list[bytes] = []
-        n_bytes, n_left = 0, response.length
-        while n_left is None or n_left > 0:
-            piece = response.read1(_CHUNK if n_left is None else min(n_left, _CHUNK))
-            if not piece:
-                break
-            pieces.append(piece)
-            n_bytes += len(piece)
-            n_left = None if n_left is None else n_left - len(piece)
-            if time.monotonic() > deadline:
-                raise TimeoutError
-            if n_bytes > _LARGEST:
-                raise CompletionError(
-                    f"{self._url}: answered with more than {_LARGEST:,} bytes. Hint: max_tokens, "
-                    "n_per_request."
-                )
-        if n_left:
-            raise http.client.IncompleteRead(b"", n_left)
-        return b"".join(pieces)
 
-    def _watch(self, connected: socket.socket) -> None:
-        """Know a socket that a request waits at."""
-        with self._lock:
-            self._sockets.add(connected)
-        if self._stopped.is_set():
-            connected.close()
-            raise _StoppedError
+@lru_cache(maxsize=1)
+def _certificates() -> ssl.SSLContext:
+    """Load the certificates of the system, which takes 20 ms, once."""
+    return ssl.create_default_context()
 
 
-class _Failure:
-    """Why a try failed, and whether another one may not.
-
-    Parameters
-    ----------
-    what
-        What happened.
-    is_tried_again
-        Whether to try again.
-    wait
-        Seconds that the server asks to wait; None: it does not.
-    hint
-        The way out.
-    """
-
-    def __init__(
-        self, what: str, *, is_tried_again: bool, wait: float | None = None, hint: str = ""
-    ) -> None:
-        self.what = what
-        self.is_tried_again = is_tried_again
-        self.wait = wait
-        self.hint = hint
-
-
-class _SameAddress(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: urllib would send the key to wherever it points."""
-
-    def redirect_request(self, *_: object, **__: object) -> None:
-        return None
-
-
-class _Http(urllib.request.HTTPHandler):
-    """Opens connections that are watched."""
-
-    def __init__(self, watch: _Watch) -> None:
-        super().__init__()
-        self._watch = watch
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_watched(http.client.HTTPConnection, self._watch), req)
-
-
-class _Https(urllib.request.HTTPSHandler):
-    """The same with encryption, with the certificates of the system."""
-
-    def __init__(self, watch: _Watch) -> None:
-        super().__init__()
-        self._watch = watch
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_watched(http.client.HTTPSConnection, self._watch), req)
-
-
-def _watched(
-    kind: type[http.client.HTTPConnection], watch: _Watch
-) -> Callable[..., http.client.HTTPConnection]:
-    """Return a kind of connection that gives up early where nobody answers, and shows its socket."""
-
-    class Watched(kind):  # type: ignore[misc,valid-type]
-        timeout: float
-
-        def connect(self) -> None:
-            whole = self.timeout
-            self.timeout = min(whole, _LONGEST_CONNECT)
-            super().connect()
-            self.sock.settimeout(whole)
-            watch(self.sock)
-
-    return Watched
-
-
-def _unreached(error: OSError | http.client.HTTPException, timeout: float) -> _Failure:
+def _unreachable(error: httpx.RequestError) -> _Failure:
     """Describe a connection that failed."""
-    reason = error.reason if isinstance(error, urllib.error.URLError) else error
-    if isinstance(reason, TimeoutError):
-        return _Failure(
-            f"did not answer within {timeout:g} seconds",
-            is_tried_again=True,
-            hint=" Hint: timeout must suffice for all the completions of one request; max_tokens, "
-            "n_per_request and n_workers make them shorter.",
-        )
+    if isinstance(error, httpx.ConnectTimeout):
+        limit = f"no connection within {_MAX_CONNECT_SECONDS:g} seconds"
+        return _Failure(f"could not be reached ({limit})", is_retried=True, hint="check base_url.")
+    cause = _innermost(error)
+    reason = str(cause) or type(cause).__name__
     hint = ""
-    if isinstance(reason, ConnectionError):
-        hint = " Hint: start the server, or look at base_url."
-    if isinstance(reason, ssl.SSLCertVerificationError):
-        hint = " Hint: SSL_CERT_FILE names the certificates to trust."
-    return _Failure(
-        f"could not be reached ({str(reason) or type(reason).__name__})",
-        is_tried_again=not isinstance(reason, ssl.SSLCertVerificationError),
-        hint=hint,
-    )
+    if isinstance(cause, ConnectionError):
+        reason = os.strerror(cause.errno) if cause.errno else reason
+        hint = "start the server, or check base_url."
+    is_untrusted = isinstance(cause, ssl.SSLCertVerificationError)
+    if is_untrusted:
+        hint = "set SSL_CERT_FILE to a file with the certificates to trust."
+    return _Failure(f"could not be reached ({reason})", is_retried=not is_untrusted, hint=hint)
 
 
-def _asked_to_wait(header: str | None) -> float | None:
-    """Read how many seconds the server asks to wait: a number, or a date."""
+def _innermost(error: BaseException) -> BaseException:
+    """Return the first error of a chain, of several addresses that of the first."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
+    return error
+
+
+def _retry_after(header: str | None) -> float | None:
+    """Read how many seconds the server asks to wait: a number or a date."""
     if header is None:
         return None
-    try:
+    with contextlib.suppress(ValueError):
         return max(0.0, float(header))
-    except ValueError:
-        pass
     try:
-        at = email.utils.parsedate_to_datetime(header)
+        date = email.utils.parsedate_to_datetime(header)
     except ValueError:
         return None
-    now = datetime.now(UTC)
-    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+def _run_in_thread(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine in a thread, since a notebook has a running loop in this one; an interrupt cancels it."""
+    cancel: Future[Callable[[], object]] = Future()
+
+    async def cancellable() -> ResultT:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is not None:
+            cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await work
+
+    with ThreadPoolExecutor(1, thread_name_prefix="completer") as thread:
+        result = thread.submit(asyncio.run, cancellable())
+        try:
+            return result.result()
+        except BaseException:
+            if not result.done():
+                with contextlib.suppress(RuntimeError):  # it has ended since
+                    cancel.result()()
+            raise

@@ -1,4 +1,4 @@
-"""What completes prefixes: any callable, whose word is not taken for what it returns."""
+"""Completers of prefixes: any callable; its output is validated."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["Completer", "Prefix"]
 
 
 class Prefix(str):
-    r"""The text that a completer continues, which knows where the problem ends.
+    r"""A text for a completer to continue that knows where the problem ends.
 
-    It is a string, and most completers need no more. A completer that applies a chat template puts
-    `context` into the user's message and `solution` at the beginning of the assistant's.
+    It is a string, which is enough for most completers. A completer that applies a chat template puts
+    `context` into the user's message and `solution` at the start of the assistant's message.
 
     Parameters
     ----------
     context
-        What comes before the steps: the problem and the instructions around it.
+        The text before the steps: the problem and the instructions around it.
     solution
-        The steps so far, each with its separator behind it; empty for the bare problem.
+        The steps so far, each followed by its separator; empty for the bare problem.
 
     Examples
     --------
@@ -41,37 +41,25 @@ class Prefix(str):
     solution: str
 
     def __new__(cls, context: str, solution: str) -> Self:
-        """Join the parts.
-
-        Returns
-        -------
-        Self
-            The text.
-        """
-        made = super().__new__(cls, context + solution)
-        made.context = context
-        made.solution = solution
-        return made
+        """Join the parts."""
+        prefix = super().__new__(cls, context + solution)
+        prefix.context = context
+        prefix.solution = solution
+        return prefix
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        """Give what a copy is made of; a string would be copied from its text alone.
-
-        Returns
-        -------
-        tuple[str, str]
-            The parts.
-        """
+        """Return the parts, from which copies and pickles are made."""
         return self.context, self.solution
 
 
 class Completer(Protocol):
-    """Something that continues texts: a function, or an object that can be called.
+    """A function or callable object that continues texts.
 
-    Called with a list of prefixes (each a `Prefix`, which is a string) and the number of
-    completions wanted of each, it returns as many lists, in the same order, of as many strings:
-    what follows the prefix, without the prefix. It is called from one thread, one call at a time.
-    An attribute ``key`` (a string) that tells it from another completer saves naming it to
-    `annotate` along with a cache.
+    It is called with a list of prefixes (each a `Prefix`, which is a string) and the number of
+    completions `n`, and returns one list of `n` strings per prefix, in the same order: the text after
+    the prefix, without the prefix. It is called from one thread, one call at a time. A string
+    attribute ``key`` that identifies the completer replaces the parameter `key` of `annotate`, which
+    a cache needs.
 
     Examples
     --------
@@ -88,39 +76,16 @@ class Completer(Protocol):
 
 
 def complete(completer: Completer, prefixes: list[str], n: int, *, batch: str) -> pl.Series:
-    """Have a batch completed, and check what comes back.
-
-    Parameters
-    ----------
-    completer
-        Completes it.
-    prefixes
-        The batch.
-    n
-        Completions of each prefix.
-    batch
-        What the batch is, for the message.
-
-    Returns
-    -------
-    pl.Series
-        String, ``len(prefixes) * n`` values, those of one prefix together; a lone surrogate, which
-        no file could hold, is a replacement character.
-
-    Raises
-    ------
-    CompletionError
-        When the completer returned something else than was asked for.
-    """
-    found: object = completer(list(prefixes), n)
+    """Complete a batch, and check the result; the completions of one prefix are consecutive."""
+    result: object = completer(list(prefixes), n)
     texts: list[str] = []
-    for i, listed in enumerate(_listed(found, len(prefixes), f"{batch}: the completer", "lists")):
+    for i, row in enumerate(_sequence(result, len(prefixes), f"{batch}: the completer", "lists")):
         where = f"{batch}: the completer, for prefix {i} of the batch,"
-        for j, text in enumerate(_listed(listed, n, where, "completions")):
+        for j, text in enumerate(_sequence(row, n, where, "completions")):
             if not isinstance(text, str):
                 raise CompletionError(
                     f"{where} returned a {type(text).__name__} as completion {j}, must be a str. "
-                    "Hint: a model that wrote nothing has the completion ''."
+                    "Hint: use '' for an empty completion."
                 )
             texts.append(text)
     try:
@@ -129,17 +94,18 @@ def complete(completer: Completer, prefixes: list[str], n: int, *, batch: str) -
         return pl.Series([_encodable(text) for text in texts], dtype=pl.String)
 
 
-def _listed(found: object, n: int, where: str, what: str) -> Sequence[object]:
-    """Return a sequence of the length that was asked for; a string is none."""
-    if isinstance(found, str | bytes) or not isinstance(found, Sequence):
-        hint = " Hint: return list(...) of a generator or an array."
+def _sequence(value: object, n: int, where: str, items: str) -> Sequence[object]:
+    """Check that a value is a sequence of the expected length, and not a string."""
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
         raise CompletionError(
-            f"{where} returned a {type(found).__name__}, must be a list of {n:,} {what}.{hint}"
+            f"{where} returned a {type(value).__name__}, must be a list of {n:,} {items}. Hint: "
+            "return list(...) of a generator or an array."
         )
-    if len(found) != n:
-        raise CompletionError(f"{where} returned {len(found):,} {what}, must be {n:,}.")
-    return found
+    if len(value) != n:
+        raise CompletionError(f"{where} returned {len(value):,} {items}, must be {n:,}.")
+    return value
 
 
 def _encodable(text: str) -> str:
+    """Replace lone surrogates, which no file could hold."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""From solutions to graded rollouts of their steps: completion, once per distinct prefix, and grading."""
+"""Graded rollouts of the steps of solutions; each distinct prefix is completed once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COLUMNS: Final = (
     "is_correct",
 )
 
-_N_READ: Final = 1 << 16
+_N_TEXTS_PER_SLICE: Final = 1 << 16
 
 
 def annotate(
@@ -57,91 +57,90 @@ def annotate(
     key: str | None = None,
     progress: OnRollouts | None = None,
 ) -> pl.DataFrame:
-    r"""Sample completions from every step of solutions, and grade them.
+    r"""Sample completions from each step of solutions, and grade them.
 
-    A step is as good as what can still be reached from it: a model completes the solution several
-    times from there, and the completions that reach the right answer are counted, which
-    `estimate_steps` does. A prefix that several solutions share is completed once.
+    A model completes each solution several times from each step; `estimate_steps` then counts the
+    completions that reach the right answer. A prefix that several solutions share is completed once.
 
     Parameters
     ----------
     solutions
         A `steps` table: `problem_id`, `solution_id`, `step` (integer, 0, 1, 2, ... within a
-        solution), `problem` (String), `text` (String, that of the step alone), `gold` (String). A
-        row of the bare problem (`step` -1) may be there; other columns are not read. `step_paths`
-        makes solutions of a tree.
+        solution), `problem` (String), `text` (String, the text of this step only), `gold` (String).
+        Rows of the bare problem (`step` -1) are allowed; other columns are not read. `step_paths`
+        returns the solutions of a tree.
     completer
         Continues prefixes: any callable (see `Completer`), or an `openai_completer`.
     n_rollouts
         Completions of each step, at least 1.
     template
-        Text of a prefix: `{problem}` stands for the problem, and `{steps}`, in which it ends, for
-        the steps so far. Instructions and examples for the model stand around the problem.
+        Text of a prefix: `{problem}` is replaced by the problem, and `{steps}`, at the end, by the
+        steps so far. Put instructions and examples for the model around the problem.
     separator
-        What is put behind each step, so that a completion begins a new one.
+        Text after each step, so that a completion begins a new step.
     include_problem
-        Whether to sample from the bare problem too, as step -1: what the first step's advantage is
-        measured from. It is one prefix per problem.
+        Whether to sample from the bare problem too, as step -1, from which the advantage of the first
+        step is measured. This adds one prefix per problem.
     final_step
-        What to do at the last step of a solution that states an answer, which leaves nothing to
-        complete. Math-Shepherd lets the model continue there all the same.
+        How to treat the last step of a solution that states an answer, which leaves nothing to
+        complete. Math-Shepherd samples it like any other step.
 
-        - ``"grade"``: nothing is sampled. The only completion of such a solution is the empty one, so
-          its rows have an empty `completion`, its own answer, and `is_sampled` false.
-        - ``"sample"``: it is sampled like any other step; a completion without an answer has that of
-          the solution.
+        - ``"grade"``: nothing is sampled. The rows have an empty `completion`, the answer of the
+          solution, and `is_sampled` false.
+        - ``"sample"``: it is sampled like any other step; a completion without an answer gets the
+          answer of the solution.
         - ``"skip"``: it has no rows.
 
-        A last step of a solution that states no answer is a step like the others; with the style
-        `"auto"` an answer is stated in a box, after `####` or after "the answer is", while a line
-        that merely concludes something ("so x = 5") may be one of a solution that was cut off.
+        The last step of a solution that states no answer is treated like the other steps. With the
+        style `"auto"` an answer is stated in a box, after `####` or after "the answer is"; a line
+        that only concludes something ("so x = 5") may belong to a solution that was cut off.
     style
-        Where the answer stands in a completion; see `extract_answer`. Except as said above it is
-        looked for in the completion alone, never in the prefix.
+        Where the answer is in a completion; see `extract_answer`. Except for `final_step` only the
+        completion is searched, never the prefix.
     policy
         Conventions of the answer keys; None is `AnswerPolicy()`.
     batch_size
-        Most prefixes that the completer is given at once, and what is lost of a run that is killed.
+        Maximum number of prefixes per call of the completer. A killed run loses at most one batch.
     cache
-        Folder in which each batch is kept as it ends, so that the same call goes on where the last
-        one stopped, and one with more rollouts or more solutions samples only what is new. None:
-        nothing is kept.
+        Folder that keeps each finished batch, so that the same call resumes where the last one
+        stopped, and a call with more rollouts or solutions samples only the new ones. None: nothing
+        is kept.
     key
-        What tells this completer, its model and settings, from any other one, for the cache; it may
-        be left out where the completer has a `key` of its own, as an `openai_completer` has. The
-        texts of the prefixes are part of the cache's key anyway.
+        Identifies the completer, its model and settings in the cache. It may be left out if the
+        completer has a `key` of its own, as an `openai_completer` has. The texts of the prefixes are
+        always part of the cache's key.
     progress
-        Called with the rollouts done and the rollouts to be done, each distinct prefix counted once,
+        Called with the numbers of finished and of all rollouts, each distinct prefix counted once,
         at the beginning and after each batch.
 
     Returns
     -------
     pl.DataFrame
-        A row per rollout, sorted by the first four columns:
+        One row per rollout, sorted by the first four columns:
 
         - `problem_id`, `solution_id`: as given;
         - `step` (Int64), `rollout` (UInt32, 0 to `n_rollouts` - 1);
-        - `prefix_id` (String): the same for all steps with the same text before them. Their rows
-          repeat the same completions, which are not independent;
+        - `prefix_id` (String): equal for all steps with the same prefix. Their rows repeat the same
+          completions, which are not independent;
         - `is_sampled` (Boolean): false where nothing was left to complete;
         - `completion` (String), never null;
         - `answer`, `answer_key` (String): null where the completion has no answer;
         - `gold`, `gold_key` (String);
-        - `is_correct` (Boolean): false for no answer, null without a gold answer.
+        - `is_correct` (Boolean): false without an answer, null without a gold answer.
 
     Raises
     ------
     ParameterTypeError
         At once, when a parameter has the wrong type.
     ParameterError
-        At once, when a parameter cannot be used, or a cache is named without a key.
+        At once, when a parameter cannot be used, or a cache is given without a key.
     ColumnsError
         Before anything is sampled, when a column is missing or has another dtype.
     DataError
         Before anything is sampled, when a solution lacks a step, a text or a problem.
     CompletionError
-        When the completer returns something else than it was asked for. What was finished before is
-        in the cache, whatever is raised.
+        When the completer returns something else than requested. After any error the finished
+        batches are in the cache.
     SourceError
         When the cache cannot be written or read.
 
@@ -189,7 +188,7 @@ def annotate(
     if not callable(completer):
         raise ParameterTypeError(
             f"completer is a {type(completer).__name__}, must be callable with a list of prefixes and "
-            "a number of completions. Hint: tts.process.openai_completer(base_url, model) makes one."
+            "a number of completions. Hint: tts.process.openai_completer(base_url, model) is one."
         )
     n_rollouts = check_positive(n_rollouts, "n_rollouts")
     batch_size = check_positive(batch_size, "batch_size")
@@ -230,13 +229,12 @@ def annotate(
 
 
 def _store(cache: str | os.PathLike[str] | None, completer: Completer, key: str | None) -> Store:
-    """Open the cache, which must know whose completions it keeps."""
+    """Return the cache, which needs a key of the completer, or a store in memory."""
     if key is not None and not isinstance(key, str):
         raise ParameterTypeError(f"key is a {type(key).__name__}, must be a str.")
     if cache is None:
         return Memory()
-    own = getattr(completer, "key", None)
-    keys = [part for part in (own, key) if isinstance(part, str)]
+    keys = [part for part in (getattr(completer, "key", None), key) if isinstance(part, str)]
     if not keys:
         raise ParameterError(
             f"cache == {os.fspath(cache)!r} without a key: completions of different models would be "
@@ -253,27 +251,29 @@ def _graded(
     style: AnswerStyle,
     policy: AnswerPolicy | None,
 ) -> pl.DataFrame:
-    """Give each step its rollouts; each completion is read once, however many steps share it."""
-    # the search for answers makes copies of the texts, so it sees some of them at a time
+    """Join each step with its graded rollouts; a completion is graded once for all steps that share it."""
+    # The search for answers copies texts, so it gets a slice at a time.
     answered = pl.concat(
-        completions.slice(start, _N_READ).pipe(score_trajectories, style=style, policy=policy)
-        for start in range(0, max(completions.height, 1), _N_READ)
+        completions.slice(start, _N_TEXTS_PER_SLICE).pipe(
+            score_trajectories, style=style, policy=policy
+        )
+        for start in range(0, max(completions.height, 1), _N_TEXTS_PER_SLICE)
     )
-    own = steps.lazy().select(answer="stated").drop_nulls().unique()
-    own = own.pipe(score_trajectories, policy=policy).select(
+    stated = steps.lazy().select(answer="stated").drop_nulls().unique()
+    stated = stated.pipe(score_trajectories, policy=policy).select(
         stated="answer", stated_key="answer_key"
     )
-    is_own = ~pl.col("is_sampled") | pl.col("answer").is_null()
+    is_stated = ~pl.col("is_sampled") | pl.col("answer").is_null()
     return (
         steps
         .lazy()
-        .join(own, on="stated", how="left")
+        .join(stated, on="stated", how="left")
         .join(rollouts, how="cross")
         .join(answered.lazy(), on=["prefix_id", "rollout"], how="left")
         .with_columns(
             completion=pl.when("is_sampled").then("completion").otherwise(pl.lit("")),
-            answer=pl.when(is_own).then("stated").otherwise("answer"),
-            answer_key=pl.when(is_own).then("stated_key").otherwise("answer_key"),
+            answer=pl.when(is_stated).then("stated").otherwise("answer"),
+            answer_key=pl.when(is_stated).then("stated_key").otherwise("answer_key"),
         )
         .pipe(score_trajectories, policy=policy)
         .select(_COLUMNS)

@@ -1,4 +1,4 @@
-"""The loop over batches: what is missing is asked for, and kept before the next batch begins."""
+"""The loop that completes missing rollouts in batches, and stores each batch."""
 
 from __future__ import annotations
 
@@ -29,23 +29,7 @@ def sample(
     store: Store,
     progress: OnRollouts | None,
 ) -> None:
-    """Have completed what the store does not hold yet.
-
-    Parameters
-    ----------
-    texts
-        A row per distinct prefix.
-    completer
-        Completes them.
-    n_rollouts
-        Rollouts that each prefix is to have.
-    batch_size
-        Most prefixes of a call.
-    store
-        Keeps the completions.
-    progress
-        Called with the rollouts done and to be done, at the beginning and after each batch.
-    """
+    """Complete the rollouts that the store lacks; `texts` has one row per distinct prefix."""
     batches = list(_batches(_missing(texts, n_rollouts, store.scan()), batch_size))
     n_all = texts.height * n_rollouts
     n_done = n_all - sum(batch.texts.height * batch.n for batch in batches)
@@ -65,7 +49,7 @@ def sample(
         except BaseException as error:
             error.add_note(
                 f"In {where}. {n_done:,} of {n_all:,} rollouts are done; with cache= they are kept, and "
-                "the next call goes on from there."
+                "the next call resumes there."
             )
             raise
         store.add(
@@ -80,7 +64,7 @@ def sample(
 
 
 def _missing(texts: pl.DataFrame, n_rollouts: int, kept: pl.LazyFrame) -> pl.DataFrame:
-    """Return the prefixes that lack rollouts, with a list of their numbers, in the order given."""
+    """Return the prefixes that lack rollouts, with a list of the missing numbers, in the given order."""
     wanted = pl.LazyFrame({"rollout": pl.int_range(n_rollouts, dtype=pl.UInt32, eager=True)})
     lacking = (
         texts
@@ -91,14 +75,14 @@ def _missing(texts: pl.DataFrame, n_rollouts: int, kept: pl.LazyFrame) -> pl.Dat
         .group_by("prefix_id")
         .agg(pl.col("rollout").sort())
     )
-    # the order of the calls is that of the texts, whichever thread ends first
+    # The order of the calls must not depend on threads.
     return texts.lazy().join(lacking, on="prefix_id", how="inner", maintain_order="left").collect()
 
 
 def _batches(missing: pl.DataFrame, batch_size: int) -> Iterator[_Batch]:
-    """Yield the batches, the prefixes that lack the most first."""
+    """Yield batches of prefixes that lack equally many rollouts, largest number first."""
     sizes = missing.select(n=pl.col("rollout").list.len().cast(pl.Int64))["n"]
     for n in sizes.unique().sort(descending=True).to_list():
-        alike = missing.filter(sizes == n)
-        for start in range(0, alike.height, batch_size):
-            yield _Batch(alike.slice(start, batch_size), n)
+        group = missing.filter(sizes == n)
+        for start in range(0, group.height, batch_size):
+            yield _Batch(group.slice(start, batch_size), n)

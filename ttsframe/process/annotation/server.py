@@ -1,25 +1,29 @@
-"""A completer that asks a server which speaks OpenAI's protocol."""
+"""A completer that sends requests to an OpenAI-compatible server."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import urlsplit
 
 from ttsframe._checks import check_between, check_positive
-from ttsframe.errors import CompletionError, ParameterError, ParameterTypeError
+from ttsframe.errors import (
+    CompletionError,
+    MissingExtraError,
+    ParameterError,
+    ParameterTypeError,
+)
 from ttsframe.process.annotation.completers import Completer, Prefix
 
 __all__ = ["openai_completer"]
 
-_N_SHOWN: Final = 300
-_HOTTEST: Final = 100.0
-_SHORTEST: Final = 0.001
-_LONGEST: Final = 86_400.0
-_OWN: Final = {
+_MAX_QUOTE: Final = 300
+_MAX_TEMPERATURE: Final = 100.0
+_MIN_SECONDS: Final = 0.001
+_MAX_SECONDS: Final = 86_400.0
+_SET_ELSEWHERE: Final = {
     "model": "model",
     "prompt": "the prefixes",
     "messages": "the prefixes",
@@ -48,59 +52,61 @@ def openai_completer(
     retries: int = 5,
     backoff: float = 1.0,
 ) -> Completer:
-    r"""Make a completer of a server that speaks OpenAI's protocol, such as vLLM or SGLang.
+    r"""Make a completer that uses an OpenAI-compatible server, such as vLLM or SGLang.
 
-    Nothing is sent before it is called. It needs no other package: a request is one POST, which the
-    standard library does, and what is added here (tries, a deadline, a stop that does not wait for
-    completions under way) a client library would not spare.
+    Nothing is sent before the completer is called. An error or an interrupt cancels all requests
+    at once and does not wait for their completions. Needs the extra `server`:
+    ``pip install 'ttsframe[server]'``.
 
     Parameters
     ----------
     base_url
-        Address of the server, http or https, up to the `/v1` with most servers:
-        `"http://localhost:8000/v1"`. Proxies are those of the environment (`HTTPS_PROXY`, `NO_PROXY`).
+        Address of the server, http or https, including the `/v1` of most servers:
+        `"http://localhost:8000/v1"`. Proxies are read from the environment (`HTTPS_PROXY`,
+        `NO_PROXY`), certificates from the system.
     model
         Name of the model on the server.
     api_key
-        Sent as a bearer token, to this address alone: redirects are refused. It is in no message,
-        file or representation.
+        Sent as a bearer token, only to this address: redirects are refused. The key never appears in
+        a message, a file or a representation.
     temperature
-        Of the sampling, at least 0; at 0 all completions of a prefix would be one, so more than one
-        is refused.
+        Sampling temperature, at least 0. At 0 all completions of a prefix would be equal, so more
+        than one per prefix is refused.
     max_tokens
-        Most tokens of a completion; None leaves it to the server. A completion that is cut off has
-        no answer and counts as wrong.
+        Maximum number of tokens of a completion; None leaves it to the server. A truncated
+        completion has no answer and counts as wrong.
     stop
-        Texts at which a completion ends, at most as many as the server takes (often 4).
+        Texts that end a completion, at most as many as the server accepts (often 4).
     chat
-        False: `/completions`, which continues the prefix as it is. True: `/chat/completions`, with
-        what comes before the steps (stripped) as the user's message and the steps so far as the
-        beginning of the assistant's, which the server must continue: `continue_final_message` and
-        `add_generation_prompt`, as vLLM and SGLang take them, are sent. A server that does not know
-        them answers with an error or, worse, begins a new message.
+        False: `/completions`, which continues the prefix as it is. True: `/chat/completions`; the
+        text before the steps (stripped) becomes the user's message, and the steps so far become the
+        start of the assistant's message, which the server must continue. The request sets
+        `continue_final_message` and `add_generation_prompt`, as vLLM and SGLang accept them. A
+        server that does not know these fields returns an error or, worse, begins a new message.
     extra
-        Further fields of a request: `{"top_p": 0.95}`. A `seed` is refused, because requests for
-        more completions of a prefix would repeat the ones that are there.
+        Further fields of a request: `{"top_p": 0.95}`. A `seed` is refused, because further requests
+        for the same prefix would repeat its completions.
     n_per_request
-        Most completions asked for at once, for servers with a limit or without the field `n` (then
-        1); None: all.
+        Maximum number of completions per request, for servers with a limit or without the field `n`
+        (then 1); None: no limit.
     n_workers
-        Requests under way at once; there is one per prefix, since servers batch by themselves.
+        Number of concurrent requests. Each request has one prefix, since servers batch requests
+        themselves.
     timeout
-        Seconds that one try may take, all completions of a request included.
+        Time limit of one try in seconds. It covers the headers and all completions of the request.
     retries
-        How often a request is tried again that could not be delivered, took too long, or was
+        Maximum number of retries of a request that could not be delivered, timed out, or was
         answered with 408, 409, 425, 429 or 5xx.
     backoff
-        Seconds before the second try, doubled before each further one up to 60 and shortened at
-        random by up to half; where the server says `Retry-After`, that.
+        Seconds before the first retry. The pause doubles with each retry up to 60 seconds and is
+        shortened at random by up to half. A `Retry-After` of the server takes precedence.
 
     Returns
     -------
     Completer
-        The completer. Its `key` says `model`, `temperature`, `max_tokens`, `stop`, `chat` and
-        `extra`, but not the address: the same model may move. An error of the server, in its words,
-        is a `CompletionError`.
+        The completer. Its `key` contains `model`, `temperature`, `max_tokens`, `stop`, `chat` and
+        `extra`, but not the address, since the same model may move. An error of the server raises
+        `CompletionError` with the server's message.
 
     Raises
     ------
@@ -108,11 +114,13 @@ def openai_completer(
         At once, when a parameter has the wrong type.
     ParameterError
         At once, when a parameter cannot be used.
+    MissingExtraError
+        At once, when httpx is not installed.
 
     Notes
     -----
-    The content of a chat completion may be null, as when all tokens went into reasoning that the
-    server keeps apart: that is an empty completion. Completions come in the order of their `index`.
+    A null content of a chat completion, as when all tokens went into reasoning that the server
+    returns separately, is an empty completion. Completions are sorted by their `index`.
 
     Examples
     --------
@@ -123,6 +131,12 @@ def openai_completer(
     >>> completer
     OpenAI-compatible completer of 'peiyi9979/mistral-7b-sft' at http://localhost:8000/v1
     """
+    try:
+        import httpx  # noqa: F401 - only its absence matters here
+    except ImportError as error:
+        raise MissingExtraError(
+            "openai_completer needs httpx, which is not installed. Hint: pip install 'ttsframe[server]'"
+        ) from error
     for name, text in {"base_url": base_url, "model": model}.items():
         if not isinstance(text, str):
             raise ParameterTypeError(f"{name} is a {type(text).__name__}, must be a str.")
@@ -133,9 +147,9 @@ def openai_completer(
         _check_api_key(api_key)
     _check_counts(n_per_request=n_per_request, max_tokens=max_tokens, n_workers=n_workers)
     _check_counts(retries=retries or None)
-    check_between(temperature, "temperature", 0.0, _HOTTEST)
-    check_between(backoff, "backoff", 0.0, _LONGEST)
-    check_between(timeout, "timeout", _SHORTEST, _LONGEST)
+    check_between(temperature, "temperature", 0.0, _MAX_TEMPERATURE)
+    check_between(backoff, "backoff", 0.0, _MAX_SECONDS)
+    check_between(timeout, "timeout", _MIN_SECONDS, _MAX_SECONDS)
     return _Server(
         base_url=base_url.rstrip("/"),
         model=model,
@@ -151,37 +165,39 @@ def openai_completer(
 
 
 def _check_counts(**counts: int | None) -> None:
-    """Refuse what is not at least 1; None is left out."""
+    """Check that each count is None or at least 1."""
     for name, count in counts.items():
         if count is not None:
             check_positive(count, name)
 
 
 def _check_address(base_url: str) -> None:
-    """Refuse what is no plain address, without showing what could be a password."""
+    """Check that an address is plain; the message does not show it, since it could hold a password."""
+    import httpx
+
     hint = "Hint: 'http://localhost:8000/v1'."
     try:
         parts = urlsplit(base_url)
         is_address = parts.scheme in {"http", "https"} and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
+        _ = parts.port, httpx.URL(base_url).host
+    except (ValueError, httpx.InvalidURL):
         is_address = False
     if not is_address or not base_url.isascii() or not base_url.isprintable() or " " in base_url:
         raise ParameterError(f"base_url must be an http:// or https:// address. {hint}")
     if parts.username is not None or parts.query or parts.fragment:
         raise ParameterError(
-            f"base_url holds a user's name, a query or a fragment, must end with its path. {hint} A key "
-            "goes into api_key."
+            f"base_url has a user name, a query or a fragment, must end with its path. {hint} Pass a key "
+            "as api_key."
         )
 
 
 def _check_api_key(api_key: str) -> None:
-    """Refuse what cannot stand in a header, without showing it."""
+    """Check that a key can be sent in a header, without showing it."""
     if not isinstance(api_key, str):
         raise ParameterTypeError(f"api_key is a {type(api_key).__name__}, must be a str.")
     if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
         raise ParameterError(
-            "api_key must be printable ASCII without blanks. Hint: .strip() removes a line's end."
+            "api_key must be printable ASCII without blanks. Hint: .strip() removes a newline at the end."
         )
 
 
@@ -192,21 +208,23 @@ def _fields(
     stop: str | Sequence[str],
     extra: Mapping[str, object] | None,
 ) -> dict[str, object]:
-    """Return what is the same in all requests."""
+    """Return the fields that all requests share."""
     stops = [stop] if isinstance(stop, str) else list(stop)
     if not all(isinstance(text, str) for text in stops) or "" in stops:
-        raise ParameterError(f"stop == {stops!r}, must hold texts that are not empty.")
+        raise ParameterError(f"stop == {stops!r}, must contain texts that are not empty.")
     added = dict(extra or {})
     if "seed" in added:
         raise ParameterError(
-            "extra names 'seed': requests for more completions of a prefix would repeat the ones that "
-            "are there. Hint: a cache is what makes a run repeatable."
+            "extra contains 'seed': further requests for the same prefix would repeat its completions. "
+            "Hint: use a cache to make a run repeatable."
         )
     if "stream" in added:
-        raise ParameterError("extra names 'stream': answers are read whole.")
+        raise ParameterError("extra contains 'stream', which is not supported.")
     for name in added:
-        if name in _OWN:
-            raise ParameterError(f"extra names {name!r}, which comes from {_OWN[name]}.")
+        if name in _SET_ELSEWHERE:
+            raise ParameterError(
+                f"extra contains {name!r}, which is set by {_SET_ELSEWHERE[name]}."
+            )
     try:
         json.dumps(added)
     except (TypeError, ValueError) as error:
@@ -219,13 +237,9 @@ def _fields(
     return fields | added
 
 
-class _Post(Protocol):
-    def __call__(self, body: Mapping[str, object], /) -> object: ...
-
-
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class _Server:
-    """Asks a server; a value, which holds no connection between two calls."""
+    """A completer; a value that can be pickled and holds no connection between two calls."""
 
     base_url: str
     model: str
@@ -239,57 +253,20 @@ class _Server:
     backoff: float
 
     def __repr__(self) -> str:
-        """Say what it is, without the key.
-
-        Returns
-        -------
-        str
-            The model and the address.
-        """
+        """Return the model and the address, without the key."""
         return f"OpenAI-compatible completer of {self.model!r} at {self.base_url}"
 
     @property
     def key(self) -> str:
-        """What decides how completions are distributed.
-
-        Returns
-        -------
-        str
-            JSON.
-        """
+        """Return the settings that determine the distribution of completions, as JSON."""
         return json.dumps({"chat": self.is_chat, **self.fields}, sort_keys=True)
 
     @property
     def url(self) -> str:
-        """Where requests go.
-
-        Returns
-        -------
-        str
-            The address.
-        """
         return f"{self.base_url}/{'chat/' if self.is_chat else ''}completions"
 
     def __call__(self, prefixes: list[str], n: int, /) -> list[list[str]]:
-        """Ask for the completions of a batch.
-
-        Parameters
-        ----------
-        prefixes
-            The texts.
-        n
-            Completions of each.
-
-        Returns
-        -------
-        list[list[str]]
-            The completions.
-
-        Raises
-        ------
-        ParameterError
-            When copies would come, or a chat cannot be made of a text.
-        """
+        """Return `n` completions of each prefix."""
         from ttsframe.process.annotation._http import Poster
 
         if n > 1 and self.fields["temperature"] == 0:
@@ -299,44 +276,33 @@ class _Server:
             )
         at_most = self.n_per_request or n
         shares = [min(at_most, n - start) for start in range(0, n, at_most)]
-        with (
-            Poster(
-                self.url,
-                api_key=self.api_key,
-                timeout=self.timeout,
-                retries=self.retries,
-                backoff=self.backoff,
-                shown=self._shown,
-            ) as poster,
-            ThreadPoolExecutor(self.n_workers, thread_name_prefix="completer") as threads,
-        ):
-            asked = [
-                [threads.submit(self._ask, poster.post, prefix, share) for share in shares]
-                for prefix in prefixes
-            ]
-            everything = [future for futures in asked for future in futures]
-            try:
-                done, _ = wait(everything, return_when=FIRST_EXCEPTION)
-                for future in done:
-                    future.result()
-            except BaseException:
-                threads.shutdown(wait=False, cancel_futures=True)
-                poster.stop()
-                raise
-            return [[text for future in futures for text in future.result()] for futures in asked]
-
-    def _ask(self, post: _Post, prefix: str, n: int) -> list[str]:
-        """Ask for completions of one prefix."""
-        return self._texts(post({**self.fields, **self._prompt(prefix), "n": n}), n)
+        poster = Poster(
+            url=self.url,
+            api_key=self.api_key,
+            timeout=self.timeout,
+            retries=self.retries,
+            backoff=self.backoff,
+            n_workers=self.n_workers,
+            redact=self._redact,
+        )
+        prompts = [self._prompt(prefix) for prefix in prefixes]
+        replies = poster.post_all(
+            [{**self.fields, **prompt, "n": share} for prompt in prompts for share in shares],
+            lambda number, reply: self._texts(reply, shares[number % len(shares)]),
+        )
+        return [
+            [text for texts in replies[start : start + len(shares)] for text in texts]
+            for start in range(0, len(replies), len(shares))
+        ]
 
     def _prompt(self, prefix: str) -> dict[str, object]:
-        """Return what is to be continued."""
+        """Return the fields that hold the prefix."""
         if not self.is_chat:
             return {"prompt": str(prefix)}
         if not isinstance(prefix, Prefix):
             raise ParameterError(
-                "chat=True needs to know where the problem ends, and a plain str does not say. Hint: "
-                "tts.process.Prefix(context, solution)."
+                "chat=True needs to know where the problem ends, which a plain str does not tell. Hint: "
+                "pass tts.process.Prefix(context, solution)."
             )
         user = {"role": "user", "content": prefix.context.strip()}
         if not prefix.solution:
@@ -347,15 +313,15 @@ class _Server:
             "continue_final_message": True,
         }
 
-    def _texts(self, answer: object, n: int) -> list[str]:
-        """Read the completions of an answer."""
-        choices = answer.get("choices") if isinstance(answer, dict) else None
+    def _texts(self, reply: object, n: int) -> list[str]:
+        """Return the completions of a reply."""
+        choices = reply.get("choices") if isinstance(reply, dict) else None
         if not isinstance(choices, list):
-            shown = self._shown(json.dumps(answer))
-            raise CompletionError(f"{self.url}: answered without a list 'choices': {shown}.")
+            quote = self._redact(json.dumps(reply))
+            raise CompletionError(f"{self.url}: the answer has no list 'choices': {quote}.")
         if len(choices) != n:
             raise CompletionError(
-                f"{self.url}: returned {len(choices):,} choices, {n:,} were asked for. Hint: "
+                f"{self.url}: returned {len(choices):,} choices, expected {n:,}. Hint: use "
                 "n_per_request=1 for a server that does not know the field 'n'."
             )
         indices = [choice.get("index") if isinstance(choice, dict) else None for choice in choices]
@@ -364,24 +330,24 @@ class _Server:
         return [self._text(choice) for choice in choices]
 
     def _text(self, choice: object) -> str:
-        """Read the completion of a choice."""
-        held: object = choice
+        """Return the completion of a choice."""
+        fields: object = choice
         if self.is_chat:
-            held = choice.get("message") if isinstance(choice, dict) else None
+            fields = choice.get("message") if isinstance(choice, dict) else None
         name = "content" if self.is_chat else "text"
-        text = held.get(name, ...) if isinstance(held, dict) else ...
+        text = fields.get(name, ...) if isinstance(fields, dict) else ...
         if text is None and self.is_chat:
             return ""
         if not isinstance(text, str):
             where = f"message.{name}" if self.is_chat else name
             raise CompletionError(
-                f"{self.url}: returned a choice without a text {where!r}: "
-                f"{self._shown(json.dumps(choice))}."
+                f"{self.url}: returned a choice without a string {where!r}: "
+                f"{self._redact(json.dumps(choice))}."
             )
         return text
 
-    def _shown(self, text: str) -> str:
-        """Make what the server said fit for a message: short, on one line, without the key."""
+    def _redact(self, text: str) -> str:
+        """Make a text of the server fit for a message: short, on one line, without the key."""
         if self.api_key is not None:
             text = text.replace(self.api_key, "***")
-        return " ".join(text.split())[:_N_SHOWN]
+        return " ".join(text.split())[:_MAX_QUOTE]

@@ -1,4 +1,4 @@
-"""Hard labels from fewer rollouts: how far they would agree with those at hand."""
+"""Agreement of hard labels from fewer rollouts with the labels from all."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from ttsframe.estimators.counting import mean_excess
-from ttsframe.process.tables import kappa, over_problems, typed
+from ttsframe.process.problem_means import cohen_kappa, mean_over_problems, with_schema
 
-SIZES: Final[Mapping[str, type[pl.DataType]]] = {
+ROLLOUTS: Final[Mapping[str, type[pl.DataType]]] = {
     "n_rollouts": pl.UInt32,
     "hard": pl.Float64,
     "agreement": pl.Float64,
@@ -37,49 +37,32 @@ SIZES: Final[Mapping[str, type[pl.DataType]]] = {
 }
 
 
-def sizes_table(
+def rollouts_table(
     steps: pl.DataFrame,
     keys: Sequence[str],
     sizes: Sequence[int] | None,
     confidence_level: float,
 ) -> pl.DataFrame:
-    """Make the table of what fewer rollouts would have said.
-
-    Parameters
-    ----------
-    steps
-        One row per step, with `keys`, `problem_id`, `solution_id`, `step`, `n_rollouts` and
-        `n_correct`.
-    keys
-        Columns that get rows of their own, at least one.
-    sizes
-        Numbers of rollouts; None: powers of two up to the median there is.
-    confidence_level
-        Coverage of the intervals.
-
-    Returns
-    -------
-    pl.DataFrame
-        `SIZES` behind the keys, sorted.
-    """
+    """Return the rows of `ROLLOUTS`, by default for powers of two up to the median number of rollouts."""
     n = pl.col("n_rollouts").cast(pl.Int64)
     sampled = steps.with_columns(n, pl.col("n_correct").cast(pl.Int64)).filter(n > 0)
-    listed = sorted(set(sizes or _powers_of_two(sampled["n_rollouts"])))
-    counted = sampled.filter(n >= listed[-1])
+    ascending = sorted(set(sizes or _powers_of_two(sampled["n_rollouts"])))
+    largest = ascending[-1]
+    counted = sampled.filter(n >= largest)
     least = min(counted["n_rollouts"].to_list(), default=0)
     is_wrong = pl.col("n_correct") == 0
     solution = [*keys, "problem_id", "solution_id"]
     first_error = pl.when(is_wrong).then("step").min().over(solution)
     complete = sampled.select(
         *solution, "step", "n_rollouts", "n_correct", first_error.alias("first_error")
-    ).filter((n >= listed[-1]).all().over(solution))
-    short = sampled.group_by(keys).agg((n < listed[-1]).sum().cast(pl.UInt32).alias("n_short"))
+    ).filter((n >= largest).all().over(solution))
+    short = sampled.group_by(keys).agg((n < largest).sum().cast(pl.UInt32).alias("n_short"))
     tables = [
         _of_size(counted, complete, keys, size, confidence_level, is_repeated=2 * size <= least)
-        for size in listed
+        for size in ascending
     ]
-    made = pl.concat(tables).join(short, on=keys, how="left", nulls_equal=True)
-    return typed(made, keys, SIZES)
+    table = pl.concat(tables).join(short, on=keys, how="left", nulls_equal=True)
+    return with_schema(table, keys, ROLLOUTS)
 
 
 def _of_size(
@@ -94,7 +77,7 @@ def _of_size(
     """Return the rows of one number of rollouts."""
     n, c = pl.col("n_rollouts"), pl.col("n_correct")
     hard, is_right = pl.col("hard"), c > 0
-    # The chance that neither of two annotations finds a right rollout is that of one twice as long.
+    # Two annotations of this size find a right rollout where one of twice the size does.
     twice = any_right(counted, 2 * size) if is_repeated else pl.lit(None, pl.Float64)
     rows = counted.select(
         *keys,
@@ -103,20 +86,20 @@ def _of_size(
         is_right.cast(pl.Float64).alias("hard_by_all"),
         twice.alias("twice"),
         (n > size).alias("is_part"),
-        # The variance of one rollout, without bias.
+        # Unbiased variance of one rollout.
         pl.when(n > 1).then(c * (n - c) / (n * (n - 1)).cast(pl.Float64)).alias("variance"),
     ).with_columns(
         agreement=pl.when(pl.col("hard_by_all") > 0.0).then(hard).otherwise(1.0),
         repeat_agreement=1.0 + 2.0 * (hard - pl.col("twice")),
     )
     prefixes = {"agreement": "", "repeat_agreement": "repeat_"}
-    means = over_problems(rows, keys, prefixes, confidence_level)
+    means = mean_over_problems(rows, keys, prefixes, confidence_level)
     shares = rows.group_by(keys).agg(
         pl.col("hard", "hard_by_all", "twice", "variance").mean(),
         pl.col("is_part").any(),
         pl.len().alias("n_steps"),
     )
-    # Right by fewer rollouts is right by all; right by both of two is what one alone does not add.
+    # P(both are right) = 2 P(one is right) - P(any is right).
     twice_right = 2.0 * hard - pl.col("twice")
     before = pl.col("step") < pl.col("first_error")
     solutions = (
@@ -132,40 +115,27 @@ def _of_size(
             .alias("first_error_agreement")
         )
     )
-    errors = over_problems(
+    errors = mean_over_problems(
         solutions, keys, {"first_error_agreement": "first_error_"}, confidence_level
     ).drop("n_problems")
     n_solutions = solutions.group_by(keys).agg(pl.len().alias("n_solutions"))
     for table in (shares, errors, n_solutions):
         means = means.join(table, on=keys, how="left", nulls_equal=True)
     ends = ("standard_error", "ci_low", "ci_high")
-    # All of the rollouts agree with themselves; there is nothing to be uncertain of.
+    # All rollouts agree with themselves, without uncertainty.
     compared = [*ends, *[f"first_error_{end}" for end in ends]]
     return means.with_columns(
         pl.when("is_part").then(pl.col(compared)),
         pl.lit(size).alias("n_rollouts"),
         pl.col("n_solutions").fill_null(0),
-        kappa(hard, hard, pl.col("hard_by_all")).alias("kappa"),
-        kappa(twice_right, hard, hard).alias("repeat_kappa"),
+        cohen_kappa(hard, hard, pl.col("hard_by_all")).alias("kappa"),
+        cohen_kappa(twice_right, hard, hard).alias("repeat_kappa"),
         (pl.col("variance") / size).sqrt().alias("soft_error"),
     ).drop("hard_by_all", "twice", "variance", "is_part")
 
 
 def any_right(steps: pl.DataFrame, size: int) -> pl.Series:
-    """Give the chance that any of some of a step's rollouts is right, over all choices of them.
-
-    Parameters
-    ----------
-    steps
-        Steps with `n_rollouts`, at least `size`, and `n_correct`.
-    size
-        Number of rollouts drawn.
-
-    Returns
-    -------
-    pl.Series
-        Float64, one per step.
-    """
+    """Return the probability that any of `size` rollouts of a step is right, over all subsets."""
     n, c = (steps[name].to_numpy() for name in ("n_rollouts", "n_correct"))
     chances = mean_excess(n, c, np.full(len(n), size), above=np.zeros_like(n), most=np.ones_like(n))
     return pl.Series("any_right", chances.clip(0.0, 1.0))

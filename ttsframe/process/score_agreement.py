@@ -1,16 +1,14 @@
-"""Labels of steps against the scores that a verifier gives the same steps."""
+"""Agreement of step labels with the scores of a verifier."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import numpy as np
 import polars as pl
 
-from ttsframe.process.tables import kappa, over_problems, typed
+from ttsframe.process.problem_means import cohen_kappa, mean_over_problems, with_schema
 from ttsframe.verifier import first_error, processbench_f1
-from ttsframe.verifier.sorted_scores import areas_by_problem
 
 THRESHOLDS: Final[Mapping[str, type[pl.DataType]]] = {
     "threshold": pl.Float64,
@@ -63,31 +61,12 @@ _IS_USED: Final = _LABEL.is_not_null() & _SCORE.is_not_null()
 
 
 def thresholds_table(
-    steps: pl.DataFrame, keys: Sequence[str], limits: Sequence[float], confidence_level: float
+    steps: pl.DataFrame, keys: Sequence[str], thresholds: Sequence[float], confidence_level: float
 ) -> pl.DataFrame:
-    """Make the table of agreement of labels with scores cut at a threshold.
-
-    Parameters
-    ----------
-    steps
-        One row per step, with `keys`, `problem_id`, `label` and `score`.
-    keys
-        Columns that get rows of their own, at least one.
-    limits
-        Thresholds.
-    confidence_level
-        Coverage of the intervals.
-
-    Returns
-    -------
-    pl.DataFrame
-        `THRESHOLDS` behind the keys, sorted.
-    """
-    if not limits:
-        return typed(steps.clear(), keys, THRESHOLDS)
+    """Return the rows of `THRESHOLDS`: labels against scores cut at each threshold."""
     cut = pl.concat([
-        steps.filter(_IS_USED).with_columns(threshold=limit, is_accepted=limit <= _SCORE)
-        for limit in limits
+        steps.filter(_IS_USED).with_columns(threshold=threshold, is_accepted=threshold <= _SCORE)
+        for threshold in thresholds
     ]).with_columns(agreement=(pl.col("is_accepted") == _LABEL).cast(pl.Float64))
     groups, accepted = [*keys, "threshold"], pl.col("is_accepted")
     counts = cut.group_by(groups).agg(
@@ -95,36 +74,21 @@ def thresholds_table(
         (_LABEL & ~accepted).sum().alias("n_right_rejected"),
         (~_LABEL & accepted).sum().alias("n_wrong_accepted"),
         (~_LABEL & ~accepted).sum().alias("n_wrong_rejected"),
-        kappa((_LABEL & accepted).mean(), _LABEL.mean(), accepted.mean()).alias("kappa"),
+        cohen_kappa((_LABEL & accepted).mean(), _LABEL.mean(), accepted.mean()).alias("kappa"),
     )
-    means = over_problems(cut, groups, {"agreement": ""}, confidence_level)
-    return typed(means.join(counts, on=groups, nulls_equal=True), keys, THRESHOLDS)
+    means = mean_over_problems(cut, groups, {"agreement": ""}, confidence_level)
+    return with_schema(means.join(counts, on=groups, nulls_equal=True), keys, THRESHOLDS)
 
 
 def separation_table(
     steps: pl.DataFrame, keys: Sequence[str], confidence_level: float
 ) -> pl.DataFrame:
-    """Make the table of how well scores tell right steps from wrong ones.
-
-    Parameters
-    ----------
-    steps
-        One row per step, with `keys`, `problem_id`, `solution_id`, `label` and `score`.
-    keys
-        Columns that get rows of their own, at least one.
-    confidence_level
-        Coverage of the intervals.
-
-    Returns
-    -------
-    pl.DataFrame
-        `SEPARATION` behind the keys, sorted.
-    """
+    """Return the row of `SEPARATION`: how well scores separate right steps from wrong ones."""
     solution = [*keys, "problem_id", "solution_id"]
     used = steps.filter(_IS_USED)
     pooled = _areas(used, keys).rename({"area": "auroc"}).drop("is_judged")
     within = _areas(used, solution)
-    means = over_problems(
+    means = mean_over_problems(
         within.rename({"area": "auroc_within"}), keys, {"auroc_within": ""}, confidence_level
     ).drop("n_problems")
     counts = steps.group_by(keys).agg(
@@ -140,66 +104,42 @@ def separation_table(
     for table in (pooled, means, judged):
         counts = counts.join(table, on=keys, how="left", nulls_equal=True)
     filled = counts.with_columns(pl.col("n_solutions", "n_judged").fill_null(0))
-    return typed(filled, keys, SEPARATION)
+    return with_schema(filled, keys, SEPARATION)
 
 
 def first_errors_table(
     steps: pl.DataFrame,
     keys: Sequence[str],
-    threshold: float | Sequence[float],
+    thresholds: Sequence[float],
     confidence_level: float,
 ) -> pl.DataFrame:
-    """Make the table of how often scores find a solution's first error.
-
-    Parameters
-    ----------
-    steps
-        One row per step, sorted by solution and step, with `keys`, `problem_id`, `solution_id`,
-        `label` and `score`.
-    keys
-        Columns that get rows of their own, at least one.
-    threshold
-        Steps with a score below are taken for errors.
-    confidence_level
-        Coverage of the intervals.
-
-    Returns
-    -------
-    pl.DataFrame
-        `FIRST_ERRORS` behind the keys, sorted.
-    """
+    """Return the rows of `FIRST_ERRORS`; the steps of a solution must follow each other in order."""
     solutions = steps.group_by(*keys, "problem_id", "solution_id", maintain_order=True).agg(
         _SCORE.alias("step_scores"), _LABEL.alias("step_labels")
     )
-    judged = processbench_f1(solutions, error_threshold=threshold, by=keys)
-    limits = judged["threshold"].unique().sort().to_list()
-    if not limits:
-        return typed(judged, keys, FIRST_ERRORS)
-    labelled = first_error("step_labels")
-    found = pl.concat([
+    judged = processbench_f1(solutions, error_threshold=thresholds, by=keys)
+    true_error = first_error("step_labels")
+    agreements = pl.concat([
         solutions.select(
             *keys,
             "problem_id",
-            pl.lit(limit).alias("threshold"),
-            (first_error("step_scores", limit) == labelled).cast(pl.Float64).alias("agreement"),
+            pl.lit(threshold).alias("threshold"),
+            (first_error("step_scores", threshold) == true_error)
+            .cast(pl.Float64)
+            .alias("agreement"),
         )
-        for limit in limits
+        for threshold in thresholds
     ])
     groups = [*keys, "threshold"]
-    means = over_problems(found, groups, {"agreement": ""}, confidence_level)
-    return typed(judged.join(means, on=groups, nulls_equal=True), keys, FIRST_ERRORS)
+    means = mean_over_problems(agreements, groups, {"agreement": ""}, confidence_level)
+    return with_schema(judged.join(means, on=groups, nulls_equal=True), keys, FIRST_ERRORS)
 
 
 def _areas(used: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
-    """Return the area under the curve of each group, null where it has right or wrong steps alone."""
-    ordered = used.sort(group)
-    number = ordered.select(pl.struct(group).rle_id().cast(pl.Int64)).to_series()
-    groups = ordered.select(group).filter(number != number.shift(1, fill_value=-1))
-    is_right = ordered["label"].to_numpy()
-    areas = areas_by_problem(
-        number.to_numpy(), is_right, ordered["score"].cast(pl.Float64).to_numpy()
-    )
-    return groups.with_columns(
-        pl.Series("area", areas, nan_to_null=True),
-        pl.Series("is_judged", ~np.isnan(areas)),
+    """Return the AUROC of each group from the ranks of its right steps; null if all are right or wrong."""
+    n_right, n_wrong = _LABEL.sum().cast(pl.Float64), (~_LABEL).sum().cast(pl.Float64)
+    n_wins = (_SCORE.rank("average") * _LABEL).sum() - n_right * (n_right + 1.0) / 2.0
+    is_judged = (n_right > 0.0) & (n_wrong > 0.0)
+    return used.group_by(group, maintain_order=True).agg(
+        area=pl.when(is_judged).then(n_wins / (n_right * n_wrong)), is_judged=is_judged
     )
