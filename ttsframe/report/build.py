@@ -19,7 +19,7 @@ from ttsframe._typing import (
 from ttsframe.defaults import PickOptions, Picks, note_fewer_problems, plan_picks
 from ttsframe.errors import ParameterError
 from ttsframe.report.report import SECTIONS, Report, SectionName
-from ttsframe.report.runs import CannotMake, RunData, keep_runs
+from ttsframe.report.runs import NoTableError, RunData, keep_runs
 from ttsframe.validation import validate_trajectories
 from ttsframe.votes.selectors import SELECTORS
 
@@ -165,7 +165,7 @@ def _make_tables(
             continue
         try:
             tables.update(section.make(data, runs))
-        except CannotMake as explanation:
+        except NoTableError as explanation:
             omitted[name] = str(explanation)
         except ParameterError as error:
             # `by` and `replicates` may name columns that the tables of this section have.

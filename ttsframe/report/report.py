@@ -78,8 +78,8 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         reads=("validation",),
     ),
     "votes": Section(
-        shows="how one problem was voted on",
-        question="How was one problem voted on?",
+        shows="the vote on one problem",
+        question="What does the vote on one problem look like?",
         tables=("example",),
         make=votes.make,
         answer=votes.answer,

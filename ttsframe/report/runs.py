@@ -28,8 +28,8 @@ class Rule(NamedTuple):
 GRADED: Final = Rule(pl.col("n_right") + pl.col("n_wrong") > 0, "no gold answers")
 
 
-class CannotMake(Exception):  # noqa: N818 - a reason to leave a section out is no error
-    """No run has what a section needs, which only its tables show; the message is the reason."""
+class NoTableError(Exception):
+    """A section's tables would be empty, which its rules cannot foresee; the message says why."""
 
 
 class Halves(NamedTuple):

@@ -93,12 +93,13 @@ def _describe_ends(rows: pl.DataFrame, quantity: str) -> str:
         value = format_interval(row[quantity], row["ci_low"], row["ci_high"])
         n_problems = row["n_problems"]
         only = f" on only {counted([n_problems], 'problem')}" if n_problems < n_problems_max else ""
-        lines.append(f"{line} {value}{only}")
+        reaches = "" if lines else " reaches"
+        lines.append(f"{line}{reaches} {value}{only}")
     first = rows.filter(budget=rows["budget"].min(), selector="majority_vote")
     start = ""
     if first.height and first["budget"][0] < ends["budget"][0]:
         value = format_percent(first[quantity][0])
-        start = f"majority vote {value} with {counted([first['budget'][0]], 'attempt')}; "
+        start = f"majority vote reaches {value} with {counted([first['budget'][0]], 'attempt')}; "
     return f"{start}with {budget}, {', '.join(lines)}."
 
 

@@ -84,11 +84,11 @@ def answer(
         held_out, in_sample = (chosen[selector] for selector in _OPTIMAL)
         value = format_interval(held_out["accuracy"], held_out["ci_low"], held_out["ci_high"])
         text = (
-            f"with {counted([held_out['budget']], 'attempt')}, the best strategy for each level, "
-            f"chosen on held-out problems, answers {value}, {_compare(held_out, best)} the best single "
+            f"with {counted([held_out['budget']], 'attempt')}, choosing the best strategy for each "
+            f"level on held-out problems reaches {value}, {_compare(held_out, best)} the best single "
             f"strategy, {name_line(best['selector'], best['reduction'])}, with "
             f"{format_percent(best['accuracy'])}. Evaluated on the problems it was chosen on, it would "
-            f"seem to answer {format_percent(in_sample['accuracy'])}."
+            f"seem to reach {format_percent(in_sample['accuracy'])}."
         )
         texts.append(start_sentence(prefix, text))
     return texts
@@ -98,7 +98,7 @@ def _compare(held_out: dict[str, Any], best: dict[str, Any]) -> str:
     """Compare as far as the interval of the choice allows."""
     low, high = held_out["ci_low"], held_out["ci_high"]
     if low is None or high is None or low <= best["accuracy"] <= high:
-        return "which is not distinguishable from"
+        return "not distinguishable from"
     return "above" if held_out["accuracy"] > best["accuracy"] else "below"
 
 
@@ -109,7 +109,7 @@ def draw(
     from ttsframe import charts
 
     caption = (
-        "Lines are made of halves of the attempts, as the levels are. The black line chooses on one "
+        "All lines use halves of the attempts, as the levels do. The black line chooses on one "
         "half of the problems and is evaluated on the other. The gray line chooses and is evaluated on "
         "the same problems, so it is too high. Below is the best strategy at each level: a filled mark "
         "if all folds of problems chose it, a hollow one if they differ, so that these problems cannot "

@@ -20,7 +20,7 @@ from ttsframe.report.parts import (
     note_missing_lines,
     note_more_runs,
 )
-from ttsframe.report.runs import GRADED, CannotMake, Rule, RunData
+from ttsframe.report.runs import GRADED, NoTableError, Rule, RunData
 from ttsframe.report.wording import (
     N_PANELS_MAX,
     find_best_row,
@@ -77,7 +77,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
             )
     cost = pl.concat(curves)
     if cost.is_empty():
-        raise CannotMake("too many attempts have no token count")
+        raise NoTableError("too many attempts have no token count")
     if data.by:
         cost = cost.sort(*data.by, maintain_order=True)
     return {"cost": cost, "efficiency": data.join_runs(gains) if gains else None}
@@ -99,8 +99,8 @@ def answer(
         value = format_interval(row["accuracy"], row["ci_low"], row["ci_high"])
         gain = "" if efficiency is None else _describe_gain(context, efficiency, rows)
         text = (
-            f"the highest accuracy, {value}, is that of "
-            f"{name_line(row['selector'], row['reduction'])} and costs "
+            f"the highest accuracy is {value}, from "
+            f"{name_line(row['selector'], row['reduction'])}, which costs "
             f"{format_decimals(row['budget'], 0)} generated tokens per problem{gain}."
         )
         texts.append(start_sentence(prefix, text))

@@ -101,14 +101,15 @@ def answer(
             if most["accuracy"] > most["start"]
             else f"majority vote gains at no level from {first:,} to {counted([last], 'attempt')}"
         )
-        at_ends = [
-            f"level {row['level']}, the {which}, is at "
-            f"{format_interval(row['accuracy'], row['ci_low'], row['ci_high'])}"
+        at_ends = " and ".join(
+            f"{format_interval(row['accuracy'], row['ci_low'], row['ci_high'])} at level "
+            f"{row['level']} ({which})"
             for which, row in (("easiest", easiest), ("hardest", hardest))
-        ]
+        )
+        levels = f"With {counted([last], 'attempt')}, it reaches {at_ends}."
         if easiest == hardest:
-            at_ends = [f"all problems are in level {easiest['level']}"]
-        texts.append(start_sentence(prefix, f"{gains}; with {last:,}, {' and '.join(at_ends)}."))
+            levels = f"All problems are in level {easiest['level']}."
+        texts.append(start_sentence(prefix, f"{gains}. {levels}"))
     return texts
 
 
@@ -137,15 +138,15 @@ def draw(
     return [
         Figure(
             "problems-by-difficulty",
-            "Number of problems by difficulty, the share of wrong attempts. Each half of the attempts "
+            "Number of problems by difficulty (share of wrong attempts). Each half of the attempts "
             "gets its levels from the other half, so no attempt decides the level that it counts "
             f"toward.{caveat}",
             partial(charts.difficulty_histogram, keep_first_runs(levels, context.by, _N_RUNS_MAX)),
         ),
         Figure(
             "accuracy-by-level",
-            "The curves above, by level. They are made of halves of the attempts, so they end at half "
-            f"the number. Bands are {context.level} intervals over problems.{more}",
+            "The curves above, by level. They use halves of the attempts, so they end at half the "
+            f"number of attempts. Bands are {context.level} intervals over problems.{more}",
             partial(charts.level_curves, lines, confidence_level=context.confidence_level),
         ),
         *_draw_bars(context, lines),

@@ -42,7 +42,7 @@ def answer(context: Context, profile: pl.DataFrame) -> list[str]:
             continue
         first = _mean_scores(rows.filter(position=rows["position"].min()))
         start = (
-            f"; at the first step {format_decimals(first[True], 2)} and "
+            f"; at the first step, {format_decimals(first[True], 2)} and "
             f"{format_decimals(first[False], 2)}"
             if len(first) > 1
             else ""
@@ -65,9 +65,9 @@ def draw(context: Context, profile: pl.DataFrame) -> list[Part]:
     from ttsframe import charts
 
     caption = (
-        "The verifier's scores of the steps, by the share of the attempt that was written. The further "
+        "Verifier scores of the steps, by position in the attempt. The further "
         "apart the lines are, the better the scores separate right attempts from wrong ones. An attempt "
-        "with fewer steps than points has no score at some of them; its last step is always at the last "
+        "with fewer steps than points has no score at some points; its last step is always at the last "
         "point. Means are taken per attempt, then per problem, then over problems."
     )
     chart = partial(

@@ -103,7 +103,7 @@ def _describe_calibration(row: dict[str, Any]) -> str:
     """Describe how far the scores are from probabilities."""
     if row["calibration_status"] != "ok":
         return "Some scores are outside 0 to 1, so they are not probabilities."
-    return f"Read as probabilities, the scores are off by {100 * row['ece_equal_mass']:.1f} points."
+    return f"Read as probabilities, the scores are off by {100 * row['ece_equal_mass']:.1f} points on average."
 
 
 def _describe_decline(context: Context, card: VerifierReport, rows: pl.DataFrame) -> str:
@@ -140,7 +140,7 @@ def draw(context: Context, card: VerifierReport) -> list[Part]:
             "reductions",
             "How often a right attempt outscores a wrong one (area under the ROC curve), for each way "
             "to reduce step scores to one score. Best of n uses the comparison within problems. The "
-            "area over all attempts also counts knowing which problems are easy.",
+            "area over all attempts also rewards scores that tell easy problems from hard ones.",
             partial(
                 charts.reduction_comparison,
                 keep_first_runs(card.metrics, by, N_PANELS_MAX),
@@ -172,8 +172,8 @@ def draw(context: Context, card: VerifierReport) -> list[Part]:
         parts.append(Paragraph(text))
     if card.over_optimization is not None and card.over_optimization["budget"].n_unique() > 1:
         caption = (
-            "Best of n trusts the highest score. Where a line falls from its peak by more than chance, "
-            "more attempts give the verifier more to be fooled by."
+            "Best of n trusts the highest score. Where a line falls below its peak by more than chance, "
+            "more attempts add more wrong answers with a high score than right ones."
         )
         shown = keep_first_runs(card.over_optimization, by, n_runs_max)
         declines = partial(charts.over_optimization, shown, confidence_level=level)
@@ -200,7 +200,7 @@ def _list_metrics(context: Context, metrics: pl.DataFrame) -> Table:
                 "ECE, equal width": format_decimals(row["ece_equal_width"], 3),
                 "ECE, equal mass": format_decimals(row["ece_equal_mass"], 3),
                 "attempts": f"{row['n_attempts']:,}",
-                "problems with both": f"{row['n_judged']:,}",
+                "problems compared": f"{row['n_judged']:,}",
             }
             for row in metrics.head(N_ROWS_MAX).iter_rows(named=True)
         ],
@@ -222,7 +222,7 @@ def _list_thresholds(context: Context, thresholds: pl.DataFrame) -> Table:
         thresholds.select(*context.by, "reduction", "metric"),
         [
             {
-                "accept scores from": format_decimals(row["threshold"], 4),
+                "lowest accepted score": format_decimals(row["threshold"], 4),
                 "value": format_percent(row["value"]),
                 "accepting all": format_percent(row["accept_all"]),
                 "accepting none": format_percent(row["accept_none"]),

@@ -1,4 +1,4 @@
-"""How one problem was voted on."""
+"""The vote on one problem."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def draw(_: Context, example: Example) -> list[Part]:
 
     caption = f"{example.reason} Each bar is an answer; equivalent spellings vote together."
     if example.votes["weight"].count():
-        caption += " The weight of an answer is the sum of what its attempts' scores weigh."
+        caption += " The weight of an answer is the sum of its attempts' weights."
     texts = [
         (name, shorten(text, _TEXT_MAX))
         for name, text in (("Problem", example.problem), ("Gold answer", example.gold))
