@@ -9,39 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import Final
 
 import altair as alt
 import jinja2
 import vl_convert
 
 from ttsframe.errors import DataError
-from ttsframe.report.parts import Figure, Paragraph, Part
+from ttsframe.report.parts import Figure, Page, Paragraph, Part
 
 _EXPORT: Final = "window.vegaEmbed = vegaEmbed;"
 
 _N_ANSWERS_MAX: Final = 4
 """Runs that a section has a sentence on: more are read faster in its tables."""
-
-
-class PageSection(NamedTuple):
-    """A section as it is shown in the page."""
-
-    anchor: str
-    question: str
-    answers: list[str]
-    parts: list[Part]
-
-
-class Page(NamedTuple):
-    """The content of a page."""
-
-    title: str
-    lead: list[str]
-    notices: list[str]
-    sections: list[PageSection]
-    omitted: list[tuple[str, str]]
-    """Sections that are left out, and why."""
 
 
 def write_page(page: Page) -> str:

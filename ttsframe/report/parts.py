@@ -1,4 +1,4 @@
-"""The parts of a section as plain values, which the page's template writes as HTML."""
+"""The parts of a page as plain values, which its templates write as HTML."""
 
 from __future__ import annotations
 
@@ -110,6 +110,26 @@ class Folded:
 
 
 Part: TypeAlias = Figure | Paragraph | Table | Terms | Findings | Folded
+
+
+class PageSection(NamedTuple):
+    """A section as it is shown in the page."""
+
+    anchor: str
+    question: str
+    answers: list[str]
+    parts: list[Part]
+
+
+class Page(NamedTuple):
+    """The content of a page."""
+
+    title: str
+    lead: list[str]
+    notices: list[str]
+    sections: list[PageSection]
+    omitted: list[tuple[str, str]]
+    """Sections that are left out, and why."""
 
 
 def make_table(

@@ -12,7 +12,7 @@ import polars as pl
 from polars import selectors
 
 from ttsframe._files import replacing
-from ttsframe.report.parts import Context, Part
+from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import (
     accuracy,
@@ -247,9 +247,10 @@ class Report:
         dict[SectionName, list[str]]
             Sentences, one per run, by the names of the sections in their order.
         """
+        context = _context_of(self)
         return {
-            name: section.answer(self._context, *self._tables_of(section, {}))
-            for name, section in self._shown_sections()
+            name: section.answer(context, *_tables_of(self, section, {}))
+            for name, section in _shown_sections(self)
         }
 
     def to_html(self) -> str:
@@ -261,33 +262,9 @@ class Report:
             One HTML document with everything in it: it opens without a network. Equal runs give
             equal pages.
         """
-        from ttsframe.report.page import Page, PageSection, write_page
+        from ttsframe.report.page import write_page
 
-        short_names = self._shorten_names()
-        sections = []
-        for name, section in self._shown_sections():
-            tables = self._tables_of(section, short_names)
-            question = section.question
-            if self.curve is None:
-                question = section.question_ungraded or question
-            answers = section.answer(self._context, *tables)
-            parts = section.draw(self._context, *tables)
-            sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
-        curves = self._tables_of(SECTIONS["accuracy"], short_names)
-        serious = [
-            f"{finding.message}."
-            for finding in self.validation.findings
-            if finding.severity != "note"
-        ]
-        return write_page(
-            Page(
-                self.title,
-                accuracy.summarize(self._context, *curves)[:N_RUNS_MAX],
-                [*self.notes, *serious],
-                sections,
-                self._list_omitted(),
-            )
-        )
+        return write_page(_make_page(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, either in full or not at all.
@@ -334,47 +311,71 @@ class Report:
             },
         }
 
-    @property
-    def _context(self) -> Context:
-        return Context(self.by, self.references, self.confidence_level)
 
-    def _shown_sections(self) -> list[tuple[SectionName, Section]]:
-        """Return the sections that have a table."""
-        return [
-            (name, section)
-            for name, section in SECTIONS.items()
-            if any(getattr(self, table) is not None for table in section.tables)
-        ]
+def _context_of(report: Report) -> Context:
+    return Context(report.by, report.references, report.confidence_level)
 
-    def _tables_of(
-        self, section: Section, short_names: Mapping[str, Mapping[str, str]]
-    ) -> list[Any]:
-        """Return the tables that a section shows; `loaded` keeps the full names of runs."""
-        return [
-            getattr(self, name)
-            if name == "loaded"
-            else _rename_runs(getattr(self, name), short_names)
-            for name in (*section.tables, *section.reads)
-        ]
 
-    def _shorten_names(self) -> dict[str, dict[str, str]]:
-        """Map the values of each column of `by` to the part that tells them apart."""
-        return {
-            name: shorten_paths(self.loaded[name].drop_nulls().unique().sort().to_list())
-            for name in self.by
-            if self.loaded[name].dtype == pl.String
-        }
+def _shown_sections(report: Report) -> list[tuple[SectionName, Section]]:
+    """Return the sections that have a table."""
+    return [
+        (name, section)
+        for name, section in SECTIONS.items()
+        if any(getattr(report, table) is not None for table in section.tables)
+    ]
 
-    def _list_omitted(self) -> list[tuple[str, str]]:
-        """List the sections that are left out, and why; those with the same reason together."""
-        shown = {name for name, _ in self._shown_sections()}
-        reasons: dict[str, list[str]] = {}
-        for name, reason in self.omitted.items():
-            what = SECTIONS[name].shows
-            reasons.setdefault(reason, []).append(
-                f"{what}, for some runs" if name in shown else what
-            )
-        return [("; ".join(names), reason) for reason, names in reasons.items()]
+
+def _tables_of(
+    report: Report, section: Section, short_names: Mapping[str, Mapping[str, str]]
+) -> list[Any]:
+    """Return the tables that a section shows; `loaded` keeps the full names of runs."""
+    return [
+        getattr(report, name)
+        if name == "loaded"
+        else _rename_runs(getattr(report, name), short_names)
+        for name in (*section.tables, *section.reads)
+    ]
+
+
+def _make_page(report: Report) -> Page:
+    """Answer the question of each section, and prepare its charts and tables."""
+    context = _context_of(report)
+    short_names = {
+        name: shorten_paths(report.loaded[name].drop_nulls().unique().sort().to_list())
+        for name in report.by
+        if report.loaded[name].dtype == pl.String
+    }
+    sections = []
+    for name, section in _shown_sections(report):
+        question = section.question
+        if report.curve is None:
+            question = section.question_ungraded or question
+        tables = _tables_of(report, section, short_names)
+        answers, parts = section.answer(context, *tables), section.draw(context, *tables)
+        sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
+    curves = _tables_of(report, SECTIONS["accuracy"], short_names)
+    serious = [
+        f"{finding.message}."
+        for finding in report.validation.findings
+        if finding.severity != "note"
+    ]
+    return Page(
+        title=report.title,
+        lead=accuracy.summarize(context, *curves)[:N_RUNS_MAX],
+        notices=[*report.notes, *serious],
+        sections=sections,
+        omitted=_list_omitted(report),
+    )
+
+
+def _list_omitted(report: Report) -> list[tuple[str, str]]:
+    """List the sections that are left out, and why; those with the same reason together."""
+    shown = {name for name, _ in _shown_sections(report)}
+    reasons: dict[str, list[str]] = {}
+    for name, reason in report.omitted.items():
+        what = SECTIONS[name].shows
+        reasons.setdefault(reason, []).append(f"{what}, for some runs" if name in shown else what)
+    return [("; ".join(names), reason) for reason, names in reasons.items()]
 
 
 def _rename_runs(value: object, short_names: Mapping[str, Mapping[str, str]]) -> object:

@@ -7,12 +7,14 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from ttsframe._checks import check_names
 from ttsframe._typing import SelectorName
 from ttsframe.curves.levels import difficulty_levels, halve_attempts
 from ttsframe.defaults import RUN, SHARE_OF_PROBLEMS, Picks, RunGroup
 from ttsframe.report.wording import name_run
 from ttsframe.votes.selectors import SELECTORS, select_answers
 
+_COUNTS: Final = ("n_problems", "n_each", "n_right", "n_wrong", "n_scored", "tokens_min")
 _N_NAMED_MAX: Final = 4
 _N_PROBLEMS_OF_FIVE: Final = 50
 """Levels of ten problems, or three of five: with fewer, a curve says nothing."""
@@ -163,6 +165,8 @@ class RunData:
 def _describe_runs(picks: Picks) -> pl.DataFrame:
     """Count what each run has; `n_each` attempts are those that nine in ten problems have."""
     attempts, options = picks.attempts, picks.options
+    check_names(options.by, "by", taken=_COUNTS)
+    check_names(options.replicates, "replicates", taken=_COUNTS)
     names = attempts.columns
     grade = pl.col("is_correct") if "is_correct" in names else pl.lit(None, pl.Boolean)
     score = pl.col("score") if "score" in names else pl.lit(None, pl.Float64)

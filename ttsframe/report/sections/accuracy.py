@@ -87,7 +87,8 @@ def _describe_ends(rows: pl.DataFrame, quantity: str) -> str:
             f"with {budget}, {share} of the attempts gave the most frequent answer; without gold "
             "answers, nothing shows whether it is right."
         )
-    lines, n_problems_max = [], max(ends["n_problems"].to_list())
+    lines: list[str] = []
+    n_problems_max = max(ends["n_problems"].to_list())
     for row in ends.iter_rows(named=True):
         line = name_line(row["selector"], row["reduction"])
         value = format_interval(row[quantity], row["ci_low"], row["ci_high"])
