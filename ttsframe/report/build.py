@@ -1,4 +1,4 @@
-"""From attempts to a report."""
+"""Build a report from attempts."""
 
 from __future__ import annotations
 
@@ -45,36 +45,37 @@ def build_report(
 ) -> Report:
     """Analyze a run, or several side by side, from attempts to a page of charts.
 
-    Answers, grades and scores that are missing are made as `score_trajectories` makes them. Of a
-    LazyFrame no text but the problems' is held in memory.
+    Missing answers, grades and scores are added as by `score_trajectories`. From a LazyFrame, only
+    the text of the problems is held in memory.
 
     Parameters
     ----------
     trajectories
         One row per attempt, with `problem_id`, `attempt`, and `completion`, `answer` or
-        `answer_key`; what else is there (`gold`, `is_correct`, `score`, `step_scores`) is used.
+        `answer_key`; `gold`, `is_correct`, `score`, `step_scores` and `n_tokens` are used if they
+        exist.
     by
-        Columns that tell runs apart, such as "source_file"; each run gets curves of its own.
+        Columns that tell runs apart, such as "source_file"; each run gets its own curves.
     replicates
-        Columns that number repetitions of one run, such as the seed: averaged per problem.
+        Columns that number replicates of one run, such as the seed; they are averaged per problem.
     budgets
         Numbers of attempts. None: for each run, the powers of two up to the number of attempts
         that at least nine in ten problems have, and that number.
     selectors
-        Names in `SELECTORS`; majority vote, the baseline, and the oracle, the bound, always stand
-        beside them. None: these two, weighted vote and best of n, as far as there are scores.
+        Names in `SELECTORS`; majority vote (the baseline) and the oracle (the upper bound) are always
+        added. None: these two, and weighted vote and best of n if the run has scores.
     reductions
         Names in `STEP_REDUCTIONS`, each applied to `step_scores`. None: the column `score` if it
-        is recorded, else the last step's score.
+        exists, else the last step's score.
     weights
-        What a vote weighs in `weighted_vote`: "score", "sigmoid" or "softmax".
+        Weight of a vote in `weighted_vote`: "score", "sigmoid" or "softmax".
     style
-        Where an answer stands in a completion; see `extract_answer`.
+        How to find an answer in a completion; see `extract_answer`.
     references
-        Accuracies to compare with, as fractions by name, such as ``{"greedy": 0.42}``.
+        Accuracies to compare with, as fractions by name, such as `{"greedy": 0.42}`.
     sections
-        Names in ``ttsframe.report.SECTIONS``; what was loaded and the curve are always there. None:
-        all that the runs allow.
+        Names in `ttsframe.report.SECTIONS`; "loaded" and "accuracy" are always included. None: all
+        sections that the runs allow.
     title
         Heading of the page.
     confidence_level
@@ -83,17 +84,17 @@ def build_report(
     Returns
     -------
     Report
-        Tables and the page. A run without gold answers gets `agreement` in place of `accuracy`; a
-        run without scores gets no selector that reads one, and a note that says so.
+        Tables and the page. A run without gold answers gets `agreement` in place of `accuracy`. A
+        run without scores gets no selector that reads scores, and a note that says so.
 
     Raises
     ------
     ColumnsError
         When a column is missing.
     ParameterError
-        When a parameter is impossible.
+        When a parameter is out of range, or `by` names a column that the report's tables have.
     DataError
-        When there are no attempts, or rows of several runs were not told apart with `by`.
+        When there are no attempts, or `by` does not tell the rows of several runs apart.
 
     Examples
     --------

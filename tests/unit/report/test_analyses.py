@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
-from ttsframe.errors import ParameterError
+from ttsframe.errors import DataError, ParameterError
 
 SELECTORS = ["majority_vote", "weighted_vote", "best_of_n", "oracle"]
 FURTHER = ["selection_gap", "difficulty", "compute_optimal", "cost", "verifier"]
@@ -250,6 +250,26 @@ def test_a_table_that_cannot_be_made_costs_its_section_alone(run: pl.DataFrame) 
     assert set(report.omitted) == {"difficulty", "compute_optimal"}
     assert "'level'" in report.omitted["difficulty"]
     assert report.cost.height == 15
+
+
+@pytest.mark.parametrize("name", ["n_right", "attempts_min", "budget"])
+def test_a_run_column_named_like_a_column_of_every_report_is_refused(
+    run: pl.DataFrame, name: str
+) -> None:
+    with pytest.raises(ParameterError, match=f"by names \\['{name}'\\]"):
+        tts.build_report(run.with_columns(pl.lit("x").alias(name)), by=name)
+
+
+@pytest.mark.parametrize("keys", [{}, {"by": "model"}])
+def test_an_unexpected_error_is_raised_and_never_a_footnote(
+    run: pl.DataFrame, monkeypatch: pytest.MonkeyPatch, keys: dict[str, str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("a bug")
+
+    monkeypatch.setattr("ttsframe.report.sections.cost.cost_curve", fail)
+    with pytest.raises(DataError, match="a bug"):
+        tts.build_report(run.with_columns(model=pl.lit("m")), sections="cost", **keys)
 
 
 def test_sections_that_are_not_asked_for_are_not_made(run: pl.DataFrame) -> None:
