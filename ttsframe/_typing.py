@@ -33,14 +33,3 @@ ProblemSet: TypeAlias = Literal["common", "available"]
 Correction: TypeAlias = Literal["holm", "benjamini_hochberg", "bonferroni", "none"]
 AnswerStyle: TypeAlias = Literal["auto", "boxed", "final_answer", "hash", "last_number"]
 Status: TypeAlias = Literal["ok", "short", "unscored", "undefined", "ungraded"]
-SectionName: TypeAlias = Literal[
-    "loaded",
-    "votes",
-    "accuracy",
-    "selection_gap",
-    "difficulty",
-    "compute_optimal",
-    "cost",
-    "verifier",
-    "steps",
-]

@@ -223,7 +223,7 @@ def test_a_run_without_scores_says_what_is_left_out(ttsframe: Run) -> None:
     tts.simulate_trajectories(20, 4, seed=1).drop("step_scores").write_parquet("run.parquet")
     text = ttsframe("curve", "run.parquet").stdout
     assert "majority_vote" in text.splitlines()[2]
-    assert "Without weighted_vote and best_of_n: the run has no scores." in text
+    assert "No weighted_vote or best_of_n: the run has no scores." in text
 
 
 def test_validate_tells_findings_by_its_status(ttsframe: Run) -> None:

@@ -29,7 +29,7 @@ import ttsframe as tts
 from benchmarks.kill_jobs import Job, kill_often, make_jobs, two_at_once
 from ttsframe.batch import Progress
 from ttsframe.cli._progress import progress_line
-from ttsframe.defaults.picks import choose_picks, plan_picks
+from ttsframe.defaults import PickOptions, choose_picks, plan_picks
 
 Run = Callable[..., Result]
 PROGRAM = [sys.executable, "-m", "ttsframe"]
@@ -119,8 +119,8 @@ def test_a_first_look_decides_as_all_the_attempts_do(tmp_path: Path) -> None:
     for run in (attempts, ungraded, ungraded.drop("step_scores"), tts.score_trajectories(ungraded)):
         for by in ((), ("source_file",)):
             for budgets in (None, "all", [1, 2]):
-                look = choose_picks(run.lazy(), by=by, budgets=budgets)
-                picks = plan_picks(run, by=by, budgets=budgets)
+                options = PickOptions(by=by, budgets=budgets)
+                look, picks = choose_picks(run.lazy(), options), plan_picks(run, options)
                 assert (look.options, look.notes) == (picks.options, picks.notes)
                 assert len(look.runs) == len(picks.runs)
                 for one, other in zip(look.runs, picks.runs, strict=True):

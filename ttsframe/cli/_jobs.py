@@ -23,7 +23,7 @@ from ttsframe.cli._options import Choosing, Run
 from ttsframe.cli._output import TABLE_SUFFIXES, check_folder, check_output
 from ttsframe.cli._progress import Follower, following
 from ttsframe.cli._stopping import stopping
-from ttsframe.defaults.picks import Budgets, Choice, choose_picks
+from ttsframe.defaults import Budgets, Choice, PickOptions, choose_picks
 from ttsframe.errors import SourceError
 from ttsframe.scoring import plan_additions
 
@@ -80,8 +80,7 @@ class Work:
         """
         attempts = self._run.scan()
         try:
-            choice = choose_picks(
-                attempts,
+            options = PickOptions(
                 by=choosing.by,
                 budgets=budgets,
                 selectors=choosing.selectors,
@@ -90,6 +89,7 @@ class Work:
                 style=choosing.style,
                 confidence_level=confidence_level,
             )
+            choice = choose_picks(attempts, options)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise found_damage(self._run.survey().files) or error from error
         score = Score(style=choosing.style)

@@ -23,7 +23,7 @@ from ttsframe.cli._options import (
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.cli._tables import layout
-from ttsframe.defaults.picks import Picks, plan_picks
+from ttsframe.defaults import PickOptions, Picks, plan_picks
 from ttsframe.errors import DataError
 from ttsframe.statistics.comparison import compare as compare_pairs
 
@@ -107,8 +107,7 @@ def compare(
     with console.stage(f"Reading {run.label}"):
         attempts = run.scan()
     with console.stage("Comparing") as stage:
-        picks = plan_picks(
-            attempts,
+        options = PickOptions(
             by=(*of_run, *groups),
             # Carried along like a seed: part of what identifies a problem, and not a run.
             replicates=(*replicates, *([] if cluster is None else [cluster])),
@@ -118,6 +117,7 @@ def compare(
             weights=choosing.weights,
             style=choosing.style,
         )
+        picks = plan_picks(attempts, options)
         problems = _problems(picks, choosing, column)
         standing = _baseline(problems, column) if baseline is None else baseline
         table = compare_pairs(

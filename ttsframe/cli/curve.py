@@ -30,8 +30,7 @@ from ttsframe.cli._options import (
 )
 from ttsframe.cli._output import save
 from ttsframe.cli._tables import curve_text
-from ttsframe.defaults.picks import Choice, unlike_lines
-from ttsframe.defaults.tables import join_curves
+from ttsframe.defaults import Choice, join_curves, note_fewer_problems
 
 
 @click.command(
@@ -71,7 +70,7 @@ def curve(
         there = [table for table in tables.values() if table is not None]
         notes = [
             *choice.notes,
-            *(note for table in there for note in unlike_lines(table, choosing.by)),
+            *(note for table in there for note in note_fewer_problems(table, choosing.by)),
         ]
         for table in there:
             console.say(curve_text(table, confidence_level=confidence_level) + "\n")
@@ -103,7 +102,7 @@ def _average(
         sink = target or work.folder / "curve.parquet"
         done = work.transform([*stages, select, average], sink, by=choice.keys)
         made = pl.scan_parquet(done.sink).collect()
-        return join_curves([made], options.groups), None, None if target is None else done
+        return join_curves([made], options.by), None, None if target is None else done
     # Runs that are not alike have budgets of their own, or agreement in place of accuracy.
     sink = work.folder / "problems.parquet"
     if target is not None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ttsframe._typing import SectionName
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
 from ttsframe.cli._errors import as_options
@@ -27,7 +26,7 @@ from ttsframe.cli._options import (
 )
 from ttsframe.cli._output import check_output
 from ttsframe.cli._tables import curve_text
-from ttsframe.report.contents import SECTIONS
+from ttsframe.report import SECTIONS, SectionName
 
 if TYPE_CHECKING:
     from ttsframe.report import Report

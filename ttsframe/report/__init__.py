@@ -1,10 +1,9 @@
-"""The report of a run: what was loaded, its curves, and a page of charts that opens anywhere."""
+"""Report a run: tables, answers in words, and a page of charts that opens offline."""
 
 from __future__ import annotations
 
 from ttsframe.report.build import build_report
-from ttsframe.report.contents import SECTIONS
-from ttsframe.report.example import Example
-from ttsframe.report.report import Report
+from ttsframe.report.report import SECTIONS, Report, Section, SectionName
+from ttsframe.report.sections.votes import Example
 
-__all__ = ["SECTIONS", "Example", "Report", "build_report"]
+__all__ = ["SECTIONS", "Example", "Report", "Section", "SectionName", "build_report"]

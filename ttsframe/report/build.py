@@ -1,9 +1,9 @@
-"""From attempts to a report."""
+"""Build a report from attempts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -12,24 +12,19 @@ from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
     FrameT,
-    SectionName,
     StepReduction,
     Weights,
 )
-from ttsframe.defaults.picks import Picks, plan_picks, unlike_lines
-from ttsframe.defaults.tables import average_steps, count_loaded
+from ttsframe.defaults import PickOptions, Picks, note_fewer_problems, plan_picks
 from ttsframe.errors import ParameterError
-from ttsframe.report.analyses import analyze
-from ttsframe.report.contents import SECTIONS
-from ttsframe.report.example import choose_example
-from ttsframe.report.report import Report
-from ttsframe.schema import require_columns
-from ttsframe.scoring import score_trajectories
+from ttsframe.report.report import SECTIONS, Report, SectionName
+from ttsframe.report.runs import NoTableError, RunData, keep_runs
 from ttsframe.validation import validate_trajectories
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS
 
-_ALWAYS: Final[tuple[SelectorName, ...]] = ("majority_vote", "oracle")
+_ALWAYS_SELECTED: Final[tuple[SelectorName, ...]] = ("majority_vote", "oracle")
+_ALWAYS_SHOWN: Final[tuple[SectionName, ...]] = ("loaded", "accuracy")
 
 
 def build_report(
@@ -48,38 +43,39 @@ def build_report(
     title: str | None = None,
     confidence_level: float = 0.95,
 ) -> Report:
-    """Analyse a run, or several side by side, from attempts to a page of charts.
+    """Analyze a run, or several side by side, from attempts to a page of charts.
 
-    Answers, grades and scores that are missing are made as `score_trajectories` makes them. Of a
-    LazyFrame no text but the problems' is held in memory.
+    Missing answers, grades and scores are added as by `score_trajectories`. From a LazyFrame, only
+    the text of the problems is held in memory.
 
     Parameters
     ----------
     trajectories
         One row per attempt, with `problem_id`, `attempt`, and `completion`, `answer` or
-        `answer_key`; what else is there (`gold`, `is_correct`, `score`, `step_scores`) is used.
+        `answer_key`; `gold`, `is_correct`, `score`, `step_scores` and `n_tokens` are used if they
+        exist.
     by
-        Columns that tell runs apart, such as "source_file"; each run gets curves of its own.
+        Columns that tell runs apart, such as "source_file"; each run gets its own curves.
     replicates
-        Columns that number repetitions of one run, such as the seed: averaged per problem.
+        Columns that number replicates of one run, such as the seed; they are averaged per problem.
     budgets
         Numbers of attempts. None: for each run, the powers of two up to the number of attempts
         that at least nine in ten problems have, and that number.
     selectors
-        Names in `SELECTORS`; majority vote, the baseline, and the oracle, the bound, always stand
-        beside them. None: these two, weighted vote and best of n, as far as there are scores.
+        Names in `SELECTORS`; majority vote (the baseline) and the oracle (the upper bound) are always
+        added. None: these two, and weighted vote and best of n if the run has scores.
     reductions
         Names in `STEP_REDUCTIONS`, each applied to `step_scores`. None: the column `score` if it
-        is recorded, else the last step's score.
+        exists, else the last step's score.
     weights
-        What a vote weighs in `weighted_vote`: "score", "sigmoid" or "softmax".
+        Weight of a vote in `weighted_vote`: "score", "sigmoid" or "softmax".
     style
-        Where an answer stands in a completion; see `extract_answer`.
+        How to find an answer in a completion; see `extract_answer`.
     references
-        Accuracies to compare with, as fractions by name, such as ``{"greedy": 0.42}``.
+        Accuracies to compare with, as fractions by name, such as `{"greedy": 0.42}`.
     sections
-        Names in ``ttsframe.report.SECTIONS``; what was loaded and the curve are always there. None:
-        all that the runs allow.
+        Names in `ttsframe.report.SECTIONS`; "loaded" and "accuracy" are always included. None: all
+        sections that the runs allow.
     title
         Heading of the page.
     confidence_level
@@ -88,17 +84,17 @@ def build_report(
     Returns
     -------
     Report
-        Tables and the page. A run without gold answers gets `agreement` in place of `accuracy`; a
-        run without scores gets no selector that reads one, and a note that says so.
+        Tables and the page. A run without gold answers gets `agreement` in place of `accuracy`. A
+        run without scores gets no selector that reads scores, and a note that says so.
 
     Raises
     ------
     ColumnsError
         When a column is missing.
     ParameterError
-        When a parameter is impossible.
+        When a parameter is out of range, or `by` names a column that the report's tables have.
     DataError
-        When there are no attempts, or rows of several runs were not told apart with `by`.
+        When there are no attempts, or `by` does not tell the rows of several runs apart.
 
     Examples
     --------
@@ -111,59 +107,73 @@ def build_report(
     True
     """
     check_frame(trajectories, "trajectories")
-    groups: tuple[str, ...] = check_names(by, "by")
-    keys: list[str] = [*groups, *check_names(replicates, "replicates")]
-    lines = _check_references(references)
-    wanted = check_choices(list(SECTIONS) if sections is None else sections, "sections", SECTIONS)
-    schema = require_columns(trajectories, [*keys, "problem_id", "attempt"])
+    by, replicates = check_names(by, "by"), check_names(replicates, "replicates")
+    checked_references = _check_references(references)
+    wanted: tuple[SectionName, ...] = check_choices(
+        list(SECTIONS) if sections is None else sections, "sections", SECTIONS
+    )
     if selectors is not None:
         chosen: tuple[str, ...] = check_choices(selectors, "selectors", SELECTORS)
-        selectors = [name for name in SELECTORS if name in {*chosen, *_ALWAYS}]
-    is_recorded = "score" in schema
-    if reductions is None and not is_recorded and "step_scores" in schema:
-        reductions = ("last",)
-    scored = score_trajectories(trajectories, style=style)
-    picks: Picks = plan_picks(
-        scored,
-        by=groups,
+        selectors = [name for name in SELECTORS if name in {*chosen, *_ALWAYS_SELECTED}]
+    options = PickOptions(
+        by=by,
         replicates=replicates,
         budgets=budgets,
         selectors=selectors,
         reductions=reductions,
         weights=weights,
+        style=style,
         confidence_level=confidence_level,
     )
-    problems = picks.problems()
-    curves: tuple[pl.DataFrame | None, pl.DataFrame | None] = picks.curves(problems)
-    tables, omitted = analyze(picks, problems, [name for name in SECTIONS if name in wanted])
-    profile = None
-    if "steps" in wanted:
-        card = tables.get("verifier")
-        profile = (
-            average_steps(picks.attempts, groups, confidence_level)
-            if card is None or "verifier" in omitted
-            else card.profile
-        )
+    picks: Picks = plan_picks(trajectories, options)
+    data = RunData(picks)
+    tables, omitted = _make_tables(
+        data, [name for name in SECTIONS if name in {*wanted, *_ALWAYS_SHOWN}]
+    )
+    scored = picks.scored
+    if "score" not in trajectories.collect_schema():
+        # A score that is computed here would repeat each finding about the step scores.
+        scored = scored.drop("score", strict=False)
+    curves: list[pl.DataFrame | None] = [tables["curve"], tables["agreement"]]
     return Report(
         title=title or "Test-time compute report",
-        by=groups,
-        loaded=count_loaded(picks.attempts, groups),
-        # A score that is made here would repeat each finding about the step scores.
-        validation=validate_trajectories(
-            scored if is_recorded else scored.drop("score", strict=False), by=keys
+        by=by,
+        validation=validate_trajectories(scored, by=data.keys),
+        notes=(
+            *picks.notes,
+            *(note for curve in curves for note in note_fewer_problems(curve, by)),
         ),
-        curve=curves[0],
-        agreement=curves[1],
-        profile=profile,
-        example=choose_example(picks.attempts, problems, picks.options)
-        if "votes" in wanted
-        else None,
-        notes=(*picks.notes, *(note for table in curves for note in unlike_lines(table, groups))),
         omitted=omitted,
-        references=lines,
+        references=checked_references,
         confidence_level=confidence_level,
         **tables,
     )
+
+
+def _make_tables(
+    data: RunData, names: Sequence[SectionName]
+) -> tuple[dict[str, Any], dict[SectionName, str]]:
+    """Make the tables of sections, and give the reasons why some are left out."""
+    tables: dict[str, Any] = {}
+    omitted: dict[SectionName, str] = {}
+    for name in names:
+        section, runs = SECTIONS[name], data.runs
+        if section.needs is not None:
+            runs, reason = keep_runs(runs, section.needs(data), data.by)
+            if reason is not None:
+                omitted[name] = reason
+        if runs.is_empty():
+            continue
+        try:
+            tables.update(section.make(data, runs))
+        except NoTableError as explanation:
+            omitted[name] = str(explanation)
+        except ParameterError as error:
+            # `by` and `replicates` may name columns that the tables of this section have.
+            if not data.keys or name in _ALWAYS_SHOWN:
+                raise
+            omitted[name] = str(error)
+    return tables, omitted
 
 
 def _check_references(references: Mapping[str, float] | None) -> dict[str, float]:

@@ -1,39 +1,165 @@
-"""What a report holds."""
+"""The tables of a report, and the registry of its sections."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 from polars import selectors
 
 from ttsframe._files import replacing
-from ttsframe._typing import SectionName
-from ttsframe.report.example import Example
+from ttsframe.report.parts import Context, Page, PageSection, Part
+from ttsframe.report.runs import Rule, RunData
+from ttsframe.report.sections import (
+    accuracy,
+    compute_optimal,
+    cost,
+    difficulty,
+    loaded,
+    selection_gap,
+    steps,
+    verifier,
+    votes,
+)
+from ttsframe.report.sections.votes import Example
+from ttsframe.report.wording import N_RUNS_MAX, shorten_paths
 from ttsframe.validation import ValidationReport
 from ttsframe.verifier import VerifierReport
 
-_TABLES: Final = (
+SectionName: TypeAlias = Literal[
     "loaded",
-    "curve",
-    "agreement",
+    "votes",
+    "accuracy",
     "selection_gap",
-    "level_curve",
-    "optimal",
-    "choices",
+    "difficulty",
+    "compute_optimal",
     "cost",
-    "efficiency",
-    "profile",
-)
-"""The small ones; `levels` has a row per problem."""
+    "verifier",
+    "steps",
+]
+
+
+class Section(NamedTuple):
+    """One section of a report: its question, the tables it makes, and how it shows them.
+
+    `answer` and `draw` take a `Context` and then the tables that the section makes and reads.
+    """
+
+    shows: str
+    question: str
+    tables: tuple[str, ...]
+    """Fields of `Report` that `make` returns; the section is shown where one of them is not None."""
+    make: Callable[[RunData, pl.DataFrame], dict[str, Any]]
+    """Make the tables from the runs that have what the section needs."""
+    answer: Callable[..., list[str]]
+    """Answer the question, in a sentence per run."""
+    draw: Callable[..., list[Part]]
+    """Draw charts and list tables."""
+    needs: Callable[[RunData], list[Rule]] | None = None
+    """List what a run must have; the reason why a run is left out."""
+    reads: tuple[str, ...] = ()
+    """Further fields of `Report` that `answer` and `draw` take."""
+    question_ungraded: str | None = None
+    """The question where no run is graded, if it is another one."""
+
+
+SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
+    "loaded": Section(
+        shows="the data that was read, and the findings of its validation",
+        question="What was loaded?",
+        tables=("loaded",),
+        make=loaded.make,
+        answer=loaded.answer,
+        draw=loaded.draw,
+        reads=("validation",),
+    ),
+    "votes": Section(
+        shows="the vote on one problem",
+        question="What does the vote on one problem look like?",
+        tables=("example",),
+        make=votes.make,
+        answer=votes.answer,
+        draw=votes.draw,
+    ),
+    "accuracy": Section(
+        shows="accuracy, or agreement, by number of attempts",
+        question="How does accuracy grow with the number of attempts?",
+        question_ungraded="How often do the attempts agree?",
+        tables=("curve", "agreement"),
+        make=accuracy.make,
+        answer=accuracy.answer,
+        draw=accuracy.draw,
+    ),
+    "selection_gap": Section(
+        shows="accuracy lost by choosing a wrong answer, and for lack of a right one",
+        question="Where is accuracy lost?",
+        tables=("selection_gap",),
+        needs=selection_gap.needs,
+        make=selection_gap.make,
+        answer=selection_gap.answer,
+        draw=selection_gap.draw,
+    ),
+    "difficulty": Section(
+        shows="accuracy by level of difficulty",
+        question="Which problems gain from more attempts?",
+        tables=("levels", "level_curve"),
+        needs=difficulty.needs,
+        make=difficulty.make,
+        answer=difficulty.answer,
+        draw=difficulty.draw,
+        reads=("curve",),
+    ),
+    "compute_optimal": Section(
+        shows="the best strategy for each level, chosen on held-out problems",
+        question="How much does the best strategy for each level gain?",
+        tables=("optimal", "choices"),
+        needs=compute_optimal.needs,
+        make=compute_optimal.make,
+        answer=compute_optimal.answer,
+        draw=compute_optimal.draw,
+        reads=("curve",),
+    ),
+    "cost": Section(
+        shows="accuracy by tokens, and which points are efficient",
+        question="How many tokens does accuracy cost?",
+        tables=("cost", "efficiency"),
+        needs=cost.needs,
+        make=cost.make,
+        answer=cost.answer,
+        draw=cost.draw,
+        reads=("curve",),
+    ),
+    "verifier": Section(
+        shows="how good the verifier scores are",
+        question="How good are the verifier scores?",
+        tables=("verifier",),
+        needs=verifier.needs,
+        make=verifier.make,
+        answer=verifier.answer,
+        draw=verifier.draw,
+    ),
+    "steps": Section(
+        shows="step scores over the course of right and wrong attempts",
+        question="How early do step scores tell right from wrong?",
+        tables=("profile",),
+        make=steps.make,
+        answer=steps.answer,
+        draw=steps.draw,
+    ),
+})
+"""The sections in the order of the page; "loaded" and "accuracy" are in every report."""
+
+_NOT_IN_JSON: Final = ("example", "levels", "verifier")
+"""Fields without rows of their own in `Report.to_dict`: `levels` has a row per problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What `build_report` made: tables to work with, and a page to show.
+    """The result of `build_report`: tables to work with, and a page to show.
 
     A table is None where no run allows it, which `omitted` explains, or where its section was not
     asked for.
@@ -45,40 +171,40 @@ class Report:
     by
         Columns that tell runs apart.
     loaded
-        One row per file and run: how many problems and attempts, attempts per problem (fewest,
+        One row per file and run: numbers of problems and attempts, attempts per problem (fewest,
         median, most), missing answers, ungraded and unscored attempts, range of the score.
     validation
-        What `validate_trajectories` found.
+        Result of `validate_trajectories`.
     curve
-        `curve` of the runs that are graded; None without one.
+        `curve` of the graded runs; None without one.
     agreement
         `curve` of the runs without gold answers, with `agreement` (share of the attempts that gave
         the chosen answer) in place of `accuracy`; None without one.
     selection_gap
-        What `selection_gap` made of the graded runs.
+        Result of `selection_gap` for the graded runs.
     levels
-        What `difficulty_levels` made: for each half of the attempts by the other half.
+        Result of `difficulty_levels`: for each half of the attempts, by the other half.
     level_curve
-        What `level_curve` made of halved attempts.
+        Result of `level_curve` for halved attempts.
     optimal
-        What `optimal_curve` made, and the `curve` of its strategies on the same halves.
+        Result of `optimal_curve`, and the `curve` of its strategies on the same halves.
     choices
-        What `optimal_choices` made.
+        Result of `optimal_choices`.
     cost
-        What `cost_curve` made of numbers of tokens, marked by `pareto_frontier`.
+        Result of `cost_curve` for token counts, marked by `pareto_frontier`.
     efficiency
-        What `efficiency_gain` made, against majority vote; its interval is of fewer resamples
-        where there are more than 2,000 problems.
+        Result of `efficiency_gain`, against majority vote; with more than 2,000 problems, its
+        interval uses fewer resamples.
     verifier
-        What `verifier_report` made; `metrics` has further reductions, to compare.
+        Result of `verifier_report`; `metrics` has further reductions, to compare.
     profile
-        What `step_profile` made; None without step scores.
+        Result of `step_profile`; None without step scores.
     example
         The problem whose votes are shown; None where no problem has a vote.
     notes
-        What a reader of the numbers must know, a sentence each.
+        Sentences to read before the numbers.
     omitted
-        Why a section is not there, or not for all runs, by its name.
+        Why a section is left out, for all runs or for some, by its name.
     references
         Accuracies to compare with, by name.
     confidence_level
@@ -114,17 +240,17 @@ class Report:
     confidence_level: float
 
     def answers(self) -> dict[SectionName, list[str]]:
-        """Say in words what the tables of each section show.
+        """Describe in words what the tables of each section show.
 
         Returns
         -------
         dict[SectionName, list[str]]
             Sentences, one per run, by the names of the sections in their order.
         """
-        from ttsframe.report.sections import WRITERS
-
+        context = _context_of(self)
         return {
-            name: writer.answers(self) for name, writer in WRITERS.items() if writer.is_there(self)
+            name: section.answer(context, *_tables_of(self, section, {}))
+            for name, section in _shown_sections(self)
         }
 
     def to_html(self) -> str:
@@ -138,10 +264,10 @@ class Report:
         """
         from ttsframe.report.page import write_page
 
-        return write_page(self)
+        return write_page(_make_page(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, which appears whole or not at all.
+        """Write the page to a file, either in full or not at all.
 
         Parameters
         ----------
@@ -158,21 +284,16 @@ class Report:
             temporary.write_text(page, encoding="utf-8", errors="replace")
 
     def to_dict(self) -> dict[str, object]:
-        """Turn the report into plain values that JSON can hold.
+        """Return the report as plain values that JSON can hold.
 
         Returns
         -------
         dict[str, object]
-            The tables as lists of rows, the validation, the notes, and what the page says in
+            The tables as lists of rows, the validation, the notes, and the answers of the page in
             words; without the example and the level of each problem. An infinite number is None.
         """
-        tables: dict[str, pl.DataFrame | None] = {name: getattr(self, name) for name in _TABLES}
+        names = [name for section in SECTIONS.values() for name in section.tables]
         card = self.verifier
-        verifier = card and {
-            field.name: _rows(getattr(card, field.name))
-            for field in fields(card)
-            if field.name != "profile"
-        }
         return {
             "title": self.title,
             "confidence_level": self.confidence_level,
@@ -181,13 +302,114 @@ class Report:
             "omitted": dict(self.omitted),
             "answers": self.answers(),
             "validation": self.validation.to_dict(),
-            **{name: _rows(table) for name, table in tables.items()},
-            "verifier": verifier,
+            **{name: _list_rows(getattr(self, name)) for name in names if name not in _NOT_IN_JSON},
+            "verifier": card
+            and {
+                field.name: _list_rows(getattr(card, field.name))
+                for field in fields(card)
+                if field.name != "profile"
+            },
         }
 
 
-def _rows(table: pl.DataFrame | None) -> list[dict[str, object]] | None:
-    """Return the rows of a table, in values that JSON has."""
+def _context_of(report: Report) -> Context:
+    return Context(report.by, report.references, report.confidence_level)
+
+
+def _shown_sections(report: Report) -> list[tuple[SectionName, Section]]:
+    """Return the sections that have a table."""
+    return [
+        (name, section)
+        for name, section in SECTIONS.items()
+        if any(getattr(report, table) is not None for table in section.tables)
+    ]
+
+
+def _tables_of(
+    report: Report, section: Section, short_names: Mapping[str, Mapping[str, str]]
+) -> list[Any]:
+    """Return the tables that a section shows; `loaded` keeps the full names of runs."""
+    return [
+        getattr(report, name)
+        if name == "loaded"
+        else _rename_runs(getattr(report, name), short_names)
+        for name in (*section.tables, *section.reads)
+    ]
+
+
+def _make_page(report: Report) -> Page:
+    """Answer the question of each section, and prepare its charts and tables."""
+    context = _context_of(report)
+    short_names = {
+        name: shorten_paths(report.loaded[name].drop_nulls().unique().sort().to_list())
+        for name in report.by
+        if report.loaded[name].dtype == pl.String
+    }
+    sections = []
+    for name, section in _shown_sections(report):
+        question = section.question
+        if report.curve is None:
+            question = section.question_ungraded or question
+        tables = _tables_of(report, section, short_names)
+        answers, parts = section.answer(context, *tables), section.draw(context, *tables)
+        sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
+    curves = _tables_of(report, SECTIONS["accuracy"], short_names)
+    serious = [
+        f"{finding.message}."
+        for finding in report.validation.findings
+        if finding.severity != "note"
+    ]
+    return Page(
+        title=report.title,
+        lead=accuracy.summarize(context, *curves)[:N_RUNS_MAX],
+        notices=[*report.notes, *serious],
+        sections=sections,
+        omitted=_list_omitted(report),
+    )
+
+
+def _list_omitted(report: Report) -> list[tuple[str, str]]:
+    """List the sections that are left out, and why; those with the same reason together."""
+    shown = {name for name, _ in _shown_sections(report)}
+    reasons: dict[str, list[str]] = {}
+    for name, reason in report.omitted.items():
+        what = SECTIONS[name].shows
+        reasons.setdefault(reason, []).append(f"{what}, for some runs" if name in shown else what)
+    return [("; ".join(names), reason) for reason, names in reasons.items()]
+
+
+def _rename_runs(value: object, short_names: Mapping[str, Mapping[str, str]]) -> object:
+    """Replace the names of runs in the tables of a field."""
+
+    def rename(table: pl.DataFrame) -> pl.DataFrame:
+        return table.with_columns(
+            pl.col(name).replace(dict(names))
+            for name, names in short_names.items()
+            if name in table.columns
+        )
+
+    match value:
+        case pl.DataFrame():
+            return rename(value)
+        case Example():
+            return replace(value, votes=rename(value.votes))
+        case VerifierReport():
+            declines = value.over_optimization
+            lengths = value.length_bias
+            return replace(
+                value,
+                metrics=rename(value.metrics),
+                reliability=rename(value.reliability),
+                distribution=rename(value.distribution),
+                thresholds=rename(value.thresholds),
+                length_bias=None if lengths is None else rename(lengths),
+                over_optimization=None if declines is None else rename(declines),
+            )
+    return value
+
+
+def _list_rows(table: pl.DataFrame | None) -> list[dict[str, object]] | None:
+    """Return the rows of a table in values that JSON has."""
     if table is None:
         return None
     numbers = selectors.float()

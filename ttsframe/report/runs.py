@@ -1,4 +1,4 @@
-"""What each run has, and so which analyses it allows."""
+"""The runs of a report: what each has, and which sections that allows."""
 
 from __future__ import annotations
 
@@ -7,58 +7,187 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
-from ttsframe.defaults.tables import RUN, SHARE_OF_PROBLEMS, Options
-from ttsframe.report.names import run_name
+from ttsframe._checks import check_names
+from ttsframe.curves.levels import difficulty_levels, halve_attempts
+from ttsframe.defaults import RUN, SHARE_OF_PROBLEMS, Picks, RunGroup
+from ttsframe.report.wording import name_run
+from ttsframe.votes.engine.registry import SelectorName
+from ttsframe.votes.selectors import SELECTORS, select_answers
 
+_COUNTS: Final = ("n_problems", "n_each", "n_right", "n_wrong", "n_scored", "tokens_min")
 _N_NAMED_MAX: Final = 4
+_N_PROBLEMS_OF_FIVE: Final = 50
+"""Levels of ten problems, or three of five: with fewer, a curve says nothing."""
 
 
 class Rule(NamedTuple):
-    """What a run must have for an analysis, and what to say where it has not."""
+    """What a run must have for a section, and the reason to give where it has not."""
 
     holds: pl.Expr
-    otherwise: str
+    reason: str
 
 
-def describe_runs(attempts: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """Count what each run has.
+GRADED: Final = Rule(pl.col("n_right") + pl.col("n_wrong") > 0, "no gold answers")
 
-    Parameters
-    ----------
-    attempts
-        What `collect_attempts` gives.
-    options
-        How answers are picked and averaged.
 
-    Returns
-    -------
-    pl.DataFrame
-        One row per run, in order: `_run`, the columns that tell runs apart, `n_problems`, `n_each`
-        (attempts that at least nine in ten problems have), `n_right`, `n_wrong`, `n_scored`,
-        `n_unmeasured` (attempts of unknown length), `tokens_min`, `is_exchangeable`.
-    """
-    there = attempts.columns
-    grade = pl.col("is_correct") if "is_correct" in there else pl.lit(None, pl.Boolean)
-    score = pl.col("score") if "score" in there else pl.lit(None, pl.Float64)
-    tokens = pl.col("n_tokens") if "n_tokens" in there else pl.lit(None, pl.Int64)
-    is_alone = pl.col("is_exchangeable") if "is_exchangeable" in there else pl.lit(value=True)
-    run = [RUN, *options.groups]
-    each = attempts.group_by(*run, *options.repeats, "problem_id").agg(
-        pl.len().alias("n"),
+class NoTableError(Exception):
+    """A section's tables would be empty, which its rules cannot foresee; the message says why."""
+
+
+class Halves(NamedTuple):
+    """Runs with equal budgets: answers picked from halves of their attempts, and the levels."""
+
+    runs: pl.DataFrame
+    problems: pl.DataFrame
+    levels: pl.DataFrame
+
+
+class RunData:
+    """The data that sections make their tables from."""
+
+    def __init__(self, picks: Picks) -> None:
+        self.picks = picks
+        self.options = picks.options
+        self.attempts = picks.attempts
+        self.problems = picks.problems()
+        self.by = list(picks.options.by)
+        self.replicates = list(picks.options.replicates)
+        self.runs = _describe_runs(picks)
+        self.profile: pl.DataFrame | None = None
+        """Step profile of all runs, once the verifier's report has made it."""
+        self._halves: list[Halves] | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns that tell runs and their replicates apart."""
+        return [*self.by, *self.replicates]
+
+    @property
+    def strategies(self) -> list[SelectorName]:
+        """Selectors that can be chosen."""
+        return [name for name in self.options.selectors if name != "oracle"]
+
+    @property
+    def smallest_budget(self) -> int:
+        """Number of attempts at the left end of the curves."""
+        return min(min(group.budgets or (1,)) for group in self.picks.runs)
+
+    def attempts_of(self, runs: pl.DataFrame) -> pl.DataFrame:
+        """Keep the attempts of some runs."""
+        numbers = runs[RUN].to_list()
+        if numbers == self.attempts[RUN].unique().sort().to_list():
+            return self.attempts
+        return self.attempts.filter(pl.col(RUN).is_in(numbers))
+
+    def split_by_budgets(
+        self, runs: pl.DataFrame
+    ) -> list[tuple[RunGroup, pl.DataFrame, pl.DataFrame]]:
+        """Split runs into groups that share their budgets, each with its runs and its problems."""
+        groups = []
+        for group, problems in zip(self.picks.runs, self.problems, strict=True):
+            kept, table = runs, problems
+            if self.by:
+                kept = runs.join(group.runs, on=self.by, how="semi", nulls_equal=True)
+                table = problems.join(kept, on=self.by, how="semi", nulls_equal=True)
+            if kept.height:
+                groups.append((group, kept.sort(RUN), table))
+        return groups
+
+    def halve(self, runs: pl.DataFrame) -> list[Halves]:
+        """Pick answers from halves of the attempts, and find the levels of each half, once."""
+        if self._halves is None:
+            is_large = pl.col("n_problems") >= _N_PROBLEMS_OF_FIVE
+            n_levels = pl.when(is_large).then(5).otherwise(3).alias("n_levels")
+            self._halves = [
+                self._halve(group, alike, int(n))
+                for group, kept, _ in self.split_by_budgets(runs)
+                for (_, n), alike in kept.group_by("n_each", n_levels, maintain_order=True)
+            ]
+        if not self.by:
+            return self._halves
+        kept = [(half, half.runs.join(runs, on=RUN, how="semi")) for half in self._halves]
+        return [
+            half._replace(
+                runs=alike,
+                problems=half.problems.join(alike, on=self.by, how="semi", nulls_equal=True),
+            )
+            for half, alike in kept
+            if alike.height
+        ]
+
+    def _halve(self, group: RunGroup, runs: pl.DataFrame, n_levels: int) -> Halves:
+        attempts = self.attempts_of(runs)
+        n_half = runs["n_each"][0] // 2
+        picked = select_answers(
+            halve_attempts(attempts),
+            selectors=self.options.selectors,
+            reductions=self.options.reductions,
+            budgets=[budget for budget in group.budgets or () if budget <= n_half],
+            weights=self.options.weights,
+            by=[*self.keys, "fold"],
+        )
+        levels = difficulty_levels(attempts, n_levels=n_levels, by=self.keys)
+        return Halves(runs, self.keep_comparable(picked), levels)
+
+    def keep_comparable(self, problems: pl.DataFrame) -> pl.DataFrame:
+        """Put all strategies on the same problems, without those that lack more than a tenth of them."""
+        # A strategy that is undefined on half of the problems, and so averaged over the others, would
+        # win because it skips the hard ones. A problem that is not "ok" under one of the strategies
+        # that are kept has that status, and no value, under all of them.
+        is_ok = pl.col("status") == "ok"
+        if problems.select(is_ok.all()).item():
+            return problems
+        line = [*self.by, "selector", "reduction"]
+        n_ok = pl.col("problem_id").filter(pl.col("is_ok")).n_unique()
+        lines = (
+            problems
+            .group_by(*line, "problem_id")
+            .agg(is_ok.all().alias("is_ok"))
+            .group_by(line)
+            .agg(n_ok.alias("n_ok"))
+        )
+        most = pl.col("n_ok").max().over(self.by) if self.by else pl.col("n_ok").max()
+        kept = lines.filter(pl.col("n_ok") >= (1.0 - SHARE_OF_PROBLEMS) * most)
+        rows = problems.join(kept, on=line, how="semi", nulls_equal=True, maintain_order="left")
+        missing = pl.col("status").filter(~is_ok).min().over(*self.by, "problem_id")
+        status = pl.when(is_ok).then(missing.fill_null("ok")).otherwise("status")
+        return rows.with_columns(status=status).with_columns(
+            value=pl.when(pl.col("status") == "ok").then("value")
+        )
+
+    def join_runs(self, tables: Sequence[pl.DataFrame], *first: str) -> pl.DataFrame:
+        """Put the tables of several runs into one, selectors in the order of the registry."""
+        ranks = {name: i for i, name in enumerate(SELECTORS)}
+        rank = pl.col("selector").replace_strict(ranks, default=len(ranks), return_dtype=pl.UInt8)
+        return pl.concat(tables).sort(*self.by, *first, rank, maintain_order=True, nulls_last=True)
+
+
+def _describe_runs(picks: Picks) -> pl.DataFrame:
+    """Count what each run has; `n_each` attempts are those that nine in ten problems have."""
+    attempts, options = picks.attempts, picks.options
+    check_names(options.by, "by", taken=_COUNTS)
+    check_names(options.replicates, "replicates", taken=_COUNTS)
+    names = attempts.columns
+    grade = pl.col("is_correct") if "is_correct" in names else pl.lit(None, pl.Boolean)
+    score = pl.col("score") if "score" in names else pl.lit(None, pl.Float64)
+    tokens = pl.col("n_tokens") if "n_tokens" in names else pl.lit(None, pl.Int64)
+    is_alone = pl.col("is_exchangeable") if "is_exchangeable" in names else pl.lit(value=True)
+    run = [RUN, *options.by]
+    problems = attempts.group_by(*run, *options.replicates, "problem_id").agg(
+        pl.len().alias("_n"),
         n_right=grade.sum(),
         n_wrong=(~grade).sum(),
         n_scored=score.fill_nan(None).count(),
-        n_unmeasured=tokens.is_null().sum(),
         tokens_min=tokens.min(),
         is_exchangeable=is_alone.fill_null(value=True).all(),
     )
     return (
-        each
+        problems
         .group_by(run)
         .agg(
             pl.col("problem_id").n_unique().alias("n_problems"),
-            pl.col("n").quantile(SHARE_OF_PROBLEMS, "lower").cast(pl.Int64).alias("n_each"),
-            pl.col("n_right", "n_wrong", "n_scored", "n_unmeasured").sum().cast(pl.Int64),
+            pl.col("_n").quantile(SHARE_OF_PROBLEMS, "lower").cast(pl.Int64).alias("n_each"),
+            pl.col("n_right", "n_wrong", "n_scored").sum().cast(pl.Int64),
             pl.col("tokens_min").min(),
             pl.col("is_exchangeable").all(),
         )
@@ -67,98 +196,22 @@ def describe_runs(attempts: pl.DataFrame, options: Options) -> pl.DataFrame:
 
 
 def keep_runs(
-    runs: pl.DataFrame, rules: Sequence[Rule], groups: Sequence[str]
+    runs: pl.DataFrame, rules: Sequence[Rule], by: Sequence[str]
 ) -> tuple[pl.DataFrame, str | None]:
-    """Keep the runs that an analysis is possible of, and say why the others are left out.
-
-    Parameters
-    ----------
-    runs
-        What `describe_runs` gives.
-    rules
-        What a run must have; the first that does not hold is named.
-    groups
-        Columns that tell runs apart.
-
-    Returns
-    -------
-    tuple[pl.DataFrame, str or None]
-        The runs that are kept, and a clause; None where all are.
-    """
+    """Keep the runs for which all rules hold, and give the reason why others are left out."""
     reason = pl.coalesce(*[
-        pl.when(~rule.holds.fill_null(value=False)).then(pl.lit(rule.otherwise)) for rule in rules
+        pl.when(~rule.holds.fill_null(value=False)).then(pl.lit(rule.reason)) for rule in rules
     ])
-    told = runs.with_columns(reason.alias("reason"))
-    refused = told.drop_nulls("reason")
+    judged = runs.with_columns(reason.alias("reason"))
+    refused = judged.drop_nulls("reason")
     if refused.is_empty():
         return runs, None
-    kept = told.filter(pl.col("reason").is_null()).drop("reason")
+    kept = judged.filter(pl.col("reason").is_null()).drop("reason")
     clauses = []
     for (text,), rows in refused.partition_by("reason", as_dict=True, maintain_order=True).items():
-        names = [run_name(rows[i], groups) for i in range(min(rows.height, _N_NAMED_MAX))]
-        more = [f"{rows.height - len(names)} more"] if rows.height > len(names) else []
+        names = [name_run(rows[i], by) for i in range(min(rows.height, _N_NAMED_MAX))]
+        if rows.height > len(names):
+            names.append(f"{rows.height - len(names)} more")
         is_all = rows.height == runs.height
-        clauses.append(str(text) if is_all else f"{text} ({', '.join([*names, *more])})")
+        clauses.append(str(text) if is_all else f"{text} ({', '.join(names)})")
     return kept, "; ".join(clauses)
-
-
-def rows_of(attempts: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
-    """Keep the attempts of some runs.
-
-    Parameters
-    ----------
-    attempts
-        What `collect_attempts` gives.
-    runs
-        Rows of `describe_runs`.
-
-    Returns
-    -------
-    pl.DataFrame
-        Their attempts, in order.
-    """
-    numbers = runs[RUN].to_list()
-    if numbers == attempts[RUN].unique().sort().to_list():
-        return attempts
-    return attempts.filter(pl.col(RUN).is_in(numbers))
-
-
-def compared_alike(problems: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """Let strategies compete on the same problems.
-
-    A strategy that is undefined on half of the problems, and so averaged over the others, would win
-    by being spared the hard ones.
-
-    Parameters
-    ----------
-    problems
-        `problems` under several selectors and reductions.
-    groups
-        Columns that tell runs apart.
-
-    Returns
-    -------
-    pl.DataFrame
-        The rows of strategies that at least nine in ten of the problems have that any has; a problem
-        that is not "ok" under one of these has that status, and no value, under all of them.
-    """
-    is_ok = pl.col("status") == "ok"
-    if problems.select(is_ok.all()).item():
-        return problems
-    line = [*groups, "selector", "reduction"]
-    n_ok = pl.col("problem_id").filter(pl.col("is_ok")).n_unique()
-    lines = (
-        problems
-        .group_by(*line, "problem_id")
-        .agg(is_ok.all().alias("is_ok"))
-        .group_by(line)
-        .agg(n_ok.alias("n_ok"))
-    )
-    most = pl.col("n_ok").max().over(groups) if groups else pl.col("n_ok").max()
-    kept = lines.filter(pl.col("n_ok") >= (1.0 - SHARE_OF_PROBLEMS) * most)
-    rows = problems.join(kept, on=line, how="semi", nulls_equal=True, maintain_order="left")
-    missing = pl.col("status").filter(~is_ok).min().over(*groups, "problem_id")
-    status = pl.when(is_ok).then(missing.fill_null("ok")).otherwise("status")
-    return rows.with_columns(status=status).with_columns(
-        value=pl.when(pl.col("status") == "ok").then("value")
-    )

@@ -173,20 +173,6 @@ class SortedScores:
         return np.concatenate([[0], starts, [self.n]])
 
 
-def areas_by_problem(problem: Integers, is_right: Flags, score: Floats) -> Floats:
-    """Return the area under the ROC curve of each problem, numbered from 0, NaN if there is no pair."""
-    group = Group(
-        columns=pl.DataFrame(),
-        cell=problem * 2 + is_right,
-        is_right=is_right,
-        is_graded=np.ones_like(is_right),
-        problems=np.arange(int(problem.max(initial=-1)) + 1),
-        lengths={},
-        scores={"score": score},
-    )
-    return SortedScores(group, "score").areas_within()
-
-
 def count_by_problem(cell: Integers, n_problems: int) -> Integers:
     """Count the wrong and right attempts of each problem that has any, (n_found, 2)."""
     if n_problems > 2 * len(cell):

@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
-from ttsframe.errors import ParameterError
+from ttsframe.errors import DataError, ParameterError
 
 SELECTORS = ["majority_vote", "weighted_vote", "best_of_n", "oracle"]
 FURTHER = ["selection_gap", "difficulty", "compute_optimal", "cost", "verifier"]
@@ -126,14 +126,14 @@ def test_the_report_card_reads_what_the_curves_read_and_compares_the_rest(
                 "cost": "a tree search pays for branches",
             },
         ),
-        (lambda t: t.drop("n_tokens"), {"cost": "no numbers of tokens (n_tokens)"}),
+        (lambda t: t.drop("n_tokens"), {"cost": "no token counts (n_tokens)"}),
         (
             lambda t: t.with_columns(n_tokens=pl.col("n_tokens").replace_strict({}, default=None)),
-            {"cost": "no numbers of tokens (n_tokens)"},
+            {"cost": "no token counts (n_tokens)"},
         ),
         (
             lambda t: t.with_columns(n_tokens=pl.when(pl.col("attempt") != 3).then("n_tokens")),
-            {"cost": "the numbers of tokens of too many attempts are unknown"},
+            {"cost": "too many attempts have no token count"},
         ),
         (
             lambda t: t.with_columns(is_correct=pl.lit(value=True)),
@@ -222,9 +222,9 @@ def test_a_strategy_that_problems_are_without_does_not_compete(run: pl.DataFrame
         assert "weighted_vote" not in table["selector"].to_list()
         assert "best_of_n" in table["selector"].to_list()
     (answer,) = report.answers()["accuracy"]
-    assert re.search(r"weighted vote \(score\) \S+ \(\S+ to \S+\) of 10 problems alone", answer)
+    assert re.search(r"weighted vote \(score\) \S+ \(\S+ to \S+\) on only 10 problems", answer)
     text = report.to_html()
-    left = "Left out, since more than one in ten problems are without it: weighted vote (score)."
+    left = "Left out, because more than one in ten problems has no result for it: weighted vote (score)."
     assert text.count(left) == 3
     assert "weighted vote" not in "".join(
         report.answers()["cost"] + report.answers()["selection_gap"]
@@ -235,7 +235,7 @@ def test_repetitions_are_averaged_or_left_out(run: pl.DataFrame) -> None:
     other = tts.simulate_trajectories(60, 16, seed=7, keys=True)
     seeds = pl.concat([run.with_columns(seed=pl.lit(0)), other.with_columns(seed=pl.lit(1))])
     report = tts.build_report(seeds, replicates="seed")
-    assert report.omitted == {"compute_optimal": "repetitions of a run have levels of their own"}
+    assert report.omitted == {"compute_optimal": "each replicate of a run has its own levels"}
     alone = [tts.build_report(table).selection_gap["selection_gap"] for table in (run, other)]
     mean = (alone[0] + alone[1]) / 2
     assert report.selection_gap["selection_gap"].to_list() == pytest.approx(mean.to_list())
@@ -250,6 +250,26 @@ def test_a_table_that_cannot_be_made_costs_its_section_alone(run: pl.DataFrame) 
     assert set(report.omitted) == {"difficulty", "compute_optimal"}
     assert "'level'" in report.omitted["difficulty"]
     assert report.cost.height == 15
+
+
+@pytest.mark.parametrize("name", ["n_right", "attempts_min", "budget"])
+def test_a_run_column_named_like_a_column_of_every_report_is_refused(
+    run: pl.DataFrame, name: str
+) -> None:
+    with pytest.raises(ParameterError, match=f"by names \\['{name}'\\]"):
+        tts.build_report(run.with_columns(pl.lit("x").alias(name)), by=name)
+
+
+@pytest.mark.parametrize("keys", [{}, {"by": "model"}])
+def test_an_unexpected_error_is_raised_and_never_a_footnote(
+    run: pl.DataFrame, monkeypatch: pytest.MonkeyPatch, keys: dict[str, str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("a bug")
+
+    monkeypatch.setattr("ttsframe.report.sections.cost.cost_curve", fail)
+    with pytest.raises(DataError, match="a bug"):
+        tts.build_report(run.with_columns(model=pl.lit("m")), sections="cost", **keys)
 
 
 def test_sections_that_are_not_asked_for_are_not_made(run: pl.DataFrame) -> None:

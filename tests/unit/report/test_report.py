@@ -171,13 +171,13 @@ def test_graded_and_ungraded_runs_each_get_what_they_can(run: pl.DataFrame) -> N
     assert "How does accuracy grow" in page.text
     assert "Agreement by number of attempts" in page.text
     assert report.omitted["selection_gap"] == "no gold answers (y)"
-    assert "of some runs: no gold answers (y)" in page.text
+    assert "for some runs: no gold answers (y)" in page.text
 
 
 def test_without_scores_no_selector_reads_one_and_the_report_says_so(run: pl.DataFrame) -> None:
     report = tts.build_report(run.drop("step_scores"))
     assert set(report.curve["selector"]) == {"majority_vote", "oracle"}
-    assert report.notes == ("Without weighted_vote and best_of_n: the run has no scores.",)
+    assert report.notes == ("No weighted_vote or best_of_n: the run has no scores.",)
     assert report.profile is None
     assert "the run has no scores" in Page(report.to_html()).text
     with pytest.raises(ColumnsError, match="'score'"):
@@ -320,7 +320,7 @@ def test_many_runs_are_all_in_the_table_and_twelve_in_the_chart(run: pl.DataFram
         run.filter(pl.col("attempt") < 2).with_columns(model=pl.lit(f"m{i:02d}")) for i in range(14)
     ])
     text = Page(tts.build_report(runs, by="model").to_html()).text
-    assert "Drawn are the first 12 of 14 runs." in text
+    assert "The chart shows the first 12 of 14 runs." in text
     assert "m13" in text
 
 

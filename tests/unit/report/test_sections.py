@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import fields
+from functools import partial
 from html.parser import HTMLParser
+from typing import get_args
 
 import polars as pl
 import pytest
 
 import ttsframe as tts
+from ttsframe.defaults import PickOptions, plan_picks
 from ttsframe.errors import DataError
 from ttsframe.report import SECTIONS
-from ttsframe.report.names import telling_names
-from ttsframe.report.sections import WRITERS
-from ttsframe.report.sections.section import by_budget, drawn, heads, table
+from ttsframe.report.page import draw_figure, environment
+from ttsframe.report.parts import Figure, Part, make_budget_table, make_table
+from ttsframe.report.report import SectionName
+from ttsframe.report.runs import RunData
+from ttsframe.report.wording import shorten_paths
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&{{x}}\u2028\n"
 
@@ -59,6 +65,12 @@ class Page(HTMLParser):
             self.questions.append(data)
 
 
+def render_part(part: Part) -> str:
+    """Write one part as HTML."""
+    source = "{% from 'parts.html.jinja' import render %}{{ render(part) }}"
+    return environment().from_string(source).render(part=part)
+
+
 @pytest.fixture(scope="module")
 def run() -> pl.DataFrame:
     return tts.simulate_trajectories(60, 16, seed=5, keys=True)
@@ -75,12 +87,22 @@ def page(report: tts.Report) -> Page:
 
 
 def test_every_section_is_written_in_the_order_of_the_registry(page: Page) -> None:
-    assert list(WRITERS) == list(SECTIONS)
+    assert get_args(SectionName) == tuple(SECTIONS)
     names = [name.replace("_", "-") for name in SECTIONS]
     assert list(page.sections) == names
     assert page.anchors == names
     assert all(question.endswith("?") for question in page.questions)
     assert len(set(page.questions)) == len(names)
+
+
+def test_the_fields_of_a_report_are_what_its_sections_make(run: pl.DataFrame) -> None:
+    data = RunData(plan_picks(run, PickOptions()))
+    names = [name for section in SECTIONS.values() for name in section.tables]
+    assert len(names) == len(set(names))
+    assert set(names) <= {field.name for field in fields(tts.Report)}
+    for section in SECTIONS.values():
+        assert section.make(data, data.runs).keys() == set(section.tables)
+        assert set(section.reads) <= {field.name for field in fields(tts.Report)}
 
 
 def test_a_section_begins_with_its_answer(page: Page, report: tts.Report) -> None:
@@ -114,11 +136,15 @@ def test_answers_say_what_the_tables_say(report: tts.Report, run: pl.DataFrame) 
     assert "(50% is chance; 51 problems with both; scores: column score)" in answers["verifier"]
 
     votes = report.curve.filter(selector="majority_vote").sort("budget")["accuracy"]
-    assert answers["accuracy"].startswith(f"Majority vote {votes[0]:.1%} with 1 attempt; with 16")
+    assert answers["accuracy"].startswith(
+        f"Majority vote reaches {votes[0]:.1%} with 1 attempt; with 16 attempts, majority vote reaches "
+    )
     last = run.with_columns(pl.col("step_scores").list.last())
     means = last.group_by("is_correct", "problem_id").agg(pl.col("step_scores").mean())
     means = dict(means.group_by("is_correct").agg(pl.col("step_scores").mean()).rows())
-    assert f"mean score of {means[True]:.2f}, wrong ones of {means[False]:.2f}" in answers["steps"]
+    assert (
+        f"mean score is {means[True]:.2f} for right attempts and {means[False]:.2f} for wrong ones"
+    ) in answers["steps"]
 
 
 def test_a_choice_that_does_not_stand_out_is_not_praised(report: tts.Report) -> None:
@@ -128,16 +154,16 @@ def test_a_choice_that_does_not_stand_out_is_not_praised(report: tts.Report) -> 
     seen = ends.filter(selector="compute_optimal_in_sample").row(0, named=True)
     single = ends.filter(pl.col("selector").is_in(["majority_vote", "weighted_vote", "best_of_n"]))
     assert honest["ci_low"] < single["accuracy"].max() < honest["ci_high"]
-    assert "does not stand out from the best strategy for all levels" in answer
+    assert ", not distinguishable from the best single strategy" in answer
     assert f"with {single['accuracy'].max():.1%}." in answer
-    assert f"would seem to answer {seen['accuracy']:.1%}." in answer
+    assert f"would seem to reach {seen['accuracy']:.1%}." in answer
 
 
 def test_best_of_n_that_turns_down_is_said_to() -> None:
     flawed = tts.simulate_trajectories(300, 32, seed=3, keys=True, score_strength=-1.5)
     report = tts.build_report(flawed, sections="verifier")
     (answer,) = report.answers()["verifier"]
-    assert "Best of n turns down after 1 attempt: it loses " in answer
+    assert "Best-of-n accuracy peaks at 1 attempt and declines by " in answer
 
 
 @pytest.mark.parametrize("is_right", [True, False])
@@ -147,7 +173,9 @@ def test_a_run_without_any_difference_has_a_sensible_page(
     alike = run.with_columns(pl.col("answer_key").fill_null("1:1"), is_correct=pl.lit(is_right))
     report = tts.build_report(alike)
     (answer,) = report.answers()["difficulty"]
-    assert answer.startswith("Majority vote gains at no level from 1 to 8 attempts; with 8, all")
+    assert answer.startswith(
+        "Majority vote gains at no level from 1 to 8 attempts. All problems are"
+    )
     page = Page(report.to_html())
     assert "verifier" not in page.sections
     assert f"{'100.0' if is_right else '0.0'}%" in page.sections["accuracy"]
@@ -192,9 +220,9 @@ def test_many_runs_are_in_the_tables_and_a_few_are_drawn(run: pl.DataFrame) -> N
     report = tts.build_report(runs, by="model")
     page = Page(report.to_html())
     assert "And 3 more runs." in page.sections["cost"]
-    assert "Drawn are the first 2 of 7 runs." in page.sections["selection-gap"]
-    assert "Drawn are the first 4 of 7 runs." in page.sections["difficulty"]
-    assert "Drawn are the first 6 of 7 runs." in page.sections["verifier"]
+    assert "The chart shows the first 2 of 7 runs." in page.sections["selection-gap"]
+    assert "The chart shows the first 4 of 7 runs." in page.sections["difficulty"]
+    assert "The chart shows the first 6 of 7 runs." in page.sections["verifier"]
     for name in ("selection-gap", "difficulty", "compute-optimal", "cost", "verifier"):
         assert "m06" in page.sections[name]
     assert len(report.answers()["cost"]) == 7
@@ -203,8 +231,8 @@ def test_many_runs_are_in_the_tables_and_a_few_are_drawn(run: pl.DataFrame) -> N
 def test_many_lines_are_in_the_table_and_a_few_are_drawn(run: pl.DataFrame) -> None:
     report = tts.build_report(run, reductions=["last", "min", "mean", "prod"])
     page = Page(report.to_html())
-    assert "Drawn are the first 6 of 9 lines." in page.sections["selection-gap"]
-    assert "1 more reductions are in the table." in page.sections["difficulty"]
+    assert "The chart shows the first 6 of 9 lines." in page.sections["selection-gap"]
+    assert "The table has 1 more reduction." in page.sections["difficulty"]
     assert "Not drawn" not in "".join(page.sections.values())
 
 
@@ -212,9 +240,11 @@ def test_a_chart_that_cannot_be_drawn_costs_itself_alone() -> None:
     def refuse(rows: pl.DataFrame) -> None:
         raise DataError(f"curve has {rows.height} rows & no room. Hint: filter it.")
 
-    assert drawn("name", "caption", refuse, pl.DataFrame({"a": [1]})) == (
-        "<p>Not drawn: curve has 1 rows &amp; no room.</p>"
-    )
+    figure = Figure("name", "caption", partial(refuse, pl.DataFrame({"a": [1]})))
+    specifications: dict[str, dict[str, object]] = {}
+    html = render_part(draw_figure(figure, specifications))
+    assert html == "<p>Not drawn: curve has 1 rows &amp; no room.</p>\n"
+    assert specifications == {}
 
 
 def test_what_json_has_no_word_for_is_null(run: pl.DataFrame) -> None:
@@ -236,10 +266,10 @@ def test_what_json_has_no_word_for_is_null(run: pl.DataFrame) -> None:
 
 def test_a_table_holds_a_few_hundred_rows_and_counts_the_others() -> None:
     frame = pl.DataFrame({"name": range(250), "n": [1_000] * 250})
-    html = table("Caption", ["name"], frame.select(*heads(["name"]), "n"))
+    html = render_part(make_table("Caption", frame.select("name"), frame.select("n")))
     assert html.count("<tr>") == 201
     assert "<td>1,000</td>" in html
-    assert "50 more rows are not shown." in html
+    assert "50 more rows not shown." in html
 
 
 def test_columns_of_a_run_may_have_the_names_of_ours() -> None:
@@ -251,11 +281,8 @@ def test_columns_of_a_run_may_have_the_names_of_ours() -> None:
         "n": [3, 4, 5],
     })
     names = ["problems", "8"]
-    html = by_budget(
-        "Caption",
-        names,
-        points.select(*heads(names), "budget", cell="text", problems="n"),
-    )
+    cells = points.select("budget", cell="text", problems="n")
+    html = render_part(make_budget_table("Caption", points.select(names), cells))
     name = "<th scope='row'>{}</th>".format
     rows = re.findall(r"<tr>(.*?)</tr>", html.replace("\n", ""))
     assert re.findall(r">([^<>]+)</th>", rows[0]) == ["problems", "8", "1", "8", "problems"]
@@ -279,7 +306,7 @@ def test_columns_of_a_run_may_have_the_names_of_ours() -> None:
     ],
 )
 def test_names_keep_what_tells_them_apart(names: list[str], expected: list[str]) -> None:
-    assert telling_names(names) == dict(zip(names, expected, strict=True))
+    assert shorten_paths(names) == dict(zip(names, expected, strict=True))
 
 
 def test_runs_from_files_are_named_by_what_differs(run: pl.DataFrame) -> None:

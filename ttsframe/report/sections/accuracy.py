@@ -2,139 +2,158 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
 
 import polars as pl
 
-from ttsframe import charts
 from ttsframe._wording import counted, interval, left_out, percent, quantity_of
-from ttsframe.report.names import (
-    N_RUNS_MAX,
-    first_runs,
-    line_name,
-    percent_text,
-    runs_of,
-    said,
-    with_interval,
-)
-from ttsframe.report.sections.section import (
+from ttsframe.report.parts import (
+    Context,
+    Figure,
     Part,
-    Section,
-    by_budget,
-    drawn,
-    folded_if_long,
-    heads,
-    more_runs,
+    Table,
+    fold_if_long,
+    make_budget_table,
+    note_more_runs,
+)
+from ttsframe.report.runs import RunData
+from ttsframe.report.wording import (
+    N_RUNS_MAX,
+    format_interval,
+    format_percent,
+    keep_first_runs,
+    name_line,
+    split_runs,
+    start_sentence,
 )
 
-if TYPE_CHECKING:
-    from ttsframe.report.report import Report
+
+def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
+    """Average the problems by number of attempts."""
+    curve, agreement = data.picks.curves(data.problems)
+    return {"curve": curve, "agreement": agreement}
 
 
-def question(report: Report) -> str:
-    """Ask for what the runs have."""
-    if report.curve is None:
-        return "How far do the attempts agree?"
-    return "How does accuracy grow with the number of attempts?"
-
-
-def answers(report: Report) -> list[str]:
-    """Say from where to where each run's lines lead."""
+def summarize(
+    context: Context, curve: pl.DataFrame | None, agreement: pl.DataFrame | None
+) -> list[str]:
+    """Give the right end of each run's lines, for the top of the page."""
     texts = []
-    for table in (report.curve, report.agreement):
+    for table in (curve, agreement):
         if table is None:
             continue
         quantity = quantity_of(table.columns)
-        for name, rows in runs_of(table.drop_nulls(quantity), report.by):
-            if rows.height:
-                texts.append(said(name, _answer(rows, quantity)))
+        for prefix, rows in split_runs(table, context.by):
+            ends = rows.filter(
+                pl.col("budget") == pl.col("budget").max(), pl.col(quantity).is_not_null()
+            )
+            if ends.is_empty():
+                continue
+            values = ", ".join(
+                f"{name_line(row['selector'], row['reduction'])} {format_percent(row[quantity])}"
+                for row in ends.iter_rows(named=True)
+            )
+            budget = counted([ends["budget"][0]], "attempt")
+            problems = counted(ends["n_problems"].to_list(), "problem")
+            what = "" if quantity == "accuracy" else ", agreement (no gold answers)"
+            texts.append(f"{prefix}{budget} at each of {problems}{what}: {values}.")
     return texts
 
 
-def _answer(rows: pl.DataFrame, quantity: str) -> str:
-    """Say where one run's lines begin and end."""
+def answer(
+    context: Context, curve: pl.DataFrame | None, agreement: pl.DataFrame | None
+) -> list[str]:
+    """Give both ends of each run's lines."""
+    texts = []
+    for table in (curve, agreement):
+        if table is not None:
+            quantity = quantity_of(table.columns)
+            texts += [
+                start_sentence(prefix, _describe_ends(rows, quantity))
+                for prefix, rows in split_runs(table.drop_nulls(quantity), context.by)
+            ]
+    return texts
+
+
+def _describe_ends(rows: pl.DataFrame, quantity: str) -> str:
+    """Describe both ends of one run's lines."""
     ends = rows.filter(budget=rows["budget"].max())
     budget = counted([ends["budget"][0]], "attempt")
     if quantity == "agreement":
         votes = ends.filter(selector="majority_vote").row(0, named=True)
+        share = format_interval(votes[quantity], votes["ci_low"], votes["ci_high"])
         return (
-            f"with {budget}, {with_interval(votes[quantity], votes['ci_low'], votes['ci_high'])} of the "
-            "attempts gave the most frequent answer; without gold answers nothing says whether it is "
-            "right."
+            f"with {budget}, {share} of the attempts gave the most frequent answer; without gold "
+            "answers, nothing shows whether it is right."
         )
-    found, most = [], max(ends["n_problems"].to_list())
+    lines: list[str] = []
+    n_problems_max = max(ends["n_problems"].to_list())
     for row in ends.iter_rows(named=True):
-        line = line_name(row["selector"], row["reduction"])
-        value = with_interval(row[quantity], row["ci_low"], row["ci_high"])
+        line = name_line(row["selector"], row["reduction"])
+        value = format_interval(row[quantity], row["ci_low"], row["ci_high"])
         n_problems = row["n_problems"]
-        alone = f" of {counted([n_problems], 'problem')} alone" if n_problems < most else ""
-        found.append(f"{line} {value}{alone}")
+        only = f" on only {counted([n_problems], 'problem')}" if n_problems < n_problems_max else ""
+        reaches = "" if lines else " reaches"
+        lines.append(f"{line}{reaches} {value}{only}")
     first = rows.filter(budget=rows["budget"].min(), selector="majority_vote")
     start = ""
     if first.height and first["budget"][0] < ends["budget"][0]:
-        value = percent_text(first[quantity][0])
-        start = f"majority vote {value} with {counted([first['budget'][0]], 'attempt')}; "
-    return f"{start}with {budget}, {', '.join(found)}."
+        value = format_percent(first[quantity][0])
+        start = f"majority vote reaches {value} with {counted([first['budget'][0]], 'attempt')}; "
+    return f"{start}with {budget}, {', '.join(lines)}."
 
 
-def body(report: Report) -> list[Part]:
+def draw(
+    context: Context, curve: pl.DataFrame | None, agreement: pl.DataFrame | None
+) -> list[Part]:
     """Draw each curve, and list its numbers."""
-    level = f"{100 * report.confidence_level:g}%"
+    from ttsframe import charts
+
     captions = {
-        "accuracy": "Each line is one way of choosing an answer among the first attempts. Majority "
-        "vote needs no scores; the oracle chooses a right answer wherever there is one, so on the "
-        f"same problems no selector can be above it. Bands are {level} intervals over problems: problems, "
-        "not attempts, are the unit.",
-        "agreement": "Without gold answers nothing can be graded: the lines show which share of the "
-        "attempts gave the answer that was chosen, which is not how often it is right. Bands are "
-        f"{level} intervals over problems.",
+        "accuracy": "Each line is one way to choose an answer among the first attempts. Majority vote "
+        "needs no scores. The oracle chooses a right answer wherever one exists, so no selector can be "
+        f"above it on the same problems. Bands are {context.level} intervals over problems: the unit "
+        "is the problem, not the attempt.",
+        "agreement": "Without gold answers, nothing can be graded. The lines show the share of attempts "
+        "that gave the chosen answer, not how often that answer is right. Bands are "
+        f"{context.level} intervals over problems.",
     }
     parts: list[Part] = []
-    for table in (report.curve, report.agreement):
+    for table in (curve, agreement):
         if table is None:
             continue
         quantity = quantity_of(table.columns)
         if table[quantity].count():
-            parts.append(
-                drawn(
-                    f"{quantity}-by-attempts",
-                    captions[quantity],
-                    charts.scaling_curve,
-                    first_runs(table, report.by),
-                    references=report.references if quantity == "accuracy" else None,
-                    confidence_level=report.confidence_level,
-                )
+            chart = partial(
+                charts.scaling_curve,
+                keep_first_runs(table, context.by),
+                references=context.references if quantity == "accuracy" else None,
+                confidence_level=context.confidence_level,
             )
-        n_rows = table.select(*report.by, "selector", "reduction").n_unique()
-        listed = curve_table(table, report)
-        summary = f"{quantity.capitalize()} by number of attempts, in numbers"
+            parts.append(Figure(f"{quantity}-by-attempts", captions[quantity], chart))
         parts += [
-            *more_runs(table, report.by, N_RUNS_MAX),
-            folded_if_long(summary, n_rows, listed),
+            *note_more_runs(table, context.by, N_RUNS_MAX),
+            fold_if_long(
+                f"{quantity.capitalize()} by number of attempts, in numbers",
+                list_curve(context, table),
+            ),
         ]
     return parts
 
 
-def curve_table(table: pl.DataFrame, report: Report, *more: str) -> str:
-    """Write a curve as a table: a row per line, a column per budget, intervals below values."""
+def list_curve(context: Context, table: pl.DataFrame, *more: str) -> Table:
+    """List a curve: a row per line, a column per budget, intervals below values."""
     quantity = quantity_of(table.columns)
     ends = interval().str.replace_all("%", "", literal=True)
-    names = [*report.by, *more, "selector", "reduction"]
     points = table.select(
-        *heads(names),
         "budget",
         pl.concat_str(percent(pl.col(quantity)), pl.lit("\n"), ends.fill_null("")).alias("cell"),
         pl.col("n_problems").alias("problems"),
         left_out().alias("left out"),
     )
-    level = f"{100 * report.confidence_level:g}%"
-    caption = f"{quantity.capitalize()} by number of attempts, with {level} intervals below"
-    return by_budget(caption, names, points)
-
-
-SECTION = Section(
-    is_there=lambda report: report.curve is not None or report.agreement is not None,
-    question=question,
-    answers=answers,
-    body=body,
-)
+    return make_budget_table(
+        f"{quantity.capitalize()} by number of attempts, with {context.level} intervals below",
+        table.select(*context.by, *more, "selector", "reduction"),
+        points,
+    )

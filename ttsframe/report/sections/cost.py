@@ -1,179 +1,214 @@
-"""Accuracy by tokens, and what is worth its cost."""
+"""Accuracy by tokens, and which points are efficient."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, Final
 
 import polars as pl
 
-from ttsframe import charts
 from ttsframe._wording import interval, percent
-from ttsframe.report.names import (
-    N_PANELS_MAX,
-    best_row,
-    decimals,
-    first_runs,
-    line_name,
-    percent_text,
-    runs_of,
-    said,
-    with_interval,
-)
-from ttsframe.report.sections.section import (
+from ttsframe.curves.cost import add_costs, cost_curve, pareto_frontier
+from ttsframe.curves.efficiency import efficiency_gain
+from ttsframe.report.parts import (
     N_ROWS_MAX,
+    Context,
+    Figure,
+    Folded,
     Part,
-    Section,
-    asks,
-    drawn,
-    folded,
-    head_values,
-    heads,
-    left_lines,
-    more_runs,
-    table,
+    Table,
+    make_table,
+    note_missing_lines,
+    note_more_runs,
+)
+from ttsframe.report.runs import GRADED, NoTableError, Rule, RunData
+from ttsframe.report.wording import (
+    N_PANELS_MAX,
+    find_best_row,
+    format_decimals,
+    format_interval,
+    format_percent,
+    keep_first_runs,
+    name_line,
+    split_runs,
+    start_sentence,
 )
 
-if TYPE_CHECKING:
-    from ttsframe.report.report import Report
+_N_DRAWS: Final = 2_000
+_N_DRAWS_MIN: Final = 200
+_N_CELLS: Final = 4_000_000
 
 
-def answers(report: Report) -> list[str]:
-    """Say what the best accuracy costs, and which line is cheaper than majority vote."""
-    texts: list[str] = []
-    if report.cost is None:
-        return texts
-    for name, rows in runs_of(report.cost, report.by):
-        best = rows.filter("is_efficient")
-        if best.is_empty():
-            continue
-        row = best_row(best)
-        value = with_interval(row["accuracy"], row["ci_low"], row["ci_high"])
-        text = (
-            f"the highest accuracy, {value}, is that of "
-            f"{line_name(row['selector'], row['reduction'])} and costs "
-            f"{decimals(row['budget'], 0)} generated tokens per problem{_gain(report, rows)}."
-        )
-        texts.append(said(name, text))
-    return texts
-
-
-def _gain(report: Report, rows: pl.DataFrame) -> str:
-    """Say of the line whose gain is surest what it saves."""
-    if report.efficiency is None:
-        return ""
-    gains = report.efficiency.filter(status="ok")
-    if report.by:
-        own = rows.select(report.by).unique()
-        gains = gains.join(own, on=report.by, how="semi", nulls_equal=True)
-    if gains.is_empty():
-        return ""
-    order = ["ci_low", "gain"]
-    row = gains.sort(order, descending=True, nulls_last=True, maintain_order=True).row(
-        0, named=True
-    )
-    goal = f"majority vote's best, {percent_text(row['accuracy'])},"
-    if row["gain"] <= 1.0:
-        return f"; nothing reaches {goal} for fewer tokens"
-    line = line_name(row["selector"], row["reduction"])
-    return f"; {line} reaches {goal} with {_times(row)} times fewer"
-
-
-def _times(row: dict[str, Any]) -> str:
-    """Write a ratio of budgets with its interval."""
-    low, high = row["ci_low"], row["ci_high"]
-    if low is None and high is None:
-        return decimals(row["gain"], 1)
-    ends = (
-        f"{decimals(low, 1)} to {decimals(high, 1)}"
-        if low is not None and high is not None
-        else f"at least {decimals(low, 1)}"
-        if low is not None
-        else f"at most {decimals(high, 1)}"
-    )
-    return f"{decimals(row['gain'], 1)} ({ends})"
-
-
-def body(report: Report) -> list[Part]:
-    """Draw accuracy against tokens, and list points and gains."""
-    cost = report.cost
-    if cost is None:
-        return []
-    caption = (
-        "Every point is a way of choosing at one number of attempts, at the tokens that its attempts "
-        "took on average; the verifier's own work is not counted. Filled points are beaten by no other "
-        "at the same cost or less. Which ones these are was chosen on the problems shown."
-    )
-    gains = [] if report.efficiency is None else [_gains(report.efficiency, report)]
+def needs(_: RunData) -> list[Rule]:
+    """List what a run must have for an axis of tokens."""
     return [
-        drawn(
-            "accuracy-by-tokens",
-            caption,
-            charts.pareto_frontier,
-            first_runs(cost, report.by, N_PANELS_MAX),
-            confidence_level=report.confidence_level,
+        Rule(pl.col("tokens_min").is_not_null(), "no token counts (n_tokens)"),
+        GRADED,
+        Rule(
+            pl.col("is_exchangeable"),
+            "a tree search pays for branches that the n_tokens of its paths does not count",
         ),
-        *more_runs(cost, report.by, N_PANELS_MAX),
-        *left_lines(cost, report),
-        *gains,
-        folded("Accuracy by tokens, in numbers", [_points(cost, report)]),
     ]
 
 
-def _points(cost: pl.DataFrame, report: Report) -> str:
-    """List every point, and whether it is worth its cost."""
-    names = [*report.by, "selector", "reduction"]
-    return table(
-        "Accuracy by generated tokens per problem; efficient: no other point has as much for less",
-        names,
+def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
+    """Average by tokens, and measure which lines are cheaper at equal accuracy."""
+    level = data.options.confidence_level
+    curves, gains = [], []
+    for _, kept, problems in data.split_by_budgets(runs):
+        priced = add_costs(
+            data.keep_comparable(problems.filter(pl.col("selector") != "oracle")),
+            trajectories=data.attempts_of(kept),
+            by=data.keys,
+        )
+        curve = cost_curve(
+            priced, by=data.by, replicates=data.replicates, confidence_level=level
+        ).filter(pl.col("budget") > 0, pl.col("accuracy").is_not_null())
+        curves.append(pareto_frontier(curve, by=data.by))
+        has_pairs = "majority_vote" in data.strategies and priced["selector"].n_unique() > 1
+        if has_pairs and not data.replicates and min(kept["tokens_min"].to_list()) > 0:
+            n_draws = _N_CELLS // max(kept["n_problems"].to_list())
+            gains.append(
+                efficiency_gain(
+                    priced,
+                    by=data.by,
+                    n_resamples=max(_N_DRAWS_MIN, min(_N_DRAWS, n_draws)),
+                    confidence_level=level,
+                )
+            )
+    cost = pl.concat(curves)
+    if cost.is_empty():
+        raise NoTableError("too many attempts have no token count")
+    if data.by:
+        cost = cost.sort(*data.by, maintain_order=True)
+    return {"cost": cost, "efficiency": data.join_runs(gains) if gains else None}
+
+
+def answer(
+    context: Context,
+    cost: pl.DataFrame,
+    efficiency: pl.DataFrame | None,
+    _curve: pl.DataFrame | None,
+) -> list[str]:
+    """Give the cost of the best accuracy, and the line that is cheaper than majority vote."""
+    texts = []
+    for prefix, rows in split_runs(cost, context.by):
+        efficient = rows.filter("is_efficient")
+        if efficient.is_empty():
+            continue
+        row = find_best_row(efficient)
+        value = format_interval(row["accuracy"], row["ci_low"], row["ci_high"])
+        gain = "" if efficiency is None else _describe_gain(context, efficiency, rows)
+        text = (
+            f"the highest accuracy is {value}, from "
+            f"{name_line(row['selector'], row['reduction'])}, which costs "
+            f"{format_decimals(row['budget'], 0)} generated tokens per problem{gain}."
+        )
+        texts.append(start_sentence(prefix, text))
+    return texts
+
+
+def _describe_gain(context: Context, efficiency: pl.DataFrame, rows: pl.DataFrame) -> str:
+    """Describe the savings of the line whose gain is surest."""
+    gains = efficiency.filter(status="ok")
+    if context.by:
+        run = rows.select(context.by).unique()
+        gains = gains.join(run, on=context.by, how="semi", nulls_equal=True, maintain_order="left")
+    if gains.is_empty():
+        return ""
+    order = ["ci_low", "gain"]
+    ranked = gains.sort(order, descending=True, nulls_last=True, maintain_order=True)
+    row = ranked.row(0, named=True)
+    goal = f"majority vote's best accuracy, {format_percent(row['accuracy'])},"
+    if row["gain"] <= 1.0:
+        return f"; nothing reaches {goal} with fewer tokens"
+    line = name_line(row["selector"], row["reduction"])
+    return f"; {line} reaches {goal} with {_format_gain(row)} times fewer tokens"
+
+
+def _format_gain(row: dict[str, Any]) -> str:
+    """Write a ratio of budgets with its interval."""
+    gain, low, high = row["gain"], row["ci_low"], row["ci_high"]
+    value = format_decimals(gain, 1)
+    if low is not None and high is not None:
+        return f"{value} ({format_decimals(low, 1)} to {format_decimals(high, 1)})"
+    if low is not None:
+        return f"{value} (at least {format_decimals(low, 1)})"
+    if high is not None:
+        return f"{value} (at most {format_decimals(high, 1)})"
+    return value
+
+
+def draw(
+    context: Context,
+    cost: pl.DataFrame,
+    efficiency: pl.DataFrame | None,
+    curve: pl.DataFrame | None,
+) -> list[Part]:
+    """Draw accuracy against tokens, and list points and gains."""
+    from ttsframe import charts
+
+    caption = (
+        "Each point is a selector at one number of attempts, at the mean number of tokens that its "
+        "attempts generated; the verifier's own work is not counted. Filled points are efficient: no "
+        "other point is as accurate for less. Which points are efficient was decided on the problems "
+        "shown."
+    )
+    chart = partial(
+        charts.pareto_frontier,
+        keep_first_runs(cost, context.by, N_PANELS_MAX),
+        confidence_level=context.confidence_level,
+    )
+    gains = [] if efficiency is None else [_list_gains(context, efficiency)]
+    return [
+        Figure("accuracy-by-tokens", caption, chart),
+        *note_more_runs(cost, context.by, N_PANELS_MAX),
+        *note_missing_lines(cost, curve, context.by),
+        *gains,
+        Folded("Accuracy by tokens, in numbers", [_list_points(context, cost)]),
+    ]
+
+
+def _list_points(context: Context, cost: pl.DataFrame) -> Table:
+    """List every point, and whether it is efficient."""
+    ends = interval().str.replace_all("%", "", literal=True).fill_null("")
+    return make_table(
+        "Accuracy by generated tokens per problem; a point is efficient if no other is as accurate for "
+        "less",
+        cost.select(*context.by, "selector", "reduction"),
         cost.select(
-            *heads(names),
             pl.col("nominal_budget").alias("attempts"),
             pl.col("budget").round(0).cast(pl.Int64).alias("tokens"),
-            pl.concat_str(
-                percent(pl.col("accuracy")),
-                pl.lit("\n"),
-                interval().str.replace_all("%", "", literal=True).fill_null(""),
-            ).alias("accuracy"),
+            pl.concat_str(percent(pl.col("accuracy")), ends, separator="\n").alias("accuracy"),
             pl.when("is_efficient").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("efficient"),
             pl.col("n_problems").alias("problems"),
         ),
     )
 
 
-def _gains(efficiency: pl.DataFrame, report: Report) -> str:
+def _list_gains(context: Context, efficiency: pl.DataFrame) -> Table:
     """List how much cheaper each line is than majority vote at majority vote's best accuracy."""
-    names = [*report.by, "selector", "reduction"]
-    level = f"{100 * report.confidence_level:g}%"
-    return table(
-        "Tokens per problem to reach the highest accuracy of majority vote, with "
-        f"{level} intervals of the ratio",
-        names,
+    return make_table(
+        "Tokens per problem to reach majority vote's highest accuracy, with "
+        f"{context.level} intervals of the ratio",
+        efficiency.select(*context.by, "selector", "reduction"),
         [
             {
-                **head_values(row, names),
-                "accuracy": percent_text(row["accuracy"]),
-                "tokens, majority vote": decimals(row["baseline_budget"], 0),
-                "tokens": decimals(row["budget"], 0),
-                "times cheaper": _verdict(row),
+                "accuracy": format_percent(row["accuracy"]),
+                "tokens, majority vote": format_decimals(row["baseline_budget"], 0),
+                "tokens": format_decimals(row["budget"], 0),
+                "times fewer tokens": _describe_ratio(row),
                 "problems": f"{row['n_problems']:,}",
             }
-            for row in efficiency.head(N_ROWS_MAX + 1).iter_rows(named=True)
+            for row in efficiency.head(N_ROWS_MAX).iter_rows(named=True)
         ],
     )
 
 
-def _verdict(row: dict[str, Any]) -> str:
-    """Say how much cheaper a line is, or what is known of it."""
+def _describe_ratio(row: dict[str, Any]) -> str:
+    """Write the ratio of a line, or the bound that is known of it."""
     if row["status"] == "ok":
-        return _times(row)
+        return _format_gain(row)
     if row["status"] == "unknown":
         return "unknown"
-    return f"{row['status'].replace('_', ' ')} {decimals(row['bound'], 1)}"
-
-
-SECTION = Section(
-    is_there=lambda report: report.cost is not None,
-    question=asks("What does accuracy cost in tokens?"),
-    answers=answers,
-    body=body,
-)
+    return f"{row['status'].replace('_', ' ')} {format_decimals(row['bound'], 1)}"

@@ -2,140 +2,183 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import Any, Final
 
 import polars as pl
 
-from ttsframe import charts
 from ttsframe._wording import counted
-from ttsframe.report.names import first_runs, percent_text, runs_of, said, with_interval
-from ttsframe.report.sections.accuracy import curve_table
-from ttsframe.report.sections.section import (
+from ttsframe.curves.levels import level_curve as make_level_curve
+from ttsframe.report.parts import (
+    Context,
+    Figure,
+    Folded,
     Part,
-    Section,
-    asks,
-    drawn,
-    folded,
-    left_lines,
-    more_runs,
+    note_missing_lines,
+    note_more_runs,
+)
+from ttsframe.report.runs import GRADED, Rule, RunData
+from ttsframe.report.sections.accuracy import list_curve
+from ttsframe.report.wording import (
+    format_interval,
+    format_percent,
+    keep_first_runs,
+    split_runs,
+    start_sentence,
 )
 
-if TYPE_CHECKING:
-    from ttsframe.report.report import Report
-
+_N_ATTEMPTS_MIN: Final = 16
+_N_PROBLEMS_MIN: Final = 15
 _N_RUNS_MAX: Final = 4
 _N_REDUCTIONS_MAX: Final = 3
 _N_BARS_MAX: Final = 120
 
 
-def answers(report: Report) -> list[str]:
-    """Say at which level attempts help most, and where they end at both ends."""
-    texts: list[str] = []
-    if report.level_curve is None:
-        return texts
-    votes = report.level_curve.filter(selector="majority_vote").drop_nulls(["level", "accuracy"])
-    for name, rows in runs_of(votes, report.by):
+def needs(data: RunData) -> list[Rule]:
+    """List what a run must have for levels from halves of its attempts."""
+    return [
+        GRADED,
+        Rule(
+            pl.col("is_exchangeable"),
+            "attempts of a tree search depend on each other, so half of them are not a run of half the "
+            "budget",
+        ),
+        Rule(
+            pl.col("n_each") >= _N_ATTEMPTS_MIN,
+            f"fewer than {_N_ATTEMPTS_MIN} attempts per problem",
+        ),
+        Rule(pl.col("n_problems") >= _N_PROBLEMS_MIN, f"fewer than {_N_PROBLEMS_MIN} problems"),
+        Rule(
+            pl.col("n_each") // 2 >= data.smallest_budget,
+            "no budget within half of the attempts",
+        ),
+        Rule(
+            pl.lit("fold" not in data.keys),
+            "a column of by or replicates is named 'fold', as the halves of the attempts are",
+        ),
+    ]
+
+
+def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
+    """Average by level, on halves of the attempts."""
+    halves = data.halve(runs)
+    curves = [
+        make_level_curve(
+            half.problems,
+            levels=half.levels,
+            by=data.by,
+            replicates=data.replicates,
+            confidence_level=data.options.confidence_level,
+        )
+        for half in halves
+    ]
+    levels = pl.concat([half.levels for half in halves])
+    if data.by:
+        levels = levels.sort(*data.by, maintain_order=True)
+    return {"levels": levels, "level_curve": data.join_runs(curves, "level")}
+
+
+def answer(
+    context: Context, _levels: pl.DataFrame, level_curve: pl.DataFrame, _curve: pl.DataFrame | None
+) -> list[str]:
+    """Name the level that gains most, and give the accuracy of the easiest and the hardest."""
+    texts = []
+    votes = level_curve.filter(selector="majority_vote").drop_nulls(["level", "accuracy"])
+    for prefix, rows in split_runs(votes, context.by):
         budgets = rows["budget"].to_list()
         first, last = min(budgets), max(budgets)
-        ends = rows.filter(budget=last).join(
-            rows.filter(budget=first).select("level", start="accuracy"), on="level"
+        points = rows.select("level", "budget", "accuracy", "ci_low", "ci_high")
+        ends = points.filter(budget=last).join(
+            points.filter(budget=first).select("level", start="accuracy"), on="level"
         )
         gain = pl.col("accuracy") - pl.col("start")
         most = ends.sort(gain, "level", maintain_order=True).row(-1, named=True)
         easiest, hardest = (ends.sort("level").row(i, named=True) for i in (0, -1))
-        grown = (
-            f"majority vote gains most at level {most['level']}: from {percent_text(most['start'])} with "
-            f"{counted([first], 'attempt')} to {percent_text(most['accuracy'])} with {last:,}"
+        gains = (
+            f"majority vote gains most at level {most['level']}: from "
+            f"{format_percent(most['start'])} with {counted([first], 'attempt')} to "
+            f"{format_percent(most['accuracy'])} with {last:,}"
             if most["accuracy"] > most["start"]
             else f"majority vote gains at no level from {first:,} to {counted([last], 'attempt')}"
         )
-        at_ends = [
-            f"level {row['level']}, the {which}, is at "
-            f"{with_interval(row['accuracy'], row['ci_low'], row['ci_high'])}"
+        at_ends = " and ".join(
+            f"{format_interval(row['accuracy'], row['ci_low'], row['ci_high'])} at level "
+            f"{row['level']} ({which})"
             for which, row in (("easiest", easiest), ("hardest", hardest))
-        ]
+        )
+        levels = f"With {counted([last], 'attempt')}, it reaches {at_ends}."
         if easiest == hardest:
-            at_ends = [f"all problems are in level {easiest['level']}"]
-        texts.append(said(name, f"{grown}; with {last:,}, {' and '.join(at_ends)}."))
+            levels = f"All problems are in level {easiest['level']}."
+        texts.append(start_sentence(prefix, f"{gains}. {levels}"))
     return texts
 
 
-def body(report: Report) -> list[Part]:
-    """Draw levels and their curves, and list the numbers."""
-    if report.levels is None or report.level_curve is None:
-        return []
-    curve = report.level_curve
-    reductions = curve["reduction"].drop_nulls().unique(maintain_order=True)
+def draw(
+    context: Context, levels: pl.DataFrame, level_curve: pl.DataFrame, curve: pl.DataFrame | None
+) -> list[Part]:
+    """Draw the levels and their curves, and list the numbers."""
+    from ttsframe import charts
+
+    reductions = level_curve["reduction"].drop_nulls().unique(maintain_order=True)
     kept = reductions.head(_N_REDUCTIONS_MAX).implode()
-    drawn_lines = first_runs(
-        curve.filter(pl.col("reduction").is_null() | pl.col("reduction").is_in(kept)),
-        report.by,
+    lines = keep_first_runs(
+        level_curve.filter(pl.col("reduction").is_null() | pl.col("reduction").is_in(kept)),
+        context.by,
         _N_RUNS_MAX,
     )
-    few = report.levels["caveat"].drop_nulls().unique().to_list()
     caveat = (
-        " With fewer than 16 attempts to estimate a problem's level on, neighbouring levels mix."
-        if "few_attempts" in few
+        " With fewer than 16 attempts to estimate a problem's level from, neighboring levels mix."
+        if "few_attempts" in levels["caveat"]
         else ""
     )
-    dropped = reductions.len() - _N_REDUCTIONS_MAX
-    left = f" {dropped} more reductions are in the table." if dropped > 0 else ""
-    level = f"{100 * report.confidence_level:g}%"
+    n_more = reductions.len() - _N_REDUCTIONS_MAX
+    more = ""
+    if n_more > 0:
+        more = f" The table has {counted([n_more], 'more reduction')}."
     return [
-        drawn(
+        Figure(
             "problems-by-difficulty",
-            "How many problems are how hard: difficulty is the share of wrong attempts. Each half of "
-            "the attempts gets the levels that the other half says, so that no attempt decides the "
-            f"level that it is judged under.{caveat}",
-            charts.difficulty_histogram,
-            first_runs(report.levels, report.by, _N_RUNS_MAX),
+            "Number of problems by difficulty (share of wrong attempts). Each half of the attempts "
+            "gets its levels from the other half, so no attempt decides the level that it counts "
+            f"toward.{caveat}",
+            partial(charts.difficulty_histogram, keep_first_runs(levels, context.by, _N_RUNS_MAX)),
         ),
-        drawn(
+        Figure(
             "accuracy-by-level",
-            "The curves above, level by level, on halves of the attempts, so up to half as many. "
-            f"Bands are {level} intervals over problems.{left}",
-            charts.level_curves,
-            drawn_lines,
-            confidence_level=report.confidence_level,
+            "The curves above, by level. They use halves of the attempts, so they end at half the "
+            f"number of attempts. Bands are {context.level} intervals over problems.{more}",
+            partial(charts.level_curves, lines, confidence_level=context.confidence_level),
         ),
-        *_bars(drawn_lines, report),
-        *more_runs(curve, report.by, _N_RUNS_MAX),
-        *left_lines(curve, report),
-        folded("Accuracy by level, in numbers", [curve_table(curve, report, "level")]),
+        *_draw_bars(context, lines),
+        *note_more_runs(level_curve, context.by, _N_RUNS_MAX),
+        *note_missing_lines(level_curve, curve, context.by),
+        Folded("Accuracy by level, in numbers", [list_curve(context, level_curve, "level")]),
     ]
 
 
-def _bars(curve: pl.DataFrame, report: Report) -> list[Part]:
-    """Draw the bars of each run by themselves: panels are too narrow to name one."""
-    known = curve.filter(pl.col("selector") != "oracle", pl.col("level") > 0)
-    parts = []
-    for i, (name, rows) in enumerate(runs_of(known, report.by)):
-        of_run = f", {name.removesuffix(': ')}" if name else ""
-        parts.append(
-            drawn(
-                f"methods-by-level{f'-{i + 1}' if name else ''}",
-                "The same, method beside method, at a few numbers of attempts.",
-                charts.level_bars,
-                _few_budgets(rows).drop(report.by),
-                title=f"Accuracy by level of difficulty{of_run}",
-                confidence_level=report.confidence_level,
-            )
+def _draw_bars(context: Context, level_curve: pl.DataFrame) -> list[Part]:
+    """Draw the bars of each run in a chart of its own: panels are too narrow to name a run."""
+    from ttsframe import charts
+
+    known = level_curve.filter(pl.col("selector") != "oracle", pl.col("level") > 0)
+    parts: list[Part] = []
+    for i, (prefix, rows) in enumerate(split_runs(known, context.by)):
+        number, run = (f"-{i + 1}", f", {prefix.removesuffix(': ')}") if prefix else ("", "")
+        chart = partial(
+            charts.level_bars,
+            _keep_few_budgets(rows).drop(context.by),
+            title=f"Accuracy by level of difficulty{run}",
+            confidence_level=context.confidence_level,
         )
+        caption = "The same accuracies with the methods side by side, at a few numbers of attempts."
+        parts.append(Figure(f"methods-by-level{number}", caption, chart))
     return parts
 
 
-def _few_budgets(curve: pl.DataFrame) -> pl.DataFrame:
-    """Keep the first, the last and the middle budget, or as many as a row of bars has room for."""
-    budgets = curve["budget"].unique().sort().to_list()
-    n_bars = curve.select("level", "selector", "reduction").n_unique()
-    most = max(1, _N_BARS_MAX // n_bars)
-    kept = [budgets[-1], budgets[0], budgets[len(budgets) // 2]][:most]
-    return curve.filter(pl.col("budget").is_in(kept))
-
-
-SECTION = Section(
-    is_there=lambda report: report.level_curve is not None,
-    question=asks("Which problems gain from more attempts?"),
-    answers=answers,
-    body=body,
-)
+def _keep_few_budgets(level_curve: pl.DataFrame) -> pl.DataFrame:
+    """Keep the first, middle and last budget, or as many as a row of bars has room for."""
+    budgets = level_curve["budget"].unique().sort().to_list()
+    n_bars = level_curve.select("level", "selector", "reduction").n_unique()
+    n_max = max(1, _N_BARS_MAX // n_bars)
+    kept = [budgets[-1], budgets[0], budgets[len(budgets) // 2]][:n_max]
+    return level_curve.filter(pl.col("budget").is_in(kept))

@@ -1,42 +1,76 @@
-"""What was read, and what its validation found."""
+"""The data that was read, and the validation's findings."""
 
 from __future__ import annotations
 
-from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import polars as pl
 
+from ttsframe._checks import check_names
 from ttsframe._wording import counted, shorten
-from ttsframe.report.sections.section import Part, Section, asks, folded, heads, paragraph, table
-
-if TYPE_CHECKING:
-    from ttsframe.report.report import Report
+from ttsframe.defaults import RUN
+from ttsframe.report.parts import Context, Finding, Findings, Folded, Paragraph, Part, make_table
+from ttsframe.report.runs import RunData
+from ttsframe.validation import ValidationReport
 
 _VALUE_MAX: Final = 60
+_COUNTS: Final = (
+    "n_problems",
+    "n_attempts",
+    "attempts_min",
+    "attempts_median",
+    "attempts_max",
+    "n_missing_answers",
+    "n_ungraded_attempts",
+    "n_unscored_attempts",
+    "score_min",
+    "score_max",
+)
 
 
-def answers(report: Report) -> list[str]:
-    """Say how much was read, and how much of it has no answer."""
-    found = report.validation
-    loaded = report.loaded
+def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
+    """Count attempts, answers, grades and scores per file and run."""
+    check_names(data.by, "by", taken=_COUNTS)
+    attempts, names = data.attempts, data.attempts.columns
+    parts = [RUN, *data.by]
+    if "source_file" in names and "source_file" not in data.by:
+        parts.append("source_file")
+    score = pl.col("score").fill_nan(None) if "score" in names else pl.lit(None, pl.Float64)
+    is_correct = pl.col("is_correct") if "is_correct" in names else pl.lit(None, pl.Boolean)
+    n_each = attempts.group_by([*parts, "problem_id"]).agg(pl.len().alias("_n"))
+    sizes = n_each.group_by(parts).agg(
+        pl.len().alias("n_problems"),
+        pl.col("_n").sum().alias("n_attempts"),
+        pl.col("_n").min().alias("attempts_min"),
+        pl.col("_n").median().alias("attempts_median"),
+        pl.col("_n").max().alias("attempts_max"),
+    )
+    counts = attempts.group_by(parts).agg(
+        pl.col("answer_key").null_count().alias("n_missing_answers"),
+        (pl.len() - is_correct.count()).alias("n_ungraded_attempts"),
+        (pl.len() - score.count()).alias("n_unscored_attempts"),
+        score.min().alias("score_min"),
+        score.max().alias("score_max"),
+    )
+    return {"loaded": sizes.join(counts, on=parts, nulls_equal=True).sort(parts).drop(RUN)}
+
+
+def answer(_: Context, loaded: pl.DataFrame, validation: ValidationReport) -> list[str]:
+    """Count attempts, problems and missing answers."""
     sizes = [*loaded["attempts_min"].to_list(), *loaded["attempts_max"].to_list()]
     n_missing = sum(loaded["n_missing_answers"].to_list())
     text = (
-        f"{counted([found.n_attempts], 'attempt')} at {counted([found.n_problems], 'problem')}, "
-        f"{counted(sizes, 'attempt')} each; {n_missing:,} ({n_missing / found.n_attempts:.1%}) "
-        "without an answer."
+        f"{counted([validation.n_attempts], 'attempt')} at "
+        f"{counted([validation.n_problems], 'problem')}, {counted(sizes, 'attempt')} each; "
+        f"{n_missing:,} ({n_missing / validation.n_attempts:.1%}) without an answer."
     )
     return [text]
 
 
-def body(report: Report) -> list[Part]:
-    """List what was loaded and what its validation found."""
-    loaded = report.loaded
-    groups = loaded.columns[: loaded.columns.index("n_problems")]
+def draw(_: Context, loaded: pl.DataFrame, validation: ValidationReport) -> list[Part]:
+    """List the counts and the findings."""
     missing = pl.col("n_missing_answers")
     counts = loaded.select(
-        *heads(groups),
         pl.col("n_problems").alias("problems"),
         pl.col("n_attempts").alias("attempts"),
         pl.format(
@@ -48,45 +82,37 @@ def body(report: Report) -> list[Part]:
         pl.format("{} ({}%)", missing, (100 * missing / pl.col("n_attempts")).round(1)).alias(
             "without an answer"
         ),
-        pl.col("n_ungraded_attempts").alias("not graded"),
+        pl.col("n_ungraded_attempts").alias("ungraded"),
         pl.col("n_unscored_attempts").alias("without a score"),
         pl
         .format("{} to {}", *[pl.col(c).round_sig_figs(4) for c in ("score_min", "score_max")])
         .fill_null("no scores")
-        .alias("range of the score"),
+        .alias("range of scores"),
     )
-    return [table("Problems and attempts", groups, counts), _findings(report)]
+    heads = loaded.select(loaded.columns[: loaded.columns.index("n_problems")])
+    return [make_table("Problems and attempts", heads, counts), _list_findings(validation)]
 
 
-def _findings(report: Report) -> str:
-    """List what the validation found, with the first examples; notes alone are folded."""
-    findings = report.validation.findings
+def _list_findings(validation: ValidationReport) -> Part:
+    """List the findings with their first examples; fold them if all are notes."""
+    heading = "Findings of the validation"
+    findings = [
+        Finding(
+            finding.severity,
+            finding.message,
+            "; ".join(
+                ", ".join(
+                    f"{name} {shorten(repr(value), _VALUE_MAX)}" for name, value in example.items()
+                )
+                for example in finding.examples
+            ),
+            finding.hint,
+        )
+        for finding in validation.findings
+    ]
     if not findings:
-        return paragraph("The validation found nothing to report.")
-    lines = ["<ul class='findings'>"]
-    for finding in findings:
-        examples = "; ".join(
-            ", ".join(
-                f"{name} {shorten(repr(value), _VALUE_MAX)}" for name, value in example.items()
-            )
-            for example in finding.examples
-        )
-        seen = f" <span class='examples'>For example {escape(examples)}.</span>" if examples else ""
-        lines.append(
-            f"<li><strong class='{finding.severity}'>{finding.severity}</strong> "
-            f"{escape(finding.message)}.{seen} "
-            f"<span class='hint'>Hint: {escape(finding.hint)}</span></li>"
-        )
-    lines.append("</ul>")
-    heading = "What the validation found"
+        return Paragraph("The validation found no problems.")
     if all(finding.severity == "note" for finding in findings):
-        return folded(f"{heading}: {counted([len(findings)], 'note')}", lines)
-    return "\n".join([f"<h3>{heading}</h3>", *lines])
-
-
-SECTION = Section(
-    is_there=lambda _: True,
-    question=asks("What was loaded?"),
-    answers=answers,
-    body=body,
-)
+        summary = f"{heading}: {counted([len(findings)], 'note')}"
+        return Folded(summary, [Findings("", findings)])
+    return Findings(heading, findings)

@@ -1,113 +1,110 @@
-"""What is lost by choosing wrongly, and what before there is a choice."""
+"""Accuracy lost by choosing a wrong answer, and for lack of a right one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
 
 import polars as pl
 
-from ttsframe import charts
 from ttsframe._wording import counted, percent
-from ttsframe.report.names import (
-    N_PANELS_MAX,
-    best_row,
-    first_runs,
-    line_name,
-    percent_text,
-    runs_of,
-    said,
-    with_interval,
-)
-from ttsframe.report.sections.section import (
+from ttsframe.curves.gaps import selection_gap as make_gap
+from ttsframe.report.parts import (
+    Context,
+    Figure,
+    Folded,
     Part,
-    Section,
-    asks,
-    by_budget,
-    drawn,
-    folded,
-    heads,
-    more_lines,
-    more_runs,
+    make_budget_table,
+    note_more,
+    note_more_runs,
 )
-
-if TYPE_CHECKING:
-    from ttsframe.report.report import Report
+from ttsframe.report.runs import GRADED, Rule, RunData
+from ttsframe.report.wording import (
+    N_PANELS_MAX,
+    find_best_row,
+    format_interval,
+    format_percent,
+    keep_first_runs,
+    name_line,
+    split_runs,
+    start_sentence,
+)
 
 _LINE = ("selector", "reduction")
 
 
-def answers(report: Report) -> list[str]:
-    """Say what each run's best line misses at the largest budget, and why."""
-    texts: list[str] = []
-    if report.selection_gap is None:
-        return texts
-    for name, rows in runs_of(report.selection_gap.drop_nulls("accuracy"), report.by):
-        row = best_row(rows.filter(budget=rows["budget"].max()))
-        lost = with_interval(row["selection_gap"], row["ci_low"], row["ci_high"])
+def needs(_: RunData) -> list[Rule]:
+    """List what a run must have to be graded."""
+    return [GRADED]
+
+
+def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
+    """Split what is missing to 100%."""
+    gaps = [
+        make_gap(
+            problems,
+            by=data.by,
+            replicates=data.replicates,
+            confidence_level=data.options.confidence_level,
+        )
+        for _, _, problems in data.split_by_budgets(runs)
+    ]
+    return {"selection_gap": data.join_runs(gaps)}
+
+
+def answer(context: Context, gap: pl.DataFrame) -> list[str]:
+    """Split the errors of each run's best line at the largest budget."""
+    texts = []
+    for prefix, rows in split_runs(gap.drop_nulls("accuracy"), context.by):
+        row = find_best_row(rows.filter(budget=rows["budget"].max()))
+        lost = format_interval(row["selection_gap"], row["ci_low"], row["ci_high"])
         text = (
             f"with {counted([row['budget']], 'attempt')}, "
-            f"{line_name(row['selector'], row['reduction'])} answers "
-            f"{percent_text(row['accuracy'])} of {counted([row['n_problems']], 'problem')}; "
-            f"{lost} have a right attempt that it does not choose, which a better verifier could win, "
-            f"and {percent_text(row['generation_gap'])} have none."
+            f"{name_line(row['selector'], row['reduction'])} answers "
+            f"{format_percent(row['accuracy'])} of {counted([row['n_problems']], 'problem')} "
+            f"correctly; {lost} have a right attempt that it does not choose, which a better verifier "
+            f"could find, and {format_percent(row['generation_gap'])} have none."
         )
-        texts.append(said(name, text))
+        texts.append(start_sentence(prefix, text))
     return texts
 
 
-def body(report: Report) -> list[Part]:
-    """Draw what is lost, per line, and list it."""
-    gap = report.selection_gap
-    if gap is None:
-        return []
+def draw(context: Context, gap: pl.DataFrame) -> list[Part]:
+    """Draw the three bands of each line, and list the middle one."""
+    from ttsframe import charts
+
     lines = gap.select(_LINE).unique(maintain_order=True)
-    n_max = max(1, N_PANELS_MAX // lines.height)
+    n_runs_max = max(1, N_PANELS_MAX // lines.height)
     shown = gap.join(
         lines.head(N_PANELS_MAX), on=_LINE, how="semi", nulls_equal=True, maintain_order="left"
     )
-    level = f"{100 * report.confidence_level:g}%"
     caption = (
-        "At each number of attempts the three bands add up to all problems. The middle one is what a "
-        "perfect choice among the same attempts would win; the upper one needs a better generator, or "
-        f"more attempts. Bars are {level} intervals of the middle band, paired by problem."
+        "At each number of attempts, the three bands add up to all problems. The middle band is what a "
+        "perfect choice among the same attempts would gain; the upper band needs a better generator or "
+        f"more attempts. Bars are {context.level} intervals of the middle band, paired by problem."
+    )
+    chart = partial(
+        charts.selection_gap,
+        keep_first_runs(shown, context.by, n_runs_max),
+        confidence_level=context.confidence_level,
     )
     ends = pl.format("{} to {}", *[(pl.col(c) * 100).round(1) for c in ("ci_low", "ci_high")])
-    names = [*report.by, *_LINE]
     points = gap.select(
-        *heads(names),
         "budget",
         pl.concat_str(percent(pl.col("selection_gap")), pl.lit("\n"), ends.fill_null("")).alias(
             "cell"
         ),
         pl.col("n_problems").alias("problems"),
     )
+    listed = make_budget_table(
+        "Problems with a right attempt that was not chosen, by number of attempts, with "
+        f"{context.level} intervals below",
+        gap.select(*context.by, *_LINE),
+        points,
+    )
     return [
-        drawn(
-            "lost-by-attempts",
-            caption,
-            charts.selection_gap,
-            first_runs(shown, report.by, n_max),
-            confidence_level=report.confidence_level,
-        ),
-        *more_runs(gap, report.by, n_max),
-        *more_lines(lines.height, N_PANELS_MAX),
-        folded(
-            "What selection loses, in numbers",
-            [
-                by_budget(
-                    "Problems with a right attempt that was not chosen, by number of attempts, with "
-                    f"{level} intervals below",
-                    names,
-                    points,
-                )
-            ],
-        ),
+        Figure("lost-by-attempts", caption, chart),
+        *note_more_runs(gap, context.by, n_runs_max),
+        *note_more(lines.height, N_PANELS_MAX, "lines"),
+        Folded("Accuracy lost by selection, in numbers", [listed]),
     ]
-
-
-SECTION = Section(
-    is_there=lambda report: report.selection_gap is not None,
-    question=asks("Where is accuracy lost?"),
-    answers=answers,
-    body=body,
-)

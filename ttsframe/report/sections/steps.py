@@ -1,70 +1,81 @@
-"""Step scores along the attempt, right against wrong."""
+"""Step scores over the course of right and wrong attempts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
 
 import polars as pl
 
-from ttsframe import charts
-from ttsframe.report.names import N_RUNS_MAX, decimals, first_runs, runs_of, said
-from ttsframe.report.sections.section import Part, Section, asks, drawn, more_runs
+from ttsframe.report.parts import Context, Figure, Part, note_more_runs
+from ttsframe.report.runs import RunData
+from ttsframe.report.wording import (
+    N_RUNS_MAX,
+    format_decimals,
+    keep_first_runs,
+    split_runs,
+    start_sentence,
+)
+from ttsframe.verifier import step_profile
 
-if TYPE_CHECKING:
-    from ttsframe.report.report import Report
+
+def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
+    """Average the step scores along the attempt, if there are any."""
+    if data.profile is not None:
+        return {"profile": data.profile}
+    attempts = data.attempts
+    if "step_scores" not in attempts.columns:
+        return {"profile": None}
+    if "is_correct" not in attempts.columns:
+        attempts = attempts.with_columns(is_correct=pl.lit(None, pl.Boolean))
+    profile = step_profile(attempts, by=data.by, confidence_level=data.options.confidence_level)
+    return {"profile": profile if profile["mean_score"].count() else None}
 
 
-def answers(report: Report) -> list[str]:
-    """Say how far right and wrong attempts are apart at both ends."""
-    texts: list[str] = []
-    if report.profile is None:
-        return texts
-    graded = report.profile.filter(pl.col("is_correct").is_not_null()).drop_nulls("mean_score")
-    for name, rows in runs_of(graded, report.by):
-        ends = rows.filter(position=rows["position"].max())
-        score = {row["is_correct"]: row["mean_score"] for row in ends.iter_rows(named=True)}
-        if len(score) < 2:
+def answer(context: Context, profile: pl.DataFrame) -> list[str]:
+    """Compare the scores of right and wrong attempts at the last and the first step."""
+    texts = []
+    graded = profile.filter(pl.col("is_correct").is_not_null()).drop_nulls("mean_score")
+    for prefix, rows in split_runs(graded, context.by):
+        last = _mean_scores(rows.filter(position=rows["position"].max()))
+        if len(last) < 2:
             continue
-        first = rows.filter(position=rows["position"].min())
-        begun = {row["is_correct"]: row["mean_score"] for row in first.iter_rows(named=True)}
+        first = _mean_scores(rows.filter(position=rows["position"].min()))
         start = (
-            f", at the first {decimals(begun[True], 2)} and {decimals(begun[False], 2)}"
-            if len(begun) > 1
+            f"; at the first step, {format_decimals(first[True], 2)} and "
+            f"{format_decimals(first[False], 2)}"
+            if len(first) > 1
             else ""
         )
         text = (
-            f"at the last step right attempts have a mean score of {decimals(score[True], 2)}, "
-            f"wrong ones of {decimals(score[False], 2)}{start}."
+            f"at the last step the mean score is {format_decimals(last[True], 2)} for right attempts "
+            f"and {format_decimals(last[False], 2)} for wrong ones{start}."
         )
-        texts.append(said(name, text))
+        texts.append(start_sentence(prefix, text))
     return texts
 
 
-def body(report: Report) -> list[Part]:
+def _mean_scores(rows: pl.DataFrame) -> dict[bool, float]:
+    """Map whether attempts are right to their mean score."""
+    return {row["is_correct"]: row["mean_score"] for row in rows.iter_rows(named=True)}
+
+
+def draw(context: Context, profile: pl.DataFrame) -> list[Part]:
     """Draw the step profile."""
-    if report.profile is None:
-        return []
+    from ttsframe import charts
+
     caption = (
-        "Scores that the verifier gave to the steps, by the share of the attempt written when it "
-        "gave them. The further the lines are apart, the better the scores tell right from wrong. "
-        "An attempt with fewer steps than points has none at some of them; its last step is always "
-        "at the last. Means are taken per attempt, then per problem, then over problems."
+        "Verifier scores of the steps, by position in the attempt. The further "
+        "apart the lines are, the better the scores separate right attempts from wrong ones. An attempt "
+        "with fewer steps than points has no score at some points; its last step is always at the last "
+        "point. Means are taken per attempt, then per problem, then over problems."
+    )
+    chart = partial(
+        charts.step_profile,
+        keep_first_runs(profile, context.by),
+        confidence_level=context.confidence_level,
     )
     return [
-        drawn(
-            "step-scores",
-            caption,
-            charts.step_profile,
-            first_runs(report.profile, report.by),
-            confidence_level=report.confidence_level,
-        ),
-        *more_runs(report.profile, report.by, N_RUNS_MAX),
+        Figure("step-scores", caption, chart),
+        *note_more_runs(profile, context.by, N_RUNS_MAX),
     ]
-
-
-SECTION = Section(
-    is_there=lambda report: report.profile is not None,
-    question=asks("How early do step scores tell right from wrong?"),
-    answers=answers,
-    body=body,
-)

@@ -1,230 +1,255 @@
-"""What the scores are worth: the verifier's report card."""
+"""How good the verifier scores are."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
 
 import polars as pl
 
-from ttsframe import charts
+from ttsframe._typing import StepReduction
 from ttsframe._wording import counted
-from ttsframe.charts.style import scores_from
-from ttsframe.report.names import (
-    N_PANELS_MAX,
-    decimals,
-    first_runs,
-    percent_text,
-    runs_of,
-    said,
-    with_interval,
-)
-from ttsframe.report.sections.section import (
+from ttsframe.report.parts import (
     N_ROWS_MAX,
+    Context,
+    Figure,
+    Folded,
+    Paragraph,
     Part,
-    Section,
-    asks,
-    drawn,
-    folded,
-    head_values,
-    heads,
-    more_runs,
-    paragraph,
-    table,
+    Table,
+    make_table,
+    note_more_runs,
 )
+from ttsframe.report.runs import GRADED, Rule, RunData
+from ttsframe.report.wording import (
+    N_PANELS_MAX,
+    format_decimals,
+    format_interval,
+    format_percent,
+    keep_first_runs,
+    split_runs,
+    start_sentence,
+)
+from ttsframe.verifier import VerifierReport, over_optimization, verifier_metrics, verifier_report
 
-if TYPE_CHECKING:
-    from ttsframe.report.report import Report
-    from ttsframe.verifier import VerifierReport
+_COMPARED: Final[tuple[StepReduction, ...]] = ("last", "min", "mean", "prod")
 
 
-def answers(report: Report) -> list[str]:
-    """Say how often each run's scores put a right attempt before a wrong one."""
-    card = report.verifier
-    if card is None:
-        return []
+def needs(_: RunData) -> list[Rule]:
+    """List what a run must have to evaluate its scores."""
+    return [
+        Rule(pl.col("n_scored") > 0, "no scores"),
+        GRADED,
+        Rule(pl.col("n_right") > 0, "no attempt is right"),
+        Rule(pl.col("n_wrong") > 0, "no attempt is wrong"),
+    ]
+
+
+def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
+    """Evaluate the scores, and compare reductions where there are step scores."""
+    options = data.options
+    level = options.confidence_level
+    # The picked answers give best-of-N by budget: without `attempt` the report card leaves it out.
+    attempts = data.attempts_of(runs).drop("attempt")
+    card = verifier_report(
+        attempts, reductions=options.reductions, by=data.by, confidence_level=level
+    )
+    if runs.height == data.runs.height:
+        data.profile = card.profile
+    others = [name for name in _COMPARED if name not in card.metrics["reduction"]]
+    if others and "step_scores" in attempts.columns and attempts["step_scores"].count():
+        metrics = verifier_metrics(attempts, reductions=others, by=data.by, confidence_level=level)
+        card = replace(card, metrics=pl.concat([card.metrics, metrics]))
+    if "best_of_n" in options.selectors and not data.replicates:
+        declines = [
+            over_optimization(
+                problems.filter(selector="best_of_n"), by=data.by, confidence_level=level
+            )
+            for _, _, problems in data.split_by_budgets(runs)
+        ]
+        card = replace(card, over_optimization=data.join_runs(declines))
+    return {"verifier": card}
+
+
+def answer(context: Context, card: VerifierReport) -> list[str]:
+    """Say how often each run's scores rank a right attempt above a wrong one."""
+    from ttsframe.charts.style import scores_from
+
     texts = []
-    used = card.metrics.filter(pl.col("reduction").is_in(_used(card)))
-    for name, rows in runs_of(used, report.by):
+    used = card.metrics.filter(pl.col("reduction").is_in(_list_used(card)))
+    for prefix, rows in split_runs(used, context.by):
         row = rows.row(0, named=True)
         if row["auroc_within"] is None:
-            texts.append(said(name, "no problem has both right and wrong attempts."))
-            continue
-        worth = with_interval(row["auroc_within"], row["ci_low"], row["ci_high"])
-        text = (
-            f"at the same problem a right attempt outscores a wrong one {worth} of the time (50% is "
-            f"chance; {counted([row['n_judged']], 'problem')} with both; {scores_from(row['reduction'])})."
-            f"{_calibration(row)}{_turn(card, rows, report)}"
-        )
-        texts.append(said(name, text))
+            text = "no problem has both right and wrong attempts."
+        else:
+            auroc = format_interval(row["auroc_within"], row["ci_low"], row["ci_high"])
+            text = (
+                f"within a problem, a right attempt outscores a wrong one {auroc} of the time (50% is "
+                f"chance; {counted([row['n_judged']], 'problem')} with both; "
+                f"{scores_from(row['reduction'])}). {_describe_calibration(row)}"
+                f"{_describe_decline(context, card, rows)}"
+            )
+        texts.append(start_sentence(prefix, text))
     return texts
 
 
-def _used(card: VerifierReport) -> list[str]:
-    """Return the reductions that the curves of the report read."""
+def _list_used(card: VerifierReport) -> list[str]:
+    """List the reductions that the curves of the report read."""
     return card.distribution["reduction"].unique(maintain_order=True).to_list()
 
 
-def _calibration(row: dict[str, Any]) -> str:
-    """Say how far the scores are from probabilities."""
+def _describe_calibration(row: dict[str, Any]) -> str:
+    """Describe how far the scores are from probabilities."""
     if row["calibration_status"] != "ok":
-        return " Some are outside of 0 to 1, so they are no probabilities."
-    return f" Read as probabilities, scores are off by {100 * row['ece_equal_mass']:.1f} points."
+        return "Some scores are outside 0 to 1, so they are not probabilities."
+    return f"Read as probabilities, the scores are off by {100 * row['ece_equal_mass']:.1f} points on average."
 
 
-def _turn(card: VerifierReport, rows: pl.DataFrame, report: Report) -> str:
-    """Say whether best-of-N turns down."""
-    turns = card.over_optimization
-    if turns is None:
+def _describe_decline(context: Context, card: VerifierReport, rows: pl.DataFrame) -> str:
+    """Describe whether best-of-N accuracy declines."""
+    points = card.over_optimization
+    if points is None:
         return ""
-    if report.by:
-        own = rows.select(report.by).unique()
-        turns = turns.join(own, on=report.by, how="semi", nulls_equal=True)
-    turns = turns.filter(reduction=rows["reduction"][0]).drop_nulls("accuracy")
-    if turns["budget"].n_unique() < 2:
+    if context.by:
+        run = rows.select(context.by).unique()
+        points = points.join(run, on=context.by, how="semi", nulls_equal=True)
+    points = points.filter(reduction=rows["reduction"][0]).drop_nulls("accuracy")
+    if points["budget"].n_unique() < 2:
         return ""
-    last = turns.sort("budget").row(-1, named=True)
+    last = points.sort("budget").row(-1, named=True)
     if not last["is_turned_down"]:
-        return f" Best of n does not turn down up to {counted([last['budget']], 'attempt')}."
+        return (
+            " Best-of-n accuracy shows no significant decline up to "
+            f"{counted([last['budget']], 'attempt')}."
+        )
     return (
-        f" Best of n turns down after {counted([last['peak_budget']], 'attempt')}: it loses "
-        f"{100 * last['drop']:.1f} points by {last['budget']:,}."
+        f" Best-of-n accuracy peaks at {counted([last['peak_budget']], 'attempt')} and declines by "
+        f"{100 * last['drop']:.1f} points up to {last['budget']:,}."
     )
 
 
-def body(report: Report) -> list[Part]:
-    """Draw and list what the scores say."""
-    card = report.verifier
-    if card is None:
-        return []
-    by, used = report.by, _used(card)
-    n_max = max(1, N_PANELS_MAX // len(used))
-    level = f"{100 * report.confidence_level:g}%"
+def draw(context: Context, card: VerifierReport) -> list[Part]:
+    """Draw and list what the verifier's report has."""
+    from ttsframe import charts
+
+    by, level = context.by, context.confidence_level
+    n_runs_max = max(1, N_PANELS_MAX // len(_list_used(card)))
     parts: list[Part] = [
-        drawn(
+        Figure(
             "reductions",
             "How often a right attempt outscores a wrong one (area under the ROC curve), for each way "
-            "of making one score of step scores. What best of n can use is the comparison within "
-            "problems; over all attempts together, knowing which problems are easy counts too.",
-            charts.reduction_comparison,
-            first_runs(card.metrics, by, N_PANELS_MAX),
-            confidence_level=report.confidence_level,
+            "to reduce step scores to one score. Best of n uses the comparison within problems. The "
+            "area over all attempts also rewards scores that tell easy problems from hard ones.",
+            partial(
+                charts.reduction_comparison,
+                keep_first_runs(card.metrics, by, N_PANELS_MAX),
+                confidence_level=level,
+            ),
         ),
-        *more_runs(card.metrics, by, N_PANELS_MAX),
-        table(
-            f"What the scores are worth, with {level} intervals below",
-            [*by, "reduction"],
-            _metrics(card, report),
-        ),
-        drawn(
+        *note_more_runs(card.metrics, by, N_PANELS_MAX),
+        _list_metrics(context, card.metrics),
+        Figure(
             "score-distribution",
-            "Where right and wrong attempts lie on one another, the score cannot choose between them.",
-            charts.score_distribution,
-            first_runs(card.distribution, by, n_max),
+            "Where the scores of right and wrong attempts overlap, the score cannot choose between "
+            "them.",
+            partial(charts.score_distribution, keep_first_runs(card.distribution, by, n_runs_max)),
         ),
     ]
-    calibrated = card.reliability.filter(binning="equal_width")
+    calibrated = card.reliability.filter(binning="equal_width").drop("binning")
     if calibrated.height:
-        parts.append(
-            drawn(
-                "reliability",
-                "Scores that are probabilities lie on the diagonal: of attempts scored 0.8, 80% are "
-                "right. Below it the verifier is too sure, above it not sure enough.",
-                charts.reliability,
-                first_runs(calibrated.drop("binning"), by, n_max),
-                confidence_level=report.confidence_level,
-            )
+        caption = (
+            "Scores that are probabilities lie on the diagonal: of attempts scored 0.8, 80% are right. "
+            "Below the diagonal the verifier is overconfident, above it underconfident."
         )
+        shown = keep_first_runs(calibrated, by, n_runs_max)
+        chart = partial(charts.reliability, shown, confidence_level=level)
+        parts.append(Figure("reliability", caption, chart))
     else:
-        parts.append(
-            paragraph(
-                "Some scores lie outside of 0 to 1, so they are no probabilities, and have no "
-                "calibration."
-            )
+        text = (
+            "Some scores are outside 0 to 1, so they are not probabilities and have no calibration."
         )
+        parts.append(Paragraph(text))
     if card.over_optimization is not None and card.over_optimization["budget"].n_unique() > 1:
-        parts.append(
-            drawn(
-                "over-optimization",
-                "Best of n trusts the highest score. Where a line falls from its peak by more than "
-                "chance, more attempts give the verifier more to be fooled by.",
-                charts.over_optimization,
-                first_runs(card.over_optimization, by, n_max),
-                confidence_level=report.confidence_level,
-            )
+        caption = (
+            "Best of n trusts the highest score. Where a line falls below its peak by more than chance, "
+            "more attempts add more wrong answers with a high score than right ones."
         )
-    if n_max < N_PANELS_MAX:
-        parts += more_runs(card.distribution, by, n_max)
-    folds = [_thresholds(card, report)]
+        shown = keep_first_runs(card.over_optimization, by, n_runs_max)
+        declines = partial(charts.over_optimization, shown, confidence_level=level)
+        parts.append(Figure("over-optimization", caption, declines))
+    if n_runs_max < N_PANELS_MAX:
+        parts += note_more_runs(card.distribution, by, n_runs_max)
+    tables = [_list_thresholds(context, card.thresholds)]
     if card.length_bias is not None and card.length_bias["correlation"].count():
-        folds.append(_lengths(card.length_bias, report))
-    parts.append(folded("Thresholds and length bias, in numbers", folds))
-    return parts
+        tables.append(_list_lengths(context, card.length_bias))
+    return [*parts, Folded("Thresholds and length bias, in numbers", tables)]
 
 
-def _metrics(card: VerifierReport, report: Report) -> list[dict[str, object]]:
-    """Write the metrics for people."""
-    return [
-        {
-            **head_values(row, [*report.by, "reduction"]),
-            "AUROC within problems": f"{decimals(row['auroc_within'], 3)}\n{_ends(row)}",
-            "AUROC, all attempts": decimals(row["auroc"], 3),
-            "average precision": decimals(row["average_precision"], 3),
-            "Brier score": decimals(row["brier"], 3),
-            "ECE, equal width": decimals(row["ece_equal_width"], 3),
-            "ECE, equal mass": decimals(row["ece_equal_mass"], 3),
-            "attempts": f"{row['n_attempts']:,}",
-            "problems judged": f"{row['n_judged']:,}",
-        }
-        for row in card.metrics.head(N_ROWS_MAX + 1).iter_rows(named=True)
-    ]
-
-
-def _ends(row: dict[str, Any]) -> str:
-    """Write an interval, where there is one."""
-    if row["ci_low"] is None:
-        return ""
-    return f"{decimals(row['ci_low'], 3)} to {decimals(row['ci_high'], 3)}"
-
-
-def _thresholds(card: VerifierReport, report: Report) -> str:
-    """List what accepting attempts by their score gives."""
-    names = [*report.by, "reduction", "metric"]
-    return table(
-        "Best threshold, chosen on half of the problems and judged on the others",
-        names,
+def _list_metrics(context: Context, metrics: pl.DataFrame) -> Table:
+    """List the metrics of each reduction."""
+    return make_table(
+        f"Metrics of the scores, with {context.level} intervals below",
+        metrics.select(*context.by, "reduction"),
         [
             {
-                **head_values(row, names),
-                "accept from a score of": decimals(row["threshold"], 4),
-                "value": percent_text(row["value"]),
-                "accepting all": percent_text(row["accept_all"]),
-                "accepting none": percent_text(row["accept_none"]),
-                "held-out problems": f"{row['n_problems']:,}",
+                "AUROC within problems": _format_auroc(row),
+                "AUROC, all attempts": format_decimals(row["auroc"], 3),
+                "average precision": format_decimals(row["average_precision"], 3),
+                "Brier score": format_decimals(row["brier"], 3),
+                "ECE, equal width": format_decimals(row["ece_equal_width"], 3),
+                "ECE, equal mass": format_decimals(row["ece_equal_mass"], 3),
+                "attempts": f"{row['n_attempts']:,}",
+                "problems compared": f"{row['n_judged']:,}",
             }
-            for row in card.thresholds.head(N_ROWS_MAX + 1).iter_rows(named=True)
+            for row in metrics.head(N_ROWS_MAX).iter_rows(named=True)
         ],
     )
 
 
-def _lengths(bias: pl.DataFrame, report: Report) -> str:
-    """List how scores follow lengths."""
-    names = [*report.by, "reduction", "unit"]
-    of = [
-        pl.col("correlation").filter(outcome=outcome).first().round(2).alias(f"{outcome} attempts")
-        for outcome in ("all", "right", "wrong")
-    ]
-    rows = bias.select(*heads(names), "outcome", "correlation")
-    return table(
-        "Rank correlation of scores with the length of attempts; among right attempts alone it is a "
-        "bias",
-        names,
-        rows.group_by(rows.columns[: len(names)], maintain_order=True).agg(of),
+def _format_auroc(row: dict[str, Any]) -> str:
+    """Write the area within problems, its interval below."""
+    value = format_decimals(row["auroc_within"], 3)
+    if row["ci_low"] is None:
+        return value
+    return f"{value}\n{format_decimals(row['ci_low'], 3)} to {format_decimals(row['ci_high'], 3)}"
+
+
+def _list_thresholds(context: Context, thresholds: pl.DataFrame) -> Table:
+    """List the value of accepting attempts by their score."""
+    return make_table(
+        "Best threshold, chosen on half of the problems and evaluated on the others",
+        thresholds.select(*context.by, "reduction", "metric"),
+        [
+            {
+                "lowest accepted score": format_decimals(row["threshold"], 4),
+                "value": format_percent(row["value"]),
+                "accepting all": format_percent(row["accept_all"]),
+                "accepting none": format_percent(row["accept_none"]),
+                "held-out problems": f"{row['n_problems']:,}",
+            }
+            for row in thresholds.head(N_ROWS_MAX).iter_rows(named=True)
+        ],
     )
 
 
-SECTION = Section(
-    is_there=lambda report: report.verifier is not None,
-    question=asks("What are the scores worth?"),
-    answers=answers,
-    body=body,
-)
+def _list_lengths(context: Context, bias: pl.DataFrame) -> Table:
+    """List the correlation of scores with lengths, by outcome."""
+    key = [*context.by, "reduction", "unit"]
+    is_row = bias["outcome"] == "all"
+    correlations = bias.select(
+        pl
+        .col("correlation")
+        .filter(pl.col("outcome") == outcome)
+        .first()
+        .round(2)
+        .over(key)
+        .alias(f"{outcome} attempts")
+        for outcome in ("all", "right", "wrong")
+    )
+    return make_table(
+        "Rank correlation of scores with the length of attempts; a correlation among right attempts is "
+        "a bias",
+        bias.select(key).filter(is_row),
+        correlations.filter(is_row),
+    )

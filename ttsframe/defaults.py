@@ -1,0 +1,365 @@
+"""Choose selectors, budgets and scores for a run where the caller leaves them open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import polars as pl
+
+from ttsframe._checks import check_budgets, check_choices, check_fraction, check_names
+from ttsframe._exprs import run_plan
+from ttsframe._typing import (
+    AnswerStyle,
+    ColumnNames,
+    FrameT,
+    StepReduction,
+    Weights,
+)
+from ttsframe._wording import left_out
+from ttsframe.answers import extract_answer, gold_key
+from ttsframe.curves.scaling import scaling_curve
+from ttsframe.errors import DataError
+from ttsframe.schema import require_columns
+from ttsframe.scoring import score_trajectories
+from ttsframe.votes.engine.registry import SelectorName
+from ttsframe.votes.selectors import SELECTORS, select_answers
+
+Budgets: TypeAlias = int | Sequence[int] | Literal["all"] | None
+
+DEFAULT_SELECTORS: Final[tuple[SelectorName, ...]] = (
+    "majority_vote",
+    "weighted_vote",
+    "best_of_n",
+    "oracle",
+)
+
+SHARE_OF_PROBLEMS: Final = 0.1
+"""Share of the problems that may have fewer attempts than the largest budget."""
+
+RUN: Final = "_run"
+"""Column with the number of each attempt's run."""
+
+_READ: Final = (
+    "problem_id",
+    "attempt",
+    "problem",
+    "answer",
+    "answer_key",
+    "gold",
+    "is_correct",
+    "score",
+    "step_scores",
+    "n_tokens",
+    "is_exchangeable",
+    "source_file",
+)
+_GRADES: Final = ("is_correct", "gold_key", "gold", "solution")
+"""Columns that show whether an attempt can be graded; the first that exists is read."""
+
+_NO_SCORE: Final = (
+    "selectors such as weighted_vote and best_of_n need 'score', or 'step_scores' to compute it from; "
+    "majority_vote needs neither."
+)
+_NO_STEPS: Final = "reductions need step scores; leave reductions out to use 'score'."
+
+
+@dataclass(frozen=True, kw_only=True)
+class PickOptions:
+    """What a caller asks for; None means that the run decides."""
+
+    by: ColumnNames = ()
+    replicates: ColumnNames = ()
+    budgets: Budgets = None
+    """Numbers of attempts. "all": all attempts, as one budget. None: for each run, the powers of two
+    up to the number of attempts that at least nine in ten problems have, and that number."""
+    selectors: SelectorName | Sequence[SelectorName] | None = None
+    """None: those of `DEFAULT_SELECTORS` for which the run has scores and grades."""
+    reductions: StepReduction | Sequence[StepReduction] | None = None
+    """None: the column `score` if it exists, else the last step's score."""
+    weights: Weights = "score"
+    style: AnswerStyle = "auto"
+    confidence_level: float = 0.95
+
+
+class Options(NamedTuple):
+    """How answers are picked and averaged, with every choice made."""
+
+    selectors: tuple[SelectorName, ...]
+    reductions: StepReduction | Sequence[StepReduction] | None
+    weights: Weights
+    by: tuple[str, ...]
+    replicates: tuple[str, ...]
+    confidence_level: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunGroup:
+    """Runs that share their budgets, and are all graded or all ungraded."""
+
+    is_graded: bool
+    """Whether any of their attempts is graded."""
+    budgets: tuple[int, ...] | None
+    """Numbers of attempts; None: all attempts, as one budget."""
+    runs: pl.DataFrame
+    """One row per run, with the columns of `by`."""
+
+    def rows_of(self, table: FrameT, /) -> FrameT:
+        """Keep the rows of these runs, in their order."""
+        names, runs = self.runs.columns, self.runs.lazy()
+        if not names:
+            return table
+        return run_plan(
+            table,
+            lambda rows: rows.join(
+                runs, on=names, how="semi", nulls_equal=True, maintain_order="left"
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How answers are picked from a run, and notes on what the run lacks."""
+
+    runs: tuple[RunGroup, ...]
+    options: Options
+    notes: tuple[str, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Columns that tell runs and their replicates apart."""
+        return (*self.options.by, *self.options.replicates)
+
+    def pick(self, attempts: FrameT, /) -> list[FrameT]:
+        """Pick an answer per problem, budget, selector and reduction; one table per run group."""
+        return [
+            select_answers(
+                group.rows_of(attempts),
+                selectors=self.options.selectors,
+                reductions=self.options.reductions,
+                budgets=group.budgets,
+                weights=self.options.weights,
+                by=self.keys,
+            )
+            for group in self.runs
+        ]
+
+    def curves(
+        self, problems: Sequence[pl.DataFrame | pl.LazyFrame]
+    ) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+        """Average `problems` to a `curve` of graded runs, and one of ungraded runs with `agreement`."""
+        graded: list[pl.DataFrame] = []
+        ungraded: list[pl.DataFrame] = []
+        for group, table in zip(self.runs, problems, strict=True):
+            curve = _average_problems(table.lazy(), self.options, is_graded=group.is_graded)
+            (graded if group.is_graded else ungraded).append(curve.collect())
+        return join_curves(graded, self.options.by), join_curves(ungraded, self.options.by)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picks(Choice):
+    """Scored attempts, and how answers are picked from them."""
+
+    attempts: pl.DataFrame
+    """The columns that an analysis reads, with `RUN`."""
+    scored: pl.DataFrame | pl.LazyFrame
+    """All columns."""
+
+    def problems(self) -> list[pl.DataFrame]:
+        """Pick answers from the attempts."""
+        return self.pick(self.attempts)
+
+
+def choose_picks(trajectories: pl.DataFrame | pl.LazyFrame, options: PickOptions, /) -> Choice:
+    """Choose what the options leave open, by a first look at a run of any size."""
+    # Reads the columns that tell problems apart, the grades or gold answers, and scores up to the
+    # first one; holds one number per problem.
+    scored, resolved = _resolve(trajectories.lazy(), options)
+    return _choose(trajectories.lazy(), scored, options, resolved)
+
+
+def plan_picks(trajectories: FrameT, options: PickOptions, /) -> Picks:
+    """Score a run, collect the columns that an analysis reads, and choose what the options leave open."""
+    scored, resolved = _resolve(trajectories, options)
+    attempts = _collect_attempts(scored, resolved)
+    choice = _choose(attempts.lazy(), attempts.lazy(), options, resolved)
+    return Picks(
+        runs=choice.runs,
+        options=choice.options,
+        notes=choice.notes,
+        attempts=attempts,
+        scored=scored,
+    )
+
+
+def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]:
+    """Check the options, and plan the scores, from the schema alone."""
+    by: tuple[str, ...] = check_names(asked.by, "by")
+    replicates: tuple[str, ...] = check_names(asked.replicates, "replicates")
+    selectors = check_choices(asked.selectors or DEFAULT_SELECTORS, "selectors", SELECTORS)
+    if asked.budgets != "all":
+        check_budgets(asked.budgets)
+    check_fraction(asked.confidence_level, "confidence_level")
+    schema = require_columns(trajectories, [*by, *replicates, "problem_id", "attempt"])
+    scored = score_trajectories(trajectories, style=asked.style)
+    reductions = asked.reductions
+    needs_score = asked.selectors is not None and any(
+        SELECTORS[name].reads_score for name in selectors
+    )
+    if needs_score and reductions is None:
+        require_columns(scored, ["score"], hint=_NO_SCORE)
+    elif reductions is not None:
+        require_columns(scored, ["step_scores"], hint=_NO_STEPS)
+    if reductions is None and "score" not in schema and "step_scores" in schema:
+        reductions = ("last",)
+    return scored, Options(
+        selectors, reductions, asked.weights, by, replicates, asked.confidence_level
+    )
+
+
+def _choose(
+    attempts: pl.LazyFrame, scored: pl.LazyFrame, asked: PickOptions, options: Options
+) -> Choice:
+    """Look at the attempts, and choose what the options leave open."""
+    budgets = asked.budgets if asked.budgets == "all" else check_budgets(asked.budgets)
+    runs = _find_runs(attempts, options, asked.style, needs_size=budgets is None)
+    kept, notes = list(options.selectors), []
+    if asked.selectors is None:
+        if not _has_scores(scored):
+            unread = [name for name in kept if SELECTORS[name].reads_score]
+            kept = [name for name in kept if name not in unread]
+            notes.append(f"No {' or '.join(unread)}: the run has no scores.")
+        if not runs["is_graded"].any():
+            kept.remove("oracle")
+    groups = runs.partition_by("is_graded", "most", as_dict=True, maintain_order=True)
+    return Choice(
+        runs=tuple(
+            RunGroup(
+                is_graded=bool(is_graded),
+                budgets=None if budgets == "all" else budgets or _powers_up_to(int(most)),
+                runs=rows.select(options.by),
+            )
+            for (is_graded, most), rows in groups.items()
+        ),
+        options=options._replace(selectors=tuple(name for name in SELECTORS if name in kept)),
+        notes=tuple(notes),
+    )
+
+
+def _collect_attempts(scored: pl.DataFrame | pl.LazyFrame, options: Options) -> pl.DataFrame:
+    """Collect the columns that an analysis reads, with each attempt's run as a number."""
+    schema = scored.collect_schema()
+    keys = [*options.by, *options.replicates]
+    names = [*keys, *[name for name in _READ if name in schema and name not in keys]]
+    run = pl.struct(options.by).rank("dense") if options.by else pl.lit(1)
+    attempts = scored.lazy().select(*names, run.cast(pl.UInt32).alias(RUN)).collect()
+    _check_rows(attempts)
+    return attempts
+
+
+def _check_rows(attempts: pl.DataFrame) -> None:
+    """Raise where there are no attempts."""
+    if attempts.is_empty():
+        raise DataError(
+            "trajectories has no rows. Hint: look at the source with ttsframe validate."
+        )
+
+
+def _find_runs(
+    attempts: pl.LazyFrame, options: Options, style: AnswerStyle, *, needs_size: bool
+) -> pl.DataFrame:
+    """Return each run with `is_graded` and `most`, graded runs and large ones first."""
+    # `most` is the number of attempts that at least nine in ten problems have; 0 unless needed.
+    run: list[str] = list(options.by) or [RUN]
+    if not options.by:
+        attempts = attempts.with_columns(pl.lit(1, pl.UInt32).alias(RUN))
+    schema = attempts.collect_schema()
+    grade = next((name for name in _GRADES if name in schema), None)
+    grades = attempts.select(*run, *([] if grade is None else [grade])).unique()
+    most = pl.lit(0, pl.Int64)
+    sizes = attempts.select(run).unique()
+    if needs_size:
+        problem = [*run, *[name for name in (*options.replicates, "problem_id") if name not in run]]
+        sizes = attempts.group_by(problem).agg(pl.len().alias("_n"))
+        most = pl.col("_n").quantile(SHARE_OF_PROBLEMS, "lower").cast(pl.Int64)
+    found, counts = pl.collect_all(
+        [grades, sizes.group_by(run).agg(most.alias("most"))], engine="streaming"
+    )
+    _check_rows(found)
+    value = pl.lit(None, pl.Boolean)
+    if grade is not None:
+        texts = extract_answer(grade, style=style) if grade == "solution" else pl.col(grade)
+        value = gold_key(texts) if grade in {"gold", "solution"} else texts
+    return (
+        found
+        .with_columns(value.is_not_null().alias("is_graded"))
+        .group_by(run)
+        .agg(pl.col("is_graded").any())
+        .join(counts, on=run, nulls_equal=True)
+        .sort("is_graded", "most", *run, descending=[True, True, *[False] * len(run)])
+        .drop(RUN, strict=False)
+    )
+
+
+def _has_scores(scored: pl.LazyFrame) -> bool:
+    """Return whether any score exists, reading no further than the first one."""
+    if "score" not in scored.collect_schema():
+        return False
+    found = scored.select("score").filter(pl.col("score").is_not_null()).head(1)
+    return not found.collect(engine="streaming").is_empty()
+
+
+def _powers_up_to(most: int) -> tuple[int, ...]:
+    """Return the powers of two up to a number, and the number."""
+    return tuple(sorted({2**i for i in range(most.bit_length())} | {most}))
+
+
+def _average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bool) -> pl.LazyFrame:
+    """Average the problems; without grades, average how many attempts agree with the pick."""
+    if not is_graded:
+        ungraded = pl.col("status") == "ungraded"
+        problems = problems.filter(pl.col("selector") != "oracle").with_columns(
+            value=pl.when(ungraded).then("agreement"),
+            status=pl.when(ungraded).then(pl.lit("ok")).otherwise("status"),
+        )
+    curve = scaling_curve(
+        problems,
+        by=options.by,
+        replicates=options.replicates,
+        confidence_level=options.confidence_level,
+    )
+    return curve if is_graded else curve.rename({"accuracy": "agreement"})
+
+
+def join_curves(curves: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame | None:
+    """Put the curves of several runs into one table, selectors in the order of the registry."""
+    if not curves:
+        return None
+    ranks = {name: i for i, name in enumerate(SELECTORS)}
+    rank = pl.col("selector").replace_strict(ranks, return_dtype=pl.UInt8)
+    return pl.concat(curves).sort(*by, rank, "reduction", "budget", maintain_order=True)
+
+
+def note_fewer_problems(curve: pl.DataFrame | None, by: Sequence[str]) -> list[str]:
+    """Write a note on each line that is averaged over fewer problems than others of its run."""
+    if curve is None:
+        return []
+    n_problems = pl.col("n_problems")
+    most = n_problems.max().over(by) if by else n_problems.max()
+    lines = (
+        curve
+        .with_columns(most=most, omitted=left_out())
+        .filter(n_problems < pl.col("most"))
+        .unique([*by, "selector", "reduction"], keep="last", maintain_order=True)
+    )
+    notes = []
+    for row in lines.iter_rows(named=True):
+        reduction = "" if row["reduction"] is None else f" ({row['reduction']})"
+        run = "".join(f", {row[name]}" for name in by)
+        notes.append(
+            f"{row['selector']}{reduction}{run}: averaged over {row['n_problems']:,} of "
+            f"{row['most']:,} problems (left out: {row['omitted']}), so it is not comparable with the "
+            "other lines."
+        )
+    return notes

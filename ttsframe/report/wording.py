@@ -1,0 +1,105 @@
+"""Write runs, lines and numbers in sentences and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Any, Final
+
+import polars as pl
+
+from ttsframe._wording import shorten
+
+N_RUNS_MAX: Final = 12
+"""Runs that a chart holds, and that the top of the page has sentences on."""
+
+N_PANELS_MAX: Final = 6
+
+NONE: Final = "—"
+_NAME_MAX: Final = 80
+
+
+def name_run(rows: pl.DataFrame, by: Sequence[str]) -> str:
+    """Name the run of some rows by its values of `by`; empty without `by`."""
+    return ", ".join(shorten(str(rows[name][0]), _NAME_MAX) for name in by)
+
+
+def split_runs(table: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Split a table by run; yield the prefix of a sentence about each run, and its rows."""
+    if not by:
+        if table.height:
+            yield "", table
+        return
+    for rows in table.partition_by(by, maintain_order=True):
+        yield f"{name_run(rows, by)}: ", rows
+
+
+def start_sentence(prefix: str, text: str) -> str:
+    """Put the prefix of `split_runs` before a sentence, or begin it with a capital letter."""
+    return f"{prefix}{text}" if prefix else text[:1].upper() + text[1:]
+
+
+def keep_first_runs(
+    table: pl.DataFrame, by: Sequence[str], n_max: int = N_RUNS_MAX
+) -> pl.DataFrame:
+    """Keep as many runs as a chart holds."""
+    if not by:
+        return table
+    kept = table.select(by).unique(maintain_order=True).head(n_max)
+    return table.join(kept, on=by, how="semi", nulls_equal=True, maintain_order="left")
+
+
+def shorten_paths(paths: Sequence[str]) -> dict[str, str]:
+    """Map each path to the part that tells it from the others; other texts stay as they are."""
+    parts = [path.split("/") for path in paths]
+    n_spare = min((len(path) for path in parts), default=0) - 1
+    if n_spare < 1 or len(paths) < 2:
+        return {path: path for path in paths}
+    n_before = _count_shared(parts, n_spare)
+    n_after = _count_shared([path[::-1] for path in parts], n_spare - n_before)
+    return {
+        path: "/".join(names[n_before : len(names) - n_after])
+        for path, names in zip(paths, parts, strict=True)
+    }
+
+
+def _count_shared(paths: Sequence[Sequence[str]], n_max: int) -> int:
+    """Count the parts that all paths begin with."""
+    is_shared = (len({path[i] for path in paths}) == 1 for i in range(n_max))
+    return sum(1 for _ in takewhile(bool, is_shared))
+
+
+def find_best_row(rows: pl.DataFrame) -> dict[str, Any]:
+    """Return the row of highest accuracy; among equal ones the cheapest, then one without scores."""
+    # Rows that are averaged over fewer problems than others are not comparable, and are passed over.
+    order = ["n_problems", "accuracy", "budget", pl.col("reduction").is_null()]
+    ranked = rows.sort(order, descending=[True, True, False, True], maintain_order=True)
+    return ranked.row(0, named=True)
+
+
+def name_line(selector: str, reduction: str | None) -> str:
+    """Name a line as charts do, such as "weighted vote (last)"."""
+    name = selector.replace("_", " ")
+    return name if reduction is None else f"{name} ({reduction})"
+
+
+def format_percent(value: float | None) -> str:
+    """Write a fraction as a percentage with one decimal, such as "36.7%"."""
+    return NONE if value is None else f"{_round_percent(value)}%"
+
+
+def _round_percent(fraction: float) -> float:
+    """Round as `percent` rounds a column."""
+    return round(fraction * 100 * 10) / 10
+
+
+def format_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """Write a fraction with its interval, such as "36.7% (25.6 to 49.3)"."""
+    if low is None or high is None:
+        return format_percent(value)
+    return f"{format_percent(value)} ({_round_percent(low)} to {_round_percent(high)})"
+
+
+def format_decimals(value: float | None, digits: int) -> str:
+    """Write a number with a fixed number of decimals, such as "0.250"."""
+    return NONE if value is None else f"{value:,.{digits}f}"
