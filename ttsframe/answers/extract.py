@@ -22,7 +22,7 @@ __all__ = ["extract_answer"]
 
 _NESTING: Final = 12
 _REACH: Final = 400
-"""Characters after a phrase, or before the end of the text, in which an answer is looked for."""
+"""Number of characters, after a phrase or before the end of a text, that are searched for an answer."""
 
 
 def _balanced(depth: int) -> str:
@@ -41,7 +41,7 @@ _TURN: Final = r"(?s)(\S.*?)<\|(?:im_start|start_header_id)\|>\s*user\b.*"
 _CHAT_MARK: Final = (
     r"<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>|<\|im_start\|>\s*\w*|<\|[a-z_0-9]+\|>"
 )
-# every alternative begins with literal text, without which this search would be ten times slower
+# Every alternative begins with literal text, which makes this search ten times faster.
 _PHRASE: Final = (
     r"(?:answer|Answer|ANSWER)[sS]?[\s\"*:'”)]{0,3}"
     r"(?i:is|are|was|should\s+be|must\s+be|would\s+be|will\s+be|equals|=|:|：|\$|\\\(|\\\[)"
@@ -104,7 +104,7 @@ def extract_answer(completion: IntoExprColumn, *, style: AnswerStyle = "auto") -
     def extract(values: pl.Series) -> pl.Series:
         return find(_without_chat_marks(as_strings(values, "completion"))).alias(values.name)
 
-    # one function, because Polars would search the texts once per use of an intermediate result
+    # One function, because Polars would repeat the search for each use of an intermediate result.
     found = source.map_batches(extract, return_dtype=pl.String, is_elementwise=True)
     return keep_name(found, source)
 
@@ -149,7 +149,7 @@ def _find_announced(texts: pl.Series) -> pl.Series:
 
 
 def _find_hashed(texts: pl.Series) -> pl.Series:
-    """Return what follows the last `####`."""
+    """Return the answer after the last `####`."""
     return per_distinct(_after_hash(texts), _statements.answer_announced)
 
 
@@ -269,7 +269,7 @@ def _last_boxes(text: str) -> str | None:
         names.append(_SUBSCRIPT.sub(r"_{\1}", name[0]) if name else "")
     if len(set(names)) == len(contents) > 1 and all(names):
         contents = [name + content for name, content in zip(names, contents, strict=True)]
-    # "A or B" may give one value in two forms, which a list of two would not.
+    # "A or B" may be one value in two forms; a list of two values may not.
     answer = (" or " if is_choice else ", ").join(reversed(contents))
     is_escaped_twice = text[following - 1 : following] == "\\"
     return (answer.replace("\\\\", "\\") if is_escaped_twice else answer) or None

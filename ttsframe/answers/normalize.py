@@ -9,7 +9,7 @@ from typing import Final
 __all__ = ["LONGEST_TEXT", "balanced_end", "normalize_text"]
 
 LONGEST_TEXT: Final = 4_000
-"""Longer strings are only stripped: they are no answers, and work on them must stay bounded."""
+"""Longer strings are only stripped: they are not answers, and work on them must be bounded."""
 
 _UNICODE: Final = str.maketrans({
     "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "＋": "+",
@@ -77,7 +77,7 @@ _ANNOUNCED: Final = re.compile(
     r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)",
     re.IGNORECASE,
 )
-# JSON that was encoded twice: each command has two backslashes, and none has one
+# JSON that was encoded twice: every command has two backslashes
 _ESCAPED_TWICE: Final = re.compile(
     r"(?<!\\)\\\\(?:[dt]?frac|sqrt|left|text|pi|infty|cdot|times)(?![a-zA-Z])"
 )

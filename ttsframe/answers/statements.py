@@ -18,16 +18,16 @@ NUMBER: Final = (
     r"|(?:\d{1,3}(?:(?:,|\{,\}|,\\!)\d{3})+\b|\d+,\d{1,2}\b|\d+)(?:\.\d+)?(?:/\d+)?)"
     r"(?:\s?\\?%|\s?\^\{?\\circ\}?|[°€£¥])?"
 )
-"""A number as it stands in prose: sign, currency, thousands, decimals or fraction, percent.
+"""A number in prose: sign, currency, thousands, decimals or fraction, percent.
 
 Written in the syntax that Python's and Rust's regular expressions share.
 """
 
 _SPACED: Final = r"[-+−]?\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?(?!\d)|[-+−]?\d+ \d+/\d+"
-"""Thousands that spaces part, and mixed numbers."""
+"""Thousands separated by spaces, and mixed numbers."""
 
 _WHOLE: Final = r"(?![a-zA-Z0-9_^{]|[.:]\d|[¹²³⁰⁴-⁹½¼¾⅐-⅞])"
-"""Where a number ends: not in "6.02e23", "1.000.000", "12:30", "4²" or "3½"."""
+"""The end of a number: not in "6.02e23", "1.000.000", "12:30", "4²" or "3½"."""
 
 _CANDIDATE: Final = re.compile(
     r"\*\*(?P<bold>[^*\n]*[^*\s:：])\s*\*\*(?!\s*[:：])"
@@ -38,7 +38,7 @@ _CANDIDATE: Final = re.compile(
     rf"|(?<![a-zA-Z0-9_.^{{\\])(?<!\d:)(?P<number>{_SPACED}|{NUMBER}){_WHOLE}",
     re.DOTALL,
 )
-# "30\pi", "2+3i", "7 - 2\sqrt{2}": a number that only begins what is stated
+# "30\pi", "2+3i", "7 - 2\sqrt{2}": a number that is only the beginning of the answer
 _CONTINUES: Final = re.compile(
     r"\s?(?:\\(?:pi|sqrt|cdot|times|[dt]?frac|sin|cos|tan|ln|log|e|i)(?![a-zA-Z])|\+\s?(?:[\d\\(]|[a-z]\b)|[-−*/]\s?[\d\\(])"
 )
@@ -72,7 +72,7 @@ _WEAK_CONCLUSION: Final = re.compile(
     r"\b(?:so|finally|answer|result|solution|we (?:find|get|have)|i think)\b", re.IGNORECASE
 )
 _NOTE: Final = re.compile(r"\s*ки\b.*|<\|.*|\bI hope (?:it|this|that) is correct.*", re.DOTALL)
-# Math-Shepherd ends each step with it, so it ends an announced answer, but not a text of steps
+# Math-Shepherd ends each step with this tag, so it ends an announced answer but not a text of steps
 _STEP_TAG: Final = re.compile(r"[ \t]*ки\b")
 _SENTENCE_END: Final = re.compile(
     r"(?<=[^\s\d][.!?])\s+(?=\S)|(?<=\d[.!?])\s+(?=[^\W\d_])|(?<=[。！？])|(?<=[.!?]\$)\s+(?=[A-Z])"
@@ -95,7 +95,7 @@ _EDGES: Final = " \t\n\r.,;:!。，；：！？*\"“”'`"
 _MEASURED: Final = re.compile(
     r"\s[ap]\.?m\b|\spercent\b|^[-\d.,/]+ [a-z]+\.?,? (?:and )?\d", re.IGNORECASE
 )
-"""What a number must not lose: "10 a.m.", "20 percent", "3 hours 20 minutes"."""
+"""Words that belong to a number: "10 a.m.", "20 percent", "3 hours 20 minutes"."""
 _LONGEST_MEASURE: Final = 40
 _LONGEST_TEXT: Final = 80
 _MOST_WORDS: Final = 5

@@ -49,7 +49,7 @@ def parse(text: str) -> Node:
 
 
 class _Parser:
-    """A position in the tokens of one string, and what is open around it."""
+    """A position in the tokens of one string, and the brackets and operators open at it."""
 
     __slots__ = (
         "bars",
@@ -272,7 +272,7 @@ class _Parser:
         sign = kind
         if sign in {"+", "-"}:
             self.position += 1
-        # Without braces LaTeX raises one digit; in plain text the number is meant, and 2^10 is common.
+        # Without braces LaTeX raises one digit, but 2^10 in plain text means the number 10.
         if self.kinds[self.position] not in {"N", "L", "(", "C"}:
             raise self.refuse()
         if self.kinds[self.position] == "N":
@@ -368,7 +368,7 @@ class _Parser:
             return ("*", (_number(whole), fraction))
         if fraction[0] == "/" and fraction[1][0] == "q" and fraction[2][0] == "q":
             top, low = fraction[1], fraction[2]
-            # 2\frac{3}{2} is a product to some and a mixed number to others.
+            # 2\frac{3}{2} may be a product or a mixed number.
             if not (0 <= top[1] < low[1] and top[2] == low[2] == 1):
                 raise self.refuse()
             return ("+", (_number(whole), fraction))
@@ -509,7 +509,7 @@ class _Parser:
             self.expect("]")
         kind = self.kinds[self.position]
         if kind == "N":
-            # \sqrt12 prints as the root of 1 beside a 2, but the root of 12 is what is meant.
+            # \sqrt12 prints as the root of 1 followed by 2, but means the root of 12.
             self.position += 1
             return ("r", _number(self.values[self.position - 1]), degree)
         inner = self.atom() if kind == "(" else self.argument()
@@ -556,7 +556,7 @@ class _Parser:
         raise self.refuse()
 
     def operand(self) -> Node:
-        """Read the argument of a function: what is in brackets, or the product that follows."""
+        """Read the argument of a function: a bracketed expression, or the product that follows."""
         kind = self.kinds[self.position]
         if kind == "{":
             return self.group()
@@ -580,7 +580,7 @@ class _Parser:
                     return _product(factors)
                 factors.append(self.factor())
             elif kind == "/" and ("c", "pi") in factors:
-                # \sin \pi/3: the sine of a third of pi to most, a third of the sine to a parser.
+                # \sin \pi/3 may be the sine of a third of pi, or a third of the sine.
                 raise self.refuse()
             else:
                 return _product(factors)
@@ -627,7 +627,7 @@ class _Parser:
             kind in _STARTS and self.values[self.position] not in _CLOSERS | _PRODUCT
         )  # fmt: skip
         if continues and not (outer and self.at_differential()):
-            # Whether a factor after the dx belongs to the integrand has two readings.
+            # A factor after the dx may or may not belong to the integrand.
             raise self.refuse()
         return ("S", "int", variable, low, high, body)
 
@@ -731,7 +731,7 @@ class _Parser:
         self.expect("}")
         body = self.term()
         if self.kinds[self.position] in {"+", "-"}:
-            # Whether the next term is differentiated too has two readings.
+            # The next term may or may not be differentiated.
             raise self.refuse()
         return ("D", variable, order, body)
 

@@ -35,7 +35,7 @@ _NOT_PRODUCTS: Final = frozenset(
     won iff dim ker deg arg sgn cov var std cis erf DNE
     """.split()  # noqa: SIM905 (a word list reads best as one)
 )
-_DIFFERENTIAL: Final = re.compile(r"[a-z]{0,2}(?:d[a-z]){1,3}")
+_DIFFERENTIAL: Final = re.compile(r"[k-z]{0,2}(?:d[k-np-z]){1,3}")
 """A run such as dx, xdx or dydx, read as letters in a text with an integral or a derivative."""
 _CALCULUS: Final = re.compile(r"\\int(?![A-Za-z])|\\frac\s*\{\s*(?:d|\\partial)\s*[\^}]")
 _IN_FORMULAS: Final = frozenset({"at", "it", "as", "is", "am", "an", "us", "be", "my", "by", "no"})
@@ -72,7 +72,7 @@ def scan(text: str) -> tuple[list[str], list[str]]:
             elif (
                 len(value) <= 3
                 and (value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS))
-            ) or (is_calculus and value != "odd" and _DIFFERENTIAL.fullmatch(value)):
+            ) or (is_calculus and _DIFFERENTIAL.fullmatch(value)):
                 kinds.extend("L" * len(value))
                 values.extend(value)
             elif kinds and kinds[-1] == "{" and len(kinds) > 1 and kinds[-2] in {"C", "_"}:

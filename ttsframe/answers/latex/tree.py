@@ -1,4 +1,4 @@
-"""Expression trees: what the parser returns, as tuples.
+"""Expression trees, as tuples: the result of the parser.
 
 `("q", numerator, denominator)`, `("c", name)` a constant, `("s", name)` a symbol,
 `("+", terms)`, `("*", factors)`, `("/", a, b)`, `("^", base, exponent)`, `("r", x, degree)` a root,

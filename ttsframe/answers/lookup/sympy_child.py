@@ -93,7 +93,7 @@ def limit_processor(seconds: float) -> None:
         raise LimitError
 
     signal.signal(signal.SIGPROF, interrupt)
-    # again and again, in case a library swallows the first
+    # repeatedly, in case a library catches the first
     signal.setitimer(signal.ITIMER_PROF, seconds, 0.2)
     import resource
 
@@ -140,7 +140,7 @@ def load_evaluate() -> TaskFunction:
         value = expression.doit()
         infinities = (sympy.oo, -sympy.oo)
         if value.has(*infinities, sympy.zoo, sympy.nan) and value not in infinities:
-            # sums of infinities and finite parts, which simplify may turn into any number
+            # simplify may turn a sum of an infinity and a finite part into any number
             return None
         if tree[0] == "S" and tree[1] == "int" and not is_near_quadrature(sympy, expression, value):
             return None
@@ -163,7 +163,7 @@ def forms(sympy: Any, value: Any) -> Iterator[Any]:  # noqa: ANN401 - untyped li
 def is_near_quadrature(sympy: Any, expression: Any, value: Any) -> bool:  # noqa: ANN401 - untyped library
     """Check the value of a single integral against numeric quadrature, where that converges."""
     if expression.is_Mul:
-        # the bounds were exchanged
+        # its bounds were exchanged
         expression, value = -expression, -value
     body, (variable, low, high), *outer = expression.args
     if (

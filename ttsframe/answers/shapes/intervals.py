@@ -204,7 +204,7 @@ def _merge_pieces(pieces: list[_Piece]) -> list[_Piece]:
     joined: list[_Piece] = []
     for piece in sorted(pieces):
         last = joined[-1] if joined else None
-        # They touch unless a point is missing between them.
+        # They touch unless the point between them is missing in both.
         if last and (
             piece.low[0] < last.high[0]
             or (piece.low[0] == last.high[0] and not (piece.low[1] and last.high[1]))

@@ -39,7 +39,7 @@ def read_list(reader: ScalarReader, text: str, marks: list[Mark], depth: int) ->
     if len({unit[1] for unit in map(_UNIT.search, parts) if unit}) > 1 and any(
         map(_has_digit, parts)
     ):
-        # 2 hours and 30 minutes is one quantity, not two answers.
+        # 2 hours and 30 minutes are one quantity, not two answers.
         return None
     reader.note("list", text)
     named = [named_value(part) for part in parts]
@@ -64,7 +64,7 @@ def read_list(reader: ScalarReader, text: str, marks: list[Mark], depth: int) ->
         is_spread and body[0] == "{" and "," in part
         for part, is_spread, (body, _) in zip(parts, spread, readings, strict=True)
     ):
-        # Semicolons between lists: the lists stay apart.
+        # Semicolons separate lists, which are not joined.
         return "L{" + "|".join(sorted(body for body, _ in readings)) + "}", "structure"
     return unordered(readings, is_set="or" in joiners, spread=spread)
 

@@ -44,7 +44,7 @@ def read_relation(reader: ScalarReader, text: str, marks: list[Mark], depth: int
         left, right = text[: near.start].strip(), text[near.end :].strip()
         if not left or is_name(left):
             return reader.read_part(right if not left else f"{left}={right}", depth + 1)
-        # The value before the sign is exact, what follows only rounds it.
+        # The value before the sign is exact; the value after it is rounded.
         return reader.read_part(left, depth + 1)
     operators = [mark.sign for mark in relation]
     parts = split_at(text, relation, RELATIONS)
@@ -96,7 +96,7 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
     if is_name(left) or is_tuple_of_names(left):
         reading = reader.read_part(right, depth + 1)
         if reading is not None and reading[1] == "text" and right.isupper():
-            # AB = CD says that two segments are equal: CD is no answer in words.
+            # AB = CD states that two segments are equal; CD is not an answer in words.
             return None
         if reading is not None and reading[1] == "symbolic" and len(parts) > 2:
             middle = {reader.read_part(part, depth + 1) for part in parts[1:-1]}

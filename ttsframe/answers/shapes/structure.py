@@ -51,7 +51,7 @@ _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
 )
-"""A remark that a parameter of the solutions runs through the integers: without it they mean the same."""
+"""A remark that a parameter of the solutions is an integer; it does not change their meaning."""
 
 
 class Reader(ScalarReader):

@@ -34,24 +34,24 @@ __all__ = [
 ]
 
 Value: TypeAlias = Any
-"""An fmpq while exact, else an arb or acb."""
+"""An fmpq if exact, else an arb or acb."""
 
 ZERO: Final = fmpq(0)
 ONE: Final = fmpq(1)
 
 KEY_BITS: Final = 384
 ABSORBED_BITS: Final = 119
-"""A term smaller than a sum by more binary places no longer shows well enough in it."""
+"""A term that is smaller than its sum by more bits is lost in the sum."""
 LARGEST_BITS: Final = 100_000
-"""Of an exact number; larger ones are known by their residues."""
+"""Largest size of an exact number; larger ones have keys made of residues."""
 ROUGH_BITS: Final = 300
-"""Of a rational that meets an irrational, without its small prime factors."""
+"""Largest size of a rational beside an irrational, without its small prime factors."""
 RATIONAL_BITS: Final = 110
-"""Of the denominator of a rational that is recognized in a ball."""
+"""Largest denominator of a rational that is recognized in a ball."""
 LARGEST_ARGUMENT: Final = 1e7
-"""Of exponents and functions."""
+"""Largest exponent and argument of a function."""
 FLAT: Final = 1e-18
-"""An exponent nearer to zero hardly moves its power away from one."""
+"""A smaller exponent gives a power too close to one."""
 SMALL_PRIMES: Final = (2, 3, 5, 7, 11, 13)
 
 
@@ -86,8 +86,8 @@ def symbol_value(name: str, point: int) -> Value:
     return arb((mantissa, -448))
 
 
-# Keys quantize the value times this, because nice numbers lie on the edges of a decimal or binary
-# grid and no number that anybody writes lies on the edges of this one.
+# Keys quantize the value times this offset: simple numbers lie on the edges of a decimal or binary grid, but
+# not on the edges of this one.
 _OFFSET: Final = 6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big")
 
 
@@ -130,7 +130,7 @@ def as_rational(value: Value) -> Value | None:
     p0, q0, p1, q1 = 0, 1, 1, 0
     while q1.bit_length() <= RATIONAL_BITS:
         quotient, rest = divmod(a, b)
-        # A partial quotient this large means that the convergent is right to the last proven bit.
+        # After such a large partial quotient, the convergent agrees with the ball to the last proven bit.
         if q1 and p1 and quotient.bit_length() + q1.bit_length() + p1.bit_length() > KEY_BITS:
             break
         p0, q0, p1, q1 = p1, q1, quotient * p1 + p0, quotient * q1 + q0

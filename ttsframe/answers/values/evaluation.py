@@ -34,10 +34,10 @@ from ttsframe.answers.values.balls import (
 __all__ = ["Evaluation"]
 
 MOST_STEPS: Final = 10_000
-"""Nodes evaluated, and 64 bits handled by an operation on large exact numbers, count one each."""
+"""Largest work: a node counts one, and an operation on a large exact number one for every 64 bits."""
 LARGE_BITS: Final = 4_096
 MOST_TERMS: Final = 200
-"""Of a sum or product written with an index."""
+"""Largest number of terms of a sum or product over an index."""
 FLATTEST: Final = 1e-18
 """A cosine of a smaller argument hardly differs from one."""
 FARTHEST: Final = 20
@@ -289,7 +289,7 @@ class Evaluation:
         if isinstance(whole, arb):
             whole = whole.unique_fmpz()
             if whole is None:
-                # An integer that is not seen to be one lies on both sides of the step.
+                # The ball of an integer lies on both sides of the step.
                 rational = as_rational(value)
                 if rational is None or rational.q != 1:
                     raise TooImprecise

@@ -56,9 +56,9 @@ Scalar: TypeAlias = tuple[str, str]
 """Body of a key and its kind: exact, numeric or symbolic."""
 
 _UNDEFINED: Final = "u"
-"""In the place of a value where a real function left its domain."""
+"""Stands for a value at a point outside the domain of a real function."""
 PRECISIONS: Final = ((576, False), (2_304, True))
-"""In bits; the last one decides what is zero."""
+"""Precisions in bits; at the last one, a value that may be zero is zero."""
 
 _lock = Lock()
 
@@ -192,7 +192,7 @@ def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
     if not defined:
         return "s" + _digest(part_at(0, is_real=False)), "symbolic"
     if len(defined) > 1 and len({parts[point] for point in defined}) == 1:
-        # The symbols cancelled: this is a number, and has the key of one.
+        # The symbols cancel, so that this is a number.
         return _constant_key(node, policy, defined[0])
     return "s" + _digest("|".join(parts)), "symbolic"
 

@@ -13,10 +13,10 @@ from ttsframe.answers.shapes.words import MULTIPLIERS, is_unit_phrase
 __all__ = ["LARGEST_EXPONENT", "percent_value", "rational_key", "read_plain", "read_rational"]
 
 LARGEST_EXPONENT: Final = 5_000
-"""Of ten, in scientific notation; larger ones are left to the parser."""
+"""Largest exponent of ten in scientific notation; the parser reads larger ones."""
 
 LONGEST_NUMBER: Final = 3_000
-"""Longer texts are no numbers: Python itself refuses to read more than 4,300 digits."""
+"""Longer texts are not read as numbers; Python reads at most 4,300 digits."""
 
 _PLAIN: Final = re.compile(r"-?(?:[1-9][0-9]{0,17}|0)")
 _UNSIGNED: Final = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
@@ -55,7 +55,7 @@ _CURRENCY: Final = re.compile(r"\\?\$|[£€¥]")
 _ORDINAL: Final = re.compile(r"(?:st|nd|rd|th)")
 _DECIMAL_COMMA: Final = {
     "accepted": re.compile(r"[+-]?\s*(?:[0-9]+,[0-9]{1,2}|[0-9]+,[0-9]{4,}|0,[0-9]+)"),
-    # What separates neither a list that anybody writes without a space nor thousands.
+    # These commas separate neither thousands nor a list as people write it.
     "plain": re.compile(r"[+-]?\s*(?:0,[0-9]{3,}|[0-9]{4,},[0-9]{2})"),
 }
 _SPACED_THOUSANDS: Final = re.compile(r"(?<![0-9.])([0-9]{1,3})((?: [0-9]{3})+)(?![0-9])")
@@ -138,7 +138,7 @@ def _mixed(whole: str | None, top: str, low: str) -> Fraction | None:
     value = numerator / denominator
     if whole is None:
         return value
-    # 2\frac{3}{2} is a product to some and a mixed number to others: neither reading is safe.
+    # 2\frac{3}{2} may be a product or a mixed number.
     if not (0 <= value < 1 and value.denominator > 0 and top.isdigit() and low.isdigit()):
         return None
     return int(whole) + value

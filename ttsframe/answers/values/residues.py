@@ -50,7 +50,7 @@ def _residue(node: Node, prime: int, policy: AnswerPolicy) -> int | None:
         return top * pow(low, -1, prime) % prime if top is not None and low else None
     if op == "^":
         base, exponent = _residue(node[1], prime, policy), _exact_integer(node[2])
-        # The constant e to a power is the exponential, which lives elsewhere.
+        # A power of e is the exponential function, which has no residue.
         if not base or exponent is None or node[1] == ("c", "e"):
             return None
         return pow(base, exponent % (prime - 1), prime)
