@@ -1,8 +1,4 @@
-"""Random numbers in sequence, each stream started by what it is for.
-
-The hash is that of `ttsframe._draws`, the same on every platform and under every version of Python
-and numpy.
-"""
+"""Random numbers in sequence: those of `ttsframe._draws` at the positions 0, 1, 2, ... of a key."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from collections.abc import MutableSequence, Sequence
 from hashlib import blake2b
 from typing import TypeVar
 
-from ttsframe._draws import GAMMA, WORD, mix
+from ttsframe._draws import one_bits_at
 
 __all__ = ["Stream"]
 
@@ -18,101 +14,48 @@ ItemT = TypeVar("ItemT")
 
 
 class Stream:
-    """A stream of random numbers that is a function of numbers and texts."""
+    """A stream of random numbers whose key is a function of numbers and texts."""
 
     def __init__(self, *parts: int | str) -> None:
-        self._state = 0
+        self._key = 0
         for part in parts:
-            number = _hashed(part) if isinstance(part, str) else part
-            self._state = mix(self._state + number * GAMMA + GAMMA)
+            self._key = one_bits_at(self._key, _hashed(part) if isinstance(part, str) else part)
+        self._position = -1
 
     def bits(self) -> int:
-        """Draw 64 bits.
-
-        Returns
-        -------
-        int
-            From 0 to 2^64 - 1.
-        """
-        self._state = (self._state + GAMMA) & WORD
-        return mix(self._state)
+        """Draw 64 bits."""
+        self._position += 1
+        return one_bits_at(self._key, self._position)
 
     def uniform(self) -> float:
-        """Draw a number in [0, 1), a multiple of 2^-53.
-
-        Returns
-        -------
-        float
-            The number.
-        """
+        """Draw a number in [0, 1), a multiple of 2^-53."""
         return (self.bits() >> 11) * 2.0**-53
 
     def below(self, bound: int) -> int:
-        """Draw an integer from 0 to a bound, which is excluded.
-
-        Parameters
-        ----------
-        bound
-            Positive, small against 2^64.
-
-        Returns
-        -------
-        int
-            The integer.
-        """
+        """Draw an integer from 0 to a bound, which is excluded and small against 2^64."""
         return self.bits() * bound >> 64
 
     def between(self, least: int, most: int) -> int:
-        """Draw an integer from a closed range.
-
-        Parameters
-        ----------
-        least
-            Smallest.
-        most
-            Largest.
-
-        Returns
-        -------
-        int
-            The integer.
-        """
+        """Draw an integer from a closed range."""
         return least + self.below(most - least + 1)
 
     def chosen(self, shares: Sequence[float]) -> int:
-        """Draw the position of one of some shares.
-
-        Parameters
-        ----------
-        shares
-            Chances that add up to 1.
-
-        Returns
-        -------
-        int
-            The position; one whose share is 0 is never drawn.
-        """
+        """Draw a position with probabilities that add up to 1; one with probability 0 is never drawn."""
         number, total, last = self.uniform(), 0.0, 0
         for position, share in enumerate(shares):
             total += share
             last = position if share else last
             if number < total:
                 return position
-        return last  # the shares add up to a little less than 1
+        return last  # the shares add up to slightly less than 1
 
     def shuffle(self, items: MutableSequence[ItemT]) -> None:
-        """Put items into random order, in place.
-
-        Parameters
-        ----------
-        items
-            What is shuffled.
-        """
+        """Shuffle items in place."""
         for last in range(len(items) - 1, 0, -1):
             other = self.below(last + 1)
             items[last], items[other] = items[other], items[last]
 
 
 def _hashed(text: str) -> int:
-    """Hash a text to 64 bits; a lone surrogate is a text like any other."""
+    """Hash a text, which may have lone surrogates, to 64 bits."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())

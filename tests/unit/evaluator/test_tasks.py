@@ -193,7 +193,7 @@ def test_a_stream_is_the_hash_of_the_package_in_sequence(
     seed: int, position: int, bound: int
 ) -> None:
     stream = Stream(seed)
-    key = np.array([stream._state], dtype=np.uint64)
+    key = np.array([stream._key], dtype=np.uint64)
     expected = [int(bits_at(key, np.array([i]))[0]) for i in range(3)]
     assert [stream.bits() for _ in range(3)] == expected
     assert 0 <= Stream(seed, position).below(bound) < bound
