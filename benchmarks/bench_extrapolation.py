@@ -1,4 +1,4 @@
-"""The beta-binomial fit of many problems beside scipy's likelihood under a general optimiser.
+"""The beta-binomial fit of many problems beside scipy's likelihood under a general optimizer.
 
 ``TTSFRAME_BENCH_PROBLEMS`` sets the number of problems, 64 attempts at each (default 1,000). Both
 find the same maximum, checked first; only the package's fit gives intervals too.

@@ -21,7 +21,7 @@ import numpy as np
 
 from ttsframe.statistics.extrapolation.beta import _Likelihood, beta_passes
 from ttsframe.statistics.extrapolation.model import Counts, ExtrapolationModel, Floats
-from ttsframe.statistics.extrapolation.models import MODELS, predict_range
+from ttsframe.statistics.extrapolation.registry import MODELS, predict_range
 
 N_RUNS = int(os.environ.get("TTSFRAME_BENCH_RUNS", "600"))
 N_WORKERS = int(os.environ.get("TTSFRAME_BENCH_WORKERS", "2"))

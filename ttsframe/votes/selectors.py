@@ -82,7 +82,7 @@ def select_answers(
     reductions
         Where scores come from: names in `STEP_REDUCTIONS`, each applied to `step_scores` and with
         rows of its own; or None for the column `score`, named "score" in the column `reduction`.
-        (`reduction` of `score_trajectories` is the one reduction that makes this column.)
+        `score_trajectories` makes this column with its single `reduction`.
     budgets
         Numbers of attempts: a selector sees the first `budget` attempts. None: all attempts, as
         one budget, which is null in the column `budget`.

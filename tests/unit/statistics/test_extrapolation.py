@@ -19,8 +19,8 @@ from ttsframe import charts
 from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
 from ttsframe.statistics.extrapolation.beta import _Likelihood, beta_passes
 from ttsframe.statistics.extrapolation.model import Counts, log_rising
-from ttsframe.statistics.extrapolation.models import MODELS
 from ttsframe.statistics.extrapolation.power_law import unbiased_passes
+from ttsframe.statistics.extrapolation.registry import MODELS
 
 MODEL_NAMES = list(MODELS)
 

@@ -18,8 +18,8 @@ from ttsframe.statistics.extrapolation.attempts import (
     read_attempts,
 )
 from ttsframe.statistics.extrapolation.model import ExtrapolationModel
-from ttsframe.statistics.extrapolation.models import MODELS, predict_range
 from ttsframe.statistics.extrapolation.power_law import unbiased_passes
+from ttsframe.statistics.extrapolation.registry import MODELS, predict_range
 
 __all__ = ["check_extrapolation"]
 

@@ -21,7 +21,7 @@ from ttsframe.statistics.extrapolation.attempts import (
 )
 from ttsframe.statistics.extrapolation.beta import beta_passes
 from ttsframe.statistics.extrapolation.model import ExtrapolationModel, Fit
-from ttsframe.statistics.extrapolation.models import MODELS, attempts_needed, predict_range
+from ttsframe.statistics.extrapolation.registry import MODELS, attempts_needed, predict_range
 
 __all__ = ["PassAtKFit", "fit_pass_at_k"]
 
