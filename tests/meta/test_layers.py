@@ -41,12 +41,23 @@ RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ONLY_SCHEMA_AND_BELOW = {"readers", "simulation", "charts", "validation"}
 """Readers return what a file says, and charts draw what they are given."""
 
-HEAVY = {"altair", "vl_convert", "scipy", "sympy", "flint", "latex2sympy2", "antlr4", "ray"}
+HEAVY = {
+    "altair",
+    "vl_convert",
+    "scipy",
+    "sympy",
+    "flint",
+    "latex2sympy2",
+    "antlr4",
+    "ray",
+    "jinja2",
+}
 
 OWNERS = {
     # The page embeds the scripts of the schema version that the charts are written in.
     "altair": ("charts/", "report/page.py"),
     "vl_convert": ("charts/", "report/page.py"),
+    "jinja2": ("report/page.py",),
     "sympy": ("answers/",),
     "flint": ("answers/",),
     "latex2sympy2": ("answers/",),
