@@ -52,12 +52,14 @@ HEAVY = {
     "antlr4",
     "ray",
     "httpx",
+    "jinja2",
 }
 
 OWNERS = {
     # The page embeds the scripts of the schema version that the charts are written in.
     "altair": ("charts/", "report/page.py"),
     "vl_convert": ("charts/", "report/page.py"),
+    "jinja2": ("report/page.py",),
     "sympy": ("answers/",),
     "flint": ("answers/",),
     "latex2sympy2": ("answers/",),
