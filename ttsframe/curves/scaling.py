@@ -150,13 +150,13 @@ def _average(units: pl.LazyFrame, line: Sequence[str], confidence_level: float) 
     """Average the problems that count, and count the others by status."""
     severity = pl.col("severity")
     value = pl.when(severity == 0).then("value")
+    # Sums are of lists in ascending order: those of a group_by differ in the last bits from run to run.
+    values = pl.col("values").list
     averaged = (
         units
         .group_by(*line, "budget")
         .agg(
-            value.mean().alias("accuracy"),
-            value.std(ddof=1).alias("deviation"),
-            value.sum().alias("total"),
+            value.sort().alias("values"),
             ((value != 0) & (value != 1)).any().alias("is_fractional"),
             value.count().cast(pl.Int64).alias("n_problems"),
             *[
@@ -167,12 +167,14 @@ def _average(units: pl.LazyFrame, line: Sequence[str], confidence_level: float) 
         )
         .with_columns(
             pl.col("n_short") + pl.col("n_absent"),
-            standard_error=pl.col("deviation") / pl.col("n_problems").cast(pl.Float64).sqrt(),
+            accuracy=values.mean(),
+            standard_error=values.std(ddof=1) / pl.col("n_problems").cast(pl.Float64).sqrt(),
+            total=values.sum(),
             is_fractional=pl.col("is_fractional").any().over(line),
         )
     )
     interval = mean_interval("n_problems", confidence_level)
-    return averaged.with_columns(
+    return averaged.drop("values").with_columns(
         pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high"),
         pl.col("n_problems").cast(pl.UInt32),
     )
