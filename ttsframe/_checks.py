@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
+from ttsframe._settings import found
 from ttsframe._typing import ChoiceT, ColumnNames
 from ttsframe.errors import ParameterError, ParameterTypeError
 
@@ -30,7 +31,7 @@ def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        raise ParameterError(f"{parameter} == {value!r}, must be one of {listed}.")
+        raise ParameterError(f"{found(parameter, repr(value))}, must be one of {listed}.")
 
 
 def check_choices(
@@ -91,7 +92,7 @@ def check_positive(value: int, parameter: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ParameterTypeError(f"{parameter} is a {type(value).__name__}, must be an int.")
     if value < 1:
-        raise ParameterError(f"{parameter} == {value}, must be at least 1.")
+        raise ParameterError(f"{found(parameter, value)}, must be at least 1.")
     return value
 
 
@@ -172,7 +173,7 @@ def check_fraction(value: float, parameter: str) -> float:
         When it is not strictly between 0 and 1.
     """
     if not 0.0 < value < 1.0:
-        raise ParameterError(f"{parameter} == {value}, must be between 0 and 1, both excluded.")
+        raise ParameterError(f"{found(parameter, value)}, must be between 0 and 1, both excluded.")
     return float(value)
 
 
@@ -201,7 +202,7 @@ def check_between(value: float, parameter: str, least: float, most: float) -> fl
         When it lies outside, or is NaN.
     """
     if not least <= value <= most:
-        raise ParameterError(f"{parameter} == {value}, must be from {least:g} to {most:g}.")
+        raise ParameterError(f"{found(parameter, value)}, must be from {least:g} to {most:g}.")
     return float(value)
 
 
@@ -230,7 +231,7 @@ def check_seed(value: int, parameter: str = "seed") -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ParameterTypeError(f"{parameter} is a {type(value).__name__}, must be an int.")
     if not 0 <= value < 2**64:
-        raise ParameterError(f"{parameter} == {value}, must be from 0 to 2**64 - 1.")
+        raise ParameterError(f"{found(parameter, value)}, must be from 0 to 2**64 - 1.")
     return value
 
 
@@ -267,7 +268,7 @@ def check_names(
                 f"{parameter} holds a {type(name).__name__}, must hold column names."
             )
     if len(set(listed)) != len(listed):
-        raise ParameterError(f"{parameter} == {list(listed)} names a column twice.")
+        raise ParameterError(f"{found(parameter, list(listed))} names a column twice.")
     if both := [name for name in listed if name in set(taken)]:
         raise ParameterError(
             f"{parameter} names {both}, which the result has as columns of its own. Hint: rename "

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,36 +13,28 @@ from typing import Final
 from ttsframe.errors import SourceError
 
 TEMPORARY: Final = ".tmp"
-"""What the names of temporary folders end in; they begin with a dot."""
+"""Suffix of temporary folders, whose names begin with a dot."""
 
 _N_REMOVALS: Final = 10
-"""A late file may appear between the emptying of a folder and its removal, which then fails."""
+"""Removing a folder fails if a late write puts a file into it."""
+
+
+def check_parent_folder(target: Path) -> None:
+    """Check that the folder to write a file or folder into exists and can be written to."""
+    folder = target.parent
+    if not folder.is_dir():
+        raise SourceError(f"{folder}: no such folder, so {target.name} cannot be written there.")
+    if not os.access(folder, os.W_OK):
+        raise SourceError(f"{folder}: cannot be written to, so {target.name} cannot be created.")
 
 
 @contextmanager
 def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path near ``target`` whose file takes its place when the block ends well.
-
-    Parameters
-    ----------
-    target
-        File to be written; an existing one stays as it was until the new one is complete.
-
-    Yields
-    ------
-    Path
-        Where to write.
-
-    Raises
-    ------
-    SourceError
-        When the folder does not exist, the target is a folder, or the disk refuses the write.
-    """
+    """Yield a temporary path whose file replaces `target` once the block has succeeded."""
     path = Path(target)
     if path.is_dir():
         raise SourceError(f"{path}: is a folder, must be a file. Hint: name the file to write.")
-    if not path.parent.is_dir():
-        raise SourceError(f"{path.parent}: no such folder, so {path.name} cannot be written there.")
+    check_parent_folder(path)
     try:
         with appearing(path) as temporary:
             yield temporary
@@ -52,21 +44,12 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def appearing(target: Path, *, is_lasting: bool = True) -> Iterator[Path]:
-    """Give a temporary path beside ``target`` for a file or a folder that appears there whole.
+    """Yield a temporary path for a file or folder that is renamed to `target` when complete.
 
-    Parameters
-    ----------
-    target
-        What is to appear; an existing file is replaced, an existing folder must be empty.
-    is_lasting
-        Whether it must be whole even if the machine loses its power; that takes time.
-
-    Yields
-    ------
-    Path
-        Where to write a file or make a folder.
+    An existing file is replaced; an existing folder must be empty. `is_lasting` flushes the files
+    to disk first, so that they survive a power failure.
     """
-    # A query that failed may create its file only after that: in a folder that is gone it cannot.
+    # A failed query may still create its file later: in a removed folder it cannot.
     folder = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
     temporary = folder / target.name
     try:
@@ -82,13 +65,7 @@ def appearing(target: Path, *, is_lasting: bool = True) -> Iterator[Path]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder and all in it, as far as that is possible.
-
-    Parameters
-    ----------
-    folder
-        The folder; it need not exist.
-    """
+    """Remove a folder with its content as far as possible; it need not exist."""
     for _ in range(_N_REMOVALS):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

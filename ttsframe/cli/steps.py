@@ -1,4 +1,4 @@
-"""``ttsframe steps``: labelled steps of any format, counted, compared with scores, converted."""
+"""``ttsframe steps``: count labeled steps, compare them with scores, convert them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ttsframe.cli._options import (
     examples,
     level_option,
     on_error_option,
+    prints,
     source_options,
-    talks,
     with_options,
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
-from ttsframe.cli._tables import layout, rows_text
+from ttsframe.cli._tables import rows_text, table_text
 from ttsframe.errors import ColumnsError
 from ttsframe.process import StepAgreement, estimate_steps, step_agreement
 from ttsframe.process.summary import StepSummary, main_paths, summarize_steps, with_labels
@@ -48,7 +48,7 @@ _NEUTRAL: Final = {"right": True, "wrong": False}
 
 @dataclass(frozen=True, kw_only=True)
 class _Writing:
-    """What to write, and how."""
+    """The options that say what to write."""
 
     output: Path | None
     format: StepFormatName | None
@@ -56,24 +56,24 @@ class _Writing:
     threshold: float | None
 
     def check(self, sources: Sequence[str]) -> None:
-        """Refuse what could not be written, before any work is done."""
+        """Check the options and the output, before any work is done."""
         if self.output is None:
             if self.format is not None or self.neutral is not None:
                 option = "--to" if self.format is not None else "--neutral"
                 raise click.UsageError(
-                    f"{option} says how a file is written; name it with -o FILE."
+                    f"{option} says how a file is written; name the file with -o FILE."
                 )
             return
         is_table = self.format in {None, "table"}
         check_output(self.output, TABLE_SUFFIXES if is_table else (".jsonl", ".json"), sources)
 
     def write(self, steps: pl.DataFrame, console: Console) -> dict[str, object]:
-        """Write the steps, and say so."""
+        """Write the steps, and return what was written for JSON."""
         if self.output is None:
             return {}
         if self.format is None or self.format == "table":
             return save(steps, self.output, console)
-        with console.stage(f"Writing {self.output}"):
+        with console.status(f"Writing {self.output}"):
             write_steps(
                 steps,
                 self.output,
@@ -93,7 +93,7 @@ class _Writing:
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """What to read, and how."""
+    """The sources to read, and the reading options."""
 
     paths: tuple[str, ...]
     format: str
@@ -103,9 +103,9 @@ class _Source:
     def read(
         self, threshold: float | None, by: Sequence[str], console: Console
     ) -> tuple[str, pl.DataFrame]:
-        """Read labelled steps, or make them of completions; return what was read as well."""
+        """Read labeled steps, or estimate them from completions; return the format too."""
         label = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} sources"
-        with console.stage(f"Reading {label}") as stage:
+        with console.status(f"Reading {label}"):
             frame, survey, said = plan_table(
                 list(self.paths),
                 _READERS,
@@ -121,12 +121,11 @@ class _Source:
                 table = estimate_steps(frame, threshold=threshold or 0.0, by=by).collect()
             else:
                 table = canonical(frame).collect()
-            stage.note = counted([table.height], "row")
         return name, table
 
 
 def _reads_steps(command: Command) -> Command:
-    """Give a command the arguments that say which steps to read; it takes them as `source`."""
+    """Add the sources and reading options to a command, which takes them as `source`."""
 
     @functools.wraps(command)
     def with_source(
@@ -144,7 +143,7 @@ def _reads_steps(command: Command) -> Command:
 
 
 @click.command(
-    short_help="Labelled steps: counts, agreement, conversion.",
+    short_help="Labeled steps: counts, agreement, conversion.",
     epilog=examples(
         "ttsframe steps math-shepherd.jsonl",
         "ttsframe steps prm800k.jsonl --paths --drop flagged --to trl --neutral right -o trl.jsonl",
@@ -155,38 +154,38 @@ def _reads_steps(command: Command) -> Command:
 @click.option(
     "--paths",
     is_flag=True,
-    help="Keep one text for each step: of alternatives the one that was continued, of a tree each path "
-    "as a solution of its own.",
+    help="Keep one text per step: the alternative that was continued, or each path of a tree as a "
+    "separate solution.",
 )
 @click.option(
     "--scores",
     metavar="COLUMN",
-    help="Column with a verifier's score of each step, to compare with the labels. Without it: score, if "
-    "it is there.",
+    help="Column with a verifier's score of each step, to compare with the labels. Default: score, if "
+    "it exists.",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(0.0, 1.0),
     help="Steps with a soft value, or a share of right completions, above it are right (OpenR takes "
-    "0.5). Without it: of completions any right one will do, and other soft values are no labels.",
+    "0.5). Default: one right completion is enough, and other soft values are not labels.",
 )
 @by_option
 @click.option(
     "--to",
     "format_to",
     type=click.Choice(list(STEP_FORMATS)),
-    help="Format to write, as JSON lines; without it the table of steps, as the suffix says.",
+    help="Format to write, as JSON lines. Default: the table of steps, in the format of the suffix.",
 )
 @click.option(
     "--neutral",
     type=click.Choice(list(_NEUTRAL)),
-    help="What a neutral rating counts as in a format that knows right and wrong alone.",
+    help="How a neutral rating counts in a format that only has right and wrong.",
 )
 @click.option(
     "--drop",
     multiple=True,
     metavar="COLUMN",
-    help="Column to leave out, because the format has no place for it. Repeatable.",
+    help="Column to leave out, if the format cannot hold it. Repeatable.",
 )
 @level_option
 @click.option(
@@ -196,7 +195,7 @@ def _reads_steps(command: Command) -> Command:
     metavar="FILE",
     help=f"File to write: {', '.join(TABLE_SUFFIXES)}, or .jsonl with --to.",
 )
-@talks
+@prints
 def steps(
     *,
     source: _Source,
@@ -211,11 +210,11 @@ def steps(
     output: Path | None,
     console: Console,
 ) -> None:
-    """Count labelled steps, compare labels with scores, and convert between formats.
+    """Count labeled steps, compare labels with scores, and convert between formats.
 
-    SOURCE holds steps that are labelled, as Math-Shepherd, MATH-APS, PRM800K, OpenR or TRL write them,
-    or ttsframe's own table; or completions of steps, one per row with problem_id, solution_id, step,
-    rollout and is_correct (or answer and gold), of which labels are made first.
+    SOURCE holds labeled steps in the format of Math-Shepherd, MATH-APS, PRM800K, OpenR or TRL, or
+    ttsframe's own table; or completions of steps, one per row with problem_id, solution_id, step,
+    rollout and is_correct (or answer and gold), from which labels are estimated first.
     """
     writing = _Writing(
         output=output,
@@ -226,7 +225,7 @@ def steps(
     writing.check(source.paths)
     name, table = source.read(threshold, by, console)
     _check_drop(drop, table.columns)
-    with console.stage("Counting"):
+    with console.status("Counting"):
         limit = None if name == "rollouts" else threshold
         has_scores = scores is not None or "score" in table.columns
         _check_by(by, is_read=has_scores or name == "rollouts")
@@ -258,20 +257,20 @@ def steps(
 def _check_by(by: Sequence[str], *, is_read: bool) -> None:
     if by and not is_read:
         raise click.UsageError(
-            "--by tells completions or scores of several runs apart; there are neither here."
+            "--by tells completions or scores of several runs apart; the source has neither."
         )
 
 
 def _check_drop(drop: Sequence[str], found: Sequence[str]) -> None:
     missing = [column for column in drop if column not in found]
     if missing:
-        hint = "columns that are not there need no dropping."
+        hint = "columns that do not exist need not be dropped."
         error = ColumnsError.missing(missing, found, where="--drop", hint=hint)
         raise error
 
 
 def _text(name: str, summary: StepSummary, report: StepAgreement | None, by: Sequence[str]) -> str:
-    """Write the counts and, where there are scores or completions, how labels agree with them."""
+    """Write the counts, and how labels agree with scores or completions if there are any."""
     counts = summary.counts
     n_steps, n_judged = counts["n_steps"], counts["n_judged"]
     of = {name: counted([counts[f"n_{name}s"]], name) for name in ("step", "solution", "problem")}
@@ -290,14 +289,14 @@ def _text(name: str, summary: StepSummary, report: StepAgreement | None, by: Seq
         parts.append(_shares("first wrong step", unit, places, n_judged))
     for title, table in _agreement(report):
         shown = table.select(~cs.ends_with("standard_error") & ~cs.matches("_ci_|_kappa$"))
-        text = rows_text(shown, n_rows=shown.height, n_fixed=1 + len(by), more="")
+        text = rows_text(shown, n_rows=shown.height, n_fixed=1 + len(by), hint="")
         parts.append(f"{title}\n{text}")
     return "\n\n".join(parts)
 
 
 def _shares(what: str, of: str, counts: Mapping[str, int], total: int) -> str:
     rows = [[name, f"{n:,}", f"{100 * n / total:.1f}%"] for name, n in counts.items()]
-    return layout([what, of, "share"], rows, numbers=[False, True, True], n_fixed=1)
+    return table_text([what, of, "share"], rows, numbers=[False, True, True], n_fixed=1)
 
 
 def _agreement(report: StepAgreement | None) -> list[tuple[str, pl.DataFrame]]:

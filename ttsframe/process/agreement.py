@@ -9,6 +9,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_draws, check_fraction, check_frame, check_names
+from ttsframe._settings import BY, SCORES
 from ttsframe._typing import ColumnNames
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.process.fewer_rollouts import SIZES, sizes_table
@@ -26,7 +27,7 @@ from ttsframe.statistics.units import place
 __all__ = ["StepAgreement", "step_agreement"]
 
 _STEP_KEYS: Final = ("problem_id", "solution_id", "step")
-_HINT: Final = "labels='...' and scores='...' name the columns with them; join a verifier's scores."
+_HINT: Final = f"labels='...' and {SCORES} name the columns with them; join a verifier's scores."
 _COUNTS: Final = ("n_rollouts", "n_correct")
 
 
@@ -284,7 +285,8 @@ def _columns(schema: pl.Schema, labels: str, scores: str) -> dict[str, pl.Expr]:
         raise ColumnsError(
             f"steps has neither labels and scores ({labels!r}, {scores!r}) nor counts of rollouts "
             f"('n_rollouts', 'n_correct'); found: {schema.names()}. Hint: tts.process.estimate_steps "
-            "counts rollouts; join a verifier's scores as a column, and name it in scores='...'."
+            "counts rollouts; join a verifier's scores as a column, and name it in "
+            f"{SCORES}."
         )
     return read
 
@@ -297,7 +299,7 @@ def _check_rows(table: pl.DataFrame, keys: dict[str, str]) -> None:
         row = repeated.row(0, named=True)
         raise DataError(
             f"{place(row, unit)}: several rows, expected one per step. Hint: name the column that "
-            "tells verifiers or runs apart in by=(...), or keep one of several texts for a step, such as "
+            f"tells verifiers or runs apart in {BY}, or keep one of several texts for a step, such as "
             "those that are 'is_on_path'."
         )
     if table["step"].has_nulls():

@@ -13,6 +13,7 @@ import polars as pl
 
 from ttsframe._checks import check_between, check_choice, check_frame
 from ttsframe._files import replacing
+from ttsframe._settings import found
 from ttsframe.errors import ParameterError, ParameterTypeError
 from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.table import OnError
@@ -259,7 +260,7 @@ def write_steps(
     for name, value in given.items():
         if value is not None and name not in chosen.takes:
             why = "holds neutral ratings" if format == "prm800k" else "holds values as they are"
-            raise ParameterError(f"{name} == {value}, but format {format!r} {why}.")
+            raise ParameterError(f"{found(name, value)}, but format {format!r} {why}.")
     if neutral is not None and not isinstance(neutral, bool):
         raise ParameterTypeError(f"neutral is a {type(neutral).__name__}, must be a bool.")
     if threshold is not None:

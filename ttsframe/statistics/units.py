@@ -8,6 +8,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._exprs import raise_where
+from ttsframe._settings import BY
 from ttsframe._typing import Status
 from ttsframe.errors import DataError
 from ttsframe.statistics.intervals import student_t_interval, wilson_interval
@@ -73,7 +74,7 @@ def mean_interval(n_values: str, confidence_level: float) -> pl.Expr:
 
 
 _TOLD_APART: Final = (
-    "name the column that tells runs or models apart in by=(...), and the one that numbers seeds in "
+    f"name the column that tells runs or models apart in {BY}, and the one that numbers seeds in "
     "replicates=(...)."
 )
 

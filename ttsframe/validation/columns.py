@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 import polars as pl
 
+from ttsframe._settings import setting
 from ttsframe.schema import TRAJECTORY_COLUMNS
 from ttsframe.validation.finding import Finding, Found
 
@@ -24,7 +25,8 @@ def missing_columns(schema: pl.Schema) -> Iterator[Found]:
         One per missing column.
     """
     hints = {
-        "problem_id": "name the column that tells problems apart: rename={'yours': 'problem_id'}.",
+        "problem_id": "name the column that tells problems apart: "
+        f"{setting('rename', {'yours': 'problem_id'})}.",
         "attempt": "tts.renumber_attempts(frame) numbers the attempts of a problem in row order.",
     }
     for name, hint in hints.items():

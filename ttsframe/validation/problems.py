@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from ttsframe._settings import BY_FILE
 from ttsframe.validation.finding import Finding, Found, Severity
 
 
@@ -35,7 +36,7 @@ PROBLEM_CHECKS: Final = (
         _NUMBERED - _NUMBERS,
         "n_repeated",
         "{problems} hold rows that repeat an 'attempt', {total:,} in all",
-        "name the column that tells runs apart, such as by='source_file'; or drop the rows that a "
+        f"name the column that tells runs apart, such as {BY_FILE}; or drop the rows that a "
         "file holds twice.",
         counts_problems=False,
     ),

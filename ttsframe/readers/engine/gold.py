@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.attempts import scan_table
 from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, fault_error, scan
@@ -184,7 +185,7 @@ def _refuse_disagreement(matched: pl.DataFrame, path: Path) -> None:
         raise SourceError(
             f"{path}: another reference answer than the attempts have already, {differing.height} times, "
             f"such as for {row['problem_id']!r}: {row['gold']!r}, here {row['__gold']!r}. Hint: move the one that is "
-            f"there out of the way with rename={{'its column': 'source_gold'}}."
+            f"there out of the way with {setting('rename', {'its column': 'source_gold'})}."
         )
 
 

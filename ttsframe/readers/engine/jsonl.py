@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from ttsframe._settings import SKIP_ROWS
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.chunks import Chunk, Span, count_ends, cut, read_chunks, read_span
 from ttsframe.readers.engine.rows import (
@@ -229,8 +230,8 @@ def _parsed(
 def fault_error(file: DataFile, fault: Fault) -> SourceError:
     """Build the error for the first row that cannot be read."""
     return SourceError(
-        f"{place(file, fault.row)}: {fault.reason}. Hint: mend the row, or "
-        f'on_error="skip" leaves such rows out and counts them.'
+        f"{place(file, fault.row)}: {fault.reason}. Hint: repair the row, or "
+        f"{SKIP_ROWS} leaves such rows out and counts them."
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from ttsframe._settings import BY_FILE, setting
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.attempts import (
     Survey,
@@ -194,7 +195,7 @@ def _unrecognised(
     if format != "auto":
         return SourceError(
             f"{path}: is not in format {format!r}; {found}; expected: {readers[format].expects}. "
-            f"Hint: rename={{'yours': 'expected'}} maps names."
+            f"Hint: {setting('rename', {'yours': 'expected'})} maps names."
         )
     return SourceError(f"{path}: in no known format; {found}. {_expectations(readers)}")
 
@@ -202,8 +203,8 @@ def _unrecognised(
 def _expectations(readers: Mapping[str, Reader]) -> str:
     listed = "; ".join(f"{name}: {reader.expects}" for name, reader in readers.items())
     return (
-        f"Expected columns, by format: {listed}. Hint: rename={{'yours': 'expected'}} maps names, "
-        f"and format=... names the format."
+        f"Expected columns, by format: {listed}. Hint: {setting('rename', {'yours': 'expected'})} maps names, "
+        f"and {setting('format')} names the format."
     )
 
 
@@ -221,7 +222,7 @@ def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str], row: str) -> Sourc
     )
     return SourceError(
         f"{len(opened)} files in {len(by_format)} formats, must be one; found {listed}. Hint: "
-        f"'ttsframe {'steps' if row == 'step' else 'score'} SOURCE -o run.parquet' brings each format into one, by='source_file' tells them apart."
+        f"'ttsframe {'steps' if row == 'step' else 'score'} SOURCE -o run.parquet' brings each format into one, {BY_FILE} tells them apart."
     )
 
 

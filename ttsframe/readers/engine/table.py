@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from ttsframe._exprs import raise_where
+from ttsframe._settings import SKIP_ROWS, setting
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.jsonl import FILE, ROW
 from ttsframe.readers.engine.rows import instance
@@ -98,8 +99,8 @@ class Table(NamedTuple):
             def error(rows: pl.DataFrame) -> SourceError:
                 row = rows.row(0, named=True)
                 return SourceError(
-                    f"{self.place(row)}: {reason(row)}. Hint: mend the row, or "
-                    f'on_error="skip" leaves such rows out and counts them.'
+                    f"{self.place(row)}: {reason(row)}. Hint: repair the row, or "
+                    f"{SKIP_ROWS} leaves such rows out and counts them."
                 )
 
             return frame.filter(raise_where(pl.struct(broken.alias("broken"), *described), error))
@@ -157,7 +158,7 @@ def as_dtypes(table: Table, wanted: Mapping[str, pl.DataType]) -> Table:
             files = ", ".join(table.row_words)
             raise ColumnsError(
                 f"{files}: column {name!r} is {found}, must be {dtype}. Hint: cast it, or rename "
-                f"another column with rename={{'yours': {name!r}}}."
+                f"another column with {setting('rename', {'yours': name})}."
             )
         if fitting != found:
             casts.append(pl.col(name).cast(fitting))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
+from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.rows import instance
 from ttsframe.readers.engine.table import Table, as_dtypes, identified, problem_hash
@@ -26,7 +27,7 @@ def typed(table: Table, dtypes: Mapping[str, pl.DataType], *, made: Collection[s
         if name in reserved or name.startswith("__"):
             raise ColumnsError(
                 f"{', '.join(table.row_words)}: column {name!r} has the name of one that reading makes. "
-                f"Hint: rename={{{name!r}: 'source_{name.strip('_')}'}} keeps it beside that."
+                f"Hint: {setting('rename', {name: 'source_' + name.strip('_')})} keeps it beside that."
             )
     return as_dtypes(table, dtypes)
 

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from ttsframe._settings import ON_PATH, STEP_PATHS, setting
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.readers.engine.table import Table
 from ttsframe.readers.step_formats.reading import identify
@@ -60,13 +61,13 @@ def ordered(steps: pl.DataFrame, required: Sequence[str]) -> pl.DataFrame:
         steps,
         [*IDS, "step", *required],
         where="steps",
-        hint="tts.read_steps makes such a table; steps.rename({'yours': 'text'}) maps names.",
+        hint=f"tts.read_steps makes such a table; {_rename('yours', 'text')} maps names.",
     )
     for name in steps.columns:
         if name.startswith("__"):
             raise ColumnsError(
                 f"column {name!r} of steps has a name that begins with two underscores, which writing needs. "
-                f"Hint: steps.rename({{{name!r}: {name.strip('_')!r}}})."
+                f"Hint: {_rename(name, name.strip('_'))}."
             )
     if not steps.schema["step"].is_integer():
         raise ColumnsError(
@@ -120,7 +121,7 @@ def solutions(
     if may_end_open:
         is_open &= pl.col("step") != pl.col("step").max().over("__row")
     hint = (
-        "Hint: threshold=0.5 counts soft values above it as right, as OpenR does."
+        f"Hint: {setting('threshold', 0.5)} counts soft values above it as right, as OpenR does."
         if "soft" in frame.columns and labels.threshold is None
         else "Hint: leave out what was not labelled, or label it."
     )
@@ -145,9 +146,9 @@ def _check_numbers(frame: pl.DataFrame, format_name: str) -> None:
     """Refuse several rows for one step, and gaps."""
     is_own = pl.col("step") >= 0
     if "alternative" in frame.columns:
-        way_out = "steps.filter('is_on_path') keeps the one that was continued"
+        way_out = f"{ON_PATH} keeps the one that was continued"
     elif "node" in frame.columns:
-        way_out = "tts.process.step_paths(steps) makes a solution of each path through a tree"
+        way_out = f"{STEP_PATHS} makes a solution of each path through a tree"
     else:
         way_out = "two solutions need two ids"
     refuse(
@@ -217,7 +218,7 @@ def _label(frame: pl.DataFrame, labels: Labels, format_name: str) -> pl.Expr:
             pl.col("rating") == 0,
             (
                 f"rating 0 is neither right nor wrong, which is all that format {format_name!r} can "
-                f"hold. Hint: neutral=True counts it as right, as OpenR does, neutral=False as wrong"
+                f"hold. Hint: {setting('neutral', True)} counts it as right, as OpenR does, {setting('neutral', False)} as wrong"
             ),
         )
     return pl.coalesce(*says.values(), pl.lit(None, dtype=pl.Boolean))
@@ -258,10 +259,12 @@ def carried_columns(frame: pl.DataFrame, settled: Collection[str], format_name: 
     lost = [name for name in others if name in _OF_STEPS or varies[name].item()]
     if lost:
         names = ", ".join(repr(name) for name in lost)
-        way_out = " threshold=0.5 turns soft values above it into labels, as OpenR does."
+        way_out = (
+            f" {setting('threshold', 0.5)} turns soft values above it into labels, as OpenR does."
+        )
         raise ColumnsError(
             f"format {format_name!r} has no place for what differs from step to step in the "
-            f"column{'s' if len(lost) > 1 else ''} {names}. Hint: steps.drop({names}) leaves that out."
+            f"column{'s' if len(lost) > 1 else ''} {names}. Hint: {setting('drop', lost, text=f'steps.drop({names})')} leaves that out."
             f"{way_out if 'soft' in lost else ''}"
         )
     return others
@@ -273,7 +276,7 @@ def refuse_taken(carried: Iterable[str], taken: Collection[str], format_name: st
         if name in taken:
             raise ColumnsError(
                 f"column {name!r} has the name of a key that has its own meaning in format {format_name!r}. "
-                f"Hint: steps.rename({{{name!r}: 'source_{name}'}})."
+                f"Hint: {_rename(name, f'source_{name}')}."
             )
 
 
@@ -324,3 +327,7 @@ def json_lines(
     """Write a JSON object per row: the format's keys, then carried columns where they have a value."""
     line = json_object(members, {name: pl.col(name) for name in carried})
     return frame.select(line.alias("line")).to_series()
+
+
+def _rename(old: str, new: str) -> str:
+    return setting("rename", {old: new}, text=f"steps.rename({{{old!r}: {new!r}}})")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ttsframe._settings import BY, BY_FILE, VALIDATE
 from ttsframe._typing import Weights
 from ttsframe.errors import DataError
 from ttsframe.votes.engine.ballots import NONE, Ballots
@@ -233,9 +234,9 @@ def check_one_run(
     where = name_problem(pools, int(pools.order[problem]), names)
     raise DataError(
         f"{where}: {found}. Hint: rows of several runs, models or seeds are told apart with "
-        f"by=(...), such as by='source_file' where files were read together; now {list(names[:-1])}; "
-        "tts.validate_trajectories(trajectories) lists repeated attempts, "
-        "tts.renumber_attempts(trajectories) numbers them anew."
+        f"{BY}, such as {BY_FILE} where files were read together; now {list(names[:-1])}; "
+        f"{VALIDATE} lists repeated attempts, "
+        "tts.renumber_attempts(trajectories) renumbers them."
     )
 
 
