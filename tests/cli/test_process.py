@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def test_streams_and_status(sample: Path, tmp_path: Path) -> None:
 def test_help_loads_no_charts_and_no_solvers() -> None:
     code = (
         "import sys, ttsframe.cli\n"
-        "heavy = {'altair', 'vl_convert', 'scipy', 'sympy', 'flint', 'pyarrow', 'pandas'}\n"
+        "heavy = {'altair', 'vl_convert', 'scipy', 'sympy', 'flint', 'pyarrow', 'pandas', 'rich'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     loaded = subprocess.run(
@@ -46,10 +47,12 @@ def test_help_loads_no_charts_and_no_solvers() -> None:
 
 
 def test_a_cold_report_is_quick(sample: Path, tmp_path: Path) -> None:
-    started = time.perf_counter()
+    # Time of the processor, which other programs on the machine do not change.
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = run("report", sample, "-o", tmp_path / "report.html")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
-    assert time.perf_counter() - started < 10
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15
 
 
 def test_a_terminal_sees_progress_on_stderr_alone(sample: Path, tmp_path: Path) -> None:
@@ -60,8 +63,8 @@ def test_a_terminal_sees_progress_on_stderr_alone(sample: Path, tmp_path: Path) 
         stdout, _ = process.communicate(timeout=60)
     progress = os.read(ours, 10_000).decode()
     os.close(ours)
-    assert f"Reading {sample} ... " in progress
-    assert "Voting ... 960 attempts at 60 problems, " in progress
+    for title in ("Reading", "Voting ...", "Drawing"):
+        assert title in progress
     assert stdout.startswith("960 attempts")
 
 

@@ -230,7 +230,7 @@ def test_bad_rows_stop_or_are_counted(ttsframe: Run, source: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "trl"], "--to says how a file is written; name it with -o FILE"),
+        (["--to", "trl"], "--to says how a file is written; name the file with -o FILE"),
         (["--neutral", "right"], "--neutral says how a file is written"),
         (["--to", "trl", "-o", "x.parquet"], "must end in .jsonl or .json"),
         (["-o", "x.txt"], "must end in .parquet or"),

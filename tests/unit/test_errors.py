@@ -10,7 +10,11 @@ import ttsframe as tts
 from ttsframe import errors
 from ttsframe._exprs import raise_where
 
-CLASSES = [getattr(errors, name) for name in errors.__all__]
+CLASSES = [
+    error
+    for error in (getattr(errors, name) for name in errors.__all__)
+    if not issubclass(error, Warning)
+]
 
 BUILT_IN = {
     errors.ParameterError: ValueError,

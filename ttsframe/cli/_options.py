@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -13,6 +14,8 @@ import polars as pl
 
 from ttsframe._typing import AnswerStyle, SelectorName, StepReduction, Weights
 from ttsframe.cli._console import Console
+from ttsframe.errors import SourceError
+from ttsframe.readers.engine.attempts import first_line
 from ttsframe.readers.engine.table import OnError
 from ttsframe.readers.trajectories import READERS, scan_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
@@ -127,6 +130,17 @@ class Run:
     def scan(self) -> pl.LazyFrame:
         """Scan the attempts."""
         return scan_trajectories(list(self.sources), **self.reading)
+
+    @contextmanager
+    def named_in_errors(self) -> Iterator[None]:
+        """Name the sources in errors of Polars and of the operating system."""
+        try:
+            yield
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise SourceError(
+                f"{self.label}: could not be read ({first_line(error)}). Hint: if a file is damaged, "
+                "repair or restore it."
+            ) from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import polars as pl
@@ -11,23 +9,9 @@ import polars as pl
 from ttsframe.batch import Score, Select, Stage
 from ttsframe.cli._options import Choosing, Run
 from ttsframe.defaults.picks import Budgets, Choice, choose_picks
-from ttsframe.errors import SourceError
-from ttsframe.readers.engine.attempts import first_line
 from ttsframe.scoring import plan_additions, score_trajectories
 
 _READ_BY_PICKING: Final = frozenset({"answer", "answer_key", "is_correct"})
-
-
-@contextmanager
-def naming_sources(run: Run) -> Iterator[None]:
-    """Name the sources in errors of Polars and of the operating system."""
-    try:
-        yield
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise SourceError(
-            f"{run.label}: could not be read ({first_line(error)}). Hint: if a file is damaged, repair "
-            "or restore it."
-        ) from error
 
 
 def choose(
@@ -39,7 +23,7 @@ def choose(
     confidence_level: float = 0.95,
 ) -> Choice:
     """Take a first look at the attempts, and choose what the options leave open."""
-    with naming_sources(run):
+    with run.named_in_errors():
         return choose_picks(
             attempts,
             by=choosing.by,

@@ -10,6 +10,7 @@ from ttsframe.batch import Progress
 from ttsframe.cli._console import Console
 
 if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
     from rich.progress import Progress as ProgressBar
 
 _SECONDS_BETWEEN_LOGS: Final = 1.0
@@ -35,15 +36,16 @@ class JobProgress:
 
     def __call__(self, progress: Progress) -> None:
         """Show or log a report."""
-        if self._console.is_log_json:
-            self._log(progress)
-        elif self._console.shows_progress:
-            with self._lock:
-                if not self._is_closed:
-                    self._draw(progress)
+        with self._lock:
+            if self._is_closed:
+                return
+            if self._console.is_log_json:
+                self._log(progress)
+            elif self._console.shows_progress:
+                self._draw(progress)
 
     def close(self) -> None:
-        """Remove the line from the terminal."""
+        """Show nothing more, and remove the line from the terminal."""
         with self._lock:
             self._is_closed = True
             if self._bar is not None:
@@ -52,7 +54,9 @@ class JobProgress:
 
     def _draw(self, progress: Progress) -> None:
         if self._bar is None:
-            self._bar = make_bar()
+            from rich.console import Console as RichConsole
+
+            self._bar = make_bar(RichConsole(stderr=True))
             self._bar.start()
         if progress.phase != self._phase:
             for task in self._bar.task_ids:
@@ -76,10 +80,9 @@ class JobProgress:
         self._console.log("progress", **fields)
 
 
-def make_bar() -> ProgressBar:
+def make_bar(terminal: RichConsole) -> ProgressBar:
     """Make the line: phase, bar, percentage, bytes, rate and time left; it disappears at the end."""
     from rich import progress
-    from rich.console import Console as Terminal
 
     return progress.Progress(
         progress.TextColumn("{task.description}"),
@@ -88,6 +91,6 @@ def make_bar() -> ProgressBar:
         progress.DownloadColumn(),
         progress.TransferSpeedColumn(),
         progress.TimeRemainingColumn(),
-        console=Terminal(stderr=True),
+        console=terminal,
         transient=True,
     )

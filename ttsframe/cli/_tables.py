@@ -37,7 +37,7 @@ def table_text(
     rule = Box("    \n    \n -  \n    \n    \n    \n    \n    \n", ascii=True)
     texts = []
     for columns in _blocks(widths, n_fixed, room):
-        table = Table(box=rule, show_edge=False, pad_edge=False, padding=0)
+        table = Table(box=rule, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for i in columns:
             name = Text(cells[0][i])
             table.add_column(name, justify="right" if numbers[i] else "left", overflow="fold")

@@ -43,4 +43,5 @@ def convert(run: Run, output: str, job: JobOptions, console: Console) -> None:
         return
     with console.status(f"Reading {run.label}"):
         attempts = run.scan()
-    console.result(save(attempts, Path(output), console))
+    with run.named_in_errors():
+        console.result(save(attempts, Path(output), console))

@@ -34,7 +34,7 @@ from ttsframe.cli._options import (
     reads_run,
 )
 from ttsframe.cli._output import save
-from ttsframe.cli._picking import choose, curves_of, naming_sources, pick, picking_stages
+from ttsframe.cli._picking import choose, curves_of, pick, picking_stages
 from ttsframe.cli._tables import curve_text
 from ttsframe.defaults.picks import Choice, unlike_lines
 from ttsframe.defaults.tables import join_curves
@@ -86,7 +86,7 @@ def curve(
                     runner, choice, stages, Path(output), is_replaced=job.replace
                 )
         else:
-            with console.status(f"Voting on {run.label}"), naming_sources(run):
+            with console.status(f"Voting on {run.label}"), run.named_in_errors():
                 tables = curves_of(choice, pick(choosing, choice, attempts))
         made = [table for table in tables if table is not None]
         notes = [

@@ -84,4 +84,5 @@ def score(
     )
     if not texts:
         scored = scored.drop(TEXTS, strict=False)
-    console.result(save(scored, Path(output), console))
+    with run.named_in_errors():
+        console.result(save(scored, Path(output), console))

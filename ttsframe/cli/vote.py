@@ -23,7 +23,7 @@ from ttsframe.cli._jobs import (
 )
 from ttsframe.cli._options import Choosing, Run, chooses, examples, prints, reads_run
 from ttsframe.cli._output import save
-from ttsframe.cli._picking import choose, naming_sources, picking_stages
+from ttsframe.cli._picking import choose, picking_stages
 from ttsframe.cli._tables import rows_text
 from ttsframe.scoring import score_trajectories
 
@@ -76,7 +76,7 @@ def vote(
     else:
         with logged(run, output, console) as done:
             scored = score_trajectories(attempts, style=choosing.style)
-            with console.status(f"Voting on {run.label}"), naming_sources(run):
+            with console.status(f"Voting on {run.label}"), run.named_in_errors():
                 rows = counting.make(scored, choice.keys).collect(engine="streaming")
             done["rows"] = rows.height
             if output is not None:

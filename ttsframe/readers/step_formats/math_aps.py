@@ -11,6 +11,7 @@ from typing import Final
 
 import polars as pl
 
+from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.table import Reader, Table
 from ttsframe.readers.step_formats.nodes import nodes_of
@@ -190,7 +191,7 @@ def carried_of_tree(nodes: pl.DataFrame, format_name: str, of_node: str) -> list
         if name in nodes.columns and nodes[name].null_count() < nodes.height:
             raise ColumnsError(
                 f"format {format_name!r} holds soft values and no labels, as in the column {name!r}. Hint: "
-                f"steps.drop({name!r}) leaves it out; soft=pl.col('is_correct').cast(pl.Float64) makes "
+                f"{setting('drop', [name], text=f'steps.drop({name!r})')} leaves it out; soft=pl.col('is_correct').cast(pl.Float64) makes "
                 f"values of labels."
             )
     settled = {
