@@ -300,19 +300,36 @@ def test_two_jobs_at_once_do_not_mix(jobs: list[Job]) -> None:
     assert 0 in two_at_once(jobs[0])
 
 
+PAUSED = """
+import sys, time
+from ttsframe.cli import _jobs, main
+
+class Paused(_jobs.JobProgress):
+    def __call__(self, progress):
+        super().__call__(progress)
+        if progress.phase == "parts" and progress.n_tasks_done == 1:
+            print("paused", flush=True)
+            time.sleep(300)
+
+_jobs.JobProgress = Paused
+main(sys.argv[1:])
+"""
+"""The program, which waits after the first part."""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_job_that_is_told_to_stop_says_so_and_goes_on_later(
     jobs: list[Job], number: signal.Signals
 ) -> None:
     job = Job("stopped", (*jobs[1].command, "--log-json"), jobs[1].sink)
-    with job.start() as process:
-        # The manifest shows that the job has begun.
-        manifest = job.sink.with_name(f".{job.sink.name}.job") / "manifest.json"
-        deadline = time.monotonic() + 60
-        while not manifest.exists() and time.monotonic() < deadline:
-            time.sleep(0.002)
+    command = [sys.executable, "-c", PAUSED, *job.command, "-o", str(job.sink)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "paused\n"
         process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=120)
     assert (process.returncode, stdout) == (128 + number, "")
     last = events(stderr)[-1]
     assert last["event"] == "stopped"

@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -77,6 +76,25 @@ def test_a_reader_that_stops_ends_it_without_a_word(sample: Path) -> None:
         assert process.stderr.read() == b""
 
 
+WRITING = """
+import sys
+from ttsframe.cli import _output, main
+
+def pause(frame):
+    print("writing", flush=True)
+    sys.stdin.readline()
+    return frame
+
+def sink(frame, path):
+    path.touch()
+    return frame.map_batches(pause, streamable=True).sink_ipc(path, lazy=True)
+
+_output._SINKS[".arrow"] = sink
+main(sys.argv[1:])
+"""
+"""The program, which waits in the query that writes a file."""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_what_is_stopped_while_writing_leaves_the_old_file(
     tmp_path: Path, number: signal.Signals
@@ -84,19 +102,21 @@ def test_what_is_stopped_while_writing_leaves_the_old_file(
     source, target = tmp_path / "run.parquet", tmp_path / "out" / "run.arrow"
     target.parent.mkdir()
     target.write_text("old")
-    tts.simulate_trajectories(4_000, 64, seed=1, texts=True).write_parquet(source)
-    command = [*PROGRAM, "convert", str(source), "-o", str(target)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 30
-        # the temporary file shows that writing has begun
-        while len(list(target.parent.iterdir())) < 2 and time.monotonic() < deadline:
-            time.sleep(0.002)
+    tts.simulate_trajectories(4, 4, seed=1, texts=True).write_parquet(source)
+    command = [sys.executable, "-c", WRITING, "convert", str(source), "-o", str(target)]
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"writing\n"
         assert len(list(target.parent.iterdir())) == 2
         process.send_signal(number)
-        _, stderr = process.communicate(timeout=60)
+        # What waits in the query may end once the signal has ended the command.
+        message = process.stderr.readline()
+        _, stderr = process.communicate(b"\n" if number == signal.SIGINT else None, timeout=60)
     assert target.read_text() == "old"
     if number == signal.SIGINT:
-        assert (process.returncode, stderr) == (130, b"Interrupted.\n")
+        assert (process.returncode, message + stderr) == (130, b"Interrupted.\n")
         assert [path.name for path in target.parent.iterdir()] == [target.name]
     else:
         assert process.returncode == -signal.SIGKILL

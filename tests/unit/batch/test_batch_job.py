@@ -168,7 +168,9 @@ def test_other_options_are_not_mixed_in(
 ) -> None:
     sink = tmp_path / "out"
     stop(source, sink, 8)
-    with pytest.raises(ParameterError, match=f"unfinished job with different settings: {words}.*restart=True"):
+    with pytest.raises(
+        ParameterError, match=f"unfinished job with different settings: {words}.*restart=True"
+    ):
         tts.batch.transform(source, sink, **{**SMALL, **options})
     assert tts.batch.transform(source, sink, restart=True, **{**SMALL, **options}).n_rows > 0
     assert hidden(tmp_path) == []
