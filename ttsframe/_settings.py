@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-_MOST: Final = 1_000
-_known: dict[str, Setting] = {}
+_MOST_RECENT: Final = 1_000
+_recent: dict[str, Setting] = {}
+_constants: dict[str, Setting] = {}
 
 
 class Setting(NamedTuple):
@@ -23,13 +24,23 @@ def setting(name: str, value: object = None, *, text: str | None = None) -> str:
     """Spell a parameter and its value for a message, and remember what the spelling stands for."""
     # Polars rebuilds an exception raised in a query from its message alone, so the spelling must lead
     # back to the parameter.
-    if text is None:
-        text = f"{name}=..." if value is None else f"{name}={value!r}"
-    _known.pop(text, None)
-    _known[text] = Setting(text, name, value)
-    if len(_known) > _MOST:
-        del _known[next(iter(_known))]
+    text = text or _spell(name, value)
+    _recent.pop(text, None)
+    _recent[text] = Setting(text, name, value)
+    if len(_recent) > _MOST_RECENT:
+        del _recent[next(iter(_recent))]
     return text
+
+
+def constant(name: str, value: object = None, *, text: str | None = None) -> str:
+    """Spell a parameter as `setting` does, in a text that is written once; it is never forgotten."""
+    text = text or _spell(name, value)
+    _constants[text] = Setting(text, name, value)
+    return text
+
+
+def _spell(name: str, value: object) -> str:
+    return f"{name}=..." if value is None else f"{name}={value!r}"
 
 
 def found(name: str, value: object) -> str:
@@ -39,15 +50,16 @@ def found(name: str, value: object) -> str:
 
 def settings_in(message: str) -> tuple[Setting, ...]:
     """Return the parameters that a message names, those with the longest spelling first."""
-    named = [one for text, one in _known.copy().items() if text in message]
-    return tuple(sorted(named, key=lambda one: len(one.text), reverse=True))
+    known = {**_recent, **_constants}
+    named = [setting for text, setting in known.items() if text in message]
+    return tuple(sorted(named, key=lambda setting: len(setting.text), reverse=True))
 
 
-BY: Final = setting("by", text="by=(...)")
-BY_FILE: Final = setting("by", "source_file")
-ON_PATH: Final = setting("paths", text="steps.filter('is_on_path')")
-RERUN: Final = setting("rerun", text="rerun the same call")
-SCORES: Final = setting("scores", text="scores='...'")
-SKIP_ROWS: Final = setting("on_error", "skip", text='on_error="skip"')
-STEP_PATHS: Final = setting("paths", text="tts.process.step_paths(steps)")
-VALIDATE: Final = setting("validate", text="tts.validate_trajectories(trajectories)")
+BY: Final = constant("by", text="by=(...)")
+BY_FILE: Final = constant("by", "source_file")
+ON_PATH: Final = constant("paths", text="steps.filter('is_on_path')")
+RERUN: Final = constant("rerun", text="rerun the same call")
+SCORES: Final = constant("scores", text="scores='...'")
+SKIP_ROWS: Final = constant("on_error", "skip", text='on_error="skip"')
+STEP_PATHS: Final = constant("paths", text="tts.process.step_paths(steps)")
+VALIDATE: Final = constant("validate", text="tts.validate_trajectories(trajectories)")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ttsframe._settings import Setting, settings_in
+from ttsframe import _settings
 
 __all__ = [
     "ColumnsError",
@@ -53,11 +53,11 @@ class TtsframeError(Exception):
     k == 0, must be at least 1.
     """
 
-    settings: tuple[Setting, ...]
+    settings: tuple[_settings.Setting, ...]
 
     def __init__(self, *message: object) -> None:
         super().__init__(*message)
-        self.settings = settings_in(str(self))
+        self.settings = _settings.settings_in(str(self))
 
     def __str__(self) -> str:
         """Return the message, without what Polars appends to an exception raised in a query."""

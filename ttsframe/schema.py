@@ -9,7 +9,7 @@ import polars as pl
 
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._settings import setting
+from ttsframe._settings import constant
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
 
@@ -50,10 +50,10 @@ TRAJECTORY_COLUMNS: Final[dict[str, Column]] = {
 
 _HINTS: Final[dict[str, str]] = {
     "problem_id": "ttsframe convert, or tts.read_trajectories(..., "
-    f"{setting('rename', {'yours': 'problem_id'})}).",
+    f"{constant('rename', {'yours': 'problem_id'})}).",
     "attempt": "tts.renumber_attempts(frame) numbers the attempts of a problem in row order.",
     "completion": "an answer is found there, unless 'answer' or 'answer_key' is there instead; "
-    f"{setting('rename', {'yours': 'completion'})} maps names when reading.",
+    f"{constant('rename', {'yours': 'completion'})} maps names when reading.",
     "answer_key": "tts.score_trajectories(trajectories) adds answer, answer_key, is_correct and score.",
     "is_correct": "tts.score_trajectories(trajectories) grades against the column 'gold'.",
     "score": "tts.score_trajectories(trajectories, reduction=...) reduces 'step_scores' to 'score'.",

@@ -26,7 +26,7 @@ def test_every_cell_is_shown_at_every_width(monkeypatch: pytest.MonkeyPatch, wid
 
 def test_numbers_are_flush_right() -> None:
     text = table_text(["n", "name"], [["1", "a"], ["100", "b"]], numbers=[True, False], n_fixed=0)
-    assert text.splitlines() == ["  n  name", "---- ----", "  1  a", "100  b"]
+    assert text.splitlines() == ["  n  name", "---  ----", "  1  a", "100  b"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from package_source import imports, imports_at_load, modules
 
 LAYERS: list[set[str]] = [
+    {"_settings"},
     {"errors", "_typing", "_draws"},
     {"_exprs", "_checks", "_files", "_wording"},
     {"schema"},
@@ -41,7 +42,7 @@ RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ONLY_SCHEMA_AND_BELOW = {"readers", "simulation", "charts", "validation"}
 """Readers return what a file says, and charts draw what they are given."""
 
-HEAVY = {"altair", "vl_convert", "scipy", "sympy", "flint", "latex2sympy2", "antlr4", "ray"}
+HEAVY = {"rich", "altair", "vl_convert", "scipy", "sympy", "flint", "latex2sympy2", "antlr4", "ray"}
 
 OWNERS = {
     # The page embeds the scripts of the schema version that the charts are written in.
@@ -52,6 +53,7 @@ OWNERS = {
     "latex2sympy2": ("answers/",),
     "antlr4": ("answers/",),
     "click": ("cli/",),
+    "rich": ("cli/",),
 }
 """Packages that only one part of the package knows."""
 

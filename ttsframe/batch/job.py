@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ttsframe._files import TEMPORARY, appearing, check_parent_folder, remove_folder
-from ttsframe._settings import setting
+from ttsframe._settings import constant
 from ttsframe.batch.manifest import Manifest, read_manifest
 from ttsframe.errors import ParameterError, SourceError
 
@@ -18,8 +18,8 @@ __all__ = ["Job", "check_kind", "check_not_replaced"]
 _MANIFEST: Final = "manifest.json"
 _PUBLISHING: Final = "publishing"
 _REPLACED: Final = "replaced"
-_OVERWRITE: Final = setting("overwrite", True)
-_RESTART: Final = setting("restart", True)
+_OVERWRITE: Final = constant("overwrite", True)
+_RESTART: Final = constant("restart", True)
 
 
 def check_kind(sink: Path) -> None:

@@ -26,7 +26,6 @@ def table_text(
     names: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[bool], n_fixed: int
 ) -> str:
     """Draw a table; columns that do not fit the terminal continue below, after the fixed ones."""
-    from rich.box import Box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -34,13 +33,13 @@ def table_text(
     room = shutil.get_terminal_size((100, 24)).columns
     cells = [[_cell(cell) for cell in row] for row in (names, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
-    rule = Box("    \n    \n -  \n    \n    \n    \n    \n    \n", ascii=True)
     texts = []
     for columns in _blocks(widths, n_fixed, room):
-        table = Table(box=rule, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
         for i in columns:
             name = Text(cells[0][i])
             table.add_column(name, justify="right" if numbers[i] else "left", overflow="fold")
+        table.add_row(*["-" * widths[i] for i in columns])
         for row in cells[1:]:
             table.add_row(*[Text(row[i]) for i in columns])
         output = Console(file=io.StringIO(), width=room, color_system=None)

@@ -129,7 +129,7 @@ class Choice:
         parts: dict[bool, list[pl.DataFrame]] = {True: [], False: []}
         for run, table in zip(self.runs, problems, strict=True):
             averaged = average_problems(table.lazy(), self.options, is_graded=run.is_graded)
-            parts[run.is_graded].append(averaged.collect())
+            parts[run.is_graded].append(averaged.collect(engine="streaming"))
         groups = self.options.groups
         return join_curves(parts[True], groups), join_curves(parts[False], groups)
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
 
-from ttsframe._settings import setting
+from ttsframe._settings import constant
 from ttsframe.validation.finding import Finding, Found, Severity
 
 Row: TypeAlias = Mapping[str, int | float | None]
@@ -35,7 +35,7 @@ def _is_outside(score: pl.Expr) -> pl.Expr:
 
 _ABSTAINS: Final = "the attempt abstains from whatever reads its score; score it again or drop it."
 _STRAY: Final = "a PRM score is a probability; see what wrote these values."
-_LOGITS: Final = f"name {setting('weights', 'sigmoid')} or 'softmax' for a weighted vote; best_of_n reads their order alone."
+_LOGITS: Final = f"name {constant('weights', 'sigmoid')} or 'softmax' for a weighted vote; best_of_n reads their order alone."
 
 ATTEMPT_CHECKS: Final = (
     _Check(
@@ -44,7 +44,7 @@ ATTEMPT_CHECKS: Final = (
         "problem_id",
         pl.Expr.is_null,
         "have a null 'problem_id'",
-        f"name the column that tells problems apart: {setting('rename', text='rename={...}')}.",
+        f"name the column that tells problems apart: {constant('rename', text='rename={...}')}.",
     ),
     _Check(
         "unnumbered_attempts",

@@ -118,7 +118,7 @@ def test_a_fault_names_file_line_and_way_out(
     with pytest.raises(SourceError, match=rf"run\.jsonl, line 42: {reason}") as caught:
         collect(path)
 
-    assert 'Hint: mend the row, or on_error="skip" leaves such rows out' in str(caught.value)
+    assert 'Hint: repair the row, or on_error="skip" leaves such rows out' in str(caught.value)
     with pytest.raises(SourceError, match=r"run\.jsonl, line 42: "):
         tts.read_trajectories(path)
 
