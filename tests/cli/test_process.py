@@ -77,11 +77,11 @@ def test_a_reader_that_stops_ends_it_without_a_word(sample: Path) -> None:
 
 
 WRITING = """
-import sys
+import os, sys
 from ttsframe.cli import _output, main
 
 def pause(frame):
-    print("writing", flush=True)
+    os.write(1, b"writing\\n")  # in one piece, whatever the number of threads
     sys.stdin.readline()
     return frame
 
