@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
+from ttsframe._settings import found
 from ttsframe._typing import ChoiceT, ColumnNames
 from ttsframe.errors import ParameterError, ParameterTypeError
 
@@ -15,7 +16,7 @@ def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        raise ParameterError(f"{parameter} == {value!r}, must be one of {listed}.")
+        raise ParameterError(f"{found(parameter, repr(value))}, must be one of {listed}.")
 
 
 def check_choices(
@@ -41,7 +42,7 @@ def check_int(value: int, parameter: str) -> int:
 def check_positive(value: int, parameter: str) -> int:
     """Return an integer that is at least 1."""
     if check_int(value, parameter) < 1:
-        raise ParameterError(f"{parameter} == {value}, must be at least 1.")
+        raise ParameterError(f"{found(parameter, value)}, must be at least 1.")
     return value
 
 
@@ -66,21 +67,21 @@ def check_budgets(budgets: int | Sequence[int] | None) -> tuple[int, ...] | None
 def check_fraction(value: float, parameter: str) -> float:
     """Return a number strictly between 0 and 1."""
     if not 0.0 < value < 1.0:
-        raise ParameterError(f"{parameter} == {value}, must be between 0 and 1, both excluded.")
+        raise ParameterError(f"{found(parameter, value)}, must be between 0 and 1, both excluded.")
     return float(value)
 
 
 def check_between(value: float, parameter: str, least: float, most: float) -> float:
     """Return a number in a closed range; NaN is outside."""
     if not least <= value <= most:
-        raise ParameterError(f"{parameter} == {value}, must be from {least:g} to {most:g}.")
+        raise ParameterError(f"{found(parameter, value)}, must be from {least:g} to {most:g}.")
     return float(value)
 
 
 def check_seed(value: int, parameter: str = "seed") -> int:
     """Return a seed that fits into 64 unsigned bits."""
     if not 0 <= check_int(value, parameter) < 2**64:
-        raise ParameterError(f"{parameter} == {value}, must be from 0 to 2**64 - 1.")
+        raise ParameterError(f"{found(parameter, value)}, must be from 0 to 2**64 - 1.")
     return value
 
 
@@ -95,7 +96,7 @@ def check_names(
                 f"{parameter} must hold column names, got {type(name).__name__}."
             )
     if len(set(listed)) != len(listed):
-        raise ParameterError(f"{parameter} == {list(listed)} names a column twice.")
+        raise ParameterError(f"{found(parameter, list(listed))} names a column twice.")
     if both := [name for name in listed if name in set(taken)]:
         raise ParameterError(
             f"{parameter} names {both}, which are columns of the result. Hint: rename yours with "

@@ -88,8 +88,3 @@ def bells(bits: Bits) -> Floats:
 def integers_below(bits: Bits, bounds: Ints | int) -> Ints:
     """Turn bits into integers from 0 to a bound, excluded; bounds are small against 2^53."""
     return np.asarray(uniforms(bits) * bounds, dtype=np.int64)
-
-
-def one_bits_at(key: int, position: int) -> int:
-    """Draw 64 bits at one position of one key: `bits_at` on Python integers, much faster for one number."""
-    return mix(key + (position + 1) * GAMMA)

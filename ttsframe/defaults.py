@@ -153,7 +153,7 @@ class Choice:
         ungraded: list[pl.DataFrame] = []
         for group, table in zip(self.runs, problems, strict=True):
             curve = _average_problems(table.lazy(), self.options, is_graded=group.is_graded)
-            (graded if group.is_graded else ungraded).append(curve.collect())
+            (graded if group.is_graded else ungraded).append(curve.collect(engine="streaming"))
         return join_curves(graded, self.options.by), join_curves(ungraded, self.options.by)
 
 

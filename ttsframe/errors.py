@@ -1,13 +1,16 @@
-"""The errors of ttsframe: one root, a few children, one message each.
+"""The errors of ttsframe: one root class, a few subclasses, one message each.
 
-A message says what is wrong, where, what was found, what was expected, and ends with a hint. Each
-class takes exactly one argument, the message, because Polars rebuilds an exception that is raised
-inside a query from its message alone.
+A message says what is wrong, where, what was found and what was expected, and ends with a hint. Each
+class takes one argument, the message, because Polars rebuilds an exception that is raised in a query
+from its message alone. The parameters that the message names are fields of the error, so that the
+command line can name its options instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from ttsframe import _settings
 
 __all__ = [
     "ColumnsError",
@@ -29,6 +32,17 @@ _POLARS_TRAILER = "\n\nThis error occurred "
 class TtsframeError(Exception):
     """Root of every error that ttsframe raises on purpose.
 
+    Parameters
+    ----------
+    *message
+        What is wrong.
+
+    Attributes
+    ----------
+    settings : tuple
+        The parameters that the message names: `text` as the message spells it, `name`, and `value`
+        (None where the message leaves it open).
+
     Examples
     --------
     >>> import ttsframe as tts
@@ -39,19 +53,19 @@ class TtsframeError(Exception):
     k == 0, must be at least 1.
     """
 
-    def __str__(self) -> str:
-        """Return the message alone.
+    settings: tuple[_settings.Setting, ...]
 
-        Returns
-        -------
-        str
-            The message, without the trailer that Polars adds to an exception raised in a query.
-        """
+    def __init__(self, *message: object) -> None:
+        super().__init__(*message)
+        self.settings = _settings.settings_in(str(self))
+
+    def __str__(self) -> str:
+        """Return the message, without what Polars appends to an exception raised in a query."""
         return super().__str__().split(_POLARS_TRAILER, maxsplit=1)[0]
 
 
 class ParameterError(TtsframeError, ValueError):
-    """A parameter has the right type and an impossible value."""
+    """A parameter has the right type but an impossible value."""
 
 
 class ParameterTypeError(TtsframeError, TypeError):
@@ -72,11 +86,11 @@ class ColumnsError(TtsframeError, ValueError):
         missing
             Names of the missing columns.
         found
-            Names of the columns that are there.
+            Names of the columns that exist.
         where
             The table that was expected, such as ``"trajectories"``.
         hint
-            One sentence on the way out.
+            One sentence on how to fix it.
 
         Returns
         -------
@@ -97,11 +111,11 @@ class SourceError(TtsframeError, ValueError):
 
 
 class EngineError(TtsframeError, RuntimeError):
-    """What runs the tasks of a job cannot be reached, was lost, or is not the same everywhere."""
+    """The engine of a job cannot be reached, was lost, or differs between machines."""
 
 
 class CompletionError(TtsframeError, RuntimeError):
-    """A completer, or the server behind it, did not return the completions that were asked for."""
+    """A completer, or the server behind it, did not return the requested completions."""
 
 
 class MissingExtraError(TtsframeError, ImportError):
@@ -109,14 +123,14 @@ class MissingExtraError(TtsframeError, ImportError):
 
 
 class SkippedRowsWarning(UserWarning):
-    """Rows were left out because ``on_error="skip"`` was asked for; the message counts them.
+    """Rows were left out because of `on_error="skip"`; the message counts them.
 
     Parameters
     ----------
     message
-        How many rows, and the first of them with file, line and reason.
+        Number of rows, and the first of them with file, line and reason.
     n_skipped
-        How many rows.
+        Number of rows.
     """
 
     def __init__(self, message: str, n_skipped: int = 0) -> None:
@@ -125,4 +139,4 @@ class SkippedRowsWarning(UserWarning):
 
 
 class UnmatchedGoldWarning(UserWarning):
-    """The file of reference answers has none for some problems, which cannot be graded."""
+    """The file of reference answers lacks some problems, which cannot be graded."""

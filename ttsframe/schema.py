@@ -9,6 +9,7 @@ import polars as pl
 
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import run_plan
+from ttsframe._settings import constant
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
 
@@ -67,10 +68,11 @@ CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
 """The columns of `curve`, in order, behind those of `by`."""
 
 _HINTS: Final[dict[str, str]] = {
-    "problem_id": "ttsframe convert, or tts.read_trajectories(..., rename={'yours': 'problem_id'}).",
+    "problem_id": "ttsframe convert, or tts.read_trajectories(..., "
+    f"{constant('rename', {'yours': 'problem_id'})}).",
     "attempt": "tts.renumber_attempts(trajectories) numbers the attempts of a problem in row order.",
     "completion": "answers are extracted from it unless the frame has 'answer' or 'answer_key'; "
-    "rename={'yours': 'completion'} maps names when reading.",
+    f"{constant('rename', {'yours': 'completion'})} maps names when reading.",
     "answer_key": "tts.score_trajectories(trajectories) adds answer, answer_key, is_correct and score.",
     "is_correct": "tts.score_trajectories(trajectories) grades against the column 'gold'.",
     "score": "tts.score_trajectories(trajectories, reduction=...) reduces 'step_scores' to 'score'.",

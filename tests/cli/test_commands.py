@@ -192,7 +192,7 @@ def test_without_gold_answers_there_is_agreement(ttsframe: Run, lines: list[str]
         "weighted_vote",
         "best_of_n",
     }
-    assert "nothing is graded" in ttsframe("curve", "run.jsonl").stdout
+    assert "the run has no reference answers" in ttsframe("curve", "run.jsonl").stdout
 
     graded = ttsframe("curve", "run.jsonl", "--gold", "gold.jsonl")
     assert graded.stderr.startswith("Warning: gold.jsonl: no gold answer for 10 of 60")

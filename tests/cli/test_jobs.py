@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -27,8 +27,7 @@ from pyarrow import parquet
 
 import ttsframe as tts
 from benchmarks.kill_jobs import Job, kill_often, make_jobs, two_at_once
-from ttsframe.batch import Progress
-from ttsframe.cli._progress import progress_line
+from ttsframe.cli._progress import make_bar
 from ttsframe.defaults import PickOptions, choose_picks, plan_picks
 
 Run = Callable[..., Result]
@@ -154,7 +153,7 @@ def test_a_folder_of_parts_is_written_and_found_again(ttsframe: Run, tmp_path: P
     assert f"Wrote parts/: 960 rows for 60 problems in {n_parts} parts; columns: " in first.stdout
     document = json.loads(ttsframe(*args, "--json").stdout)
     assert document["n_parts_resumed"] == document["n_parts"] == n_parts
-    assert "it was there already" in ttsframe(*args).stdout
+    assert "it existed already" in ttsframe(*args).stdout
     other = ttsframe(*args, "--reduction", "min")
     assert other.exit_code == 2
     assert "score reduction: 'last' -> 'min'" in other.stderr
@@ -167,8 +166,8 @@ def test_a_strangers_file_is_not_replaced_unasked(ttsframe: Run, sample: Path) -
     result = ttsframe("convert", sample, "-o", "out.parquet")
     assert result.exit_code == 2
     assert result.stderr == (
-        f"Error: {Path('out.parquet').absolute()}: is there already, and no job of ttsframe has "
-        "written it. Hint: --replace replaces it once the new one is whole; or give the output "
+        f"Error: {Path('out.parquet').absolute()}: already exists and was not written by a "
+        "ttsframe job. Hint: --replace replaces it once the new one is complete; or give the output "
         "another name.\n"
     )
     assert Path("out.parquet").read_text() == "thesis"
@@ -177,7 +176,7 @@ def test_a_strangers_file_is_not_replaced_unasked(ttsframe: Run, sample: Path) -
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "a.csv", "--engine", "ray"], "--engine: only for Parquet"),
+        (["-o", "a.csv", "--engine", "ray"], "--engine: only for a job, which writes Parquet"),
         (["-o", "a.jsonl", "--restart", "--rows-per-part", "9"], "--rows-per-part and --restart"),
         (["-o", "a.parquet", "--workers", "2"], "--workers: only with --engine ray"),
         (["-o", "a.parquet", "--address", "auto"], "--address: only with --engine ray"),
@@ -261,38 +260,29 @@ def test_a_terminal_shows_one_line_that_is_gone_at_the_end(tmp_path: Path) -> No
         shown = b"".join(read_all(ours)).decode()
     os.close(ours)
     assert process.returncode == 0
-    assert re.search(r"\[#*\.*\] +\d+% ", shown)
-    assert "\n" not in shown
-    assert shown.endswith("\r\x1b[K")
-    assert all(len(line) <= 79 + len("\x1b[K") for line in shown.split("\r"))
+    assert re.search(r" \d+%", shown)
+    # What is drawn is a single line, cleared at the end, and the cursor is shown again.
+    assert shown.count("\n") == 1
+    assert shown.endswith("\x1b[1A\x1b[2K")
+    assert "\x1b[?25h" in shown
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+    assert all(len(line) <= 80 for line in re.split(r"[\r\n]+", plain))
 
 
-@pytest.mark.parametrize("room", [20, 40, 60, 80, 120, 200])
-def test_the_line_fits_and_loses_the_least_first(room: int) -> None:
-    progress = Progress(
-        phase="parts",
-        n_tasks_done=3,
-        n_tasks=20,
-        n_rows_done=3_000_000,
-        n_rows=20_000_000,
-        n_bytes_done=150_000_000,
-        n_bytes=1_000_000_000,
-        seconds=4.0,
-        rows_per_second=750_000.0,
-        bytes_per_second=37_500_000.0,
-        seconds_left=3_725.0,
-    )
-    line = progress_line(progress, 2.0, room)
-    assert len(line) <= room
-    assert line.startswith("parts  ")
-    assert " 15%" in line
-    assert ("1:02:03 left" in line) is (room >= 40)
-    assert ("3.0M of 20.0M rows" in line) is (room >= 80)
-    if room >= 120:
-        assert line == (
-            "parts  [###.................]   15%  3.0M of 20.0M rows  150MB of 1.0GB  "
-            "750k rows/s  1:02:03 left"
-        )
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_the_line_of_progress_fits(width: int) -> None:
+    from rich.console import Console
+
+    terminal = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    bar = make_bar(terminal)
+    bar.add_task("parts", total=1_000_000_000, completed=150_000_000)
+    terminal.print(bar.get_renderable())
+    (line,) = terminal.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert len(line) <= width
+    if width >= 80:
+        assert line.startswith("parts ")
+        assert " 15% " in line
+        assert "0.1/1.0 GB" in line or "0.2/1.0 GB" in line
 
 
 @pytest.fixture(scope="module")
@@ -310,43 +300,115 @@ def test_two_jobs_at_once_do_not_mix(jobs: list[Job]) -> None:
     assert 0 in two_at_once(jobs[0])
 
 
+PAUSED = """
+import sys, time
+from ttsframe.cli import _jobs, main
+
+class Paused(_jobs.JobProgress):
+    def __call__(self, progress):
+        super().__call__(progress)
+        if progress.phase == "parts" and progress.n_tasks_done == 1:
+            print("paused", flush=True)
+            time.sleep(300)
+
+_jobs.JobProgress = Paused
+main(sys.argv[1:])
+"""
+"""The program, which waits after the first part."""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_job_that_is_told_to_stop_says_so_and_goes_on_later(
     jobs: list[Job], number: signal.Signals
 ) -> None:
     job = Job("stopped", (*jobs[1].command, "--log-json"), jobs[1].sink)
-    with job.start() as process:
-        # The manifest shows that the job has begun.
-        manifest = job.sink.with_name(f".{job.sink.name}.job") / "manifest.json"
-        deadline = time.monotonic() + 60
-        while not manifest.exists() and time.monotonic() < deadline:
-            time.sleep(0.002)
+    command = [sys.executable, "-c", PAUSED, *job.command, "-o", str(job.sink)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "paused\n"
         process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=120)
     assert (process.returncode, stdout) == (128 + number, "")
     last = events(stderr)[-1]
     assert last["event"] == "stopped"
-    assert last["message"] == "Stopped; the same command goes on where it was."
+    assert last["message"] == "Stopped. Rerun the same command to resume."
     assert not job.sink.exists()
     job.finish()
     assert job.hidden() == []
     job.remove()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_is_only_shown_leaves_nothing_when_it_is_stopped(
-    jobs: list[Job], tmp_path: Path
+    jobs: list[Job], tmp_path: Path, number: signal.Signals
 ) -> None:
-    command = [*PROGRAM, *jobs[2].command, "--rows-per-part", "50", "--log-json"]
+    command = [*PROGRAM, *without_part_size(jobs[2]), "--log-json"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
-        select.select([process.stderr], [], [], 60)
-        process.terminate()
-        _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM
-    assert "Traceback" not in stderr
-    assert events(stderr)[-1]["message"] == "Stopped."
+        # The line that logs the start shows that the command is running.
+        first = process.stderr.readline()
+        process.send_signal(number)
+        rest = process.stderr.read()
+        process.wait(60)
+    assert json.loads(first)["event"] == "start"
+    assert "Traceback" not in rest
+    if number == signal.SIGINT:
+        assert (process.returncode, events(rest)[-1]["message"]) == (130, "Interrupted.")
+    else:
+        assert process.returncode == -signal.SIGTERM
     assert list(tmp_path.iterdir()) == []
+
+
+def without_part_size(job: Job) -> tuple[str, ...]:
+    return job.command[: job.command.index("--rows-per-part")]
+
+
+@pytest.mark.parametrize("command", ["curve", "vote"])
+@pytest.mark.parametrize("output", [[], ["-o", "out.csv"]])
+@pytest.mark.parametrize(
+    "option",
+    [["--restart"], ["--engine", "ray"], ["--engine", "polars"], ["--rows-per-part", "9"]],
+)
+def test_options_of_jobs_need_an_output_that_a_job_writes(
+    ttsframe: Run, sample: Path, command: str, output: list[str], option: list[str]
+) -> None:
+    result = ttsframe(command, sample, *output, *option)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{option[0]}: only for a job, which writes Parquet. Hint: -o X" in result.stderr
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["curve", "vote"])
+def test_nothing_is_written_where_nothing_is_asked_for(
+    ttsframe: Run, sample: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("a file is written")
+
+    monkeypatch.setattr("polars.LazyFrame.sink_parquet", refuse)
+    monkeypatch.setattr("ttsframe.cli._jobs.transform", refuse)
+    assert ttsframe(command, sample).exit_code == 0
+    assert list(Path().iterdir()) == []
+
+
+def test_curve_and_vote_say_the_same_with_a_job_and_without(ttsframe: Run, tmp_path: Path) -> None:
+    write_runs(tmp_path / "in", [[4] * 5, [7] * 6], seed=1, is_shuffled=True)
+    for source in ("in", "in/run0.parquet"):
+        by = ["--by", "source_file"] if source == "in" else []
+        for command, key in ("curve", "curve"), ("vote", "problems"):
+            target = f"{command}.parquet"
+            job = ttsframe(command, source, *by, "-o", target, "--replace", "--json")
+            shown = json.loads(ttsframe(command, source, *by, "--json").stdout)
+            table = pl.read_parquet(target)
+            rows = pl.DataFrame(shown[key], schema=table.schema)
+            keys = [
+                name for name in ("source_file", "selector", "budget", "problem_id") if name in rows
+            ]
+            assert_frame_equal(rows.sort(keys), table.sort(keys))
+            assert job.exit_code == 0
 
 
 @pytest.mark.parametrize("column", ["problem_id", "completion", "step_scores"])
@@ -364,12 +426,14 @@ def test_a_damaged_row_group_is_named(ttsframe: Run, column: str, command: str) 
     start = chunk.dictionary_page_offset or chunk.data_page_offset
     data[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     Path("run.parquet").write_bytes(data)
-    result = ttsframe(command, "run.parquet", "-o", "out.parquet", "--rows-per-part", "80")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-    assert f"run.parquet, rows 161 to 240: column '{column}' cannot be read" in result.stderr
-    assert not Path("out.parquet").exists()
+    for output in (["-o", "out.parquet", "--rows-per-part", "80"], ["-o", "out.jsonl"]):
+        result = ttsframe(command, "run.parquet", *output)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("Error: ")
+        assert result.stderr.count("\n") == 1
+        assert "run.parquet" in result.stderr
+        assert "read (" in result.stderr
+        assert not Path(output[1]).exists()
 
 
 def test_a_full_disk_ends_in_one_message(
@@ -383,6 +447,6 @@ def test_a_full_disk_ends_in_one_message(
         result = ttsframe("score", sample, "-o", "out.parquet")
     assert result.exit_code == 2
     assert "could not be written (No space left on device)" in result.stderr
-    assert "the same command goes on from there" in result.stderr
+    assert "rerun the same command; completed parts are reused" in result.stderr
     assert not Path("out.parquet").exists()
     assert ttsframe("score", sample, "-o", "out.parquet").exit_code == 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,7 @@ def test_streams_and_status(sample: Path, tmp_path: Path) -> None:
 def test_help_loads_no_charts_and_no_solvers() -> None:
     code = (
         "import sys, ttsframe.cli\n"
-        "heavy = {'altair', 'vl_convert', 'scipy', 'sympy', 'flint', 'pyarrow', 'pandas'}\n"
+        "heavy = {'altair', 'vl_convert', 'scipy', 'sympy', 'flint', 'pyarrow', 'pandas', 'rich'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     loaded = subprocess.run(
@@ -46,10 +46,12 @@ def test_help_loads_no_charts_and_no_solvers() -> None:
 
 
 def test_a_cold_report_is_quick(sample: Path, tmp_path: Path) -> None:
-    started = time.perf_counter()
+    # Time of the processor, which other programs on the machine do not change.
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = run("report", sample, "-o", tmp_path / "report.html")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
-    assert time.perf_counter() - started < 10
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15
 
 
 def test_a_terminal_sees_progress_on_stderr_alone(sample: Path, tmp_path: Path) -> None:
@@ -60,8 +62,8 @@ def test_a_terminal_sees_progress_on_stderr_alone(sample: Path, tmp_path: Path) 
         stdout, _ = process.communicate(timeout=60)
     progress = os.read(ours, 10_000).decode()
     os.close(ours)
-    assert f"Reading {sample} ... " in progress
-    assert "Voting ... 960 attempts at 60 problems, " in progress
+    for title in ("ScannedRun", "Voting ...", "Drawing"):
+        assert title in progress
     assert stdout.startswith("960 attempts")
 
 
@@ -74,6 +76,25 @@ def test_a_reader_that_stops_ends_it_without_a_word(sample: Path) -> None:
         assert process.stderr.read() == b""
 
 
+WRITING = """
+import os, sys
+from ttsframe.cli import _output, main
+
+def pause(frame):
+    os.write(1, b"writing\\n")  # in one piece, whatever the number of threads
+    sys.stdin.readline()
+    return frame
+
+def sink(frame, path):
+    path.touch()
+    return frame.map_batches(pause, streamable=True).sink_ipc(path, lazy=True)
+
+_output._SINKS[".arrow"] = sink
+main(sys.argv[1:])
+"""
+"""The program, which waits in the query that writes a file."""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_what_is_stopped_while_writing_leaves_the_old_file(
     tmp_path: Path, number: signal.Signals
@@ -81,16 +102,16 @@ def test_what_is_stopped_while_writing_leaves_the_old_file(
     source, target = tmp_path / "run.parquet", tmp_path / "out" / "run.arrow"
     target.parent.mkdir()
     target.write_text("old")
-    tts.simulate_trajectories(4_000, 64, seed=1, texts=True).write_parquet(source)
-    command = [*PROGRAM, "convert", str(source), "-o", str(target)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 30
-        # the temporary file shows that writing has begun
-        while len(list(target.parent.iterdir())) < 2 and time.monotonic() < deadline:
-            time.sleep(0.002)
+    tts.simulate_trajectories(4, 4, seed=1, texts=True).write_parquet(source)
+    command = [sys.executable, "-c", WRITING, "convert", str(source), "-o", str(target)]
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"writing\n"
         assert len(list(target.parent.iterdir())) == 2
         process.send_signal(number)
-        _, stderr = process.communicate(timeout=60)
+        # The query ends, and sees the signal that was sent before.
+        _, stderr = process.communicate(b"\n" if number == signal.SIGINT else None, timeout=60)
     assert target.read_text() == "old"
     if number == signal.SIGINT:
         assert (process.returncode, stderr) == (130, b"Interrupted.\n")

@@ -108,7 +108,7 @@ def test_values_above_a_threshold_are_labels_along_each_path(
 ) -> None:
     path = shared_data / "openr" / "samples_math-aps-tree.jsonl"
     assert document(ttsframe, path)["n_unlabelled"] == 254
-    found = document(ttsframe, path, "--threshold", "0.5")
+    found = document(ttsframe, path, "--right-above", "0.5")
     firsts: Counter[int | None] = Counter()
     values = []
 
@@ -127,7 +127,7 @@ def test_values_above_a_threshold_are_labels_along_each_path(
     assert found["mean_soft"] == pytest.approx(sum(values) / len(values))
     assert {row["step"]: row["n_solutions"] for row in found["first_errors"]} == firsts
     assert found["n_paths"] == firsts.total()
-    assert "paths" in ttsframe("steps", path, "--threshold", "0.5").stdout
+    assert "paths" in ttsframe("steps", path, "--right-above", "0.5").stdout
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
@@ -146,7 +146,7 @@ def test_completions_become_labels_first(ttsframe: Run, tmp_path: Path, suffix: 
     assert by_hand is not None
     printed = pl.DataFrame(found["agreement"]["rollouts"], schema=by_hand.schema)
     assert_frame_equal(printed, by_hand)
-    text = ttsframe("steps", path, "--threshold", "0.5").stdout
+    text = ttsframe("steps", path, "--right-above", "0.5").stdout
     assert "Labels with fewer completions" in text
     wrong = (~tts.process.estimate_steps(frame, right_above=0.5)["is_correct"]).sum()
     assert re.search(rf"^wrong +{wrong} ", text, re.MULTILINE)
@@ -228,7 +228,7 @@ def test_bad_rows_stop_or_are_counted(ttsframe: Run, source: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "trl"], "--to says how a file is written; name it with -o FILE"),
+        (["--to", "trl"], "--to says how a file is written; name the file with -o FILE"),
         (["--neutral", "right"], "--neutral says how a file is written"),
         (["--to", "trl", "-o", "x.parquet"], "must end in .jsonl or .json"),
         (["-o", "x.txt"], "must end in .parquet or"),
@@ -240,7 +240,7 @@ def test_bad_rows_stop_or_are_counted(ttsframe: Run, source: Path) -> None:
         (["--to", "math_aps", "-o", "x.jsonl"], "'math_aps' is not one of 'math_shepherd', 'openr', 'trl', 'table'"),
         (["--to", "prm800k", "--neutral", "right", "-o", "x.jsonl"], "'prm800k' is not one of"),
         (["--format", "trl"], "is not in format 'trl'"),
-        (["--threshold", "2"], "2.0 is not in the range"),
+        (["--right-above", "2"], "2.0 is not in the range"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_one_message(
@@ -259,7 +259,7 @@ def test_hints_are_options(ttsframe: Run, shared_data: Path) -> None:
     tree = folder / "samples_math-aps-tree.jsonl"
     assert "Hint: --paths makes a solution of each path" in ttsframe("steps", tree, *to).stderr
     paths = ttsframe("steps", tree, "--paths", *to).stderr
-    assert "--drop soft leaves that out. --threshold 0.5 turns" in paths
+    assert "--drop soft leaves that out. --right-above 0.5 turns" in paths
     rated = folder / "samples_prm800k.jsonl"
     assert "Hint: --paths keeps the one" in ttsframe("steps", rated, *to).stderr
     neutral = ttsframe("steps", rated, "--paths", *to).stderr

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import ttsframe as tts
-from ttsframe.cli._console import shown
-from ttsframe.cli._tables import curve_text, layout
+from ttsframe.cli._console import printable
+from ttsframe.cli._tables import curve_text, table_text
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 200])
@@ -17,7 +17,7 @@ def test_every_cell_is_shown_at_every_width(monkeypatch: pytest.MonkeyPatch, wid
     monkeypatch.setenv("COLUMNS", str(width))
     names = ["row", *[f"column {i}" for i in range(6)]]
     rows = [[f"r{j}", *[f"cell {j}.{i}" for i in range(6)]] for j in range(3)]
-    text = layout(names, rows, numbers=[False] * 7, n_fixed=1)
+    text = table_text(names, rows, numbers=[False] * 7, n_fixed=1)
     for cell in (*names, *chain(*rows)):
         assert cell in text
     assert max(map(len, text.splitlines())) <= width
@@ -25,7 +25,7 @@ def test_every_cell_is_shown_at_every_width(monkeypatch: pytest.MonkeyPatch, wid
 
 
 def test_numbers_are_flush_right() -> None:
-    text = layout(["n", "name"], [["1", "a"], ["100", "b"]], numbers=[True, False], n_fixed=0)
+    text = table_text(["n", "name"], [["1", "a"], ["100", "b"]], numbers=[True, False], n_fixed=0)
     assert text.splitlines() == ["  n  name", "---  ----", "  1  a", "100  b"]
 
 
@@ -34,7 +34,7 @@ def test_numbers_are_flush_right() -> None:
     [("α + ½", "α + ½"), ("a\nb", "a\\nb"), ("\x1b[0m", "\\x1b[0m"), ("\u202ex", "\\u202ex")],
 )
 def test_control_characters_are_written_out(text: str, expected: str) -> None:
-    assert shown(text) == expected
+    assert printable(text) == expected
 
 
 def test_counts_that_vary_are_a_range_and_reasons_are_explained() -> None:

@@ -10,6 +10,7 @@ import pytest
 from package_source import imports, imports_at_load, modules
 
 LAYERS: list[set[str]] = [
+    {"_settings"},
     {"errors", "_typing", "_draws"},
     {"_exprs", "_checks", "_files"},
     {"schema"},
@@ -53,6 +54,7 @@ HEAVY = {
     "ray",
     "httpx",
     "jinja2",
+    "rich",
 }
 
 OWNERS = {
@@ -66,6 +68,7 @@ OWNERS = {
     "antlr4": ("answers/",),
     "click": ("cli/",),
     "httpx": ("process/annotation/",),
+    "rich": ("cli/",),
 }
 """Packages that only one part of the package knows."""
 

@@ -9,8 +9,13 @@ import pytest
 import ttsframe as tts
 from ttsframe import errors
 from ttsframe._exprs import raise_where
+from ttsframe._settings import BY, found, setting, settings_in
 
-CLASSES = [getattr(errors, name) for name in errors.__all__]
+CLASSES = [
+    error
+    for error in (getattr(errors, name) for name in errors.__all__)
+    if not issubclass(error, Warning)
+]
 
 BUILT_IN = {
     errors.ParameterError: ValueError,
@@ -71,3 +76,33 @@ def test_missing_columns_are_counted_and_named(missing: list[str], words: str) -
     error = errors.ColumnsError.missing(missing, ["b", "c"], where="trajectories", hint="do this.")
     assert type(error) is errors.ColumnsError
     assert str(error) == words
+
+
+def test_errors_know_the_parameters_that_their_message_names() -> None:
+    error = errors.SourceError(f"line 2: not JSON. Hint: {setting('on_error', 'skip')} skips it.")
+    assert [(one.text, one.name, one.value) for one in error.settings] == [
+        ("on_error='skip'", "on_error", "skip")
+    ]
+    sent = pickle.loads(pickle.dumps(error))  # noqa: S301 - made above
+    assert sent.settings == error.settings
+    assert errors.DataError("nothing is named").settings == ()
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_errors_out_of_a_query_know_the_parameters_too(engine: pl.Engine) -> None:
+    described = pl.struct(broken=pl.col("x") > 1, x=pl.col("x"))
+    words = setting("by", "seed")
+    plan = pl.LazyFrame({"x": [1, 2]}).filter(
+        raise_where(described, lambda _: errors.DataError(f"rows repeat. Hint: {words}."))
+    )
+    with pytest.raises(errors.DataError) as caught:
+        plan.collect(engine=engine)
+    assert [(one.name, one.value) for one in caught.value.settings] == [("by", "seed")]
+
+
+def test_spellings_that_are_remembered_are_bounded() -> None:
+    for i in range(2_000):
+        found("a_parameter", i)
+    assert settings_in("a_parameter == 1999, must be less.")[0].name == "a_parameter"
+    assert settings_in("a_parameter == 3, must be less.") == ()
+    assert settings_in(f"Hint: {BY}.")[0].name == "by"

@@ -1,7 +1,7 @@
-"""A process of its own for tasks that are Python code: they keep one core busy, and several run at once.
+"""A child process for tasks in Python code, each of which keeps one core busy.
 
-The process is a plain child on pipes. A fork of a process that has used Polars hangs, and the start
-methods of multiprocessing run the user's script again.
+The child is a plain process on pipes: a fork of a process that has used Polars hangs, and the start
+methods of multiprocessing rerun the user's script.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ttsframe.batch.tasks import Task
 
 __all__ = ["Child", "serve"]
 
-_LOOK_EVERY: Final = 0.5
-"""Seconds between two looks whether the parent is there."""
+_SECONDS_BETWEEN_CHECKS: Final = 0.5
+"""How often the child checks that its parent is still running."""
 _PROGRAM: Final = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from ttsframe.batch._child import serve; serve()"
@@ -30,16 +30,10 @@ _PROGRAM: Final = (
 
 
 class Child:
-    """A process that runs tasks, one at a time; it ends with the block, or with this process."""
+    """A child process that runs one task at a time; it ends with the block or with this process."""
 
     def __enter__(self) -> Self:
-        """Start it, without waiting for it.
-
-        Returns
-        -------
-        Self
-            The child.
-        """
+        """Start the process, without waiting for it."""
         environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
         self._process = subprocess.Popen(  # noqa: S603 - the own program
             [sys.executable, "-c", _PROGRAM],
@@ -56,18 +50,12 @@ class Child:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it."""
+        """End the process."""
         self._process.kill()
         self._process.communicate()
 
     def run(self, task: Task) -> None:
-        """Run a task there, or here if the child has died.
-
-        Parameters
-        ----------
-        task
-            What to run.
-        """
+        """Run a task in the child, or here if the child has died."""
         try:
             self._send(task)
             failure = pickle.load(self._process.stdout)  # type: ignore[arg-type]  # noqa: S301 - own child
@@ -78,18 +66,18 @@ class Child:
             raise failure
 
     def _send(self, value: object) -> None:
-        """Hand a value over; a child that has died shows when it is asked for its answer."""
+        """Send a value; whether the child has died shows when its answer is read."""
         pickle.dump(value, self._process.stdin)  # type: ignore[arg-type]
         self._process.stdin.flush()  # type: ignore[union-attr]
 
 
 def serve() -> None:
-    """Run what comes on standard input until it ends; answer with None or with the error."""
-    # An interrupt from the terminal reaches this process too; it has nothing to say about it.
+    """Run the tasks from standard input, and answer each with None or its error."""
+    # An interrupt from the terminal reaches this process too: end without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # What a task may print must not come between the answers.
+    # Whatever a task prints must not mix with the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
         try:
@@ -106,7 +94,7 @@ def serve() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent has ended, in the middle of a task as well."""
+    """End this process when its parent has ended, even during a task."""
     while os.getppid() == parent:
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_SECONDS_BETWEEN_CHECKS)
     os._exit(1)

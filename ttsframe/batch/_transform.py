@@ -1,4 +1,4 @@
-"""The one function that runs a job."""
+"""Run a job."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from ttsframe._checks import check_choice, check_mapping, check_names, check_positive
+from ttsframe._settings import setting
 from ttsframe._typing import ColumnNames
-from ttsframe.batch.failures import found_damage
-from ttsframe.batch.job import Job
+from ttsframe.batch.failures import reading_error
+from ttsframe.batch.job import Job, check_not_replaced
 from ttsframe.batch.local import Engine, LocalEngine
 from ttsframe.batch.lock import locked
 from ttsframe.batch.manifest import Manifest, fingerprint, make_manifest
@@ -36,28 +37,28 @@ ENGINES: Final[Mapping[str, Callable[[], Engine]]] = MappingProxyType({
     "polars": LocalEngine,
     "ray": RayEngine,
 })
-"""What can run the tasks of a job, by the name that ``engine`` takes."""
+"""The engines that can run the tasks of a job, by the name that `engine` takes."""
 
 
 class BatchResult(NamedTuple):
-    """What a job has made.
+    """Result of a job.
 
     Parameters
     ----------
     sink
-        The file or folder.
+        The file or folder that was written.
     table
-        What its rows are: "trajectories", "votes", "problems" or "curve".
+        The table in it: "trajectories", "votes", "problems" or "curve".
     n_rows
-        Rows of it.
+        Number of its rows.
     n_parts
-        Parts that it was made in.
+        Number of parts that it was made in.
     n_parts_resumed
-        Those that an earlier run of the job had made; all of them if the result was there already.
+        Number of parts that an earlier run of the job made; all if the result existed already.
     n_bytes
-        Size of it.
+        Size of the file or of all parts.
     manifest
-        What it was made of, how, and with which versions.
+        Sources, settings and versions.
 
     Examples
     --------
@@ -101,60 +102,60 @@ def transform(
 ) -> BatchResult:
     """Convert, score, count or average a run of any size, from files to Parquet.
 
-    The result is that of the functions that the stages are named after, on all of the source; memory
-    is that of a part of it. A job that was stopped, by whatever, goes on where it was when the same
-    call is made again, and its output appears whole or not at all.
+    The result equals that of the functions after which the stages are named, on the complete source,
+    but only a part of it is in memory. An interrupted job resumes where it stopped if you rerun the
+    same call. The output is written completely or not at all.
 
     Parameters
     ----------
     source
-        What `scan_trajectories` reads: a file, folder, glob, or several of these.
+        A file, folder or glob, or several of these, as `scan_trajectories` reads.
     sink
         A file, if its name ends in ".parquet", else a folder of "part-00000.parquet" and so on.
     stages
-        What to do, in this order: `Score`; `Votes` or `Select`; `Curve` after `Select`. None: write
-        the attempts as one table.
+        What to do, in this order: `Score`; `Votes` or `Select`; `Curve` after `Select`. Without
+        stages, the attempts are written as one table.
     engine
-        What runs the tasks: "polars", in this process on all cores; "ray", on a Ray cluster, see
-        `RayEngine`; or an engine, such as a RayEngine with an address.
+        Where the tasks run: "polars", in this process on all cores; "ray", on a Ray cluster, see
+        `RayEngine`; or an engine, for example a RayEngine with an address.
     by
         Columns that tell runs, models or seeds apart; attempts never join across them.
     format, rename, gold, on_error
         As `scan_trajectories` takes them.
     overwrite
-        Whether to replace what is there under the name of the sink, once the new is whole. Otherwise
-        the result of this very job is kept as it is, and anything else is an error.
+        Whether to replace an existing output once the new one is complete. Otherwise the result of
+        the same job is kept, and anything else is an error.
     restart
-        Whether to throw away what a stopped job has left, rather than to go on with it.
+        Whether to discard the work of an interrupted job instead of resuming it.
     rows_per_part
-        About how many attempts are held in memory at once; a problem is never divided.
+        Approximate number of attempts in memory at once; a problem is never divided.
     bytes_per_part
-        About how many bytes of them.
+        Approximate number of their bytes.
     progress
-        Called with a `Progress` at the beginning of each phase and as each task ends.
+        Called with a `Progress` at the start of each phase and after each task.
 
     Returns
     -------
     BatchResult
-        What was made, and how. Attempts of a part are sorted by (by, `problem_id`, `attempt`), as
-        are votes and problems as their functions sort them; the parts follow one another.
+        Description of the output. Attempts of a part are sorted by (by, `problem_id`, `attempt`),
+        votes and problems as their functions sort them.
 
     Raises
     ------
     SourceError
-        When a file cannot be read, is damaged, or changes meanwhile; when the disk takes no more;
-        when the sink is there already and was made otherwise; when another job writes it.
+        If a file cannot be read, is damaged, or changes during the job; if the disk is full; if the
+        sink exists and was written with different settings; if another job is writing it.
     ParameterError
-        When a stage cannot follow another, an option is none of its choices, or a stopped job had
-        another source, other options or other versions.
+        If a stage cannot follow another, an option is not among its choices, or an interrupted job
+        has another source, other settings or other versions.
     ColumnsError
-        When a stage lacks a column.
+        If a stage lacks a column.
     DataError
-        When the attempts break a rule of a stage.
+        If the attempts break a rule of a stage.
 
     See Also
     --------
-    read_manifest : What a result was made of.
+    read_manifest : Sources, settings and versions of a result.
 
     Examples
     --------
@@ -193,7 +194,7 @@ def transform(
     job = Job(Path(sink).expanduser().absolute())
     job.check_place()
     paths = [candidate.path for candidate in expand(source)]
-    _check_apart(job.sink, paths)
+    check_not_replaced(job.sink, paths)
     with locked(job.lock, job.sink):
         wanted = make_manifest(
             paths,
@@ -218,7 +219,8 @@ def transform(
         try:
             plan = make_plan(reading, listed, names, size)
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise found_damage(reading.survey.files) or error from error
+            failure = reading_error("; ".join(map(str, paths[:3])), error)
+            raise failure from error
         manifest = replace(begun or wanted, layout=plan.layout)
         if begun is None:
             job.write_manifest(manifest)
@@ -232,20 +234,8 @@ def transform(
     return result._replace(n_parts_resumed=n_resumed)
 
 
-def _check_apart(sink: Path, sources: Sequence[Path]) -> None:
-    """Raise where a source would be replaced."""
-    place = sink.resolve()
-    for path in sources:
-        real = path.resolve()
-        if real == place or place in real.parents:
-            raise SourceError(
-                f"{sink}: {path} is one of the sources, and would be replaced. Hint: give the output "
-                "another name, outside of a folder that is read."
-            )
-
-
 def _run(phases: Sequence[Phase], engine: Engine, progress: OnProgress | None) -> int:
-    """Run what is not done yet; return how many parts an earlier run had made."""
+    """Run the tasks that are not done; return the number of parts that an earlier run made."""
     n_resumed = 0
     for phase in _from_first_open(phases):
         done = [task for task in phase.tasks if task.output.exists()]
@@ -264,7 +254,7 @@ def _run(phases: Sequence[Phase], engine: Engine, progress: OnProgress | None) -
 
 
 def _from_first_open(phases: Sequence[Phase]) -> Sequence[Phase]:
-    """Leave out the phases whose outputs only served parts that are all there."""
+    """Skip the phases before the parts if all parts exist."""
     for number, phase in enumerate(phases):
         if phase.name == "parts" and all(task.output.exists() for task in phase.tasks):
             return phases[number:]
@@ -272,22 +262,22 @@ def _from_first_open(phases: Sequence[Phase]) -> Sequence[Phase]:
 
 
 def _check_unchanged(manifest: Manifest) -> None:
-    """Raise where a source is not any more what it was when the job began."""
+    """Raise if a source has changed since the job began."""
     gold = [] if manifest.gold is None else [manifest.gold]
-    now = [fingerprint(Path(one.path)) for one in [*manifest.source, *gold]]
-    for before, after in zip([*manifest.source, *gold], now, strict=True):
+    for before in [*manifest.source, *gold]:
+        after = fingerprint(Path(before.path))
         if not before.is_same(after):
             raise SourceError(
-                f"{before.path}: changed while the job was reading it ({before.size:,} -> "
-                f"{after.size:,} bytes), so nothing was written. Hint: run it again with restart=True "
-                "when the file stays as it is."
+                f"{before.path}: has changed since the job began ({before.size:,} -> {after.size:,} "
+                f"bytes), so nothing was written. Hint: rerun with {setting('restart', True)} once the "
+                "file no longer changes."
             )
 
 
 def _result(
     sink: Path, stages: Sequence[Stage], manifest: Manifest, *, is_resumed: bool
 ) -> BatchResult:
-    """Describe what is there."""
+    """Describe the output."""
     files = sorted(sink.glob("*.parquet")) if sink.is_dir() else [sink]
     n_rows = pl.scan_parquet(files, glob=False).select(pl.len()).collect().item()
     n_parts = int(str(manifest.layout["n_parts"]))

@@ -1,4 +1,4 @@
-"""Whether the rows of each problem stand together, and where parts may begin if they do."""
+"""Find where parts can begin in a source whose rows of each problem are adjacent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def find_cuts(
     schema: Mapping[str, pl.DataType],
     n_rows: int,
 ) -> list[int] | None:
-    """Find rows at which parts may begin; None where the rows of a problem do not stand together."""
+    """Return the rows at which parts begin; None if the rows of a problem are not adjacent."""
     starts: list[npt.NDArray[np.int64]] = []
     values: list[npt.NDArray[np.uint64]] = []
     at, last = 0, None
@@ -50,12 +50,12 @@ def find_cuts(
 def _cluster_hashes(
     survey: Survey, one: SurveyedFile, cluster: Sequence[str], schema: Mapping[str, pl.DataType]
 ) -> npt.NDArray[np.uint64]:
-    """Return which problem each row of a file is of, as a number."""
+    """Return a hash of the problem of each row of a file."""
     columns = rename_schema(one.schema, survey.rename)
     found = {name: pl.col(name) if name in columns else pl.lit(None) for name in cluster}
     if "source_file" in found and survey.has_several_runs:
-        own = [pl.col("source_file")] if "source_file" in columns else []
-        found["source_file"] = pl.coalesce(*own, pl.lit(one.run))
+        recorded = [pl.col("source_file")] if "source_file" in columns else []
+        found["source_file"] = pl.coalesce(*recorded, pl.lit(one.run))
     values = [value.cast(schema[name]).alias(name) for name, value in found.items()]
     table = scan_table(one.file, one.rows).rename(survey.rename).select(values)
     hashes = table.select(row_hash(schema, cluster)).collect().to_series()

@@ -1,9 +1,9 @@
-"""Distinct answers of the whole source, and their keys: each string is canonicalised once."""
+"""Find the distinct answers of the source and their keys, so that each string is keyed once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,41 +12,23 @@ import polars as pl
 from ttsframe._files import appearing
 from ttsframe.answers import AnswerPolicy, answer_key, gold_key
 from ttsframe.batch.numbered import numbered_files, sink_numbered
-from ttsframe.batch.progress import Amount
+from ttsframe.batch.tasks import Task
 
 __all__ = ["AnswersTask", "KeysTask"]
 
 _STRINGS_AT_ONCE: Final = 50_000
-_STRINGS_OF_A_PROCESS: Final = 50_000
+_STRINGS_FOR_A_PROCESS: Final = 50_000
 _ROW_GROUP_OF_STRINGS: Final = 50_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswersTask:
-    """Gather the distinct strings that need keys, in shards.
+class AnswersTask(Task):
+    """Write the distinct strings that need keys: a folder per column, with a file per shard."""
 
-    Parameters
-    ----------
-    output
-        Folder of a folder per column, with a file per shard.
-    slices
-        Folder that the `ScanTask` wrote to.
-    columns
-        Columns of strings.
-    n_shards
-        Number of shards.
-    amount
-        How much of the source the slices have read.
-    """
-
-    output: Path
     slices: Path
+    """The folder that `ScanTask` wrote to."""
     columns: tuple[str, ...]
     n_shards: int
-    amount: Amount
-    keeps_one_core: bool = field(default=False, init=False)
-    name: str = field(default="distinct answers", init=False)
-    reads: str = field(default="the extracted answers", init=False)
 
     def run(self) -> None:
         """Make the output."""
@@ -63,50 +45,23 @@ class AnswersTask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeysTask:
-    """Give the distinct strings of a shard their keys.
+class KeysTask(Task):
+    """Key the distinct strings of a shard: a table of `text` and `key` per column."""
 
-    Parameters
-    ----------
-    output
-        Folder with a table of `text` and `key` per column.
-    answers
-        Folder that the `AnswersTask` wrote.
-    columns
-        Columns of strings.
-    shard
-        Number of the shard.
-    policy
-        Conventions of the keys.
-    amount
-        Its share of the source.
-    """
-
-    output: Path
     answers: Path
+    """The folder that `AnswersTask` wrote."""
     columns: tuple[str, ...]
     shard: int
     policy: AnswerPolicy | None
-    amount: Amount
 
     @property
     def keeps_one_core(self) -> bool:
-        """Whether it is Python code on one core, for so long that a process of its own pays."""
+        """Whether there are so many strings that a process for them pays."""
         files = [file for column in self.columns for file in self._files(column)]
         if not files:
             return False
         n_strings = pl.scan_parquet(files, glob=False).select(pl.len()).collect().item()
-        return int(n_strings) >= _STRINGS_OF_A_PROCESS
-
-    @property
-    def name(self) -> str:
-        """Name, for messages."""
-        return f"keys {self.shard}"
-
-    @property
-    def reads(self) -> str:
-        """What it reads, for messages."""
-        return "the distinct answers"
+        return int(n_strings) >= _STRINGS_FOR_A_PROCESS
 
     def run(self) -> None:
         """Make the output."""
@@ -127,7 +82,7 @@ class KeysTask:
         return numbered_files(self.answers / column, "", self.shard)
 
     def _strings(self, column: str) -> Iterator[pl.DataFrame]:
-        """Yield the strings of a column, some at a time, in an order that is always the same."""
+        """Yield the strings of a column in batches, always in the same order."""
         if files := self._files(column):
             strings = pl.scan_parquet(files, glob=False).sort("text").collect()
             for start in range(0, strings.height, _STRINGS_AT_ONCE):

@@ -1,4 +1,4 @@
-"""Engines run tasks; this one runs them on this machine."""
+"""The interface of engines, and the engine that runs tasks on this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ _N_AT_ONCE: Final = 2
 
 
 def _run(task: Task) -> Task:
-    """Run a task and return it."""
     run_task(task)
     return task
 
@@ -29,49 +28,49 @@ def _run(task: Task) -> Task:
 class Engine(Protocol):
     """Runs the tasks of a phase, in any order and in any process.
 
-    A task may be run more than once, even at once: its output appears whole. So an engine may give a
-    task that a lost worker had to another one. An engine that is a context manager too is entered
-    before the first task of a job, and left after the last.
+    A task may run more than once, even at the same time, because its output is written completely or
+    not at all. So an engine may rerun the task of a lost worker. An engine that is a context manager
+    is entered before the first task of a job and left after the last.
     """
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
-        """Run tasks, none of which depends on another.
+        """Run independent tasks.
 
         Parameters
         ----------
         tasks
-            What is to be done. Each is run by `ttsframe.batch.failures.run_task`, in any process
-            that has the files under the same paths.
+            The tasks. Each is run by `ttsframe.batch.failures.run_task`, in any process that sees
+            the files under the same paths.
         on_done
-            To be called in the thread of the caller as each task ends. When a task fails, its error
-            is raised, at the latest when those that run at the same time have ended.
+            Called in the caller's thread after each task. If a task fails, its error is raised, at
+            the latest when the tasks that run at the same time have ended.
         """
 
 
 class LocalEngine:
-    """Runs two tasks at a time, Polars using all cores; those in Python run on a core each.
+    """Runs two tasks at a time, with Polars on all cores; tasks in Python run on one core each.
 
-    A task begins and ends on fewer cores than there are: two keep each other's cores busy, at the
-    price of a second slice or part in memory.
+    A task does not use all cores at its beginning and end, so two tasks use them better, at the price
+    of a second slice or part in memory.
     """
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
-        """Run tasks, none of which depends on another.
+        """Run independent tasks.
 
         Parameters
         ----------
         tasks
-            What is to be done.
+            The tasks.
         on_done
-            Called as each task ends.
+            Called after each task.
         """
-        beside = [task for task in tasks if task.keeps_one_core]
-        if len(beside) > 1:
-            self._run_beside(beside, on_done)
+        in_python = [task for task in tasks if task.keeps_one_core]
+        if len(in_python) > 1:
+            self._run_in_children(in_python, on_done)
         else:
-            beside = []
+            in_python = []
         with ThreadPoolExecutor(_N_AT_ONCE) as pool:
-            running = [pool.submit(_run, task) for task in tasks if task not in beside]
+            running = [pool.submit(_run, task) for task in tasks if task not in in_python]
             try:
                 for future in as_completed(running):
                     on_done(future.result())
@@ -80,8 +79,8 @@ class LocalEngine:
                     future.cancel()
 
     @staticmethod
-    def _run_beside(tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
-        """Run tasks in processes of their own, as many as there are cores."""
+    def _run_in_children(tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
+        """Run tasks in child processes, one per core."""
         n_children = min(len(tasks), pl.thread_pool_size())
         with ExitStack() as stack:
             idle: SimpleQueue[Child] = SimpleQueue()

@@ -1,4 +1,4 @@
-"""One job at a time on one output: a lock that ends with the process that holds it."""
+"""Lock an output, so that only one job at a time writes it."""
 
 from __future__ import annotations
 
@@ -18,25 +18,7 @@ from ttsframe.errors import SourceError
 
 @contextmanager
 def locked(path: Path, sink: Path) -> Iterator[None]:
-    """Hold the lock of an output; the kernel releases it when the process ends, however that is.
-
-    Parameters
-    ----------
-    path
-        The lock file, beside the output.
-    sink
-        The output, for the message.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    Raises
-    ------
-    SourceError
-        When another job holds it.
-    """
+    """Hold the lock of an output; the kernel releases it whenever the process ends."""
     handle = (_create if sys.platform == "win32" else _take)(path, sink)
     try:
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now()}
@@ -44,14 +26,14 @@ def locked(path: Path, sink: Path) -> Iterator[None]:
         os.write(handle, json.dumps(holder).encode())
         yield
     finally:
-        # Removed while it is held: whoever opened it before sees that it is not the file any more.
+        # Removed while it is held: a process that opened it before notices that the file is gone.
         with contextlib.suppress(OSError):
             path.unlink()
         os.close(handle)
 
 
 def _take(path: Path, sink: Path) -> int:
-    """Open and lock the file that is under this name, not one that was removed meanwhile."""
+    """Open and lock the file, making sure that it was not removed meanwhile."""
     import fcntl  # not on Windows
 
     while True:
@@ -74,16 +56,16 @@ def _take(path: Path, sink: Path) -> int:
 
 
 def _create(path: Path, sink: Path) -> int:
-    """Create the file, where there are no locks that end with their process."""
+    """Create the file, on systems without locks that end with their process."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
-        hint = f"Hint: wait for it; delete {path} if that process is gone."
+        hint = f"Hint: wait for it; delete {path} if that process has ended."
         raise _held(path, sink, path.read_bytes(), hint) from None
 
 
 def _held(path: Path, sink: Path, holder: bytes, hint: str) -> SourceError:
-    """Build the error of the second job."""
+    """Build the error for the second job."""
     try:
         found = json.loads(holder)
         who = f"process {found['pid']} on {found['host']}, since {found['since']}"

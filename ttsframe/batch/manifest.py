@@ -1,4 +1,4 @@
-"""What a job was asked to do, of what, and with which versions: a value kept in all that it writes."""
+"""The manifest of a job: its sources, settings and versions, stored in every file that it writes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Settings: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint:
-    """What tells a source file from the file that it becomes when it changes.
+    """Fingerprint of a source file, by which a change is noticed.
 
     Parameters
     ----------
@@ -40,12 +40,11 @@ class Fingerprint:
     size
         Number of bytes.
     mtime_ns
-        Time of the last change, in nanoseconds. Only shown: a file that was touched is the same.
+        Time of the last change, in nanoseconds; not compared.
     digest
-        BLAKE2b of the whole file up to 2 MiB, of a longer one of 32 blocks of 64 KiB, the first and
-        the last among them: a file that was written anew, cut off or added to differs, as does any
-        Parquet file whose footer does. A few bytes changed in place, between the blocks of a long
-        file, are not seen.
+        BLAKE2b of all bytes up to 2 MiB; of a longer file, of 32 blocks of 64 KiB including the first
+        and the last. Rewriting, truncating or appending changes it, as does a new Parquet footer. A
+        few bytes changed in place between the blocks of a long file are not noticed.
 
     Examples
     --------
@@ -60,45 +59,45 @@ class Fingerprint:
     digest: str
 
     def is_same(self, other: Fingerprint) -> bool:
-        """Tell whether two fingerprints are those of one content at one place.
+        """Return whether path, size and digest are equal.
 
         Parameters
         ----------
         other
-            The other one.
+            Another fingerprint.
 
         Returns
         -------
         bool
-            Whether all but the time is equal.
+            The time of the change is not compared.
         """
         return replace(self, mtime_ns=0) == replace(other, mtime_ns=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a job was asked to do, of what, and with which versions.
+    """Sources, settings and versions of a job.
 
     Parameters
     ----------
     format
-        Version of this form.
+        Version of the manifest's format.
     versions
-        Of ttsframe, Polars and, where answers get keys, of what decides these.
+        Of ttsframe, Polars and, if answers are keyed, of the packages that decide the keys.
     source
-        Files that were read, in their order.
+        Files that were read, in order.
     gold
         File of reference answers.
     reading
-        How they were read: `format`, `rename`, `on_error`.
+        `format`, `rename` and `on_error`.
     by
         Columns that tell runs apart.
     stages
         Name and options of each stage.
     parts
-        How the rows were to be divided: rows and bytes of a part.
+        Requested rows and bytes of a part.
     layout
-        How they were: see `ttsframe.batch`. Empty before the source was looked over.
+        How the rows were divided; see `ttsframe.batch`.
 
     Examples
     --------
@@ -124,12 +123,12 @@ class Manifest:
     layout: Settings
 
     def to_json(self) -> str:
-        """Return the manifest as JSON, the same text for the same manifest.
+        """Return the manifest as one line of JSON, always the same for the same manifest.
 
         Returns
         -------
         str
-            One line.
+            JSON.
         """
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
@@ -157,7 +156,7 @@ class Manifest:
         })
 
     def changes(self, now: Manifest) -> list[str]:
-        """Say what differs in another job, except for its layout and times of files.
+        """List the differences to another job, except for its layout and the times of files.
 
         Parameters
         ----------
@@ -169,27 +168,25 @@ class Manifest:
         list[str]
             One phrase per difference, the old value before the new one.
         """
-        return [
-            *_changed_source(self.source, now.source),
-            *_changed("gold", self.gold and self.gold.path, now.gold and now.gold.path),
-            *(
-                [f"gold {self.gold.path} changed"]
-                if self.gold and now.gold and self.gold.digest != now.gold.digest
-                else []
-            ),
-            *_changed("reading", dict(self.reading), dict(now.reading)),
-            *_changed("by", list(self.by), list(now.by)),
-            *_changed_stages(self.stages, now.stages),
-            *_changed("parts", dict(self.parts), dict(now.parts)),
-            *_changed("format of the manifest", self.format, now.format),
-            *[
-                change
-                for name in sorted(self.versions.keys() & now.versions.keys())
-                for change in _changed(
-                    f"version of {name}", self.versions[name], now.versions[name]
-                )
-            ],
-        ]
+        versions = self.versions.keys() & now.versions.keys()
+        stages = [[str(stage["stage"]) for stage in of.stages] for of in (self, now)]
+        changes = _changed_files("source file", self.source, now.source)
+        changes += _changed_files(
+            "gold file", *[[of.gold] if of.gold else [] for of in (self, now)]
+        )
+        changes += _changed("reading", self.reading, now.reading)
+        changes += _changed("", {"by": list(self.by)}, {"by": list(now.by)})
+        changes += _changed("", {"stages": stages[0]}, {"stages": stages[1]})
+        if stages[0] == stages[1]:
+            for name, old, new in zip(stages[0], self.stages, now.stages, strict=True):
+                changes += _changed(name, old, new)
+        changes += _changed("parts", self.parts, now.parts)
+        changes += _changed("manifest", {"format": self.format}, {"format": now.format})
+        for name in sorted(versions):
+            changes += _changed(
+                "version of", {name: self.versions[name]}, {name: now.versions[name]}
+            )
+        return changes
 
 
 def make_manifest(
@@ -201,28 +198,7 @@ def make_manifest(
     stages: Sequence[Stage],
     parts: Settings,
 ) -> Manifest:
-    """Describe a job; the layout follows once the source was looked over.
-
-    Parameters
-    ----------
-    source
-        Files to read.
-    gold
-        File of reference answers.
-    reading
-        How to read them.
-    by
-        Columns that tell runs apart.
-    stages
-        The stages.
-    parts
-        How to divide the rows.
-
-    Returns
-    -------
-    Manifest
-        Without a layout.
-    """
+    """Describe a job whose layout is not yet known."""
     packages = ["ttsframe", "polars"]
     versions: dict[str, str] = {}
     for stage in stages:
@@ -231,7 +207,7 @@ def make_manifest(
             packages += ["sympy", "python-flint"]
     manifest = Manifest(
         format=_FORMAT,
-        versions={name: _version(name) for name in packages} | versions,
+        versions={name: package_version(name) for name in packages} | versions,
         source=tuple(fingerprint(path) for path in source),
         gold=None if gold is None else fingerprint(gold),
         reading=reading,
@@ -244,23 +220,7 @@ def make_manifest(
 
 
 def fingerprint(path: Path) -> Fingerprint:
-    """Take the fingerprint of a file.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Fingerprint
-        Its fingerprint.
-
-    Raises
-    ------
-    SourceError
-        When it cannot be read.
-    """
+    """Take the fingerprint of a file."""
     digest = blake2b(digest_size=16)
     try:
         with path.open("rb") as handle:
@@ -279,7 +239,7 @@ def fingerprint(path: Path) -> Fingerprint:
 
 
 def _blocks(size: int) -> Iterator[int]:
-    """Yield where the blocks of a digest begin."""
+    """Yield the starts of the blocks of a digest."""
     if size <= _BLOCK * _N_BLOCKS:
         yield from range(0, size, _BLOCK)
     else:
@@ -287,7 +247,7 @@ def _blocks(size: int) -> Iterator[int]:
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """Read what made a file or folder that `transform` wrote.
+    """Read the manifest of a file or folder that `transform` wrote.
 
     Parameters
     ----------
@@ -297,12 +257,12 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     Returns
     -------
     Manifest
-        What it was made of, how, and with which versions.
+        Its sources, settings and versions.
 
     Raises
     ------
     SourceError
-        When it is not there, or no job wrote it.
+        If it does not exist, or no job has written it.
 
     Examples
     --------
@@ -325,7 +285,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = str(error).partition("\n")[0]
         raise SourceError(
-            f"{found}: has no manifest, no Parquet can be read ({reason})."
+            f"{found}: has no manifest, because no Parquet file can be read ({reason})."
         ) from error
     except (KeyError, TypeError, ValueError) as error:
         raise SourceError(
@@ -333,60 +293,41 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         ) from error
     if manifest is None:
         raise SourceError(
-            f"{found}: has no manifest, so tts.batch.transform did not write it; its Parquet metadata "
-            f"must hold the key {METADATA_KEY!r}."
+            f"{found}: has no manifest; the Parquet metadata of a file that a ttsframe job has written "
+            f"holds the key {METADATA_KEY!r}."
         )
     return manifest
 
 
-def _changed(what: str, old: object, new: object) -> list[str]:
-    """Say how a setting differs; of several, each that does."""
-    if old == new:
-        return []
-    if isinstance(old, dict) and isinstance(new, dict):
-        return [
-            f"{what} {name}: {old.get(name)!r} -> {new.get(name)!r}"
-            for name in {**old, **new}
-            if old.get(name) != new.get(name)
-        ]
-    return [f"{what}: {old!r} -> {new!r}"]
-
-
-def _changed_source(
-    old: Sequence[Fingerprint], new: Sequence[Fingerprint], *, n_shown: int = 3
-) -> list[str]:
-    """Say which files are gone, new or changed."""
-    before, after = {one.path: one for one in old}, {one.path: one for one in new}
-    changes = [f"source file {path} is gone" for path in before if path not in after]
-    changes += [f"source file {path} is new" for path in after if path not in before]
-    for path, one in before.items():
-        other = after.get(path, one)
-        if not one.is_same(other):
-            sizes = f"{one.size:,} -> {other.size:,} bytes"
-            of_same_size = f"other content in {one.size:,} bytes"
-            how = sizes if one.size != other.size else of_same_size
-            changes.append(f"source file {path} changed ({how})")
-    if not changes and list(before) != list(after):
-        changes = ["source files are in another order"]
-    more = [f"and {len(changes) - n_shown:,} source files more"] if len(changes) > n_shown else []
-    return changes[:n_shown] + more
-
-
-def _changed_stages(old: Sequence[Settings], new: Sequence[Settings]) -> list[str]:
-    """Say how the stages differ."""
-    names = [[str(stage["stage"]) for stage in stages] for stages in (old, new)]
-    if names[0] != names[1]:
-        return [
-            f"stages: {' then '.join(names[0]) or 'none'} -> {' then '.join(names[1]) or 'none'}"
-        ]
+def _changed(what: str, old: Settings, new: Settings) -> list[str]:
+    """List the settings that differ."""
     return [
-        change
-        for before, after in zip(old, new, strict=True)
-        for change in _changed(str(before["stage"]), dict(before), dict(after))
+        f"{what} {name}: {old.get(name)!r} -> {new.get(name)!r}".lstrip()
+        for name in {**old, **new}
+        if old.get(name) != new.get(name)
     ]
 
 
-def _version(name: str) -> str:
+def _changed_files(
+    what: str, old: Sequence[Fingerprint], new: Sequence[Fingerprint], *, n_shown: int = 3
+) -> list[str]:
+    """List the first files that are missing, new, changed or in another order."""
+    before, after = {file.path: file for file in old}, {file.path: file for file in new}
+    changes = [f"{what} {path} is missing" for path in before if path not in after]
+    changes += [f"{what} {path} is new" for path in after if path not in before]
+    for path, file in before.items():
+        now = after.get(path, file)
+        if not file.is_same(now):
+            sizes = f" ({file.size:,} -> {now.size:,} bytes)" if file.size != now.size else ""
+            changes.append(f"{what} {path} changed{sizes}")
+    if not changes and list(before) != list(after):
+        changes = [f"{what}s are in another order"]
+    rest = len(changes) - n_shown
+    return changes[:n_shown] + ([f"and {rest:,} more"] if rest > 0 else [])
+
+
+def package_version(name: str) -> str:
+    """Return the version of a package, or "none" if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Rows parted into files by a number, and found again."""
+"""Write rows to numbered files, and find these files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBER: Final = "__number"
 def sink_numbered(
     frame: pl.LazyFrame, number: pl.Expr, folder: Path, row_group_size: int
 ) -> pl.LazyFrame:
-    """Plan to write rows to a file per number, their order kept."""
+    """Plan to write rows to one file per number, in their order."""
     folder.mkdir(parents=True)
     return frame.with_columns(number.alias(_NUMBER)).sink_parquet(
         pl.PartitionBy(
@@ -38,25 +38,12 @@ def _numbered_name(file: FileProviderArgs) -> str:
 
 
 def numbered_files(folder: Path, pattern: str, number: int) -> list[Path]:
-    """Find the files of a number, in the order in which their rows are read."""
+    """Find the files of a number, in the order of their rows."""
     return sorted(folder.glob(f"{pattern}{number:05}.*.parquet"))
 
 
 def row_hash(schema: Mapping[str, pl.DataType], keys: Sequence[str]) -> pl.Expr:
-    """Return a hash of some columns, which depends on their values alone.
-
-    Parameters
-    ----------
-    schema
-        Dtypes of the columns.
-    keys
-        Their names.
-
-    Returns
-    -------
-    pl.Expr
-        UInt64.
-    """
+    """Return a UInt64 hash of some columns that depends only on their values."""
     coded = pl.Categorical | pl.Enum
     values = [
         pl.col(key).cast(pl.String) if isinstance(schema[key], coded) else pl.col(key)

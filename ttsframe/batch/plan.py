@@ -1,11 +1,11 @@
-"""How a job is divided: slices of the source, parts of the result, and the tasks that make them.
+"""Divide a job: into slices of the source, parts of the result, and the tasks that make them.
 
-- *direct*: a small source is one slice and one part, and goes straight through.
-- *grouped*: in Parquet whose rows of each problem stand together, parts are ranges of rows, cut
-  between problems. Nothing is moved from slice to slice. Whether they do is seen by reading the
-  columns of `by` and `problem_id` alone, and stops at the first slice in which a problem returns.
+- *direct*: a small source is one slice and one part.
+- *grouped*: in Parquet whose rows of each problem are adjacent, parts are ranges of rows, cut between
+  problems. To see that, the columns of `by` and `problem_id` are read, up to the first slice in which
+  a problem returns.
 - *hashed*: otherwise each slice is written to one file per part, chosen by a hash of `by` and
-  `problem_id`, and a part is made of its file from every slice.
+  `problem_id`, and a part is made of its files from all slices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import polars as pl
 from ttsframe.batch.grouping import find_cuts
 from ttsframe.batch.keys import AnswersTask, KeysTask
 from ttsframe.batch.manifest import METADATA_KEY
-from ttsframe.batch.progress import Amount, added
+from ttsframe.batch.progress import Amount, total
 from ttsframe.batch.scoring import Scoring
 from ttsframe.batch.sources import Slice, cut_rows, pieces_of, slices_of
 from ttsframe.batch.stages import TEXTS, Curve, Score, Select, Stage, Table, Votes
@@ -42,22 +42,22 @@ _MOST_ROWS_PER_GROUP: Final = 1 << 17
 _FEWEST_ROWS_PER_GROUP: Final = 1 << 12
 _FEWEST_ROWS_OF_SLICES: Final = 1 << 10
 _N_ROW_GROUPS: Final = 4
-"""How many row groups of the result the parts of a slice may hold in memory together."""
+"""Number of row groups of the result that the parts of a slice may hold in memory together."""
 _PARTS_PER_SLICE: Final = 32
-"""From so many parts on slices grow with the parts, so that there are not too many files."""
+"""With more parts than this, slices grow with the number of parts, which limits the number of files."""
 _SHARDS_FROM_ROWS: Final = 250_000
 _N_SHARDS: Final = 8
 
 
 class Size(NamedTuple):
-    """How large a part is to be."""
+    """Approximate size of a part."""
 
     n_rows: int
     n_bytes: int
 
 
 class Phase(NamedTuple):
-    """Tasks that may run in any order, once those of the phases before are done."""
+    """Tasks that can run in any order, after those of the earlier phases."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -65,33 +65,7 @@ class Phase(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a job does, once its source was looked over.
-
-    Parameters
-    ----------
-    kind
-        Layout.
-    slices
-        What the source is read in.
-    n_parts
-        Number of parts of the result.
-    stages
-        The stages.
-    keys
-        Columns that tell runs and replicates apart.
-    schema
-        Columns of the source.
-    scoring
-        How Score is divided; None where it is not there or not divided.
-    numbering
-        Columns of a run, where the source has no numbers of attempts.
-    columns
-        Columns of the parts.
-    table
-        What the result is.
-    row_group_size
-        Rows of a row group of attempts.
-    """
+    """What a job does."""
 
     kind: Kind
     slices: tuple[Slice, ...]
@@ -99,21 +73,20 @@ class Plan:
     stages: tuple[Stage, ...]
     keys: tuple[str, ...]
     schema: dict[str, pl.DataType]
+    """Columns of the source."""
     scoring: Scoring | None
+    """How Score is divided; None if it is absent or not divided."""
     numbering: tuple[str, ...]
+    """Columns of a run, if the source has no numbers of attempts."""
     columns: tuple[str, ...]
+    """Columns of the parts."""
     table: Table
     row_group_size: int
+    """Of attempts."""
 
     @property
     def layout(self) -> dict[str, object]:
-        """What the manifest says of the layout.
-
-        Returns
-        -------
-        dict[str, object]
-            Kind, numbers of slices and parts, and rows of a row group.
-        """
+        """The layout, for the manifest."""
         return {
             "kind": self.kind,
             "n_slices": len(self.slices),
@@ -122,48 +95,35 @@ class Plan:
         }
 
     def phases(self, folder: Path, parts: Path, metadata: str, *, is_file: bool) -> list[Phase]:
-        """Lay the tasks out.
-
-        Parameters
-        ----------
-        folder
-            Folder of the job.
-        parts
-            Folder of the parts.
-        metadata
-            Key and value of the manifest in what is written.
-        is_file
-            Whether the result is one file.
-
-        Returns
-        -------
-        list[Phase]
-            In the order in which they run. The output of the last task is the result if there is
-            but one, else the folder of the parts.
-        """
+        """Lay the tasks out."""
         slices, answers, keys = folder / "slices", folder / "answers", folder / "keys"
         is_scanned = self.kind == "hashed" or self.scoring is not None
-        whole = added([one.amount for one in self.slices])
+        whole = total([part.amount for part in self.slices])
         phases: list[Phase] = []
         if is_scanned:
             columns = self._scanned_columns()
             n_parts = None if self.kind == "grouped" else self.n_parts
             scans = [
                 ScanTask(
-                    output=slices / f"{one.number:05}",
-                    slice=one,
+                    name=f"slice {part.number}",
+                    reads=part.label,
+                    output=slices / f"{part.number:05}",
+                    amount=part.amount,
+                    slice=part,
                     scoring=self.scoring,
                     columns=tuple(columns),
                     keys=self._cluster_keys(),
                     n_parts=n_parts,
                     row_group_size=self._rows_of_slices(),
                 )
-                for one in self.slices
+                for part in self.slices
             ]
             phases.append(Phase("scan", tuple(scans)))
             if self.scoring is not None and (strings := self.scoring.strings()):
                 n_shards = _N_SHARDS if (whole.n_rows or math.inf) >= _SHARDS_FROM_ROWS else 1
                 gather = AnswersTask(
+                    name="distinct answers",
+                    reads="the extracted answers",
                     output=answers,
                     slices=slices,
                     columns=tuple(strings),
@@ -172,6 +132,8 @@ class Plan:
                 )
                 shards = [
                     KeysTask(
+                        name=f"keys {shard}",
+                        reads="the distinct answers",
                         output=keys / f"{shard:05}",
                         answers=answers,
                         columns=tuple(strings),
@@ -189,6 +151,8 @@ class Plan:
         passing = Writing("lz4", self.row_group_size, {})
         part_tasks = [
             PartTask(
+                name=f"part {number}",
+                reads=f"the rows of part {number}" if is_scanned else self.slices[number].label,
                 output=parts / f"part-{number:05}.parquet",
                 part=number,
                 rows=slices if is_scanned else self.slices[number],
@@ -213,6 +177,8 @@ class Plan:
         if is_joined:
             last = self.stages[-1] if self.stages else None
             join = JoinTask(
+                name="result",
+                reads="the parts",
                 output=folder / "result" / "part-00000.parquet",
                 parts=parts,
                 curve=last if isinstance(last, Curve) else None,
@@ -230,11 +196,11 @@ class Plan:
         return max(_FEWEST_ROWS_OF_SLICES, self.row_group_size * _N_ROW_GROUPS // self.n_parts)
 
     def _cluster_keys(self) -> tuple[str, ...]:
-        # Rows without numbers are numbered within their problem, whatever run they are of.
+        # Rows without numbers are numbered within their problem, in whatever run.
         return ("problem_id",) if self.numbering else (*self.keys, "problem_id")
 
     def _scanned_columns(self) -> dict[str, pl.DataType]:
-        """Return the columns that slices are written with."""
+        """Return the columns of slices."""
         if self.scoring is None:
             names = _needed(self.stages, self.keys, self.schema, self.columns)
             return {name: dtype for name, dtype in self.schema.items() if name in names}
@@ -243,24 +209,7 @@ class Plan:
 
 
 def make_plan(reading: ScannedRun, stages: Sequence[Stage], by: Sequence[str], size: Size) -> Plan:
-    """Divide a job.
-
-    Parameters
-    ----------
-    reading
-        The source, looked over.
-    stages
-        The stages, checked.
-    by
-        Columns that tell runs apart.
-    size
-        How large a part is to be.
-
-    Returns
-    -------
-    Plan
-        The same for the same source and options, on any machine.
-    """
+    """Divide a job."""
     replicates = [name for stage in stages if isinstance(stage, Curve) for name in stage.replicates]
     keys = (*by, *(name for name in replicates if name not in by))
     schema = dict(require_columns(reading.frame, [*keys, "problem_id", "attempt"]))
@@ -281,7 +230,7 @@ def make_plan(reading: ScannedRun, stages: Sequence[Stage], by: Sequence[str], s
         is_kept,
         1.0 if keeps_texts else _SHARE_WITHOUT_TEXTS,
     )
-    whole = added([piece.amount for piece in pieces])
+    whole = total([piece.amount for piece in pieces])
     n_bytes = sum(piece.n_bytes_kept for piece in pieces)
     numbering: tuple[str, ...] = ()
     if is_long_form and any(
@@ -300,7 +249,7 @@ def make_plan(reading: ScannedRun, stages: Sequence[Stage], by: Sequence[str], s
         kind = "direct"
     elif is_long_form:
         cluster = ["problem_id"] if numbering else [*keys, "problem_id"]
-        # A part is read as one slice, with the texts that the result is without.
+        # A part is read as one slice, including texts that are not written.
         n_cuts = max(n_parts, math.ceil(whole.n_bytes / size.n_bytes) if score else 1)
         cuts = find_cuts(slices, cluster, schema, math.ceil((whole.n_rows or 0) / n_cuts))
     if cuts is not None:
@@ -330,7 +279,7 @@ def make_plan(reading: ScannedRun, stages: Sequence[Stage], by: Sequence[str], s
 def _result(
     stages: Sequence[Stage], keys: Sequence[str], schema: dict[str, pl.DataType]
 ) -> tuple[tuple[str, ...], Table]:
-    """Return the columns of the parts and the table that results; all stages check theirs."""
+    """Return the columns of the parts and the resulting table; every stage checks its columns."""
     frame = pl.LazyFrame(schema=pl.Schema(schema))
     table: Table = "trajectories"
     columns = tuple(schema)
@@ -349,7 +298,7 @@ def _needed(
     schema: Mapping[str, pl.DataType],
     columns: Sequence[str],
 ) -> frozenset[str]:
-    """Return the columns that tasks hand on: of the attempts, or of what is made of them."""
+    """Return the columns of attempts that tasks pass on."""
     needed = {*keys, "problem_id", "attempt"}
     picking = next((stage for stage in stages if isinstance(stage, Votes | Select)), None)
     if picking is None:
@@ -370,7 +319,7 @@ def _needed(
     for addition in reversed(additions):
         if addition.name in needed:
             needed |= {addition.source, *(["answer_key"] if addition.name == "is_correct" else [])}
-    # Answers are found in the texts at once; the texts go no further unless they are asked for.
+    # Answers are extracted first; the texts are passed on only if they are written.
     return frozenset(needed if picking is None and score.texts else needed - set(TEXTS))
 
 

@@ -1,4 +1,4 @@
-"""How far a job is: what is done of what there is, the rate, and the time left. Nothing is printed."""
+"""Measure the progress of a job: what is done, the rate, and the time left."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ __all__ = ["OnProgress", "Progress"]
 
 
 class Progress(NamedTuple):
-    """How far a job is.
+    """Progress of a job.
 
     Parameters
     ----------
     phase
-        What is being done: "scan", "answers", "keys", "parts" or "result".
+        "scan", "answers", "keys", "parts" or "result".
     n_tasks_done
-        Tasks of this phase that are done, those of an earlier run of the job included.
+        Finished tasks of this phase, including those of an earlier run of the job.
     n_tasks
         Tasks of this phase.
     n_rows_done
-        Rows of the source that the tasks done have read; of formats with a row per problem,
-        problems.
+        Rows of the source that the finished tasks have read; problems, for formats with one row per
+        problem.
     n_rows
-        Rows of the source that the phase reads; None: not known beforehand.
+        Rows of the source that the phase reads; None if unknown beforehand.
     n_bytes_done
-        Bytes of the source that the tasks done have read.
+        Bytes of the source that the finished tasks have read.
     n_bytes
         Bytes of the source that the phase reads.
     seconds
         Time since the phase began.
     rows_per_second
-        Rate of this run, None before the first task is done.
+        Rate of this run; None before its first task has finished.
     bytes_per_second
         The same for bytes.
     seconds_left
-        Time that the rest of the phase takes at this rate, None where it is not known.
+        Time that the rest of the phase takes at this rate; None if unknown.
 
     Examples
     --------
@@ -68,8 +68,8 @@ class Amount(NamedTuple):
     n_bytes: int
 
 
-class Counted(Protocol):
-    """Something that reads a known amount of the source."""
+class HasAmount(Protocol):
+    """A task, which reads a known amount of the source."""
 
     @property
     def amount(self) -> Amount:
@@ -77,24 +77,9 @@ class Counted(Protocol):
 
 
 class Meter:
-    """Adds up what the tasks of a phase have read, and how fast.
+    """Adds up what the tasks of a phase have read, and measures the rate.
 
-    What an earlier run of the job has done counts as done, but not towards the rate.
-
-    Parameters
-    ----------
-    phase
-        Name of the phase.
-    amounts
-        What each task reads.
-    n_tasks_before
-        How many of the tasks an earlier run has done.
-    before
-        What these have read.
-    on_progress
-        Called at the beginning and as each task ends; None: nobody asks.
-    clock
-        Returns the time in seconds.
+    Tasks of an earlier run of the job count as done, but not towards the rate.
     """
 
     def __init__(
@@ -108,24 +93,18 @@ class Meter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._phase = phase
-        self._total = added(amounts)
+        self._total = total(amounts)
         self._n_tasks = len(amounts)
         self._n_done = n_tasks_before
-        self._before = added(before)
+        self._before = total(before)
         self._now = Amount(0, 0)
         self._on_progress = on_progress
         self._clock = clock
         self._started = clock()
         self._report()
 
-    def add(self, task: Counted) -> None:
-        """Count a task that has ended.
-
-        Parameters
-        ----------
-        task
-            The task.
-        """
+    def add(self, task: HasAmount) -> None:
+        """Count a finished task."""
         amount = task.amount
         self._n_done += 1
         self._now = Amount(
@@ -138,13 +117,7 @@ class Meter:
             self._on_progress(self.progress())
 
     def progress(self) -> Progress:
-        """Return how far the phase is.
-
-        Returns
-        -------
-        Progress
-            Counts, rates and the time left.
-        """
+        """Return the progress of the phase."""
         seconds = self._clock() - self._started
         n_bytes_done = self._before.n_bytes + self._now.n_bytes
         is_measured = seconds > 0 and self._now.n_bytes > 0
@@ -166,19 +139,8 @@ class Meter:
         )
 
 
-def added(amounts: Sequence[Amount]) -> Amount:
-    """Add amounts up; one that is not known leaves the sum unknown.
-
-    Parameters
-    ----------
-    amounts
-        What several tasks read.
-
-    Returns
-    -------
-    Amount
-        What they read together.
-    """
+def total(amounts: Sequence[Amount]) -> Amount:
+    """Return the sum of amounts; it is unknown if one of them is."""
     n_rows: int | None = 0
     n_bytes = 0
     for amount in amounts:

@@ -1,4 +1,4 @@
-"""The tasks of a job on Ray: one function over file paths per task, and Ray does the rest."""
+"""Run the tasks of a job on Ray."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 from ttsframe._checks import check_positive
 from ttsframe._files import TEMPORARY, remove_folder
+from ttsframe._settings import RERUN
 from ttsframe.batch.ray_cluster import available_cores, cluster, require_ray
 from ttsframe.batch.ray_worker import (
     Order,
@@ -31,41 +32,37 @@ _PATIENCE: Final = 30.0
 class RayEngine:
     """Run the tasks of a job on a Ray cluster: on this machine, or on many that share their files.
 
-    A task is one function over file paths. The plan has divided the rows by problem before, so that
-    nothing but paths and errors goes through Ray, and the result is that of the local engine, row for
-    row. All nodes must see the source and the folder of the output under the same paths, and have the
-    same versions of ttsframe and its dependencies; both are checked, before a task is run.
+    Rows go through files; only paths and errors go through Ray. The result is the same as that of the
+    local engine. All nodes must see the source and the folder of the output under the same paths, and
+    have the same versions of ttsframe and its dependencies; both are checked before a task runs.
 
     Parameters
     ----------
     address
-        The cluster to join, and to leave running: "auto" on one of its nodes, "host:6379", or
-        "ray://host:10001" from outside. None: the one that Ray is connected to in this process, else
-        that of the environment variable RAY_ADDRESS, else a cluster is started on this machine, and
-        ended with the job.
+        The cluster to join: "auto" on one of its nodes, "host:6379", or "ray://host:10001" from
+        outside. None: the one to which Ray is connected in this process, else that of the environment
+        variable RAY_ADDRESS, else a cluster on this machine that is started and ended with the job.
     n_workers
-        Most tasks at a time. None: as many as the cores of the cluster allow.
+        Maximum number of tasks at a time. None: as many as the cores of the cluster allow.
     n_threads
-        Cores of a task: what it asks Ray for, and the threads of Polars in it. One thread and many
-        tasks use the cores best, as tasks do not wait for each other; but each holds a part in
-        memory, so that fewer tasks of more threads need less of it.
+        Cores of a task, which are the threads of Polars in it. Many tasks of one thread use the cores
+        best; fewer tasks of more threads need less memory, since each task holds a part.
     n_retries
-        How often a task is given to another worker when its worker dies.
+        How often a task is retried when its worker dies.
     log_to_driver
         Whether to show what workers print.
 
     Raises
     ------
     MissingExtraError
-        When Ray is not installed.
+        If Ray is not installed.
     ParameterError
-        When a number is not positive.
+        If a number is not positive.
 
     Notes
     -----
-    Used as a context manager it keeps its cluster from job to job. An error of a task is raised as
-    the task raised it, with a note on the node and process; the tasks that have not begun are
-    cancelled then, and those that have are interrupted and awaited.
+    As a context manager it keeps its cluster from job to job. The error of a task is raised with a
+    note on the node and process; the other tasks are then cancelled or interrupted.
 
     Examples
     --------
@@ -97,13 +94,7 @@ class RayEngine:
         self._is_own: bool | None = None
 
     def __enter__(self) -> Self:
-        """Keep the cluster, once the first task needs one, until the block ends.
-
-        Returns
-        -------
-        Self
-            The engine.
-        """
+        """Keep the cluster until the block ends; it is started by the first task."""
         self._depth += 1
         return self
 
@@ -113,21 +104,21 @@ class RayEngine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the cluster if it was started here."""
+        """Leave the cluster, and end it if it was started here."""
         self._depth -= 1
         if self._depth == 0:
             self._is_own = None
             self._stack.close()
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
-        """Run tasks, none of which depends on another.
+        """Run independent tasks.
 
         Parameters
         ----------
         tasks
-            What is to be done.
+            The tasks.
         on_done
-            Called as each task ends, in the order in which they do.
+            Called after each task, in the order in which they end.
         """
         if not tasks:
             return
@@ -136,7 +127,7 @@ class RayEngine:
             self._run(tasks, on_done)
 
     def _connect(self) -> None:
-        """Join or start a cluster, unless that was done for an earlier phase."""
+        """Join or start a cluster, unless an earlier phase has done so."""
         if self._is_own is None:
             n_workers = self.n_workers or max(1, available_cores() // self.n_threads)
             self._is_own = self._stack.enter_context(
@@ -149,11 +140,11 @@ class RayEngine:
             self._check_nodes()
 
     def _check_nodes(self) -> None:
-        """Raise where no node could ever run a task, for which Ray would wait for ever."""
+        """Raise if no node can ever run a task, for which Ray would wait forever."""
         import ray
 
         cores = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
-        # A cluster that has no cores at all may be one that grows on demand.
+        # A cluster without any cores may grow on demand.
         if 0 < max(cores, default=0) < self.n_threads:
             raise ParameterError(
                 f"n_threads == {self.n_threads}, must be at most {max(cores):g}, the cores of the "
@@ -161,7 +152,7 @@ class RayEngine:
             )
 
     def _run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
-        """Hand tasks over, some at a time, and collect them as they end."""
+        """Submit tasks, a limited number at a time, and collect them as they end."""
         import ray
 
         most = _MOST_IN_FLIGHT if self._is_own else self.n_workers or _MOST_IN_FLIGHT
@@ -175,7 +166,7 @@ class RayEngine:
                 if not pending:
                     break
                 (reference,), _ = ray.wait(list(pending), num_returns=1)
-                # Taken out after its error was raised: it is still there to be cancelled until then.
+                # Removed only after its result was checked, so that it is cancelled on an error.
                 _check_result(reference, pending[reference], self.n_retries)
                 on_done(pending.pop(reference))
         finally:
@@ -183,7 +174,7 @@ class RayEngine:
         _sweep(tasks)
 
     def _submit(self, remote: Any, order: Order) -> Any:  # noqa: ANN401 - types of Ray
-        """Hand a task over to Ray."""
+        """Submit a task to Ray."""
         n_threads = 1 if order.task.keeps_one_core else self.n_threads
         options: dict[str, Any] = {
             "num_cpus": n_threads,
@@ -197,7 +188,7 @@ class RayEngine:
 
     @staticmethod
     def _orders(tasks: Sequence[Task]) -> Iterator[Order]:
-        """Yield tasks with what a worker must see to run them."""
+        """Yield the tasks with the files that a worker must see."""
         seen = folders_seen(tasks)
         for task in tasks:
             task.output.parent.mkdir(parents=True, exist_ok=True)
@@ -206,47 +197,47 @@ class RayEngine:
 
 
 def _check_result(reference: Any, task: Task, n_retries: int) -> None:  # noqa: ANN401 - as above
-    """Raise what stopped a task, or what Ray says of it."""
+    """Raise the error of a task or of Ray."""
     import ray
 
     try:
         failure = ray.get(reference)
     except ray.exceptions.OutOfMemoryError as error:
         raise EngineError(
-            f"{task.name}: a node ran out of memory over it ({_reason(error)}). Hint: smaller "
-            "rows_per_part or bytes_per_part, or fewer tasks at a time on a node by more n_threads."
+            f"{task.name}: a node ran out of memory ({_reason(error)}). Hint: a smaller rows_per_part "
+            "or bytes_per_part, or a larger n_threads, which runs fewer tasks at a time."
         ) from error
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as error:
         raise EngineError(
-            f"{task.name}: its worker died, {n_retries} retries included ({_reason(error)}). Hint: what "
-            "is finished is kept, and the same call goes on from there."
+            f"{task.name}: its worker died, also in {n_retries} retries ({_reason(error)}). Hint: "
+            f"{RERUN}; completed parts are reused."
         ) from error
     except ray.exceptions.RayError as error:
-        raise EngineError(f"{task.name}: could not be run on Ray ({_reason(error)}).") from error
+        raise EngineError(f"{task.name}: could not run on Ray ({_reason(error)}).") from error
     if failure is not None:
         raise failure
     if wait_until_seen({task.output: 0}, _PATIENCE) is not None:
         raise SourceError(
-            f"{task.output}: was made on another node, and is not there on this one. Hint: every node "
-            "must see the folder of the output under the same path, on a file system that they share."
+            f"{task.output}: was made on another node and is missing on this one. Hint: every node must "
+            "see the folder of the output under the same path, on a shared file system."
         )
 
 
 def _reason(error: Exception) -> str:
-    """Return the line of Ray's message that says something."""
+    """Return the informative line of Ray's message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if "Error" in type(error).__name__ and len(lines) > 1 else "".join(lines[:1])
 
 
 def _sweep(tasks: Sequence[Task]) -> None:
-    """Remove what workers had begun to write when they died; others have made it since."""
+    """Remove the unfinished files of workers that died."""
     for folder in {task.output.parent for task in tasks}:
         for left in folder.glob(f".*{TEMPORARY}"):
             remove_folder(left)
 
 
 def _stop(references: list[Any]) -> None:
-    """Cancel tasks and wait for those that run; they leave nothing half-written."""
+    """Cancel tasks and wait for those that run."""
     import ray
 
     for force in (False, True):

@@ -1,4 +1,4 @@
-"""`Score` divided among tasks: texts are read slice by slice, keys come once, the rest part by part."""
+"""Divide `Score` among tasks: texts are read by slice, answers keyed once, the rest done by part."""
 
 from __future__ import annotations
 
@@ -19,31 +19,17 @@ _KEY_SOURCES: Final = {"answer_key": "answer", "gold_key": "gold"}
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """How `Score` is divided among tasks.
-
-    Parameters
-    ----------
-    stage
-        Its options.
-    schema
-        Columns of the source.
-    needed
-        Columns that are read or written later.
-    """
+    """How `Score` is divided among tasks."""
 
     stage: Score
     schema: Mapping[str, pl.DataType]
+    """Columns of the source."""
     needed: frozenset[str]
+    """Columns that are read or written later."""
 
     @property
     def additions(self) -> list[Addition]:
-        """The columns to be made that are needed.
-
-        Returns
-        -------
-        list[Addition]
-            In the order in which they are made.
-        """
+        """The needed columns that have to be made, in order."""
         planned = plan_additions(
             pl.Schema(self.schema),
             reduction=self.stage.reduction,
@@ -54,18 +40,7 @@ class Scoring:
         return [addition for addition in planned if addition.name in self.needed]
 
     def extract(self, attempts: pl.LazyFrame) -> pl.LazyFrame:
-        """Read the texts: add answers and gold answers, and leave out what is not needed.
-
-        Parameters
-        ----------
-        attempts
-            Attempts of the source.
-
-        Returns
-        -------
-        pl.LazyFrame
-            Columns that are needed and can be had without keys.
-        """
+        """Extract answers and gold answers from the texts, and drop what is not needed."""
         for addition in self.additions:
             if addition.name in {"answer", "gold"}:
                 attempts = attempts.with_columns(addition.value.alias(addition.name))
@@ -73,31 +48,12 @@ class Scoring:
         return attempts.select(name for name in names if name in self.needed)
 
     def strings(self) -> list[str]:
-        """Return the columns whose distinct strings get keys.
-
-        Returns
-        -------
-        list[str]
-            Among "answer" and "gold".
-        """
+        """Return the columns whose distinct strings get keys: "answer", "gold", both or none."""
         names = [addition.name for addition in self.additions]
         return [source for key, source in _KEY_SOURCES.items() if key in names]
 
     def finish(self, extracted: pl.LazyFrame, keys: Path) -> pl.LazyFrame:
-        """Add keys, grades and scores.
-
-        Parameters
-        ----------
-        extracted
-            What `extract` returned.
-        keys
-            Folder that the `KeysTask` wrote.
-
-        Returns
-        -------
-        pl.LazyFrame
-            All columns that are needed.
-        """
+        """Add keys from the folder that `KeysTask` wrote, grades and scores."""
         frame = extracted
         for addition in self.additions:
             if addition.name in _KEY_SOURCES:
@@ -108,7 +64,7 @@ class Scoring:
 
 
 def _with_keys(frame: pl.LazyFrame, name: str, keys: Path) -> pl.LazyFrame:
-    """Look the keys of a column up in a table of distinct strings."""
+    """Look up the keys of a column in the table of distinct strings."""
     source = _KEY_SOURCES[name]
     text = pl.col(source).cast(pl.String)
     table = pl.scan_parquet(sorted(keys.glob(f"*/{source}.parquet")), glob=False)

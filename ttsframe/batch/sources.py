@@ -1,4 +1,4 @@
-"""Slices of a source: rows that one task reads, each under the schema of the whole."""
+"""Cut a source into slices: the rows that one task reads, with the columns of the whole source."""
 
 from __future__ import annotations
 
@@ -10,69 +10,45 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
-from ttsframe.batch.progress import Amount, added
+from ttsframe.batch.progress import Amount, total
 from ttsframe.readers.engine import Gold, Survey, SurveyedFile, scan_survey, scan_table
 
 __all__ = ["Piece", "Slice", "cut_rows", "pieces_of", "slices_of"]
 
 _NOT_COMPRESSED_BY: Final = 4
-"""How much longer JSON is expected to be than its compressed file."""
+"""Expected size of JSON relative to its compressed file."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Some rows of a source; a plain value that any process can read them by.
-
-    Parameters
-    ----------
-    number
-        Its place among the slices of the source.
-    survey
-        The files, and which rows or bytes of each.
-    gold
-        Reference answers to attach.
-    schema
-        Columns of the whole source, in order.
-    amount
-        Rows and bytes of it.
-    """
+    """Some rows of a source, as a value that can be pickled."""
 
     number: int
     survey: Survey
+    """The files, and which rows or bytes of each."""
     gold: Gold | None
     schema: Mapping[str, pl.DataType]
+    """Columns of the whole source."""
     amount: Amount
 
     def scan(self) -> pl.LazyFrame:
-        """Scan the attempts of the slice.
-
-        Returns
-        -------
-        pl.LazyFrame
-            With the columns of the whole source, whatever the files of the slice have.
-        """
+        """Scan the attempts, with the columns of the whole source."""
         frame, _ = scan_survey(self.survey)
         if self.gold is not None:
             frame = self.gold.attach(frame)
-        found = frame.collect_schema()
+        schema = frame.collect_schema()
         return frame.select(
-            _as(name, dtype, found.get(name)) for name, dtype in self.schema.items()
+            _as(name, dtype, schema.get(name)) for name, dtype in self.schema.items()
         )
 
     @property
     def label(self) -> str:
-        """Which files it is of, for messages.
-
-        Returns
-        -------
-        str
-            Paths, and the rows or bytes read.
-        """
+        """The files and rows, for messages."""
         return "; ".join(_label(one) for one in self.survey.files[:3])
 
 
 def _as(name: str, dtype: pl.DataType, found: pl.DataType | None) -> pl.Expr:
-    """Return a column of the whole source; one that no file of the slice has is null."""
+    """Return a column of the whole source, null if the slice lacks it."""
     if found is None:
         return pl.lit(None, dtype).alias(name)
     return pl.col(name) if found == dtype else pl.col(name).cast(dtype)
@@ -88,34 +64,16 @@ def _label(one: SurveyedFile) -> str:
 
 
 class Piece(NamedTuple):
-    """The least of a file that can be read on its own, and how much that is."""
+    """The smallest part of a file that can be read by itself."""
 
     file: SurveyedFile
     amount: Amount
     n_bytes_kept: int
-    """In memory, of the columns that are kept."""
+    """Bytes in memory of the columns that are kept."""
 
 
 def pieces_of(survey: Survey, is_kept: Callable[[str], bool], share_kept: float) -> list[Piece]:
-    """Cut the files where reading may begin.
-
-    Parquet is cut between row groups, JSON lines between chunks of a few megabytes; other files are
-    read whole.
-
-    Parameters
-    ----------
-    survey
-        The files.
-    is_kept
-        Tells of a column, under the source's name, whether it is kept.
-    share_kept
-        Of files whose columns have no size, the share of their bytes that is kept.
-
-    Returns
-    -------
-    list[Piece]
-        In the order of the rows.
-    """
+    """Cut Parquet between row groups, JSON lines between chunks of a few megabytes, and no other files."""
     pieces: list[Piece] = []
     for one in survey.files:
         if one.file.container == "parquet":
@@ -176,28 +134,7 @@ def slices_of(
     n_rows: int,
     n_bytes: int,
 ) -> list[Slice]:
-    """Join consecutive pieces into slices of about the given size.
-
-    Parameters
-    ----------
-    survey
-        The files.
-    pieces
-        What they were cut into.
-    gold
-        Reference answers.
-    schema
-        Columns of the whole source.
-    n_rows
-        Most rows of a slice, unless one piece has more.
-    n_bytes
-        Most bytes of a slice, unless one piece has more.
-
-    Returns
-    -------
-    list[Slice]
-        In the order of the rows.
-    """
+    """Join consecutive pieces into slices of about the given size."""
     groups: list[list[Piece]] = []
     rows = size = 0
     for piece in pieces:
@@ -214,7 +151,7 @@ def slices_of(
             survey._replace(files=_joined([piece.file for piece in group])),
             gold,
             schema,
-            added([piece.amount for piece in group]),
+            total([piece.amount for piece in group]),
         )
         for number, group in enumerate(groups)
     ]
@@ -241,29 +178,10 @@ def cut_rows(
     schema: Mapping[str, pl.DataType],
     cuts: Sequence[int],
 ) -> list[Slice]:
-    """Cut tables between given rows.
-
-    Parameters
-    ----------
-    survey
-        The files.
-    pieces
-        What they consist of.
-    gold
-        Reference answers.
-    schema
-        Columns of the whole source.
-    cuts
-        Numbers of the rows, over all files, before which a slice begins; ascending, 0 first.
-
-    Returns
-    -------
-    list[Slice]
-        One per cut.
-    """
-    total = added([piece.amount for piece in pieces])
-    bytes_per_row = total.n_bytes / max(1, total.n_rows or 1)
-    ends = [*cuts[1:], total.n_rows or 0]
+    """Cut tables between given rows."""
+    whole = total([piece.amount for piece in pieces])
+    bytes_per_row = whole.n_bytes / max(1, whole.n_rows or 1)
+    ends = [*cuts[1:], whole.n_rows or 0]
     slices = []
     for number, (first, end) in enumerate(zip(cuts, ends, strict=True)):
         files: list[SurveyedFile] = []

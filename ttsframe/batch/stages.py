@@ -1,4 +1,4 @@
-"""Stages of a batch job: what is done to the attempts, as values that can be saved and compared."""
+"""Stages of a batch job, as values that can be saved and compared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Curve", "Score", "Select", "Stage", "Table", "Votes"]
 Table: TypeAlias = Literal["trajectories", "votes", "problems", "curve"]
 
 TEXTS: Final = ("problem", "completion", "solution")
-"""Columns that are most of a run's size."""
+"""Columns that take most of the space."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,21 +48,21 @@ class Score:
     reduction
         Name in `STEP_REDUCTIONS`: how `step_scores` becomes `score`.
     style
-        Where an answer stands in a completion; see `extract_answer`.
+        How answers are marked in completions; see `extract_answer`.
     policy
         Conventions of the answer keys; None is `AnswerPolicy()`.
     overwrite
-        Columns to make anew although the source has them.
+        Columns to compute even if the source has them.
     texts
-        Whether `problem`, `completion` and `solution` are written too. They are most of a run's
-        size, and nothing later reads them.
+        Whether to write `problem`, `completion` and `solution` too. They take most of the space, and
+        no later stage reads them.
 
     Raises
     ------
     ParameterError
-        When a parameter is not among its choices.
+        If a parameter is not among its choices.
     ParameterTypeError
-        When `policy` is no AnswerPolicy.
+        If `policy` is not an AnswerPolicy.
 
     Examples
     --------
@@ -116,12 +116,12 @@ class Votes:
     reductions
         Names in `STEP_REDUCTIONS`; None: the column `score`.
     weights
-        What an attempt's vote weighs: "score", "sigmoid" or "softmax" of it.
+        Weight of an attempt's vote: "score", or its "sigmoid" or "softmax".
 
     Raises
     ------
     ParameterError
-        When a parameter is not among its choices.
+        If a parameter is not among its choices.
 
     Examples
     --------
@@ -165,12 +165,12 @@ class Select:
     budgets
         Numbers of attempts; None: all attempts, as one budget.
     weights
-        What a vote weighs in `weighted_vote`.
+        Weight of a vote in `weighted_vote`.
 
     Raises
     ------
     ParameterError
-        When a parameter is not among its choices.
+        If a parameter is not among its choices.
 
     Examples
     --------
@@ -216,17 +216,17 @@ class Curve:
     Parameters
     ----------
     replicates
-        Columns that number repetitions of one run, such as the seed. Answers are picked for each
-        of them, as for the columns of `by`.
+        Columns that number repetitions of one run, for example the seed. Answers are picked
+        separately for each, as for the columns of `by`.
     include
-        "common" or "available": which problems are averaged.
+        Which problems are averaged: "common" or "available".
     confidence_level
-        Coverage of the interval, in (0, 1).
+        Confidence level of the interval, in (0, 1).
 
     Raises
     ------
     ParameterError
-        When a parameter is not among its choices.
+        If a parameter is not among its choices.
 
     Examples
     --------
@@ -267,7 +267,7 @@ _KINDS: Final = (Score, Votes, Select, Curve)
 
 
 def _check_counting(stage: Votes | Select) -> None:
-    """Check what votes and selectors share, and keep it in one form."""
+    """Check and normalize the options that votes and selectors share."""
     object.__setattr__(stage, "budgets", check_budgets(stage.budgets))
     if stage.reductions is not None:
         chosen = check_choices(stage.reductions, "reductions", STEP_REDUCTIONS)
@@ -276,25 +276,7 @@ def _check_counting(stage: Votes | Select) -> None:
 
 
 def check_stages(stages: Stage | Sequence[Stage]) -> tuple[Stage, ...]:
-    """Return the stages as a tuple, in an order in which each reads what the one before made.
-
-    Parameters
-    ----------
-    stages
-        One stage or several; none converts.
-
-    Returns
-    -------
-    tuple[Stage, ...]
-        The stages.
-
-    Raises
-    ------
-    ParameterTypeError
-        When something else is among them.
-    ParameterError
-        When a stage comes twice, or cannot follow the one before it.
-    """
+    """Return the stages as a tuple; each must read the table that the one before makes."""
     listed = (stages,) if isinstance(stages, _KINDS) else tuple(stages)
     table: Table = "trajectories"
     before: list[str] = []
@@ -308,12 +290,10 @@ def check_stages(stages: Stage | Sequence[Stage]) -> tuple[Stage, ...]:
         if name in before:
             raise ParameterError(f"stages holds {name} twice, must hold each stage once.")
         if stage.reads != table:
-            maker = "Select, before it" if stage.reads == "problems" else "the attempts themselves"
             found = " and ".join(before) or "no stage"
             raise ParameterError(
-                f"{name} comes after {found}, which gives the table {table!r}; it must come after "
-                f"{maker}, and reads the table {stage.reads!r}. Hint: Score, then Votes or Select, "
-                "then Curve after Select."
+                f"{name} comes after {found}, which makes the table {table!r}; it reads the table "
+                f"{stage.reads!r}. Hint: Score, then Votes or Select, then Curve after Select."
             )
         before.append(name)
         table = stage.makes
@@ -321,23 +301,12 @@ def check_stages(stages: Stage | Sequence[Stage]) -> tuple[Stage, ...]:
 
 
 def stage_settings(stage: Stage) -> dict[str, object]:
-    """Return a stage as values for JSON, its name first.
-
-    Parameters
-    ----------
-    stage
-        The stage.
-
-    Returns
-    -------
-    dict[str, object]
-        Its name under "stage", and its options.
-    """
+    """Return the name and the options of a stage, as values for JSON."""
     options = {field.name: getattr(stage, field.name) for field in fields(stage)}
     policy = options.get("policy")
     if isinstance(policy, AnswerPolicy):
         options["policy"] = asdict(policy)
-    settled = {
+    plain = {
         name: list(value) if isinstance(value, tuple) else value for name, value in options.items()
     }
-    return {"stage": type(stage).__name__.lower(), **settled}
+    return {"stage": type(stage).__name__.lower(), **plain}

@@ -1,15 +1,17 @@
-"""What a job consists of: pure functions over files, which any engine can run in any process.
+"""The tasks of a job: functions over files, which any engine can run in any process.
 
-A task reads files that are there before it starts, and its output, a file or a folder, appears
-whole. So a task may be run twice, even at once, and one whose output exists need not be run.
+A task reads files that exist before it starts, and its output, a file or a folder, is renamed into
+place when it is complete. So a task may run twice, even at once, and a task whose output exists need
+not run.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import polars as pl
 
@@ -27,64 +29,38 @@ Compression: TypeAlias = Literal["lz4", "zstd"]
 _SLICE: Final = "__slice"
 
 
-class Task(Protocol):
-    """A pure function over files; a value that can be pickled.
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC):
+    """A function over files, as a value that can be pickled."""
 
-    The output is the path that exists exactly if the task is done.
-    """
-
-    @property
-    def name(self) -> str:
-        """Name, for messages."""
-
-    @property
-    def output(self) -> Path:
-        """File or folder that it makes; an absolute path."""
-
-    @property
-    def amount(self) -> Amount:
-        """How much of the source it reads."""
+    name: str
+    """For messages, as is `reads`."""
+    reads: str
+    output: Path
+    """Absolute path of the file or folder to make; it exists if and only if the task is done."""
+    amount: Amount
+    """How much of the source it stands for."""
 
     @property
     def keeps_one_core(self) -> bool:
-        """Whether it is Python code on one core, for so long that a process of its own pays."""
+        """Whether it runs Python code on one core for so long that a process for it pays."""
+        return False
 
-    @property
-    def reads(self) -> str:
-        """What it reads, for messages."""
-
+    @abstractmethod
     def run(self) -> None:
         """Make the output."""
 
 
 @dataclass(frozen=True)
 class Writing:
-    """How tables of the result are written.
-
-    Parameters
-    ----------
-    compression
-        Codec.
-    row_group_size
-        Rows of a row group.
-    metadata
-        Key and value pairs of the file.
-    """
+    """How tables of the result are written."""
 
     compression: Compression
     row_group_size: int
     metadata: Mapping[str, str]
 
     def sink(self, frame: pl.LazyFrame, path: Path) -> None:
-        """Write a frame; the same rows give the same bytes.
-
-        Parameters
-        ----------
-        frame
-            Rows in their order.
-        path
-            File to write.
-        """
+        """Write a frame; the same rows give the same bytes."""
         frame.sink_parquet(
             path,
             compression=self.compression,
@@ -94,50 +70,18 @@ class Writing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScanTask:
-    """Read a slice once, and write the rows of each part to a file of their own.
+class ScanTask(Task):
+    """Read a slice once, and write the rows of each part to a separate file in a folder."""
 
-    Parameters
-    ----------
-    output
-        Folder of files, by part.
-    slice
-        Rows to read.
-    scoring
-        What to read out of the texts; None: nothing.
-    columns
-        What to keep.
-    keys
-        Columns whose hash decides on the part.
-    n_parts
-        Number of parts; None: all rows belong to the part that has the number of the slice.
-    row_group_size
-        Rows of a row group; bounds what is held in memory.
-    """
-
-    output: Path
     slice: Slice
     scoring: Scoring | None
+    """What to extract from the texts."""
     columns: tuple[str, ...]
     keys: tuple[str, ...]
+    """Columns whose hash decides the part of a row."""
     n_parts: int | None
+    """None: all rows belong to the part that has the number of the slice."""
     row_group_size: int
-    keeps_one_core: bool = field(default=False, init=False)
-
-    @property
-    def name(self) -> str:
-        """Name, for messages."""
-        return f"slice {self.slice.number}"
-
-    @property
-    def amount(self) -> Amount:
-        """How much of the source it reads."""
-        return self.slice.amount
-
-    @property
-    def reads(self) -> str:
-        """What it reads, for messages."""
-        return self.slice.label
 
     def run(self) -> None:
         """Make the output."""
@@ -154,64 +98,28 @@ class ScanTask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartTask:
-    """Make a part of the result out of all attempts at some problems.
+class PartTask(Task):
+    """Make a part of the result from all attempts at some problems."""
 
-    Parameters
-    ----------
-    output
-        Parquet file.
-    part
-        Number of the part.
-    rows
-        The attempts: a slice of the source, or the folder that the `ScanTask` wrote to.
-    schema
-        Columns of the attempts, as `rows` has them.
-    stages
-        What to do, but for the last averages.
-    scoring
-        Where `rows` is a folder and Score is among the stages, how it goes on.
-    answer_keys
-        Folder that the `KeysTask` wrote to.
-    keys
-        Columns that tell runs apart.
-    order
-        Columns by which attempts are sorted.
-    numbering
-        Columns of a run, where attempts are numbered by the order of their rows; none: they have
-        numbers.
-    columns
-        Columns of the result.
-    writing
-        How to write it.
-    amount
-        How much of the source it stands for.
-    """
-
-    output: Path
     part: int
     rows: Slice | Path
+    """A slice of the source, or the folder that `ScanTask` wrote to."""
     schema: Mapping[str, pl.DataType]
+    """Columns of `rows`."""
     stages: tuple[Stage, ...]
+    """All stages but `Curve`."""
     scoring: Scoring | None
+    """The rest of `Score`, if `ScanTask` did the first half."""
     answer_keys: Path
+    """The folder that `KeysTask` wrote to."""
     keys: tuple[str, ...]
     order: tuple[str, ...]
+    """Columns by which attempts are sorted."""
     numbering: tuple[str, ...]
+    """Columns of a run whose attempts are numbered by row; empty if attempts have numbers."""
     columns: tuple[str, ...]
+    """Columns of the result."""
     writing: Writing
-    amount: Amount
-    keeps_one_core: bool = field(default=False, init=False)
-
-    @property
-    def name(self) -> str:
-        """Name, for messages."""
-        return f"part {self.part}"
-
-    @property
-    def reads(self) -> str:
-        """What it reads, for messages."""
-        return self.rows.label if isinstance(self.rows, Slice) else f"the rows of part {self.part}"
 
     def run(self) -> None:
         """Make the output."""
@@ -230,13 +138,13 @@ class PartTask:
             self.writing.sink(frame, path)
 
     def _shuffled(self, slices: Path) -> pl.LazyFrame:
-        """Scan what the slices have of this part, in their order."""
+        """Scan the rows of this part from all slices, in their order."""
         files = numbered_files(slices, "*/", self.part)
         if not files:
             return pl.LazyFrame(schema=pl.Schema(self.schema))
         if not self.numbering:
             return pl.scan_parquet(files, glob=False, hive_partitioning=False)
-        # What a slice has numbered for itself is counted on over all slices.
+        # Each slice has numbered its own rows: continue the count over all slices.
         numbered = pl.concat([
             pl.scan_parquet(file, glob=False, hive_partitioning=False).with_columns(
                 pl.lit(number, pl.UInt32).alias(_SLICE)
@@ -250,34 +158,13 @@ class PartTask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JoinTask:
-    """Put the parts together: one file of them all, or the curve of the problems in them.
+class JoinTask(Task):
+    """Join the parts: to one file, or to the curve of their problems."""
 
-    Parameters
-    ----------
-    output
-        Parquet file.
-    parts
-        Folder of the parts.
-    curve
-        How to average; None: the rows as they are.
-    keys
-        Columns that tell runs and replicates apart.
-    writing
-        How to write it.
-    amount
-        How much of the source the parts stand for.
-    """
-
-    output: Path
     parts: Path
     curve: Curve | None
     keys: tuple[str, ...]
     writing: Writing
-    amount: Amount
-    keeps_one_core: bool = field(default=False, init=False)
-    name: str = field(default="result", init=False)
-    reads: str = field(default="the parts", init=False)
 
     def run(self) -> None:
         """Make the output."""
@@ -289,7 +176,7 @@ class JoinTask:
             self.writing.sink(frame, path)
 
     def _averaged(self, problems: pl.LazyFrame, curve: Curve) -> pl.LazyFrame:
-        """Average the problems of one selector after the other, so that those of one are in memory."""
+        """Average one selector after another, so that only the problems of one are in memory."""
         selectors = problems.select(pl.col("selector").unique()).collect(engine="streaming")
         curves = [
             curve.make(problems.filter(pl.col("selector") == name), self.keys).collect()

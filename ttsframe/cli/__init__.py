@@ -33,13 +33,13 @@ __all__ = ["cli", "main"]
 )
 @click.version_option(version("ttsframe"), "-V", "--version", prog_name="ttsframe")
 def cli() -> None:
-    """Analyse test-time-compute scaling runs: many attempts per problem, scored step by step.
+    """Analyze test-time-compute scaling runs: many attempts per problem, scored step by step.
 
     SOURCE is a file, a folder or a quoted glob: JSONL or Parquet of search-and-learn, JSONL of
     Qwen2.5-Math, answers of REBASE or ETS, runs of compute-optimal-tts, or ttsframe's own table of
-    one row per attempt (Parquet, JSONL, Arrow IPC). The format is recognised by content.
+    one row per attempt (Parquet, JSONL, Arrow IPC). The format is recognized by content.
 
-    Exit status: 0 done, 1 findings of validate, 2 bad input or options, 130 interrupted.
+    Exit status: 0 success, 1 findings of validate, 2 bad input or options, 130 interrupted.
     """
 
 
@@ -48,11 +48,5 @@ for _command in (report, validate, convert, score, vote, curve, compare, steps, 
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its status.
-
-    Parameters
-    ----------
-    args
-        Arguments; None takes those of the process.
-    """
+    """Run the command line and exit with its status; None takes the arguments of the process."""
     cli.main(args, prog_name="ttsframe")

@@ -1,179 +1,102 @@
-"""What a command says: results on stdout, everything else on stderr."""
+"""What a command writes: results to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-import time
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import click
 
 
-def shown(text: str) -> str:
-    """Write control characters out, so that what a model wrote cannot steer a terminal."""
+def printable(text: str) -> str:
+    """Escape control characters, so that a model's output cannot control the terminal."""
     if text.isprintable():
         return text
     return "".join(
-        char if not unicodedata.category(char).startswith("C") else repr(char)[1:-1]
-        for char in text
+        repr(char)[1:-1] if unicodedata.category(char).startswith("C") else char for char in text
     )
 
 
 @dataclass
 class Console:
-    """Where the words of one command go.
-
-    Parameters
-    ----------
-    is_quiet
-        No progress, and no tables for people.
-    is_json
-        One JSON document on stdout, and nothing else there.
-    is_log_json
-        A JSON object per line on stderr, and nothing else there.
-    before_remarks
-        Called before anything is said on stderr; it clears what is being shown there.
-    """
+    """The output of one command."""
 
     is_quiet: bool = False
+    """No progress and no tables."""
     is_json: bool = False
+    """One JSON document on stdout, and nothing else."""
     is_log_json: bool = False
-    before_remarks: Callable[[], None] | None = None
-    _open_line: bool = field(default=False, init=False)
+    """One JSON object per line on stderr, and nothing else."""
+    clear_progress: Callable[[], None] | None = None
+    """Called before an error; removes the progress from the terminal."""
     _warned: set[str] = field(default_factory=set, init=False)
 
-    def say(self, text: str) -> None:
-        """Print a result for people.
+    @property
+    def shows_progress(self) -> bool:
+        """Whether progress is drawn: only on a terminal."""
+        return sys.stderr.isatty() and not (self.is_quiet or self.is_log_json)
 
-        Parameters
-        ----------
-        text
-            Lines to print.
-        """
+    def say(self, text: str) -> None:
+        """Print a result for people."""
         if not (self.is_quiet or self.is_json):
             click.echo(text)
 
     def result(self, document: Mapping[str, object]) -> None:
-        """Print a result for programs, where one was asked for.
-
-        Parameters
-        ----------
-        document
-            What JSON can hold, and numbers that are not finite, which become null.
-        """
+        """Print a result for programs if `--json` is given; numbers that are not finite become null."""
         if self.is_json:
             text = json.dumps(_finite(document), ensure_ascii=False, allow_nan=False, default=str)
             click.echo(text)
 
     def log(self, event: str, /, **fields: object) -> None:
-        """Print what happened, for programs, where that was asked for.
-
-        Parameters
-        ----------
-        event
-            What.
-        fields
-            More of it, as JSON can hold it.
-        """
+        """Print an event for programs if `--log-json` is given."""
         if self.is_log_json:
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             document = _finite({"time": now, "event": event, **fields})
             click.echo(json.dumps(document, ensure_ascii=False, default=str), err=True)
 
     def error(self, text: str) -> None:
-        """Print why a command ends before it is done.
-
-        Parameters
-        ----------
-        text
-            The message.
-        """
-        self._remark("error", f"Error: {text}", text)
+        """Print why the command failed."""
+        self._end("error", f"Error: {text}", text)
 
     def stopped(self, text: str) -> None:
-        """Print that a command was stopped.
-
-        Parameters
-        ----------
-        text
-            The message.
-        """
-        self._remark("stopped", text, text)
+        """Print that the command was interrupted."""
+        self._end("stopped", text, text)
 
     def warning(self, text: str) -> None:
-        """Print a warning, once.
-
-        Parameters
-        ----------
-        text
-            The message.
-        """
+        """Print a warning, once."""
         if text not in self._warned:
             self._warned.add(text)
-            self._remark("warning", f"Warning: {text}", text)
+            self._print("warning", f"Warning: {text}", text)
 
-    def _remark(self, event: str, line: str, message: str) -> None:
-        if self.before_remarks is not None and event != "warning":
-            self.before_remarks()
+    def _end(self, event: str, line: str, message: str) -> None:
+        if self.clear_progress is not None:
+            self.clear_progress()
+        self._print(event, line, message)
+
+    def _print(self, event: str, line: str, message: str) -> None:
         if self.is_log_json:
             self.log(event, message=message)
-            return
-        if self._open_line:
-            click.echo(err=True)
-            self._open_line = False
-        start = "\r\x1b[K" if self.before_remarks is not None and sys.stderr.isatty() else ""
-        click.echo(start + "\n".join(shown(part) for part in line.split("\n")), err=True)
+        else:
+            click.echo("\n".join(printable(part) for part in line.split("\n")), err=True)
 
-    @contextmanager
-    def stage(self, title: str) -> Iterator[Stage]:
-        """Show a part of the work on a terminal while it lasts, and its time when it is done.
+    def status(self, title: str) -> AbstractContextManager[object]:
+        """Show on a terminal what is being done while the block lasts."""
+        if not self.shows_progress:
+            return nullcontext()
+        from rich.console import Console as Terminal
 
-        Parameters
-        ----------
-        title
-            What is being done.
-
-        Yields
-        ------
-        Stage
-            Takes a note on what came out.
-        """
-        stage = Stage()
-        if self.is_quiet or self.is_log_json or not sys.stderr.isatty():
-            yield stage
-            return
-        started = time.perf_counter()
-        click.echo(f"{title} ...", err=True, nl=False)
-        self._open_line = True
-        try:
-            yield stage
-        except BaseException:
-            if self._open_line:
-                click.echo(err=True)
-                self._open_line = False
-            raise
-        words = [stage.note] if stage.note else []
-        words.append(f"{time.perf_counter() - started:.1f} s")
-        again = "" if self._open_line else f"{title} ..."
-        click.echo(f"{again} {', '.join(words)}", err=True)
-        self._open_line = False
+        return Terminal(stderr=True).status(f"{title} ...")
 
     @contextmanager
     def own_warnings(self) -> Iterator[None]:
-        """Show warnings meant for users as lines of text, and no others.
-
-        Yields
-        ------
-        None
-            Nothing.
-        """
+        """Print warnings for users as lines of text, and hide all others."""
 
         def show(message: Warning | str, *_: object, **__: object) -> None:
             self.warning(str(message))
@@ -185,21 +108,8 @@ class Console:
             yield
 
 
-@dataclass
-class Stage:
-    """A part of the work.
-
-    Parameters
-    ----------
-    note
-        What came out, shown beside the time that it took.
-    """
-
-    note: str = ""
-
-
 def _finite(value: object) -> object:
-    """Replace numbers that JSON has no word for."""
+    """Replace numbers that JSON cannot represent."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -1,15 +1,15 @@
-"""Whatever goes wrong ends in one message and a status, never in a traceback."""
+"""End every failure with one message and an exit status, never with a traceback."""
 
 from __future__ import annotations
 
 import errno
-import re
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
 import polars as pl
 
+from ttsframe._settings import Setting, settings_in
 from ttsframe.cli._console import Console
 from ttsframe.errors import TtsframeError
 
@@ -17,44 +17,34 @@ BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells count."""
 
+_OPTIONS: Final[Mapping[str, str]] = {
+    "overwrite": "--replace",
+    "paths": "--paths",
+    "references": "--reference",
+    "rerun": "rerun the same command",
+    "restart": "--restart",
+    "validate": "ttsframe validate",
+}
+"""What the command line calls a parameter or action, where that is not its name with dashes."""
+_FLAGS: Final = frozenset({"overwrite", "paths", "rerun", "restart", "validate"})
+_OPEN: Final[Mapping[str, str]] = {
+    "by": "COLUMN",
+    "format": "NAME",
+    "rename": "YOURS=OURS",
+    "scores": "COLUMN",
+}
+"""Values that a message leaves open."""
+
 
 class Commands(click.Group):
-    """A group whose commands turn errors into one message."""
+    """A group whose commands turn exceptions into one message."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands as they were added, the main job first.
-
-        Parameters
-        ----------
-        ctx
-            Context of the group.
-
-        Returns
-        -------
-        list[str]
-            Their names.
-        """
-        del ctx
+    def list_commands(self, _: click.Context) -> list[str]:
+        """Return the commands in the order in which they were added."""
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command that was named.
-
-        Parameters
-        ----------
-        ctx
-            Context of the group.
-
-        Returns
-        -------
-        object
-            What the command returns.
-
-        Raises
-        ------
-        OSError
-            When whatever reads stdout has stopped reading; click then ends without a word.
-        """
+        """Run the command and report its errors; a closed pipe is left to click."""
         console = ctx.obj = Console()
         try:
             with console.own_warnings():
@@ -65,7 +55,8 @@ class Commands(click.Group):
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            console.error(_of_system(error))
+            where = f"{error.filename}: " if error.filename else ""
+            console.error(f"{where}{error.strerror or error}.")
             status = BAD_INPUT
         except (TtsframeError, pl.exceptions.PolarsError, MemoryError, UnicodeError) as error:
             console.error(_message(error))
@@ -73,71 +64,37 @@ class Commands(click.Group):
         return ctx.exit(status)
 
 
-def as_options(text: str) -> str:
-    """Write what a message of the library says of its parameters as options of the command line.
-
-    Parameters
-    ----------
-    text
-        A message.
-
-    Returns
-    -------
-    str
-        The same, with `--on-error skip` for `on_error="skip"`, and the like.
-    """
-    for pattern, option in _OPTIONS:
-        text = pattern.sub(option, text)
+def in_options(text: str, settings: Sequence[Setting] | None = None) -> str:
+    """Name options of the command line where a text of the library names parameters."""
+    for setting in settings_in(text) if settings is None else settings:
+        text = text.replace(setting.text, _option(setting))
     return text
 
 
-def _dashed(match: re.Match[str]) -> str:
-    return f"--{match[1].replace('_', '-')} == "
-
-
-def _dropped(match: re.Match[str]) -> str:
-    return " ".join(f"--drop {name.strip(' ')[1:-1]}" for name in match[1].split(","))
-
-
-_OPTIONS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
-    (re.compile(r"""on_error=["'](\w+)["']"""), r"--on-error \1"),
-    (re.compile(r"rename=\{'([^']+)': '([^']+)'\}"), r"--rename \1=\2"),
-    (re.compile(r"rename=\{'its column': "), "--rename COLUMN="),
-    (re.compile(r"""\bby=["'](\w+)["']"""), r"--by \1"),
-    (re.compile(r"\bby=\(\.\.\.\)"), "--by COLUMN"),
-    (re.compile(r"\bformat=\.\.\."), "--format"),
-    (re.compile(r"""\bweights=["'](\w+)["']"""), r"--weights \1"),
-    (re.compile(r"references\['(.+?)'\] == "), r"--reference \1="),
-    (re.compile(r"tts\.validate_trajectories\(\w+\)"), "ttsframe validate"),
-    (re.compile(r"\bneutral=True"), "--neutral right"),
-    (re.compile(r"\bneutral=False"), "--neutral wrong"),
-    (re.compile(r"\bthreshold=(0\.5)"), r"--threshold \1"),
-    (re.compile(r"steps\.drop\(([^)]*)\)"), _dropped),
-    (re.compile(r"tts\.process\.step_paths\(steps\)|steps\.filter\('is_on_path'\)"), "--paths"),
-    (re.compile(r"steps\.rename\(\{'([^']+)': '([^']+)'\}\)"), r"--rename \1=\2"),
-    (re.compile(r"\bscores='\.\.\.'"), "--scores COLUMN"),
-    (re.compile(r"\boverwrite=True"), "--replace"),
-    (re.compile(r"\brestart=True"), "--restart"),
-    (re.compile(r"\bthe same call\b"), "the same command"),
-    (re.compile(r"\btts\.batch\.transform\b"), "ttsframe"),
-    (re.compile(r"^([a-z]+(?:_[a-z]+)*) == "), _dashed),
-)
+def _option(setting: Setting) -> str:
+    name, value = setting.name, setting.value
+    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    if name in _FLAGS:
+        return option
+    if name == "references":
+        return f"{option} {value}="
+    if name == "neutral" and isinstance(value, bool):
+        return f"{option} {'right' if value else 'wrong'}"
+    if isinstance(value, Mapping):
+        return " ".join(f"{option} {left}={right}" for left, right in value.items())
+    if isinstance(value, list | tuple):
+        return " ".join(f"{option} {item}" for item in value)
+    return f"{option} {_OPEN.get(name, '...') if value is None else value}"
 
 
 def _message(error: Exception) -> str:
     if isinstance(error, TtsframeError):
-        return as_options(str(error))
+        return in_options(str(error), error.settings)
     if isinstance(error, MemoryError):
         return (
             "out of memory. Hint: read fewer files at a time, or drop columns with ttsframe score."
         )
     if isinstance(error, UnicodeError):
         return f"text that is not UTF-8 ({error}). Hint: iconv -t UTF-8 converts a file."
-    # A table that fits its format and still cannot be used: Polars says where.
     first, _, _ = str(error).partition("\n")
-    return f"{first or type(error).__name__}. Hint: ttsframe validate looks for what is wrong."
-
-
-def _of_system(error: OSError) -> str:
-    where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or error}."
+    return f"{first or type(error).__name__}. Hint: ttsframe validate checks the source."

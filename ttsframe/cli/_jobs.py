@@ -1,132 +1,197 @@
-"""Commands that run as jobs: in parts, with bounded memory, stopped and taken up again."""
+"""Run a command as a batch job: in parts, with bounded memory, and resumed after an interruption."""
 
 from __future__ import annotations
 
+import functools
 import os
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import click
 import polars as pl
 
+from ttsframe._files import check_parent_folder
 from ttsframe._wording import counted
-from ttsframe.batch import BatchResult, Score, Stage, transform
-from ttsframe.batch.failures import found_damage
+from ttsframe.batch import ENGINES, BatchResult, Engine, RayEngine, Stage, transform
+from ttsframe.batch.job import check_kind
 from ttsframe.cli._console import Console
-from ttsframe.cli._job_options import Job
-from ttsframe.cli._options import Choosing, Run
-from ttsframe.cli._output import TABLE_SUFFIXES, check_folder, check_output
-from ttsframe.cli._progress import Follower, following
+from ttsframe.cli._options import Command, Run, with_options
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output
+from ttsframe.cli._progress import JobProgress
 from ttsframe.cli._stopping import stopping
-from ttsframe.defaults import Budgets, Choice, PickOptions, choose_picks
-from ttsframe.errors import SourceError
-from ttsframe.scoring import plan_additions
 
 OUTPUT_HELP: Final = (
-    "X.parquet or a folder of Parquet parts, written as a job that goes on where it was stopped; or "
-    f"a file that ends in {', '.join(suffix for suffix in TABLE_SUFFIXES if suffix != '.parquet')}."
+    "X.parquet or a folder of Parquet parts, written by a job that resumes if it is interrupted; or a "
+    f"file that ends in {', '.join(suffix for suffix in TABLE_SUFFIXES if suffix != '.parquet')}."
 )
+_ROWS_PER_PART: Final = 1_000_000
 
 
-class Work:
-    """A job that is going on.
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """The options that say how a job runs."""
 
-    Parameters
-    ----------
-    run
-        What to read.
-    job
-        How to run it.
-    folder
-        Where results that are only shown are written; removed at the end.
-    follower
-        Where to report.
-    console
-        Where to log.
-    """
+    engine: str
+    address: str | None
+    workers: int | None
+    rows_per_part: int
+    replace: bool
+    restart: bool
 
-    def __init__(
-        self, run: Run, job: Job, folder: Path, follower: Follower, console: Console
+    def check_unused(self) -> None:
+        """Raise if an option for jobs is given where no job runs."""
+        given = [
+            f"--{name.replace('_', '-')}"
+            for name in ("engine", "address", "workers", "rows_per_part", "restart")
+            if click.get_current_context().get_parameter_source(name)
+            is click.core.ParameterSource.COMMANDLINE
+        ]
+        if given:
+            raise click.UsageError(
+                f"{' and '.join(given)}: only for a job, which writes Parquet. Hint: -o X.parquet, or "
+                "-o folder/."
+            )
+
+    def make_engine(self) -> Engine:
+        """Make the engine that runs the tasks."""
+        if self.engine == "ray":
+            return RayEngine(self.address, n_workers=self.workers)
+        for name, value in ("--address", self.address), ("--workers", self.workers):
+            if value is not None:
+                raise click.UsageError(f"{name}: only with --engine ray.")
+        return ENGINES[self.engine]()
+
+
+_JOB_OPTIONS: Final[dict[str, Callable[[Command], Command]]] = {
+    "engine": click.option(
+        "--engine",
+        type=click.Choice(list(ENGINES)),
+        default="polars",
+        show_default=True,
+        help="Where the parts run: on this machine, or on a Ray cluster.",
+    ),
+    "address": click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Ray cluster to join. Default: RAY_ADDRESS, else a new one on this machine.",
+    ),
+    "workers": click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Maximum number of parts at a time on Ray.",
+    ),
+    "rows_per_part": click.option(
+        "--rows-per-part",
+        type=click.IntRange(min=1),
+        default=_ROWS_PER_PART,
+        show_default=True,
+        metavar="N",
+        help="Approximate number of attempts in memory at once.",
+    ),
+    "replace": click.option(
+        "--replace",
+        is_flag=True,
+        help="Replace an existing output once the new one is complete.",
+    ),
+    "restart": click.option(
+        "--restart",
+        is_flag=True,
+        help="Discard the work of an interrupted job instead of resuming it.",
+    ),
+    "log_json": click.option(
+        "--log-json",
+        is_flag=True,
+        help="Write start, progress, warnings, end and errors to stderr, one JSON object per line.",
+    ),
+}
+
+
+class JobCommand(click.Command):
+    """A command whose help lists the options of jobs separately."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Large runs": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                sections["Large runs" if param.name in _JOB_OPTIONS else "Options"].append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def runs_job(command: Command) -> Command:
+    """Add the options of a job to a command, which takes them as `job`."""
+
+    @functools.wraps(command)
+    def with_job(
+        *,
+        engine: str,
+        address: str | None,
+        workers: int | None,
+        rows_per_part: int,
+        replace: bool,
+        restart: bool,
+        log_json: bool,
+        **others: object,
     ) -> None:
-        self._run, self._job = run, job
-        self._engine = job.make_engine()
-        self._follower, self._console = follower, console
-        self._started = time.monotonic()
-        self.folder = folder
-
-    def choose(
-        self, choosing: Choosing, *, budgets: Budgets, confidence_level: float = 0.95
-    ) -> tuple[Choice, list[Stage]]:
-        """Take a first look, and decide what was not said.
-
-        Parameters
-        ----------
-        choosing
-            What was said.
-        budgets
-            Numbers of attempts; "all" or None as `choose_picks` takes them.
-        confidence_level
-            Coverage of the intervals.
-
-        Returns
-        -------
-        tuple[Choice, list[Stage]]
-            What to pick, and the stage that makes what the run lacks for it, if it lacks something.
-        """
-        attempts = self._run.scan()
-        try:
-            options = PickOptions(
-                by=choosing.by,
-                budgets=budgets,
-                selectors=choosing.selectors,
-                reductions=choosing.reductions,
-                weights=choosing.weights,
-                style=choosing.style,
-                confidence_level=confidence_level,
-            )
-            choice = choose_picks(attempts, options)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise found_damage(self._run.survey().files) or error from error
-        score = Score(style=choosing.style)
-        made = plan_additions(
-            attempts.collect_schema(),
-            reduction=score.reduction,
-            style=score.style,
-            policy=None,
-            overwrite=(),
+        click.get_current_context().ensure_object(Console).is_log_json = log_json
+        job = JobOptions(
+            engine=engine,
+            address=address,
+            workers=workers,
+            rows_per_part=rows_per_part,
+            replace=replace,
+            restart=restart,
         )
-        needed = {"answer", "answer_key", "is_correct"}
-        if choice.options.reductions is None:
-            needed.add("score")
-        return choice, [score] if any(one.name in needed for one in made) else []
+        command(job=job, **others)
 
-    def check_alone(self, target: Path) -> None:
-        """Refuse an output that is there, or is no file, before what no job writes as a whole.
+    return with_options(with_job, _JOB_OPTIONS.values())
 
-        Parameters
-        ----------
-        target
-            File to write.
 
-        Raises
-        ------
-        SourceError
-            When it is there and may not be replaced, or is a folder.
-        """
-        if target.suffix.lower() != ".parquet":
-            raise SourceError(
-                f"{target}: is a folder, must be a file. Hint: curves of runs that differ in their "
-                f"numbers of attempts, or in being graded, are one file, such as {target}.parquet."
-            )
-        if target.exists() and not self._job.replace:
-            raise SourceError(
-                f"{target}: is there already. Hint: --replace replaces it once the new one is whole."
-            )
+def is_job(output: str | None) -> bool:
+    """Return whether a job writes the output: Parquet, or a folder (no suffix, or a slash at the end)."""
+    if output is None:
+        return False
+    path = Path(output)
+    is_folder = output.endswith(("/", os.sep)) or path.is_dir()
+    return is_folder or path.suffix.lower() in {"", ".parquet"}
+
+
+def check_target(output: str | None, sources: Sequence[str], job: JobOptions) -> None:
+    """Check that the output can be written and that the job options apply, before any work is done."""
+    if not is_job(output):
+        job.check_unused()
+        if output is not None:
+            check_output(Path(output), TABLE_SUFFIXES, sources)
+    elif output is not None:
+        check_parent_folder(Path(output))
+        check_kind(Path(output))
+
+
+@contextmanager
+def logged(run: Run, output: str | None, console: Console) -> Iterator[dict[str, object]]:
+    """Log the start and the end of a command; the block adds what it has done."""
+    started = time.monotonic()
+    command = click.get_current_context().info_name
+    console.log("start", command=command, sources=list(run.sources), output=output)
+    done: dict[str, object] = {}
+    yield done
+    console.log("end", **done, seconds=time.monotonic() - started)
+
+
+class Runner:
+    """Runs batch jobs over the sources of a command."""
+
+    def __init__(self, run: Run, job: JobOptions, progress: JobProgress) -> None:
+        self._run, self._job, self._progress = run, job, progress
+        self._engine = job.make_engine()
 
     def transform(
         self,
@@ -134,157 +199,71 @@ class Work:
         sink: Path,
         *,
         by: Sequence[str] = (),
-        is_passing: bool = False,
+        is_intermediate: bool = False,
     ) -> BatchResult:
-        """Run it; what was shown of its progress is cleared then.
-
-        Parameters
-        ----------
-        stages
-            What to do.
-        sink
-            File or folder to write.
-        by
-            Columns that tell runs apart.
-        is_passing
-            Whether it serves this command only, and may always be replaced.
-
-        Returns
-        -------
-        BatchResult
-            What was made.
-        """
+        """Run a job; an intermediate result may always be replaced."""
         result = transform(
             list(self._run.sources),
             sink,
             stages=stages,
             engine=self._engine,
             by=tuple(by),
-            format=cast("Any", self._run.format),
-            rename=self._run.rename,
-            gold=self._run.gold,
-            on_error=self._run.on_error,
-            overwrite=self._job.replace or is_passing,
+            overwrite=self._job.replace or is_intermediate,
             restart=self._job.restart,
             rows_per_part=self._job.rows_per_part,
-            progress=self._follower,
+            progress=self._progress,
+            **self._run.reading,
         )
-        self._follower.close()
-        self._console.log(
-            "end",
-            table=result.table,
-            rows=result.n_rows,
-            bytes=result.n_bytes,
-            parts=result.n_parts,
-            parts_resumed=result.n_parts_resumed,
-            seconds=time.monotonic() - self._started,
-        )
+        self._progress.close()
         return result
 
 
 @contextmanager
-def working(run: Run, job: Job, output: str | None, console: Console) -> Iterator[Work]:
-    """Run a job: show how far it is, end it when it is told to stop, and clean up.
-
-    Parameters
-    ----------
-    run
-        What to read.
-    job
-        How to run it.
-    output
-        What is to be written; None: nothing.
-    console
-        Where to talk.
-
-    Yields
-    ------
-    Work
-        To be used in the block.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="ttsframe-"))
-    is_kept = output is not None and is_job(output)
+def running(run: Run, job: JobOptions, console: Console) -> Iterator[Runner]:
+    """Show the progress of the jobs in the block, and end at once on SIGINT and SIGTERM."""
+    progress = JobProgress(console)
+    console.clear_progress = progress.close
 
     def leave() -> None:
-        console.stopped(
-            "Stopped; the same command goes on where it was." if is_kept else "Stopped."
-        )
-        shutil.rmtree(folder, ignore_errors=True)
+        console.stopped("Stopped. Rerun the same command to resume.")
 
-    command = click.get_current_context().info_name
     try:
-        with stopping(leave), following(console) as follower:
-            console.log("start", command=command, sources=list(run.sources), output=output)
-            yield Work(run, job, folder, follower, console)
+        with stopping(leave):
+            yield Runner(run, job, progress)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        progress.close()
+        console.clear_progress = None
 
 
-def is_job(output: str) -> bool:
-    """Tell whether an output is written as a job.
-
-    Parameters
-    ----------
-    output
-        As it was typed.
-
-    Returns
-    -------
-    bool
-        True for Parquet and for folders: what is one, ends in a slash or has no suffix.
-    """
-    path = Path(output)
-    is_folder = output.endswith(("/", os.sep)) or path.is_dir()
-    return is_folder or path.suffix.lower() in {"", ".parquet"}
+def run_job(
+    run: Run,
+    job: JobOptions,
+    stages: Sequence[Stage],
+    output: str,
+    console: Console,
+    *,
+    by: Sequence[str] = (),
+) -> None:
+    """Run one job and print what it has written."""
+    with logged(run, output, console) as done, running(run, job, console) as runner:
+        result = runner.transform(stages, Path(output), by=by)
+        done.update(log_fields(result))
+        console.result(summarize(result, output, console))
 
 
-def check_target(output: str | None, sources: Sequence[str]) -> None:
-    """Refuse an output that could not be written, before any work is done.
-
-    Parameters
-    ----------
-    output
-        As it was typed; None is nothing to write.
-    sources
-        What is read.
-
-    Raises
-    ------
-    SourceError
-        When it is a folder where its name says that it is a file, or cannot be written.
-    """
-    if output is None:
-        return
-    path = Path(output)
-    if not is_job(output):
-        check_output(path, TABLE_SUFFIXES, sources)
-        return
-    check_folder(path)
-    if path.is_dir() if path.suffix.lower() == ".parquet" else path.is_file():
-        kind = "folder" if path.is_dir() else "file"
-        raise SourceError(
-            f"{path}: is a {kind}. Hint: a name that ends in '.parquet' makes one file, a folder holds "
-            "parts."
-        )
+def log_fields(result: BatchResult) -> dict[str, object]:
+    """Return the fields of the last line of the log."""
+    return {
+        "table": result.table,
+        "rows": result.n_rows,
+        "bytes": result.n_bytes,
+        "parts": result.n_parts,
+        "parts_resumed": result.n_parts_resumed,
+    }
 
 
-def tell(result: BatchResult, output: str, console: Console) -> dict[str, object]:
-    """Say what a job has written.
-
-    Parameters
-    ----------
-    result
-        What it has made.
-    output
-        As it was typed.
-    console
-        Where to say it.
-
-    Returns
-    -------
-    dict[str, object]
-        The same as values for JSON.
-    """
+def summarize(result: BatchResult, output: str, console: Console) -> dict[str, object]:
+    """Print what a job has written, and return it for JSON."""
     files = [result.sink] if result.sink.is_file() else sorted(result.sink.glob("*.parquet"))
     table = pl.scan_parquet(files, glob=False)
     columns = table.collect_schema().names()
@@ -298,9 +277,9 @@ def tell(result: BatchResult, output: str, console: Console) -> dict[str, object
     if result.sink.is_dir():
         words += f" in {counted([result.n_parts], 'part')}"
     if result.n_parts_resumed == result.n_parts:
-        words += "; it was there already"
+        words += "; it existed already"
     elif result.n_parts_resumed:
-        words += f"; {result.n_parts_resumed:,} parts were there already"
+        words += f"; {counted([result.n_parts_resumed], 'part')} existed already"
     console.say(f"Wrote {output}: {words}; columns: {', '.join(columns)}")
     return {
         "output": output,

@@ -1,20 +1,22 @@
-"""Options that several commands share, made once from the library's registries."""
+"""Options that several commands share, built from the library's registries."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import click
 import polars as pl
 
 from ttsframe._typing import AnswerStyle, StepReduction, Weights
 from ttsframe.cli._console import Console
-from ttsframe.readers.engine import OnError, Survey
-from ttsframe.readers.trajectories import READERS, plan_reading, scan_trajectories
+from ttsframe.errors import SourceError
+from ttsframe.readers.engine import OnError, first_line
+from ttsframe.readers.trajectories import READERS, scan_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS
@@ -23,18 +25,7 @@ Command: TypeAlias = Callable[..., None]
 
 
 def examples(*lines: str) -> str:
-    """Write examples for the end of a help text.
-
-    Parameters
-    ----------
-    lines
-        Commands.
-
-    Returns
-    -------
-    str
-        Text that click does not rewrap.
-    """
+    """Write examples for the end of a help text, which click does not rewrap."""
     return "\n".join([
         "\b",
         "Examples:" if len(lines) > 1 else "Example:",
@@ -46,18 +37,7 @@ Callback: TypeAlias = Callable[[click.Context, click.Parameter, Any], Any]
 
 
 def names_of(choices: Iterable[str]) -> Callback:
-    """Make the callback that reads names separated by commas, each one of a registry.
-
-    Parameters
-    ----------
-    choices
-        The registry's keys.
-
-    Returns
-    -------
-    Callable
-        It returns the names as a tuple, in the order typed, without repetition; None for None.
-    """
+    """Make the callback that reads names separated by commas, in the order typed, each once."""
     choice = click.Choice(list(choices))
 
     def read(
@@ -72,10 +52,9 @@ def names_of(choices: Iterable[str]) -> Callback:
 
 
 def _read_budgets(
-    ctx: click.Context, param: click.Parameter, value: str | None
+    _ctx: click.Context, _param: click.Parameter, value: str | None
 ) -> tuple[int, ...] | Literal["all"] | None:
-    """Read numbers of attempts separated by commas, or the word for all of them."""
-    del ctx, param
+    """Read numbers of attempts separated by commas, or "all"."""
     if value is None:
         return None
     if value.strip() == "all":
@@ -84,17 +63,16 @@ def _read_budgets(
     for part in parts:
         if not (part.isascii() and part.isdigit() and 0 < int(part[:20]) < 2**32):
             raise click.BadParameter(
-                f"{part!r} is not a number of attempts, which is a whole number from 1; expected "
-                f"such as 1,2,4,8, or all."
+                f"{part!r} is not a number of attempts; expected whole numbers from 1, such as "
+                f"1,2,4,8, or all."
             )
     return tuple(map(int, parts))
 
 
 def _read_pairs(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+    _ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
-    """Read what stands to the left and to the right of the last equals sign of each value."""
-    del ctx
+    """Split each value at its last equals sign."""
     pairs: dict[str, str] = {}
     for value in values:
         left, _, right = (part.strip() for part in value.rpartition("="))
@@ -116,7 +94,7 @@ def _read_fractions(
             numbers[name] = float(text)
         except ValueError:
             raise click.BadParameter(
-                f"{text!r} is not a number; expected such as {name}=0.3."
+                f"{text!r} is not a number; expected for example {name}=0.3."
             ) from None
     return numbers
 
@@ -126,7 +104,7 @@ OUTPUT: Final = click.Path(path_type=Path)
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What to read, and how."""
+    """The sources to read, and the reading options."""
 
     sources: tuple[str, ...]
     format: str
@@ -136,45 +114,38 @@ class Run:
 
     @property
     def label(self) -> str:
-        """The sources, short enough for a line."""
+        """The sources in a few words."""
         return self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} sources"
 
-    def survey(self) -> Survey:
-        """Look the files over.
-
-        Returns
-        -------
-        Survey
-            What they are.
-        """
-        return plan_reading(
-            list(self.sources),
-            format=cast("Any", self.format),
-            rename=self.rename,
-            gold=self.gold,
-            on_error=self.on_error,
-        ).survey
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The reading options, as keywords of the library."""
+        return {
+            "format": self.format,
+            "rename": self.rename,
+            "gold": self.gold,
+            "on_error": self.on_error,
+        }
 
     def scan(self) -> pl.LazyFrame:
-        """Open the files.
+        """Scan the attempts."""
+        return scan_trajectories(list(self.sources), **self.reading)
 
-        Returns
-        -------
-        pl.LazyFrame
-            The attempts.
-        """
-        return scan_trajectories(
-            list(self.sources),
-            format=cast("Any", self.format),
-            rename=self.rename,
-            gold=self.gold,
-            on_error=self.on_error,
-        )
+    @contextmanager
+    def named_in_errors(self) -> Iterator[None]:
+        """Name the sources in errors of Polars and of the operating system."""
+        try:
+            yield
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise SourceError(
+                f"{self.label}: could not be read ({first_line(error)}). Hint: if a file is damaged, "
+                "repair or restore it."
+            ) from error
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choosing:
-    """How answers are chosen."""
+    """The options that say how answers are chosen."""
 
     budgets: tuple[int, ...] | Literal["all"] | None
     selectors: tuple[SelectorName, ...] | None
@@ -185,27 +156,14 @@ class Choosing:
 
 
 def with_options(command: Command, options: Iterable[Callable[[Command], Command]]) -> Command:
-    """Give a command options, in their order.
-
-    Parameters
-    ----------
-    command
-        The command.
-    options
-        Decorators.
-
-    Returns
-    -------
-    Command
-        The command with them.
-    """
+    """Add options to a command, in their order."""
     for option in reversed(list(options)):
         command = option(command)
     return command
 
 
 def reads_run(command: Command) -> Command:
-    """Give a command the arguments that say what to read; it takes a `Run` as `run`."""
+    """Add the sources and reading options to a command, which takes a `Run` as `run`."""
 
     @functools.wraps(command)
     def with_run(
@@ -228,7 +186,7 @@ def reads_run(command: Command) -> Command:
                 "--gold",
                 type=click.Path(),
                 metavar="FILE",
-                help="File of reference answers, a row per problem (JSON, Parquet, Arrow, CSV).",
+                help="File of reference answers, one row per problem (JSON, Parquet, Arrow, CSV).",
             ),
             on_error_option,
         ],
@@ -236,18 +194,7 @@ def reads_run(command: Command) -> Command:
 
 
 def source_options(formats: Iterable[str]) -> list[Callable[[Command], Command]]:
-    """Make the argument and options that say which files to read, and how.
-
-    Parameters
-    ----------
-    formats
-        The formats that they may be in.
-
-    Returns
-    -------
-    list of decorators
-        The command takes `sources`, `format_` and `rename`.
-    """
+    """Make the options that name the source files: `sources`, `format_` and `rename`."""
     return [
         click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
         click.option(
@@ -256,14 +203,14 @@ def source_options(formats: Iterable[str]) -> list[Callable[[Command], Command]]
             type=click.Choice(["auto", *formats]),
             default="auto",
             show_default=True,
-            help="Format of the files; auto recognises it by their content.",
+            help="Format of the files; auto recognizes it by their content.",
         ),
         click.option(
             "--rename",
             callback=_read_pairs,
             multiple=True,
             metavar="YOURS=OURS",
-            help="Read the column YOURS as OURS, such as response=completion. Repeatable.",
+            help="Read the column YOURS as OURS, for example response=completion. Repeatable.",
         ),
     ]
 
@@ -273,12 +220,12 @@ on_error_option = click.option(
     type=click.Choice(get_args(OnError)),
     default="raise",
     show_default=True,
-    help="What to do with rows that cannot be read: stop, or leave them out and count.",
+    help="Rows that cannot be read: stop at the first, or skip and count them.",
 )
 
 
 def chooses(command: Command) -> Command:
-    """Give a command the options that say how answers are chosen; it takes a `Choosing`."""
+    """Add the options that say how answers are chosen; the command takes them as `choosing`."""
 
     @functools.wraps(command)
     def with_choosing(
@@ -308,28 +255,28 @@ def chooses(command: Command) -> Command:
                 "--budgets",
                 callback=_read_budgets,
                 metavar="N,...",
-                help="Numbers of attempts, such as 1,2,4; or all, for all attempts of a problem.",
+                help="Numbers of attempts, for example 1,2,4; or all, for all attempts at a problem.",
             ),
             click.option(
                 "--selectors",
                 callback=names_of(SELECTORS),
                 metavar="NAME,...",
-                help=f"Ways to choose an answer, among {', '.join(SELECTORS)}.",
+                help=f"How to choose an answer: {', '.join(SELECTORS)}.",
             ),
             click.option(
                 "--reductions",
                 callback=names_of(STEP_REDUCTIONS),
                 metavar="NAME,...",
-                help=f"Ways to make a score of step scores, among {', '.join(STEP_REDUCTIONS)}. "
-                "Without it: the column score if the run has one, else the last step's score.",
+                help=f"How to reduce step scores to a score: {', '.join(STEP_REDUCTIONS)}. "
+                "Default: the column score if the run has one, else the last step's score.",
             ),
             click.option(
                 "--weights",
                 type=click.Choice(get_args(Weights)),
                 default="score",
                 show_default=True,
-                help="What a vote weighs in weighted_vote and top_fraction_vote; sigmoid and softmax "
-                "are for logits.",
+                help="Weight of a vote in weighted_vote and top_fraction_vote; sigmoid and softmax are "
+                "for logits.",
             ),
             style_option,
             by_option,
@@ -342,13 +289,13 @@ style_option = click.option(
     type=click.Choice(get_args(AnswerStyle)),
     default="auto",
     show_default=True,
-    help="Where an answer stands in a completion.",
+    help="How answers are marked in completions.",
 )
 by_option = click.option(
     "--by",
     multiple=True,
     metavar="COLUMN",
-    help="Column that tells runs apart, such as source_file or model. Repeatable.",
+    help="Column that tells runs apart, for example source_file or model. Repeatable.",
 )
 references_option = click.option(
     "--reference",
@@ -356,19 +303,19 @@ references_option = click.option(
     callback=_read_fractions,
     multiple=True,
     metavar="NAME=ACCURACY",
-    help="Accuracy to compare with, such as greedy=0.3. Repeatable.",
+    help="Accuracy to compare with, for example greedy=0.3. Repeatable.",
 )
 level_option = click.option(
     "--confidence-level",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Coverage of the intervals.",
+    help="Confidence level of the intervals.",
 )
 
 
-def talks(command: Command) -> Command:
-    """Give a command ``--json`` and ``--quiet``; it takes a `Console` as `console`."""
+def prints(command: Command) -> Command:
+    """Add `--json` and `--quiet` to a command, which takes a `Console` as `console`."""
 
     @functools.wraps(command)
     def with_console(*, as_json: bool, quiet: bool, **others: object) -> None:
@@ -380,7 +327,7 @@ def talks(command: Command) -> Command:
         with_console,
         [
             click.option(
-                "--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else."
+                "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
             ),
             click.option("-q", "--quiet", is_flag=True, help="Print no progress and no table."),
         ],

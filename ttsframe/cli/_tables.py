@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -9,137 +10,116 @@ from typing import Final
 import polars as pl
 
 from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, quantity_of
-from ttsframe.cli._console import shown
+from ttsframe.cli._console import printable
 
 _CELL_MAX: Final = 40
-_GAP: Final = "  "
+_GAP: Final = 2
 _REASONS: Final = {
     "short": "fewer attempts than the largest budget",
     "unscored": "no attempt within the budget has a score",
-    "undefined": "a weight is negative or not finite, as with logits; --weights sigmoid mends that",
+    "undefined": "a weight is negative or not finite, as with logits; try --weights sigmoid",
     "ungraded": "no reference answer; --gold reads them from a second file",
 }
 
 
-def layout(
+def table_text(
     names: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[bool], n_fixed: int
 ) -> str:
-    """Lay a table out in columns; what is too wide for the terminal goes below, not away.
+    """Draw a table; columns that do not fit the terminal continue below, after the fixed ones."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
-    Parameters
-    ----------
-    names
-        Column names.
-    rows
-        Cells.
-    numbers
-        For each column, whether it is set flush right.
-    n_fixed
-        How many columns, from the first, are repeated where the table is continued below.
-
-    Returns
-    -------
-    str
-        Lines of text.
-    """
-    table = [list(map(_cell, names)), *[list(map(_cell, row)) for row in rows]]
-    widths = [max(len(row[i]) for row in table) for i in range(len(names))]
     room = shutil.get_terminal_size((100, 24)).columns
-    blocks = []
+    cells = [[_cell(cell) for cell in row] for row in (names, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
+    texts = []
     for columns in _blocks(widths, n_fixed, room):
-        lines = [
-            _GAP.join(
-                row[i].rjust(widths[i]) if numbers[i] else row[i].ljust(widths[i]) for i in columns
-            ).rstrip()
-            for row in table
-        ]
-        rule = _GAP.join("-" * widths[i] for i in columns)
-        blocks.append("\n".join([lines[0], rule, *lines[1:]]))
-    return "\n\n".join(blocks)
+        table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+        for i in columns:
+            name = Text(cells[0][i])
+            table.add_column(name, justify="right" if numbers[i] else "left", overflow="fold")
+        table.add_row(*["-" * widths[i] for i in columns])
+        for row in cells[1:]:
+            table.add_row(*[Text(row[i]) for i in columns])
+        output = Console(file=io.StringIO(), width=room, color_system=None)
+        output.print(table)
+        lines = output.file.getvalue().splitlines()  # type: ignore[attr-defined]
+        texts.append("\n".join(line.rstrip() for line in lines))
+    return "\n\n".join(texts)
 
 
 def _cell(text: str) -> str:
-    text = shown(text[: _CELL_MAX * 4])
+    text = printable(text[: _CELL_MAX * 4])
     return text if len(text) <= _CELL_MAX else text[: _CELL_MAX - 3] + "..."
 
 
 def _blocks(widths: Sequence[int], n_fixed: int, room: int) -> Iterator[list[int]]:
+    """Yield the columns of each part of a table."""
     fixed = list(range(n_fixed))
-    taken = sum(widths[i] + len(_GAP) for i in fixed)
+    fixed_width = sum(widths[i] + _GAP for i in fixed)
     columns: list[int] = []
-    used = taken
+    width = fixed_width
     for i in range(n_fixed, len(widths)):
-        if columns and used + widths[i] > room:
+        if columns and width + widths[i] > room:
             yield fixed + columns
-            columns, used = [], taken
+            columns, width = [], fixed_width
         columns.append(i)
-        used += widths[i] + len(_GAP)
+        width += widths[i] + _GAP
     yield fixed + columns
 
 
 def curve_text(curve: pl.DataFrame, *, confidence_level: float) -> str:
-    """Write a curve: a row per budget, a column per way of choosing, runs one below the other.
-
-    Parameters
-    ----------
-    curve
-        `curve`, or one with `agreement` in place of `accuracy`.
-    confidence_level
-        Coverage of its intervals.
-
-    Returns
-    -------
-    str
-        Lines of text.
-    """
+    """Write a curve: one table per run, with a row per budget and a column per selector."""
     quantity = quantity_of(curve.columns)
     groups = [name for name in curve.columns if name not in CURVE_COLUMNS and name != "subsets"]
     level = f"{100 * confidence_level:g}%"
     parts = [f"{quantity.capitalize()}, with {level} intervals over problems"]
     if quantity == "agreement":
-        parts[0] += "\nThe share of attempts that gave the chosen answer; nothing is graded."
+        parts[0] += (
+            "\nThe share of attempts that gave the chosen answer; the run has no reference answers."
+        )
     runs = curve.partition_by(groups, as_dict=True, maintain_order=True) if groups else {(): curve}
     for run, rows in runs.items():
         heading = [f"{name}: {value}" for name, value in zip(groups, run, strict=True)]
-        parts.append("\n".join([*map(shown, heading), _run_text(rows, quantity)]))
-    left = _statuses(curve)
-    if left:
-        parts.append(
-            "\n".join([
-                "Problems left out:",
-                *[f"  {status}: {_REASONS[status]}" for status in left],
-            ])
-        )
+        parts.append("\n".join([*map(printable, heading), _run_text(rows, quantity)]))
+    left_out = _statuses(curve)
+    if left_out:
+        reasons = [f"  {status}: {_REASONS[status]}" for status in left_out]
+        parts.append("\n".join(["Problems left out:", *reasons]))
     return "\n\n".join(parts)
 
 
 def _run_text(curve: pl.DataFrame, quantity: str) -> str:
     lines = curve.partition_by("selector", "reduction", as_dict=True, maintain_order=True)
     budgets = curve["budget"].unique().sort(nulls_last=True).to_list()
-    names = [str(curve["budget_unit"][0])]
-    cells: list[list[str]] = [["all" if budget is None else f"{budget:,}" for budget in budgets]]
     statuses = _statuses(curve)
+    names = [str(curve["budget_unit"][0])]
+    first = ["all" if budget is None else f"{budget:,}" for budget in budgets]
+    columns = [[*first, "problems", *statuses]]
     for (selector, reduction), points in lines.items():
         names.append(str(selector) if reduction is None else f"{selector} ({reduction})")
-        at = {point["budget"]: point for point in points.iter_rows(named=True)}
-        cells.append([
-            *[_point(at[budget], quantity) if budget in at else "" for budget in budgets],
-            _span(points["n_problems"]),
-            *[_span(points[f"n_{status}"]) for status in statuses],
+        by_budget = {point["budget"]: point for point in points.iter_rows(named=True)}
+        columns.append([
+            *[
+                _point(by_budget[budget], quantity) if budget in by_budget else ""
+                for budget in budgets
+            ],
+            _range(points["n_problems"]),
+            *[_range(points[f"n_{status}"]) for status in statuses],
         ])
-    cells[0] += ["problems", *statuses]
-    rows = list(zip(*cells, strict=True))
-    return layout(names, rows, numbers=[False, *[True] * len(lines)], n_fixed=1)
+    rows = list(zip(*columns, strict=True))
+    return table_text(names, rows, numbers=[False, *[True] * len(lines)], n_fixed=1)
 
 
-def _span(counts: pl.Series) -> str:
-    """Return a count, or the range of several."""
+def _range(counts: pl.Series) -> str:
+    """Write a count, or the range of several."""
     ends = counts.unique().sort().to_list()
     return f"{ends[0]:,}" if len(ends) == 1 else f"{ends[0]:,}-{ends[-1]:,}"
 
 
 def _statuses(curve: pl.DataFrame) -> list[str]:
-    """Return why problems are left out."""
+    """Return the reasons for which problems are left out."""
     return [status for status in LEFT_OUT if (curve[f"n_{status}"] > 0).any()]
 
 
@@ -152,30 +132,13 @@ def _point(point: Mapping[str, float | None], quantity: str) -> str:
     return f"{100 * value:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def rows_text(first: pl.DataFrame, *, n_rows: int, n_fixed: int, more: str) -> str:
-    """Write the first rows of a table.
-
-    Parameters
-    ----------
-    first
-        The rows to show.
-    n_rows
-        How many rows the table has.
-    n_fixed
-        How many columns say which row it is.
-    more
-        How to get the other rows, for the line below.
-
-    Returns
-    -------
-    str
-        Lines of text.
-    """
+def rows_text(first: pl.DataFrame, *, n_rows: int, n_fixed: int, hint: str) -> str:
+    """Write the first rows of a table with `n_rows` rows, and a hint if there are more."""
     numbers = [dtype.is_numeric() for dtype in first.dtypes]
     cells = [[_text(value) for value in row] for row in first.iter_rows()]
-    text = layout(first.columns, cells, numbers=numbers, n_fixed=n_fixed)
+    text = table_text(first.columns, cells, numbers=numbers, n_fixed=n_fixed)
     rest = n_rows - first.height
-    return f"{text}\n{rest:,} more rows; {more}" if rest > 0 else text
+    return f"{text}\n{rest:,} more rows; {hint}" if rest > 0 else text
 
 
 def _text(value: object) -> str:

@@ -9,8 +9,8 @@ import click
 import polars as pl
 
 from ttsframe._typing import Correction
-from ttsframe._wording import LEFT_OUT, counted
-from ttsframe.cli._console import Console, shown
+from ttsframe._wording import LEFT_OUT
+from ttsframe.cli._console import Console, printable
 from ttsframe.cli._options import (
     OUTPUT,
     Choosing,
@@ -18,17 +18,17 @@ from ttsframe.cli._options import (
     chooses,
     examples,
     level_option,
+    prints,
     reads_run,
-    talks,
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
-from ttsframe.cli._tables import layout
+from ttsframe.cli._tables import table_text
 from ttsframe.defaults import PickOptions, Picks, plan_picks
 from ttsframe.errors import DataError
 from ttsframe.statistics.comparison import compare as compare_pairs
 
 _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
-"""Columns that are not told apart in the run, but made by picking answers."""
+"""Columns that picking answers creates; the others come from the run."""
 
 
 @click.command(
@@ -44,13 +44,13 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
     default="selector",
     show_default=True,
     metavar="COLUMN",
-    help="What to compare: selector, reduction, budget, or a column that tells runs apart, such as "
-    "source_file or model.",
+    help="What to compare: selector, reduction, budget, or a column that tells runs apart, for "
+    "example source_file or model.",
 )
 @click.option(
     "--baseline",
     metavar="VALUE",
-    help="Which value of it the others are compared with. Without it: majority_vote, or the "
+    help="The value of the column to compare the others with. Default: majority_vote, or the "
     "smallest value.",
 )
 @chooses
@@ -58,12 +58,12 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
     "--replicates",
     multiple=True,
     metavar="COLUMN",
-    help="Column that numbers repetitions of a run, such as seed; averaged per problem. Repeatable.",
+    help="Column that numbers repetitions of a run, for example seed; averaged per problem. Repeatable.",
 )
 @click.option(
     "--cluster",
     metavar="COLUMN",
-    help="Column that says which problems belong together, such as the text they ask about.",
+    help="Column that groups problems that belong together, for example by the text they ask about.",
 )
 @click.option(
     "--correction",
@@ -80,7 +80,7 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
     metavar="FILE",
     help=f"File to write: {', '.join(TABLE_SUFFIXES)}.",
 )
-@talks
+@prints
 def compare(
     *,
     run: Run,
@@ -96,20 +96,19 @@ def compare(
 ) -> None:
     """Compare selectors, models or runs with a baseline, problem by problem.
 
-    Two accuracies on the same problems share their hard and easy ones; the difference of each pair
-    does not, and shows what two overlapping intervals hide. Without --budgets: the largest number of
-    attempts that all runs have.
+    Paired differences on the same problems are more precise than two separate intervals. Default
+    budget: the largest number of attempts that all runs have.
     """
     if output is not None:
         check_output(output, TABLE_SUFFIXES, run.sources)
     of_run = () if column in _OF_PROBLEMS else (column,)
     groups = tuple(name for name in choosing.by if name not in of_run)
-    with console.stage(f"Reading {run.label}"):
+    with console.status(f"Reading {run.label}"):
         attempts = run.scan()
-    with console.stage("Comparing") as stage:
+    with console.status("Comparing"):
         options = PickOptions(
             by=(*of_run, *groups),
-            # Carried along like a seed: part of what identifies a problem, and not a run.
+            # Kept like a seed: it identifies a problem within a run.
             replicates=(*replicates, *([] if cluster is None else [cluster])),
             budgets=choosing.budgets,
             selectors=choosing.selectors,
@@ -119,19 +118,18 @@ def compare(
         )
         picks = plan_picks(attempts, options)
         problems = _problems(picks, choosing, column)
-        standing = _baseline(problems, column) if baseline is None else baseline
+        baseline_value = _baseline(problems, column) if baseline is None else baseline
         table = compare_pairs(
             problems,
             column=column,
-            baseline=standing,
+            baseline=baseline_value,
             by=groups,
             replicates=replicates,
             cluster=cluster,
             confidence_level=confidence_level,
             correction=correction,
         )
-        stage.note = counted([picks.attempts.height], "attempt")
-    _check(table, column, standing)
+    _check(table, column, baseline_value)
     console.say(_text(table, column, groups, confidence_level, correction))
     for note in picks.notes:
         console.say(note)
@@ -139,7 +137,7 @@ def compare(
     console.result({
         "comparison": table.to_dicts(),
         "column": column,
-        "baseline": standing,
+        "baseline": baseline_value,
         "correction": correction,
         "notes": list(picks.notes),
         **written,
@@ -150,7 +148,7 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
     """Raise unless there is a difference to show."""
     if table.is_empty():
         raise DataError(
-            f"{column} has the one value {baseline!r}, so there is nothing to compare it with."
+            f"{column} has only the value {baseline!r}, so there is nothing to compare it with."
         )
     if not (table["n_pairs"] > 0).any():
         raise DataError(
@@ -160,8 +158,8 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
 
 
 def _problems(picks: Picks, choosing: Choosing, column: str) -> pl.DataFrame:
-    """Return the chosen answers that were asked for, else those that a comparison is about."""
-    # One budget, since each further one is a further test, and no oracle, which none can beat.
+    """Return the chosen answers; by default without the oracle, and at one budget."""
+    # Each further budget is a further test, and no selector can beat the oracle.
     problems = pl.concat(picks.problems())
     if choosing.selectors is None:
         problems = problems.filter(pl.col("selector") != "oracle")
@@ -172,14 +170,14 @@ def _problems(picks: Picks, choosing: Choosing, column: str) -> pl.DataFrame:
 
 
 def _baseline(problems: pl.DataFrame, column: str) -> str | float | bool:
-    """Return what the others are compared with when it is not said."""
+    """Return the default value to compare the others with."""
     if column == "selector":
         return "majority_vote"
     smallest = problems[column].drop_nulls().sort().first()
     if not isinstance(smallest, str | float | int):
         raise DataError(
-            f"{column} holds {problems.schema[column]} and no values to compare by. Hint: --column "
-            "names one of strings or numbers."
+            f"{column} holds {problems.schema[column]} and cannot be compared. Hint: --column "
+            "names a column of strings or numbers."
         )
     return smallest
 
@@ -191,14 +189,14 @@ def _text(
     confidence_level: float,
     correction: str,
 ) -> str:
-    """Write a row per difference, which runs it is of first."""
+    """Write one row per difference, the columns that identify it first."""
     n_tests = table["p_value"].count()
     corrected = "" if correction == "none" else f", corrected: for {n_tests} tests ({correction})"
     heading = [
         f"Difference of accuracies on the same problems, with {100 * confidence_level:g}% intervals",
-        f"{column}: compared with {shown(str(table['baseline'][0]))}; p: {_tests(table)}{corrected}",
+        f"{column}: compared with {printable(str(table['baseline'][0]))}; p: {_tests(table)}{corrected}",
     ]
-    # A column without a value, such as the budget of all attempts, says nothing here.
+    # A column without values, such as the budget of all attempts, is not shown.
     fixed = [
         name
         for name in dict.fromkeys([*groups, "budget", column, "selector"])
@@ -210,7 +208,7 @@ def _text(
     names += ["better/equal/worse", *left]
     cells = [
         [
-            *[_which(row, name, column) for name in fixed],
+            *[_label(row, name, column) for name in fixed],
             _percent(row["accuracy"]),
             _percent(row["baseline_accuracy"]),
             _difference(row),
@@ -222,12 +220,12 @@ def _text(
         for row in table.iter_rows(named=True)
     ]
     numbers = [False] * len(fixed) + [True] * (len(names) - len(fixed))
-    rows = layout(names, cells, numbers=numbers, n_fixed=len(fixed))
+    rows = table_text(names, cells, numbers=numbers, n_fixed=len(fixed))
     return "\n".join(heading) + f"\n\n{rows}\n"
 
 
-def _which(row: dict[str, object], name: str, column: str) -> str:
-    """Write what a row is of; a selector with the scores that it read."""
+def _label(row: dict[str, object], name: str, column: str) -> str:
+    """Write a value that identifies a row; a selector with the reduction that it read."""
     reduction = row["reduction"] if name == "selector" and column != "reduction" else None
     value = "-" if row[name] is None else str(row[name])
     return value if reduction is None else f"{value} ({reduction})"

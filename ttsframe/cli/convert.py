@@ -7,15 +7,16 @@ from pathlib import Path
 import click
 
 from ttsframe.cli._console import Console
-from ttsframe.cli._job_options import Job, JobCommand, runs_job
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
+    JobCommand,
+    JobOptions,
     check_target,
     is_job,
-    tell,
-    working,
+    run_job,
+    runs_job,
 )
-from ttsframe.cli._options import Run, examples, reads_run, talks
+from ttsframe.cli._options import Run, examples, prints, reads_run
 from ttsframe.cli._output import save
 
 
@@ -30,18 +31,17 @@ from ttsframe.cli._output import save
 @reads_run
 @click.option("-o", "--output", required=True, metavar="FILE|FOLDER/", help=OUTPUT_HELP)
 @runs_job
-@talks
-def convert(run: Run, output: str, job: Job, console: Console) -> None:
+@prints
+def convert(run: Run, output: str, job: JobOptions, console: Console) -> None:
     """Convert a run of any format to a table of one row per attempt.
 
     All columns are kept. CSV cannot hold step scores.
     """
-    check_target(output, run.sources)
+    check_target(output, run.sources, job)
     if is_job(output):
-        with working(run, job, output, console) as work:
-            console.result(tell(work.transform([], Path(output)), output, console))
+        run_job(run, job, [], output, console)
         return
-    job.check_unused()
-    with console.stage(f"Reading {run.label}"):
+    with console.status(f"Reading {run.label}"):
         attempts = run.scan()
-    console.result(save(attempts, Path(output), console))
+    with run.named_in_errors():
+        console.result(save(attempts, Path(output), console))

@@ -8,16 +8,21 @@ from pathlib import Path
 import click
 import polars as pl
 
-from ttsframe.batch import BatchResult, Curve, Select, Stage
+from ttsframe._settings import setting
+from ttsframe.batch import BatchResult, Curve, Stage
 from ttsframe.cli._console import Console
-from ttsframe.cli._job_options import Job, JobCommand, runs_job
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
-    Work,
+    JobCommand,
+    JobOptions,
+    Runner,
     check_target,
     is_job,
-    tell,
-    working,
+    log_fields,
+    logged,
+    running,
+    runs_job,
+    summarize,
 )
 from ttsframe.cli._options import (
     Choosing,
@@ -25,12 +30,14 @@ from ttsframe.cli._options import (
     chooses,
     examples,
     level_option,
+    prints,
     reads_run,
-    talks,
 )
 from ttsframe.cli._output import save
+from ttsframe.cli._picking import choose, curves_of, pick, picking_stages
 from ttsframe.cli._tables import curve_text
 from ttsframe.defaults import Choice, join_curves, note_fewer_problems
+from ttsframe.errors import SourceError
 
 
 @click.command(
@@ -47,75 +54,83 @@ from ttsframe.defaults import Choice, join_curves, note_fewer_problems
 @level_option
 @click.option("-o", "--output", metavar="FILE|FOLDER/", help=OUTPUT_HELP)
 @runs_job
-@talks
+@prints
 def curve(
     *,
     run: Run,
     choosing: Choosing,
     confidence_level: float,
     output: str | None,
-    job: Job,
+    job: JobOptions,
     console: Console,
 ) -> None:
     """Show how accuracy grows with the number of attempts."""
-    check_target(output, run.sources)
-    target = Path(output) if output is not None and is_job(output) else None
+    check_target(output, run.sources, job)
     written: dict[str, object] = {}
-    with working(run, job, output, console) as work:
-        choice, stages = work.choose(
-            choosing, budgets=choosing.budgets, confidence_level=confidence_level
-        )
-        graded, ungraded, done = _average(work, choice, stages, target)
-        tables = {"curve": graded, "agreement": ungraded}
-        there = [table for table in tables.values() if table is not None]
+    result: BatchResult | None = None
+    with logged(run, output, console) as done:
+        with console.status(f"Reading {run.label}"):
+            attempts = run.scan()
+            choice = choose(
+                run,
+                choosing,
+                attempts,
+                budgets=choosing.budgets,
+                confidence_level=confidence_level,
+            )
+        if output is not None and is_job(output):
+            stages = picking_stages(choosing, choice, attempts)
+            with running(run, job, console) as runner:
+                tables, result = _run_jobs(
+                    runner, choice, stages, Path(output), is_replaced=job.replace
+                )
+        else:
+            with console.status(f"Voting on {run.label}"), run.named_in_errors():
+                tables = curves_of(choice, pick(choosing, choice, attempts))
+        made = [table for table in tables if table is not None]
         notes = [
             *choice.notes,
-            *(note for table in there for note in note_fewer_problems(table, choosing.by)),
+            *(note for table in made for note in note_fewer_problems(table, choosing.by)),
         ]
-        for table in there:
+        for table in made:
             console.say(curve_text(table, confidence_level=confidence_level) + "\n")
         for note in notes:
             console.say(note)
-        if output is not None:
-            if done is not None:
-                written = tell(done, output, console)
-            else:
-                written = save(pl.concat(there, how="diagonal"), Path(output), console)
-    rows = {name: None if table is None else table.to_dicts() for name, table in tables.items()}
+        if result is not None and output is not None:
+            written = summarize(result, output, console)
+            done.update(log_fields(result))
+        elif output is not None:
+            written = save(pl.concat(made, how="diagonal"), Path(output), console)
+    rows = {
+        name: None if table is None else table.to_dicts()
+        for name, table in zip(("curve", "agreement"), tables, strict=True)
+    }
     console.result({**rows, "notes": notes, **written})
 
 
-def _average(
-    work: Work, choice: Choice, stages: Sequence[Stage], target: Path | None
-) -> tuple[pl.DataFrame | None, pl.DataFrame | None, BatchResult | None]:
-    """Make the curves of graded and of ungraded runs, and return what has written them, if it has."""
+def _run_jobs(
+    runner: Runner, choice: Choice, stages: Sequence[Stage], target: Path, *, is_replaced: bool
+) -> tuple[tuple[pl.DataFrame | None, pl.DataFrame | None], BatchResult | None]:
+    """Return the curves of graded and of ungraded runs, and the job if it has written the output."""
     options = choice.options
-    budgets = {budget for run in choice.runs for budget in run.budgets or ()}
-    select = Select(
-        selectors=options.selectors,
-        reductions=options.reductions,
-        budgets=sorted(budgets) or None,
-        weights=options.weights,
-    )
     if len(choice.runs) == 1 and choice.runs[0].is_graded:
         average = Curve(confidence_level=options.confidence_level)
-        sink = target or work.folder / "curve.parquet"
-        done = work.transform([*stages, select, average], sink, by=choice.keys)
-        made = pl.scan_parquet(done.sink).collect()
-        return join_curves([made], options.by), None, None if target is None else done
-    # Runs that are not alike have budgets of their own, or agreement in place of accuracy.
-    sink = work.folder / "problems.parquet"
-    if target is not None:
-        work.check_alone(target)
-        sink = target.with_name(f".{target.name}.problems.parquet")
-    work.transform([*stages, select], sink, by=choice.keys, is_passing=True)
-    problems = pl.scan_parquet(sink)
-    parts = []
-    for run in choice.runs:
-        rows = run.rows_of(problems)
-        parts.append(
-            rows if run.budgets is None else rows.filter(pl.col("budget").is_in(run.budgets))
+        result = runner.transform([*stages, average], target, by=choice.keys)
+        curve = pl.scan_parquet(result.sink).collect()
+        return (join_curves([curve], options.by), None), result
+    # Runs that differ have their own budgets, or agreement in place of accuracy.
+    if target.suffix.lower() != ".parquet":
+        raise SourceError(
+            f"{target}: is a folder, must be a file. Hint: curves of runs that differ in their numbers "
+            f"of attempts, or in being graded, are one file, for example {target}.parquet."
         )
-    graded, ungraded = choice.curves(parts)
-    sink.unlink()
-    return graded, ungraded, None
+    if target.exists() and not is_replaced:
+        raise SourceError(
+            f"{target}: already exists. Hint: {setting('overwrite', True)} replaces it once the new "
+            "one is complete."
+        )
+    problems = target.with_name(f".{target.name}.problems.parquet")
+    runner.transform(stages, problems, by=choice.keys, is_intermediate=True)
+    tables = curves_of(choice, pl.scan_parquet(problems))
+    problems.unlink()
+    return tables, None

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ttsframe._wording import counted
 from ttsframe.cli._console import Console
-from ttsframe.cli._errors import as_options
+from ttsframe.cli._errors import in_options
 from ttsframe.cli._options import (
     OUTPUT,
     Choosing,
@@ -20,9 +19,9 @@ from ttsframe.cli._options import (
     examples,
     level_option,
     names_of,
+    prints,
     reads_run,
     references_option,
-    talks,
 )
 from ttsframe.cli._output import check_output
 from ttsframe.cli._tables import curve_text
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 _SUFFIXES: Final = (".html", ".htm")
 _WIDTH: Final = 100
 _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
-"""Sections whose answers are printed below the table of the curve."""
+"""Sections whose answers are printed below the curve."""
 
 
 @click.command(
@@ -60,10 +59,10 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
     "--sections",
     callback=names_of(SECTIONS),
     metavar="NAME,...",
-    help=f"Sections of the page, among {', '.join(SECTIONS)}. Without it: all that the run allows.",
+    help=f"Sections of the page: {', '.join(SECTIONS)}. Default: all that the run allows.",
 )
 @level_option
-@talks
+@prints
 def report(
     *,
     run: Run,
@@ -76,15 +75,15 @@ def report(
 ) -> None:
     """Show how accuracy grows with the number of attempts, and write a page of charts.
 
-    A run without reference answers gets agreement in place of accuracy.
+    A run without reference answers gets agreement instead of accuracy.
     """
     from ttsframe.report import build_report
 
     budgets = _numbers(choosing)
     check_output(output, _SUFFIXES, run.sources)
-    with console.stage(f"Reading {run.label}"):
+    with console.status(f"Reading {run.label}"):
         attempts = run.scan()
-    with console.stage("Voting") as stage:
+    with console.status("Voting"):
         made = build_report(
             attempts,
             by=choosing.by,
@@ -97,9 +96,7 @@ def report(
             sections=sections,
             confidence_level=confidence_level,
         )
-        n_attempts, n_problems = made.validation.n_attempts, made.validation.n_problems
-        stage.note = f"{n_attempts:,} attempts at {counted([n_problems], 'problem')}"
-    with console.stage(f"Drawing {output}"):
+    with console.status(f"Drawing {output}"):
         made.save(output)
     console.result({"output": str(output), **made.to_dict()})
     size, *_ = str(made.validation).split("\n")
@@ -114,13 +111,13 @@ def report(
         console.say(note)
     for finding in made.validation.findings:
         if finding.severity != "note":
-            hint = as_options(finding.hint)
+            hint = in_options(finding.hint)
             console.say(f"{finding.severity.capitalize()}: {finding.message}. Hint: {hint}")
     console.say(f"Wrote {output}")
 
 
 def _sentences(made: Report) -> Iterator[str]:
-    """Say what the page shows besides the curve, of a single run; several are for the page."""
+    """Yield the answers of other sections, for a single run only."""
     if made.by:
         return
     answers = made.answers()
@@ -130,10 +127,10 @@ def _sentences(made: Report) -> Iterator[str]:
 
 
 def _numbers(choosing: Choosing) -> tuple[int, ...] | None:
-    """Return the budgets, of which a chart needs numbers."""
+    """Return the budgets, which must be numbers for a chart."""
     if choosing.budgets == "all":
         raise click.BadParameter(
-            "'all' is no place on the axis of a chart; expected numbers, such as 1,2,4,8. Hint: "
+            "'all' has no place on the axis of a chart; expected numbers, for example 1,2,4,8. Hint: "
             "ttsframe curve prints all attempts as one budget.",
             param_hint="'--budgets'",
         )

@@ -10,15 +10,16 @@ from ttsframe._typing import AnswerStyle, StepReduction
 from ttsframe.batch import Score
 from ttsframe.batch.stages import TEXTS
 from ttsframe.cli._console import Console
-from ttsframe.cli._job_options import Job, JobCommand, runs_job
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
+    JobCommand,
+    JobOptions,
     check_target,
     is_job,
-    tell,
-    working,
+    run_job,
+    runs_job,
 )
-from ttsframe.cli._options import Run, examples, names_of, reads_run, style_option, talks
+from ttsframe.cli._options import Run, examples, names_of, prints, reads_run, style_option
 from ttsframe.cli._output import save
 from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
@@ -39,23 +40,23 @@ from ttsframe.steps import STEP_REDUCTIONS
     type=click.Choice(list(STEP_REDUCTIONS)),
     default="last",
     show_default=True,
-    help="How the step scores of an attempt become its score.",
+    help="How to reduce the step scores of an attempt to its score.",
 )
 @style_option
 @click.option(
     "--overwrite",
     callback=names_of(ADDED_COLUMNS),
     metavar="NAME,...",
-    help=f"Columns to make anew although the run has them, among {', '.join(ADDED_COLUMNS)}.",
+    help=f"Columns to compute even if the run has them: {', '.join(ADDED_COLUMNS)}.",
 )
 @click.option(
     "--texts/--no-texts",
     default=False,
     show_default=True,
-    help=f"Keep {', '.join(TEXTS)}, which are most of a run's size.",
+    help=f"Keep {', '.join(TEXTS)}, which take most of the space.",
 )
 @runs_job
-@talks
+@prints
 def score(
     *,
     run: Run,
@@ -64,25 +65,24 @@ def score(
     style: AnswerStyle,
     overwrite: tuple[str, ...] | None,
     texts: bool,
-    job: Job,
+    job: JobOptions,
     console: Console,
 ) -> None:
     """Add answers, their keys, grades and scores to attempts.
 
     What the run recorded is kept, unless --overwrite names it.
     """
-    check_target(output, run.sources)
+    check_target(output, run.sources, job)
     if is_job(output):
         stage = Score(reduction=reduction, style=style, overwrite=overwrite or (), texts=texts)
-        with working(run, job, output, console) as work:
-            console.result(tell(work.transform([stage], Path(output)), output, console))
+        run_job(run, job, [stage], output, console)
         return
-    job.check_unused()
-    with console.stage(f"Reading {run.label}"):
+    with console.status(f"Reading {run.label}"):
         attempts = run.scan()
     scored = score_trajectories(
         attempts, reduction=reduction, style=style, overwrite=overwrite or ()
     )
     if not texts:
         scored = scored.drop(TEXTS, strict=False)
-    console.result(save(scored, Path(output), console))
+    with run.named_in_errors():
+        console.result(save(scored, Path(output), console))

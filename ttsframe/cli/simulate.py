@@ -1,4 +1,4 @@
-"""``ttsframe simulate``: a run whose truth is known."""
+"""``ttsframe simulate``: a run with known true answers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import OUTPUT, examples, talks
+from ttsframe.cli._options import OUTPUT, examples, prints
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.simulation.trajectories import simulate_trajectories
 
 
 @click.command(
-    short_help="A run whose truth is known.",
+    short_help="Simulate a run with known true answers.",
     epilog=examples(
         "ttsframe simulate -n 500 --attempts 64 --seed 1 -o run.parquet",
     ),
@@ -34,28 +34,30 @@ from ttsframe.simulation.trajectories import simulate_trajectories
     show_default=True,
     help="Attempts at each problem.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal rows.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="The same seed gives the same rows."
+)
 @click.option(
     "--accuracy",
     type=(float, float),
     default=(1.0, 1.0),
     show_default=True,
     metavar="A B",
-    help="Parameters of the Beta distribution of how often a problem is solved.",
+    help="Parameters of the Beta distribution of the problems' accuracies.",
 )
 @click.option(
     "--missing-share",
     type=float,
     default=0.03,
     show_default=True,
-    help="Attempts without an answer.",
+    help="Share of attempts without an answer.",
 )
 @click.option(
     "--respelled-share",
     type=float,
     default=0.4,
     show_default=True,
-    help="Answers written in another way than the usual one.",
+    help="Share of answers in an unusual spelling.",
 )
 @click.option(
     "--n-steps",
@@ -63,23 +65,23 @@ from ttsframe.simulation.trajectories import simulate_trajectories
     default=(3, 12),
     show_default=True,
     metavar="FEWEST MOST",
-    help="Steps of an attempt.",
+    help="Number of steps of an attempt.",
 )
 @click.option(
     "--score-strength",
     type=float,
     default=1.5,
     show_default=True,
-    help="What the scores are worth: 0 is nothing.",
+    help="How well scores tell right from wrong attempts; 0: not at all.",
 )
 @click.option(
     "--beam-width",
     type=int,
     default=1,
     show_default=True,
-    help="Consecutive attempts that share one outcome, as in a beam search.",
+    help="Number of consecutive attempts that share one outcome, as in a beam search.",
 )
-@click.option("--texts", is_flag=True, help="Write problems and completions, as a run's file has.")
+@click.option("--texts", is_flag=True, help="Write the texts of problems and completions too.")
 @click.option(
     "-o",
     "--output",
@@ -88,7 +90,7 @@ from ttsframe.simulation.trajectories import simulate_trajectories
     metavar="FILE",
     help=f"File to write: {', '.join(TABLE_SUFFIXES)}.",
 )
-@talks
+@prints
 def simulate(
     *,
     problems: int,
@@ -104,12 +106,12 @@ def simulate(
     output: Path,
     console: Console,
 ) -> None:
-    """Simulate a run whose truth is known, as a table of one row per attempt.
+    """Simulate a run with known true answers, as a table of one row per attempt.
 
-    Columns that begin with true_ say what was put in.
+    Columns that begin with true_ hold what was simulated.
     """
     check_output(output, TABLE_SUFFIXES)
-    with console.stage(f"Simulating {problems * attempts:,} attempts"):
+    with console.status(f"Simulating {problems * attempts:,} attempts"):
         run = simulate_trajectories(
             problems,
             attempts,

@@ -1,4 +1,4 @@
-"""``ttsframe steps``: labelled steps of any format, counted, compared with scores, converted."""
+"""``ttsframe steps``: count labeled steps, compare them with scores, convert them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
 import click
 import polars as pl
@@ -22,12 +22,12 @@ from ttsframe.cli._options import (
     examples,
     level_option,
     on_error_option,
+    prints,
     source_options,
-    talks,
     with_options,
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
-from ttsframe.cli._tables import layout, rows_text
+from ttsframe.cli._tables import rows_text, table_text
 from ttsframe.errors import ColumnsError
 from ttsframe.process import StepAgreement, estimate_steps, step_agreement
 from ttsframe.process.summary import StepSummary, main_paths, summarize_steps, with_labels
@@ -46,38 +46,38 @@ _NEUTRAL: Final = {"right": True, "wrong": False}
 
 @dataclass(frozen=True, kw_only=True)
 class _Writing:
-    """What to write, and how."""
+    """The options that say what to write."""
 
     output: Path | None
     format: WritableStepFormat | None
     neutral: bool | None
-    threshold: float | None
+    right_above: float | None
 
     def check(self, sources: Sequence[str]) -> None:
-        """Refuse what could not be written, before any work is done."""
+        """Check the options and the output, before any work is done."""
         if self.output is None:
             if self.format is not None or self.neutral is not None:
                 option = "--to" if self.format is not None else "--neutral"
                 raise click.UsageError(
-                    f"{option} says how a file is written; name it with -o FILE."
+                    f"{option} says how a file is written; name the file with -o FILE."
                 )
             return
         is_table = self.format in {None, "table"}
         check_output(self.output, TABLE_SUFFIXES if is_table else (".jsonl", ".json"), sources)
 
     def write(self, steps: pl.DataFrame, console: Console) -> dict[str, object]:
-        """Write the steps, and say so."""
+        """Write the steps, and return what was written for JSON."""
         if self.output is None:
             return {}
         if self.format is None or self.format == "table":
             return save(steps, self.output, console)
-        with console.stage(f"Writing {self.output}"):
+        with console.status(f"Writing {self.output}"):
             write_steps(
                 steps,
                 self.output,
                 format=self.format,
                 neutral=self.neutral,
-                threshold=self.threshold,
+                right_above=self.right_above,
             )
         keys = [
             name for name in ("source_file", "problem_id", "solution_id") if name in steps.columns
@@ -91,7 +91,7 @@ class _Writing:
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """What to read, and how."""
+    """The sources to read, and the reading options."""
 
     paths: tuple[str, ...]
     format: str
@@ -99,11 +99,11 @@ class _Source:
     on_error: OnError
 
     def read(
-        self, threshold: float | None, by: Sequence[str], console: Console
+        self, right_above: float | None, by: Sequence[str], console: Console
     ) -> tuple[str, pl.DataFrame]:
-        """Read labelled steps, or make them of completions; return what was read as well."""
+        """Read labeled steps, or estimate them from completions; return the format too."""
         label = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} sources"
-        with console.stage(f"Reading {label}") as stage:
+        with console.status(f"Reading {label}"):
             frame, survey, said = scan_source(
                 list(self.paths),
                 _READERS,
@@ -116,15 +116,14 @@ class _Source:
                 warnings.warn(warning, stacklevel=2)
             name = next(name for name, one in _READERS.items() if one is survey.format)
             if name == "rollouts":
-                table = estimate_steps(frame, right_above=threshold or 0.0, by=by).collect()
+                table = estimate_steps(frame, right_above=right_above or 0.0, by=by).collect()
             else:
                 table = order_columns(frame, STEP_COLUMNS).collect()
-            stage.note = counted([table.height], "row")
         return name, table
 
 
 def _reads_steps(command: Command) -> Command:
-    """Give a command the arguments that say which steps to read; it takes them as `source`."""
+    """Add the sources and reading options to a command, which takes them as `source`."""
 
     @functools.wraps(command)
     def with_source(
@@ -142,7 +141,7 @@ def _reads_steps(command: Command) -> Command:
 
 
 @click.command(
-    short_help="Labelled steps: counts, agreement, conversion.",
+    short_help="Labeled steps: counts, agreement, conversion.",
     epilog=examples(
         "ttsframe steps math-shepherd.jsonl",
         "ttsframe steps prm800k.jsonl --paths --drop flagged --to trl --neutral right -o trl.jsonl",
@@ -153,38 +152,38 @@ def _reads_steps(command: Command) -> Command:
 @click.option(
     "--paths",
     is_flag=True,
-    help="Keep one text for each step: of alternatives the one that was continued, of a tree each path "
-    "as a solution of its own.",
+    help="Keep one text per step: the alternative that was continued, or each path of a tree as a "
+    "separate solution.",
 )
 @click.option(
     "--scores",
     metavar="COLUMN",
-    help="Column with a verifier's score of each step, to compare with the labels. Without it: score, if "
-    "it is there.",
+    help="Column with a verifier's score of each step, to compare with the labels. Default: score, if "
+    "it exists.",
 )
 @click.option(
-    "--threshold",
+    "--right-above",
     type=click.FloatRange(0.0, 1.0),
     help="Steps with a soft value, or a share of right completions, above it are right (OpenR takes "
-    "0.5). Without it: of completions any right one will do, and other soft values are no labels.",
+    "0.5). Default: one right completion is enough, and other soft values are not labels.",
 )
 @by_option
 @click.option(
     "--to",
     "format_to",
     type=click.Choice(get_args(WritableStepFormat)),
-    help="Format to write, as JSON lines; without it the table of steps, as the suffix says.",
+    help="Format to write, as JSON lines. Default: the table of steps, in the format of the suffix.",
 )
 @click.option(
     "--neutral",
     type=click.Choice(list(_NEUTRAL)),
-    help="What a neutral rating counts as in a format that knows right and wrong alone.",
+    help="How a neutral rating counts in a format that only has right and wrong.",
 )
 @click.option(
     "--drop",
     multiple=True,
     metavar="COLUMN",
-    help="Column to leave out, because the format has no place for it. Repeatable.",
+    help="Column to leave out, if the format cannot hold it. Repeatable.",
 )
 @level_option
 @click.option(
@@ -194,13 +193,13 @@ def _reads_steps(command: Command) -> Command:
     metavar="FILE",
     help=f"File to write: {', '.join(TABLE_SUFFIXES)}, or .jsonl with --to.",
 )
-@talks
+@prints
 def steps(
     *,
     source: _Source,
     paths: bool,
     scores: str | None,
-    threshold: float | None,
+    right_above: float | None,
     by: tuple[str, ...],
     format_to: WritableStepFormat | None,
     neutral: str | None,
@@ -209,29 +208,29 @@ def steps(
     output: Path | None,
     console: Console,
 ) -> None:
-    """Count labelled steps, compare labels with scores, and convert between formats.
+    """Count labeled steps, compare labels with scores, and convert between formats.
 
-    SOURCE holds steps that are labelled, as Math-Shepherd, MATH-APS, PRM800K, OpenR or TRL write them,
-    or ttsframe's own table; or completions of steps, one per row with problem_id, solution_id, step,
-    rollout and is_correct (or answer and gold), of which labels are made first.
+    SOURCE holds labeled steps in the format of Math-Shepherd, MATH-APS, PRM800K, OpenR or TRL, or
+    ttsframe's own table; or completions of steps, one per row with problem_id, solution_id, step,
+    rollout and is_correct (or answer and gold), from which labels are estimated first.
     """
     writing = _Writing(
         output=output,
         format=format_to,
         neutral=None if neutral is None else _NEUTRAL[neutral],
-        threshold=threshold,
+        right_above=right_above,
     )
     writing.check(source.paths)
-    name, table = source.read(threshold, by, console)
+    name, table = source.read(right_above, by, console)
     _check_drop(drop, table.columns)
-    with console.stage("Counting"):
-        limit = None if name == "rollouts" else threshold
+    with console.status("Counting"):
+        limit = None if name == "rollouts" else right_above
         has_scores = scores is not None or "score" in table.columns
         _check_by(by, is_read=has_scores or name == "rollouts")
-        summary = summarize_steps(table, threshold=limit, by=by)
+        summary = summarize_steps(table, right_above=limit, by=by)
         report = None
         if has_scores or name == "rollouts":
-            labelled = with_labels(table, threshold=limit)
+            labelled = with_labels(table, right_above=limit)
             report = step_agreement(
                 labelled,
                 labels=None if scores is None else "is_correct",
@@ -256,20 +255,20 @@ def steps(
 def _check_by(by: Sequence[str], *, is_read: bool) -> None:
     if by and not is_read:
         raise click.UsageError(
-            "--by tells completions or scores of several runs apart; there are neither here."
+            "--by tells completions or scores of several runs apart; the source has neither."
         )
 
 
 def _check_drop(drop: Sequence[str], found: Sequence[str]) -> None:
     missing = [column for column in drop if column not in found]
     if missing:
-        hint = "columns that are not there need no dropping."
+        hint = "columns that do not exist need not be dropped."
         error = ColumnsError.missing(missing, found, where="--drop", hint=hint)
         raise error
 
 
 def _text(name: str, summary: StepSummary, report: StepAgreement | None, by: Sequence[str]) -> str:
-    """Write the counts and, where there are scores or completions, how labels agree with them."""
+    """Write the counts, and how labels agree with scores or completions if there are any."""
     counts = summary.counts
     n_steps, n_judged = counts["n_steps"], counts["n_judged"]
     of = {name: counted([counts[f"n_{name}s"]], name) for name in ("step", "solution", "problem")}
@@ -288,14 +287,14 @@ def _text(name: str, summary: StepSummary, report: StepAgreement | None, by: Seq
         parts.append(_shares("first wrong step", unit, places, n_judged))
     for title, table in _agreement(report):
         shown = table.select(~cs.ends_with("standard_error") & ~cs.matches("_ci_|_kappa$"))
-        text = rows_text(shown, n_rows=shown.height, n_fixed=1 + len(by), more="")
+        text = rows_text(shown, n_rows=shown.height, n_fixed=1 + len(by), hint="")
         parts.append(f"{title}\n{text}")
     return "\n\n".join(parts)
 
 
 def _shares(what: str, of: str, counts: Mapping[str, int], total: int) -> str:
     rows = [[name, f"{n:,}", f"{100 * n / total:.1f}%"] for name, n in counts.items()]
-    return layout([what, of, "share"], rows, numbers=[False, True, True], n_fixed=1)
+    return table_text([what, of, "share"], rows, numbers=[False, True, True], n_fixed=1)
 
 
 def _agreement(report: StepAgreement | None) -> list[tuple[str, pl.DataFrame]]:

@@ -11,17 +11,21 @@ import polars as pl
 
 from ttsframe.batch import Select, Votes
 from ttsframe.cli._console import Console
-from ttsframe.cli._job_options import Job, JobCommand, runs_job
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
+    JobCommand,
+    JobOptions,
     check_target,
     is_job,
-    tell,
-    working,
+    logged,
+    run_job,
+    runs_job,
 )
-from ttsframe.cli._options import Choosing, Run, chooses, examples, reads_run, talks
+from ttsframe.cli._options import Choosing, Run, chooses, examples, prints, reads_run
 from ttsframe.cli._output import save
+from ttsframe.cli._picking import choose, picking_stages
 from ttsframe.cli._tables import rows_text
+from ttsframe.scoring import score_trajectories
 
 _N_ROWS: Final = 20
 _HIDDEN: Final = ("subsets", "attempt", "answer_key", "value", "n_valid")
@@ -47,56 +51,47 @@ _HIDDEN: Final = ("subsets", "attempt", "answer_key", "value", "n_valid")
 )
 @click.option("-o", "--output", metavar="FILE|FOLDER/", help=OUTPUT_HELP)
 @runs_job
-@talks
+@prints
 def vote(
     *,
     run: Run,
     choosing: Choosing,
     table: Literal["problems", "votes"],
     output: str | None,
-    job: Job,
+    job: JobOptions,
     console: Console,
 ) -> None:
-    """Choose an answer for each problem, by all attempts or by the first --budgets."""
-    check_target(output, run.sources)
-    with working(run, job, output, console) as work:
-        choice, stages = work.choose(choosing, budgets=choosing.budgets or "all")
-        counting: Select | Votes = Votes(
-            budgets=choice.runs[0].budgets,
-            reductions=choice.options.reductions,
-            weights=choice.options.weights,
+    """Choose an answer for each problem, from all attempts or from the first --budgets attempts."""
+    check_target(output, run.sources, job)
+    with console.status(f"Reading {run.label}"):
+        attempts = run.scan()
+        choice = choose(run, choosing, attempts, budgets=choosing.budgets or "all")
+    *score, counting = picking_stages(choosing, choice, attempts)
+    if table == "votes" and isinstance(counting, Select):
+        counting = Votes(
+            budgets=counting.budgets, reductions=counting.reductions, weights=counting.weights
         )
-        if table == "problems":
-            counting = Select(
-                selectors=choice.options.selectors,
-                reductions=counting.reductions,
-                budgets=counting.budgets,
-                weights=counting.weights,
-            )
-        stages.append(counting)
-        if output is not None and is_job(output):
-            done = work.transform(stages, Path(output), by=choice.keys)
-            console.result(tell(done, output, console))
-            return
-        done = work.transform(stages, work.folder / "rows.parquet", by=choice.keys)
-        rows = pl.scan_parquet(done.sink)
-        if output is not None:
-            console.result(save(rows, Path(output), console))
-            return
-        if console.is_json:
-            console.result({table: rows.collect().to_dicts(), "notes": list(choice.notes)})
-        elif not console.is_quiet:
-            _show(rows, choosing.by, done.n_rows, console)
+    if output is not None and is_job(output):
+        run_job(run, job, [*score, counting], output, console, by=choice.keys)
+    else:
+        with logged(run, output, console) as done:
+            scored = score_trajectories(attempts, style=choosing.style)
+            with console.status(f"Voting on {run.label}"), run.named_in_errors():
+                rows = counting.make(scored, choice.keys).collect(engine="streaming")
+            done["rows"] = rows.height
+            if output is not None:
+                console.result(save(rows, Path(output), console))
+                return
+            console.say(_text(rows, choosing.by))
+        console.result({table: rows.to_dicts(), "notes": list(choice.notes)})
     for note in choice.notes:
         console.say(note)
 
 
-def _show(rows: pl.LazyFrame, by: Sequence[str], n_rows: int, console: Console) -> None:
-    """Print the first rows."""
-    counts = rows.select(pl.all().count()).collect(engine="streaming").row(0, named=True)
-    # a column without a value, such as the budget of all attempts, says nothing here
-    shown = [name for name, count in counts.items() if count and name not in _HIDDEN]
-    which = {*by, "problem_id", "budget", "selector", "reduction"} & set(shown)
-    first = rows.select(shown).head(_N_ROWS).collect()
-    text = rows_text(first, n_rows=n_rows, n_fixed=len(which), more="-o writes all.")
-    console.say(text)
+def _text(rows: pl.DataFrame, by: Sequence[str]) -> str:
+    """Write the first rows, without columns that hold no value, such as the budget of all attempts."""
+    counts = rows.select(pl.all().count()).row(0, named=True)
+    columns = [name for name, count in counts.items() if count and name not in _HIDDEN]
+    keys = {*by, "problem_id", "budget", "selector", "reduction"} & set(columns)
+    first = rows.select(columns).head(_N_ROWS)
+    return rows_text(first, n_rows=rows.height, n_fixed=len(keys), hint="-o writes all.")

@@ -10,6 +10,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_draws, check_fraction, check_frame, check_names
+from ttsframe._settings import SCORES
 from ttsframe._typing import ColumnNames
 from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
 from ttsframe.process.rollout_agreement import ROLLOUTS, rollouts_table
@@ -27,7 +28,7 @@ from ttsframe.statistics.problem_values import describe_row
 __all__ = ["StepAgreement", "step_agreement"]
 
 _STEP_KEYS: Final = ("problem_id", "solution_id", "step")
-_HINT: Final = "labels='...' and scores='...' name the columns with them; join a verifier's scores."
+_HINT: Final = f"labels='...' and {SCORES} name the columns with them; join a verifier's scores."
 _COUNTS: Final = ("n_rollouts", "n_correct")
 
 
@@ -298,7 +299,8 @@ def _columns(schema: pl.Schema, labels: str, scores: str) -> dict[str, pl.Expr]:
         raise ColumnsError(
             f"steps has neither labels and scores ({labels!r}, {scores!r}) nor counts of rollouts "
             f"('n_rollouts', 'n_correct'); found: {schema.names()}. Hint: tts.process.estimate_steps "
-            "counts rollouts; join a verifier's scores as a column, and name it in scores='...'."
+            "counts rollouts; join a verifier's scores as a column, and name it in "
+            f"{SCORES}."
         )
     return read
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from ttsframe._checks import check_between, check_draws, check_fraction, check_frame, check_names
 from ttsframe._exprs import raise_where, run_plan
+from ttsframe._settings import BY
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.estimators.passk import pass_at_k
@@ -297,7 +298,8 @@ def _is_sound(unit: Mapping[str, str]) -> pl.Expr:
             )
         return DataError(
             f"{where}: {row['n_rows']} rollouts with {row['n_numbers']} numbers, expected one of "
-            "each number. Hint: name the column that tells runs or annotations apart in by=(...)."
+            "each number. Hint: name the column that tells runs or annotations apart in "
+            f"{BY}."
         )
 
     described = pl.struct(is_broken.alias("broken"), *unit, "n_rows", "n_numbers")

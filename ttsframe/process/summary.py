@@ -34,10 +34,10 @@ def main_paths(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def summarize_steps(
-    steps: pl.DataFrame, *, threshold: float | None = None, by: Sequence[str] = ()
+    steps: pl.DataFrame, *, right_above: float | None = None, by: Sequence[str] = ()
 ) -> StepSummary:
-    """Count steps, labels and first errors; soft values above a threshold are labels."""
-    labeled = _labeled(steps, threshold)
+    """Count steps, labels and first errors; soft values above a right_above are labels."""
+    labeled = _labeled(steps, right_above)
     right, is_neutral = pl.col("__label"), pl.col("__is_neutral")
     keys = [*by, *(name for name in _SOLUTION if name in steps.columns and name not in by)]
     soft = pl.col("soft") if "soft" in steps.columns else pl.lit(None, dtype=pl.Float64)
@@ -52,7 +52,7 @@ def summarize_steps(
         n_unlabelled=(right.is_null() & ~is_neutral).sum(),
         n_valued=soft.count(),
     ).row(0, named=True)
-    paths = _labeled(main_paths(steps), threshold)
+    paths = _labeled(main_paths(steps), right_above)
     by_solution = paths.group_by(keys).agg(
         step=pl.col("step").filter(~right).min(), has_label=right.is_not_null().any()
     )
@@ -62,18 +62,18 @@ def summarize_steps(
     return StepSummary(counts, first_errors, labeled.select(soft.mean()).item())
 
 
-def with_labels(steps: pl.DataFrame, *, threshold: float | None = None) -> pl.DataFrame:
+def with_labels(steps: pl.DataFrame, *, right_above: float | None = None) -> pl.DataFrame:
     """Keep one row per step of a solution, with its label in `is_correct`."""
-    labeled = _labeled(main_paths(steps), threshold)
+    labeled = _labeled(main_paths(steps), right_above)
     return labeled.with_columns(is_correct=pl.col("__label")).drop("__label", "__is_neutral")
 
 
-def _labeled(steps: pl.DataFrame, threshold: float | None) -> pl.DataFrame:
+def _labeled(steps: pl.DataFrame, right_above: float | None) -> pl.DataFrame:
     """Drop rows of the bare problem, and add the label of each step."""
     kept = steps.filter(pl.col("step") >= 0)
     if "text" in kept.columns and kept["text"].null_count() < kept.height:
         kept = kept.filter(pl.col("text").is_not_null())
-    labels = right_or_wrong(kept, Labels(neutral=None, threshold=threshold))
+    labels = right_or_wrong(kept, Labels(neutral=None, right_above=right_above))
     is_neutral = pl.col("rating") == 0 if "rating" in kept.columns else pl.lit(value=False)
     return kept.with_columns(
         pl.coalesce(*labels.values(), pl.lit(None, dtype=pl.Boolean)).alias("__label"),

@@ -180,7 +180,7 @@ def write_steps(
     *,
     format: WritableStepFormat,  # noqa: A002 - the word users know
     neutral: bool | None = None,
-    threshold: float | None = None,
+    right_above: float | None = None,
 ) -> None:
     """Write labeled steps in the format of Math-Shepherd, OpenR or TRL, or as a plain table.
 
@@ -201,7 +201,7 @@ def write_steps(
         be read.
     neutral
         Label of `rating` 0 in formats that only know right and wrong; OpenR counts it as right.
-    threshold
+    right_above
         In formats of labels, `soft` values above it, in [0, 1], count as right; OpenR uses 0.5. The
         values themselves are not written.
 
@@ -214,8 +214,8 @@ def write_steps(
     ColumnsError
         When a column is missing, or has no place in the format.
     ParameterError
-        When the format cannot be written, the suffix of a table is unknown, `threshold` is outside
-        its range, or `neutral` or `threshold` is given for a table.
+        When the format cannot be written, the suffix of a table is unknown, `right_above` is outside
+        its range, or `neutral` or `right_above` is given for a table.
     ParameterTypeError
         When `steps` is not a Polars frame, or `neutral` is not a bool.
     SourceError
@@ -232,7 +232,7 @@ def write_steps(
     ... })
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "trl.jsonl")
-    ...     tts.write_steps(steps, path, format="trl", threshold=0.5)
+    ...     tts.write_steps(steps, path, format="trl", right_above=0.5)
     ...     tts.read_steps(path).select("problem_id", "step", "is_correct").rows()
     [('p', 0, True), ('p', 1, False)]
     """
@@ -246,17 +246,17 @@ def write_steps(
     to_lines = STEP_FORMATS[format].to_lines
     if neutral is not None and not isinstance(neutral, bool):
         raise ParameterTypeError(f"neutral must be a bool, got {type(neutral).__name__}.")
-    if threshold is not None:
-        check_between(threshold, "threshold", 0.0, 1.0)
+    if right_above is not None:
+        check_between(right_above, "right_above", 0.0, 1.0)
     path = Path(target)
     frame = steps.lazy().collect()
     if to_lines is not None:
         refuse_nonfinite(frame)
-        lines = to_lines(frame, Labels(neutral, threshold)).to_frame()
+        lines = to_lines(frame, Labels(neutral, right_above)).to_frame()
         with replacing(path) as temporary:
             lines.write_csv(temporary, include_header=False, quote_style="never")
         return
-    for name, value in {"neutral": neutral, "threshold": threshold}.items():
+    for name, value in {"neutral": neutral, "right_above": right_above}.items():
         if value is not None:
             raise ParameterError(
                 f"{name} == {value}, but format 'table' keeps all values as they are."

@@ -8,6 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from ttsframe._checks import check_choices, check_frame, check_names
+from ttsframe._settings import setting
 from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
@@ -182,7 +183,7 @@ def _check_references(references: Mapping[str, float] | None) -> dict[str, float
     for name, value in lines.items():
         if not 0.0 <= value <= 1.0:
             raise ParameterError(
-                f"references[{name!r}] == {value}, must be an accuracy between 0 and 1. Hint: 42 % "
+                f"{setting('references', name, text=f'references[{name!r}] ==')} {value}, must be an accuracy between 0 and 1. Hint: 42 % "
                 "is 0.42."
             )
     return lines

@@ -21,6 +21,7 @@ from ttsframe._draws import (
     problem_bits,
     uniforms,
 )
+from ttsframe._settings import found
 from ttsframe.errors import ParameterError
 from ttsframe.schema import TRAJECTORY_COLUMNS
 from ttsframe.simulation.answers import (
@@ -228,9 +229,11 @@ def simulate_trajectories(
     )
     check_between(n_wrong_answers, "n_wrong_answers", 1, MAX_WRONG_ANSWERS)
     if not all(0.0 < parameter < np.inf for parameter in accuracy):
-        raise ParameterError(f"accuracy == {accuracy}, must be two positive, finite numbers.")
+        raise ParameterError(
+            f"{found('accuracy', accuracy)}, must be two positive, finite numbers."
+        )
     if fewest > most:
-        raise ParameterError(f"n_steps == {n_steps}, must be (fewest, most).")
+        raise ParameterError(f"{found('n_steps', n_steps)}, must be (fewest, most).")
     per_block = max(1, _BLOCK_ATTEMPTS // n_attempts)
     blocks = [
         _simulate_block(run, np.arange(first, min(first + per_block, n_problems)))

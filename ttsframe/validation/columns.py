@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 import polars as pl
 
+from ttsframe._settings import setting
 from ttsframe.schema import TRAJECTORY_COLUMNS
 from ttsframe.validation.finding import Finding, Pending
 
@@ -13,7 +14,8 @@ from ttsframe.validation.finding import Finding, Pending
 def missing_columns(schema: pl.Schema) -> Iterator[Pending]:
     """Find required columns that are missing."""
     hints = {
-        "problem_id": "name the column that identifies problems: rename={'yours': 'problem_id'}.",
+        "problem_id": "name the column that identifies problems: "
+        f"{setting('rename', {'yours': 'problem_id'})}.",
         "attempt": "tts.renumber_attempts(trajectories) numbers the attempts of a problem in row order.",
     }
     for name, hint in hints.items():

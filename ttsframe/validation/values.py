@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
 
+from ttsframe._settings import constant
 from ttsframe.validation.finding import Finding, Pending, Severity
 
 Row: TypeAlias = Mapping[str, int | float | None]
@@ -36,9 +37,7 @@ _ABSTAINS: Final = (
     "these attempts abstain from selectors that read scores; score them again or drop them."
 )
 _OUTLIER: Final = "a PRM score is a probability; check the tool that wrote these values."
-_LOGITS: Final = (
-    "use weights='sigmoid' or 'softmax' for a weighted vote; best_of_n only reads their order."
-)
+_LOGITS: Final = f"use {constant('weights', 'sigmoid')} or 'softmax' for a weighted vote; best_of_n only reads their order."
 
 ATTEMPT_CHECKS: Final = (
     _Check(
@@ -47,7 +46,7 @@ ATTEMPT_CHECKS: Final = (
         "problem_id",
         pl.Expr.is_null,
         "have a null 'problem_id'",
-        "name the column that identifies problems: read_trajectories(..., rename={...}).",
+        f"name the column that identifies problems: {constant('rename', text='rename={...}')}.",
     ),
     _Check(
         "unnumbered_attempts",

@@ -73,7 +73,7 @@ def test_what_differs_is_said_exactly(source: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text("{}\n")
     assert manifest.changes(manifest_of(source, other)) == [f"source file {other} is new"]
-    assert manifest_of(source, other).changes(manifest) == [f"source file {other} is gone"]
+    assert manifest_of(source, other).changes(manifest) == [f"source file {other} is missing"]
     assert manifest_of(source, other).changes(manifest_of(other, source)) == [
         "source files are in another order"
     ]
@@ -82,7 +82,7 @@ def test_what_differs_is_said_exactly(source: Path, tmp_path: Path) -> None:
         "select budgets: [1, 4] -> [1, 8]"
     ]
     assert manifest.changes(manifest_of(source, stages=stages[:1])) == [
-        "stages: score then select -> score"
+        "stages: ['score', 'select'] -> ['score']"
     ]
     assert manifest.changes(manifest_of(source, by=("seed",))) == ["by: [] -> ['seed']"]
     assert manifest.changes(manifest_of(source, parts={"n_rows": 20, "n_bytes": 100})) == [
@@ -91,15 +91,13 @@ def test_what_differs_is_said_exactly(source: Path, tmp_path: Path) -> None:
     later = replace(manifest, versions={**manifest.versions, "polars": "9.9"})
     assert manifest.changes(later) == [f"version of polars: '{pl.__version__}' -> '9.9'"]
     with_gold = manifest_of(source, gold=other)
-    assert manifest.changes(with_gold) == [f"gold: None -> {str(other)!r}"]
+    assert manifest.changes(with_gold) == [f"gold file {other} is new"]
     other.write_text("{ }")
-    assert with_gold.changes(manifest_of(source, gold=other)) == [f"gold {other} changed"]
+    assert with_gold.changes(manifest_of(source, gold=other)) == [f"gold file {other} changed"]
     source.write_text("{}\n{}\n")
     assert manifest.changes(manifest_of(source)) == [f"source file {source} changed (3 -> 6 bytes)"]
     source.write_text("[]\n")
-    assert manifest.changes(manifest_of(source)) == [
-        f"source file {source} changed (other content in 3 bytes)"
-    ]
+    assert manifest.changes(manifest_of(source)) == [f"source file {source} changed"]
 
 
 def test_many_changed_files_are_counted(tmp_path: Path) -> None:
@@ -107,15 +105,15 @@ def test_many_changed_files_are_counted(tmp_path: Path) -> None:
     for path in paths:
         path.write_text("{}")
     changes = manifest_of(paths[0]).changes(manifest_of(*paths))
-    assert changes[-1] == "and 2 source files more"
+    assert changes[-1] == "and 2 more"
 
 
 def test_a_manifest_is_read_from_what_a_job_wrote_and_from_nothing_else(tmp_path: Path) -> None:
     plain = tmp_path / "plain.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(plain)
-    with pytest.raises(SourceError, match=r"plain\.parquet: has no manifest, so tts\.batch"):
+    with pytest.raises(SourceError, match=r"plain\.parquet: has no manifest; the Parquet metadata"):
         tts.batch.read_manifest(plain)
-    with pytest.raises(SourceError, match=r"gone\.parquet: has no manifest, no Parquet"):
+    with pytest.raises(SourceError, match=r"gone\.parquet: has no manifest, because no Parquet"):
         tts.batch.read_manifest(tmp_path / "gone.parquet")
     later = tmp_path / "later.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(later, metadata={tts.batch.METADATA_KEY: "{}"})

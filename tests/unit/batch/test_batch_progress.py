@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from ttsframe.batch.progress import Amount, Meter, Progress, added
+from ttsframe.batch.progress import Amount, Meter, Progress, total
 
 
 class Piece(NamedTuple):
@@ -46,7 +46,7 @@ def test_what_an_earlier_run_did_counts_as_done_and_not_as_fast() -> None:
 def test_rows_that_nobody_has_counted_are_not_made_up() -> None:
     _, last = seen_by([Amount(None, 1000)], 0, [0.0, 0.0, 1.0])
     assert (last.n_rows, last.rows_per_second, last.bytes_per_second) == (None, None, 1000.0)
-    assert added([Amount(1, 2), Amount(None, 3)]) == Amount(None, 5)
+    assert total([Amount(1, 2), Amount(None, 3)]) == Amount(None, 5)
 
 
 def test_a_clock_that_stands_still_gives_no_rate() -> None:

@@ -193,7 +193,7 @@ class Deed:
         begun, ended = self.output.with_suffix(".begun"), self.output.with_suffix(".ended")
         try:
             begun.write_text(str(os.getpid()))
-            for _ in range(600):
+            for _ in range(3_000):
                 time.sleep(0.1)
         finally:
             ended.touch()
@@ -282,7 +282,7 @@ def test_the_first_failure_ends_the_other_tasks(
     begun = time.monotonic()
     with pytest.raises(DataError, match="no"):
         engine.run([*tasks, *deeds(tmp_path / "more", *["write"] * 40)], lambda _: None)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 200  # not the 300 seconds that the task waits
     assert (tmp_path / "0.ended").exists()
     assert not (tmp_path / "0").exists()
 
@@ -303,65 +303,59 @@ def test_a_worker_that_dies_is_replaced_a_few_times(
     engine.run(deeds(tmp_path, "die_once", "write"), lambda _: None)
     assert (tmp_path / "0").exists()
     impatient = tts.batch.RayEngine(n_retries=1)
-    words = r"die 0: its worker died, 1 retries included \(.*\)\. Hint: what is finished is kept"
+    words = (
+        r"die 0: its worker died, also in 1 retries \(.*\)\. Hint: rerun the same call; completed"
+    )
     with pytest.raises(EngineError, match=words):
         impatient.run(deeds(tmp_path / "more", "die"), lambda _: None)
 
 
-def workers_at(task: str) -> list[int]:
-    """Return the processes below this one that are Ray workers at a task."""
-    parents, titles = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (folder / "stat").read_text()
-            titles[int(folder.name)] = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
+@dataclass(frozen=True, kw_only=True)
+class DiesOnce:
+    """A task whose worker dies once, when the output is written but has not its name yet."""
 
-    def is_ours(pid: int) -> bool:
-        while pid in parents:
-            pid = parents[pid]
-            if pid == os.getpid():
-                return True
-        return False
+    task: Any
+    mark: Path
 
-    found = [pid for pid, title in titles.items() if title.startswith(f"ray::{task}".encode())]
-    return [pid for pid in found if is_ours(pid)]
+    def __getattr__(self, name: str) -> Any:
+        if name in {"task", "mark"}:  # asked for while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+    def run(self) -> None:
+        if not self.mark.exists():
+            self.mark.touch()
+            Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign,assignment,misc]
+        self.task.run()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-@pytest.mark.parametrize("phase", ["slice", "keys", "part"])
+class Lossy:
+    """An engine that loses a worker in the first task of a phase."""
+
+    def __init__(self, engine: tts.batch.RayEngine, kind: str, mark: Path) -> None:
+        self.engine, self.kind, self.mark = engine, kind, mark
+
+    def run(self, tasks: Any, on_done: Any) -> None:
+        first, *others = tasks
+        if first.name.startswith(self.kind):
+            first = DiesOnce(task=first, mark=self.mark)
+        self.engine.run([first, *others], on_done)
+
+
+@pytest.mark.parametrize("kind", ["slice", "keys", "part"])
 def test_a_worker_that_is_killed_in_a_task_does_not_change_the_result(
-    tmp_path: Path, engine: tts.batch.RayEngine, phase: str
+    tmp_path: Path, engine: tts.batch.RayEngine, kind: str
 ) -> None:
     rows = ragged()
-    path = tmp_path / "run.parquet"
+    path, mark = tmp_path / "run.parquet", tmp_path / "mark"
     rows.write_parquet(path, row_group_size=20)
     tts.batch.transform(path, tmp_path / "here", stages=[SCORE, SELECT], **SMALL)
-    killed: list[int] = []
-    is_over = threading.Event()
-
-    def kill() -> None:
-        while not is_over.is_set() and not killed:
-            for pid in workers_at(phase)[:1]:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-            time.sleep(0.001)
-
-    for attempt in range(5):
-        is_over.clear()
-        killer = threading.Thread(target=kill)
-        killer.start()
-        sink = tmp_path / f"there{attempt}"
-        tts.batch.transform(path, sink, stages=[SCORE, SELECT], engine=engine, **SMALL)
-        is_over.set()
-        killer.join()
-        assert contents(sink) == contents(tmp_path / "here")
-        assert hidden(tmp_path) == []
-        if killed:
-            return
-    pytest.fail(f"no worker was found at {phase}")
+    sink = tmp_path / "there"
+    lossy: Any = Lossy(engine, kind, mark)
+    tts.batch.transform(path, sink, stages=[SCORE, SELECT], engine=lossy, **SMALL)
+    assert mark.exists()
+    assert contents(sink) == contents(tmp_path / "here")
+    assert hidden(tmp_path) == []
 
 
 class StoppedError(Exception):
@@ -412,7 +406,7 @@ def test_files_that_a_node_does_not_see_are_named(
     order = ray_worker.Order(task, seen, ray_worker.decisive_versions(), 0.0)
     failure = ray_worker.run_order(order)
     assert isinstance(failure, SourceError)
-    assert str(failure).startswith(f"{tmp_path}: is not there, or not complete, on node ")
+    assert str(failure).startswith(f"{tmp_path}: is missing or incomplete on node ")
     (tmp_path / ".hidden").touch()
     assert ray_worker.run_order(order) is not None
     (tmp_path / "shown").touch()

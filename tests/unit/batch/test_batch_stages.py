@@ -32,10 +32,10 @@ def test_stages_follow_the_flow_of_the_tables(stages: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("stages", "words"),
     [
-        ([Curve()], "Curve comes after no stage, .* 'trajectories'; it must come after Select"),
+        ([Curve()], "Curve comes after no stage, .* 'trajectories'; it reads the table 'problems'"),
         ([Score(), Curve()], "Curve comes after Score"),
-        ([Votes(), Curve()], "Curve comes after Votes, which gives the table 'votes'"),
-        ([Select(), Score()], "Score comes after Select, which gives the table 'problems'"),
+        ([Votes(), Curve()], "Curve comes after Votes, which makes the table 'votes'"),
+        ([Select(), Score()], "Score comes after Select, which makes the table 'problems'"),
         ([Votes(), Select()], "Select comes after Votes"),
         ([Select(), Curve(), Votes()], "Votes comes after Select and Curve"),
         ([Score(), Score()], "Score twice"),

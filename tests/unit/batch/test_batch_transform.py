@@ -349,7 +349,7 @@ def test_tasks_can_be_sent_to_another_process(tmp_path: Path) -> None:
 def test_keys_are_made_in_processes_of_their_own_where_they_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ttsframe.batch.keys._STRINGS_OF_A_PROCESS", 1)
+    monkeypatch.setattr("ttsframe.batch.keys._STRINGS_FOR_A_PROCESS", 1)
     monkeypatch.setattr("ttsframe.batch.plan._SHARDS_FROM_ROWS", 1)
     source = as_shuffled(tmp_path)
     tts.batch.transform(source, tmp_path / "out", stages=tts.batch.Score(texts=True), **SMALL)

@@ -99,9 +99,9 @@ def test_openr_is_read_with_the_other_tag_as_well(tmp_path: Path) -> None:
 
 def test_values_above_the_threshold_are_right_and_at_it_wrong(write: Write) -> None:
     steps = labelled(soft=pl.Series([0.5000001, 0.5])).drop("is_correct")
-    (row,) = write(steps, "trl", threshold=0.5)
+    (row,) = write(steps, "trl", right_above=0.5)
     assert row["labels"] == [True, False]
-    (row,) = write(steps.with_columns(soft=pl.Series([0.0, 1e-9])), "trl", threshold=0)
+    (row,) = write(steps.with_columns(soft=pl.Series([0.0, 1e-9])), "trl", right_above=0)
     assert row["labels"] == [False, True]
 
 
@@ -114,7 +114,7 @@ def test_neutral_ratings_become_what_the_caller_says(write: Write) -> None:
 
 def test_paths_of_a_tree_become_solutions_with_labels(shared_data: Path, write: Write) -> None:
     steps = tts.read_steps(shared_data / "openr" / "samples_math-aps-tree.jsonl")
-    rows = write(tts.process.step_paths(steps), "openr", threshold=0.5)
+    rows = write(tts.process.step_paths(steps), "openr", right_above=0.5)
     expected = []
 
     def walk(node: dict[str, Any], texts: list[str], marks: list[str]) -> None:
@@ -196,8 +196,8 @@ def test_a_cut_off_last_step_has_no_label_in_math_shepherd(write: Write, tmp_pat
         (labelled(rating=pl.Series([1, 2])).drop("is_correct"), "trl", {}, DataError, "rating is 2, must be"),
         (labelled(rating=pl.Series([1, 1])), "trl", {}, DataError, "is_correct is False, but rating is 1"),
         (labelled(rating=pl.Series([1, 0])), "trl", {}, DataError, "is_correct is False, but rating is 0"),
-        (labelled(soft=pl.Series([1.0, 0.8])), "trl", {"threshold": 0.5}, DataError, "is_correct is False, but soft is 0.8"),
-        (labelled(soft=pl.Series([1.0, 0.0])), "trl", {}, ColumnsError, "'soft'.*threshold=0.5"),
+        (labelled(soft=pl.Series([1.0, 0.8])), "trl", {"right_above": 0.5}, DataError, "is_correct is False, but soft is 0.8"),
+        (labelled(soft=pl.Series([1.0, 0.0])), "trl", {}, ColumnsError, "'soft'.*right_above=0.5"),
         (labelled(x=pl.Series([1, 2]), y=pl.Series([1, 2])), "openr", {}, ColumnsError, r"columns 'x', 'y', whose .* Hint: steps\.drop\('x', 'y'\)"),
         (labelled(process="x"), "openr", {}, ColumnsError, "'process' is named like a key"),
         (labelled(__row=1), "openr", {}, ColumnsError, "'__row' of steps begins with two"),
@@ -212,15 +212,15 @@ def test_a_cut_off_last_step_has_no_label_in_math_shepherd(write: Write, tmp_pat
         (labelled(text=pl.Series(["ok", "b"])), "math_shepherd", {}, DataError, "must begin with 'Step 1:'"),
         (labelled(problem="Step 1: add"), "math_shepherd", {}, DataError, "problem holds 'Step 1:'"),
         (labelled().drop("text"), "trl", {}, ColumnsError, "1 missing column for steps: 'text'"),
-        (tree(), "trl", {"threshold": 0.5}, DataError, "step 0: appears more than once.*step_paths"),
-        (labelled(soft=pl.Series([0.5, float("nan")])), "trl", {"threshold": 0.5}, DataError, "soft is nan, which JSON cannot"),
+        (tree(), "trl", {"right_above": 0.5}, DataError, "step 0: appears more than once.*step_paths"),
+        (labelled(soft=pl.Series([0.5, float("nan")])), "trl", {"right_above": 0.5}, DataError, "soft is nan, which JSON cannot"),
         (tree(soft=pl.Series([0.5, float("inf"), 1.0])), "table", {}, DataError, "soft is inf"),
         (labelled(), "prm800k", {}, ParameterError, "format == 'prm800k' can only be read, must be one of 'math_shepherd'"),
-        (tree(), "math_aps", {"threshold": 0.5}, ParameterError, "format == 'math_aps' can only be read"),
+        (tree(), "math_aps", {"right_above": 0.5}, ParameterError, "format == 'math_aps' can only be read"),
         (tree(), "math_aps_tree", {}, ParameterError, "format == 'math_aps_tree' can only be read"),
         (labelled(), "table", {"neutral": True}, ParameterError, "neutral == True, but format 'table'"),
-        (tree(), "table", {"threshold": 0.5}, ParameterError, "threshold == 0.5, but format 'table'"),
-        (labelled(), "trl", {"threshold": 2}, ParameterError, "threshold == 2, must be from 0 to 1"),
+        (tree(), "table", {"right_above": 0.5}, ParameterError, "right_above == 0.5, but format 'table'"),
+        (labelled(), "trl", {"right_above": 2}, ParameterError, "right_above == 2, must be from 0 to 1"),
         (labelled(), "trl", {"neutral": 1}, ParameterTypeError, "neutral must be a bool, got int"),
         (labelled(), "csv", {}, ParameterError, "format == 'csv', must be one of"),
     ],

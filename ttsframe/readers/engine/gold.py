@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.dtypes import resolve_dtype
 from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, fault_error, scan
@@ -187,7 +188,7 @@ def _refuse_disagreement(matched: pl.DataFrame, path: Path) -> None:
         raise SourceError(
             f"{path}: contradicts the gold answers of the attempts for {differing.height} problems, for example "
             f"{row['problem_id']!r}: {row['gold']!r} in the attempts, {row['__gold']!r} here. Hint: keep the "
-            f"existing answers under another name with rename={{'its column': 'source_gold'}}."
+            f"existing answers under another name with {setting('rename', {'its column': 'source_gold'})}."
         )
 
 

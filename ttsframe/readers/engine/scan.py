@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.chunks import Span
 from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, scan
@@ -76,7 +77,7 @@ def scan_survey(survey: Survey) -> tuple[pl.LazyFrame, list[str]]:
         raise ColumnsError(
             f"{', '.join(list(runs)[:3])}: the columns cannot be put into one table "
             f"({first_line(error)}). Hint: "
-            f"rename={{'yours': 'other'}} moves a column out of the way."
+            f"{setting('rename', {'yours': 'other'})} moves a column out of the way."
         ) from error
     return result, skipped
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from ttsframe._checks import check_choice, check_mapping
+from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError, ParameterError, SkippedRowsWarning, SourceError
 from ttsframe.readers.engine.chunks import Span
 from ttsframe.readers.engine.dtypes import as_instance, merge_dtypes, resolve_dtype, struct_fields
@@ -241,7 +242,7 @@ def _unrecognized(
     if format != "auto":
         return SourceError(
             f"{path}: is not in format {format!r}; {columns_found}; expected: {formats[format].expects}. "
-            f"Hint: rename={{'yours': 'expected'}} maps names."
+            f"Hint: {setting('rename', {'yours': 'expected'})} maps names."
         )
     return SourceError(f"{path}: in no known format; {columns_found}. {_expectations(formats)}")
 
@@ -249,8 +250,8 @@ def _unrecognized(
 def _expectations(formats: Mapping[str, FileFormat]) -> str:
     listed = "; ".join(f"{name}: {file_format.expects}" for name, file_format in formats.items())
     return (
-        f"Expected columns, by format: {listed}. Hint: rename={{'yours': 'expected'}} maps names, "
-        f"and format=... names the format."
+        f"Expected columns, by format: {listed}. Hint: {setting('rename', {'yours': 'expected'})} maps names, "
+        f"and {setting('format')} names the format."
     )
 
 

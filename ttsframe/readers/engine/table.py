@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from ttsframe._exprs import raise_where
+from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.dtypes import as_instance, struct_fields
 from ttsframe.readers.engine.jsonl import FILE, ROW, row_error
@@ -153,7 +154,7 @@ def cast_columns(table: Table, wanted: Mapping[str, pl.DataType]) -> Table:
             files = ", ".join(table.row_words)
             raise ColumnsError(
                 f"{files}: column {name!r} is {dtype}, must be {target}. Hint: cast it, or rename "
-                f"another column with rename={{'yours': {name!r}}}."
+                f"another column with {setting('rename', {'yours': name})}."
             )
         if fitting != dtype:
             casts.append(pl.col(name).cast(fitting))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
+from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.dtypes import struct_fields
 from ttsframe.readers.engine.table import Table, add_problem_id, cast_columns, problem_hash
@@ -27,7 +28,7 @@ def cast_source(
         if name in reserved or name.startswith("__"):
             raise ColumnsError(
                 f"{', '.join(table.row_words)}: column {name!r} has the name of a column that reading adds. "
-                f"Hint: rename={{{name!r}: 'source_{name.strip('_')}'}} keeps it beside that."
+                f"Hint: {setting('rename', {name: 'source_' + name.strip('_')})} keeps it beside that."
             )
     return cast_columns(table, dtypes)
 

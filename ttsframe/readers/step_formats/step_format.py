@@ -35,7 +35,7 @@ class Labels(NamedTuple):
 
     neutral: bool | None
     """The label of a neutral rating."""
-    threshold: float | None
+    right_above: float | None
     """Soft values above it count as right."""
 
 

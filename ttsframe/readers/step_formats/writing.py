@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from ttsframe._settings import ON_PATH, STEP_PATHS, setting
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.readers.engine.table import Table
 from ttsframe.readers.step_formats.reading import add_ids
@@ -64,13 +65,13 @@ def sort_steps(steps: pl.DataFrame, required: Sequence[str]) -> pl.DataFrame:
         steps,
         [*IDS, "step", *required],
         where="steps",
-        hint="tts.read_steps makes such a table; steps.rename({'yours': 'text'}) maps names.",
+        hint=f"tts.read_steps makes such a table; {_rename('yours', 'text')} maps names.",
     )
     for name in steps.columns:
         if name.startswith("__"):
             raise ColumnsError(
                 f"column {name!r} of steps begins with two underscores; such names are used internally. "
-                f"Hint: steps.rename({{{name!r}: {name.strip('_')!r}}})."
+                f"Hint: {_rename(name, name.strip('_'))}."
             )
     if not steps.schema["step"].is_integer():
         raise ColumnsError(
@@ -124,13 +125,13 @@ def group_solutions(
     if may_end_unlabeled:
         is_unlabeled &= pl.col("step") != pl.col("step").max().over("__row")
     hint = (
-        "Hint: threshold=0.5 counts soft values above it as right, as OpenR does."
-        if "soft" in frame.columns and labels.threshold is None
+        f"Hint: {setting('right_above', 0.5)} counts soft values above it as right, as OpenR does."
+        if "soft" in frame.columns and labels.right_above is None
         else "Hint: drop steps without a label, or label them."
     )
     refuse(proper, is_unlabeled, f"has no label, which format {format_name!r} requires. {hint}")
-    # With a threshold, a soft value of the problem itself becomes a label that is ignored.
-    if labels.threshold is None:
+    # With a right_above, a soft value of the problem itself becomes a label that is ignored.
+    if labels.right_above is None:
         refuse(
             frame,
             is_problem & pl.col("__label").is_not_null(),
@@ -147,9 +148,9 @@ def group_solutions(
 def _check_numbers(frame: pl.DataFrame, format_name: str) -> None:
     """Refuse repeated steps and gaps."""
     if "alternative" in frame.columns:
-        way_out = "steps.filter('is_on_path') keeps the one that was continued"
+        way_out = f"{ON_PATH} keeps the one that was continued"
     elif "node" in frame.columns:
-        way_out = "tts.process.step_paths(steps) makes a solution of each path through a tree"
+        way_out = f"{STEP_PATHS} makes a solution of each path through a tree"
     else:
         way_out = "give each solution its own id"
     refuse(
@@ -174,7 +175,7 @@ def right_or_wrong(frame: pl.DataFrame, labels: Labels) -> dict[str, pl.Expr]:
     by_column = {
         "is_correct": pl.col("is_correct"),
         "rating": pl.when(rating == 0).then(pl.lit(labels.neutral)).otherwise(rating > 0),
-        "soft": pl.col("soft") > pl.lit(labels.threshold, dtype=pl.Float64),
+        "soft": pl.col("soft") > pl.lit(labels.right_above, dtype=pl.Float64),
     }
     by_column = {name: label for name, label in by_column.items() if name in frame.columns}
     if "rating" in by_column:
@@ -217,7 +218,7 @@ def _combine_labels(frame: pl.DataFrame, labels: Labels, format_name: str) -> pl
             pl.col("rating") == 0,
             (
                 f"rating 0 is neutral, but format {format_name!r} only has right and wrong steps. "
-                f"Hint: neutral=True counts it as right, as OpenR does, neutral=False as wrong"
+                f"Hint: {setting('neutral', True)} counts it as right, as OpenR does, {setting('neutral', False)} as wrong"
             ),
         )
     return pl.coalesce(*by_column.values(), pl.lit(None, dtype=pl.Boolean))
@@ -228,7 +229,7 @@ def _carried_columns(
 ) -> list[str]:
     """Return the columns that become keys of a row; refuse columns without a place."""
     represented = _STRUCTURE | {"__label", "is_correct", "rating"}
-    if labels.threshold is not None:
+    if labels.right_above is not None:
         represented |= {"soft"}
     if "is_on_path" in frame.columns and frame["is_on_path"].all(ignore_nulls=False):
         represented |= {"is_on_path"}
@@ -243,17 +244,19 @@ def _carried_columns(
     lost = [name for name in carried if name in _STEP_VALUES or varies[name].item()]
     if lost:
         names = ", ".join(repr(name) for name in lost)
-        way_out = " threshold=0.5 turns soft values above it into labels, as OpenR does."
+        way_out = (
+            f" {setting('right_above', 0.5)} turns soft values above it into labels, as OpenR does."
+        )
         raise ColumnsError(
             f"format {format_name!r} has no place for the column{'s' if len(lost) > 1 else ''} {names}, whose "
-            f"values can differ from step to step. Hint: steps.drop({names}) leaves that out."
+            f"values can differ from step to step. Hint: {setting('drop', lost, text=f'steps.drop({names})')} leaves that out."
             f"{way_out if 'soft' in lost else ''}"
         )
     for name in carried:
         if name in taken:
             raise ColumnsError(
                 f"column {name!r} is named like a key with a meaning in format {format_name!r}. "
-                f"Hint: steps.rename({{{name!r}: 'source_{name}'}})."
+                f"Hint: {_rename(name, f'source_{name}')}."
             )
     refuse(
         frame,
@@ -297,3 +300,7 @@ def json_lines(
 
 def _member(name: str, value: pl.Expr) -> pl.Expr:
     return pl.concat_str(pl.lit(f"{json.dumps(name, ensure_ascii=False)}: "), value)
+
+
+def _rename(old: str, new: str) -> str:
+    return setting("rename", {old: new}, text=f"steps.rename({{{old!r}: {new!r}}})")

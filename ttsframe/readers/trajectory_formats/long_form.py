@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.table import (
     FileFormat,
@@ -39,7 +40,7 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
             wanted = "Boolean, or 0 and 1" if name in flags else "a whole number"
             raise ColumnsError(
                 f"{', '.join(table.row_words)}: column {name!r} is {dtype}, must be {wanted}. Hint: cast "
-                f"it, or rename it with rename={{{name!r}: 'source_{name}'}}."
+                f"it, or rename it with {setting('rename', {name: f'source_{name}'})}."
             )
     rules: dict[str, tuple[pl.Expr, str]] = {
         "problem_id": (pl.col("problem_id").is_null(), "so the row belongs to no problem")
