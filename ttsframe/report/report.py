@@ -52,7 +52,7 @@ class Section(NamedTuple):
     shows: str
     question: str
     tables: tuple[str, ...]
-    """Fields of `Report` that `make` returns; the section is shown where one of them is not None."""
+    """Fields of `Report` that `make` returns; the section is shown if one of them is not None."""
     make: Callable[[RunData, pl.DataFrame], dict[str, Any]]
     """Make the tables from the runs that have what the section needs."""
     answer: Callable[..., list[str]]
@@ -60,11 +60,11 @@ class Section(NamedTuple):
     draw: Callable[..., list[Part]]
     """Draw charts and list tables."""
     needs: Callable[[RunData], list[Rule]] | None = None
-    """List what a run must have; the reason why a run is left out."""
+    """List the rules that a run must meet; None: every run qualifies."""
     reads: tuple[str, ...] = ()
     """Further fields of `Report` that `answer` and `draw` take."""
     question_ungraded: str | None = None
-    """The question where no run is graded, if it is another one."""
+    """The question if no run is graded; None: the same."""
 
 
 SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
