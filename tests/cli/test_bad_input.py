@@ -147,8 +147,8 @@ def test_a_by_that_is_no_column(ttsframe: Run, sample: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--selectors", "weighted_vote"], "weighted_vote and best_of_n read 'score'"),
-        (["--reductions", "min"], "a run without step scores has no reductions"),
+        (["--selectors", "weighted_vote"], "weighted_vote and best_of_n need 'score'"),
+        (["--reductions", "min"], "reductions need step scores"),
     ],
 )
 def test_scores_that_are_asked_for_and_not_there(

@@ -62,7 +62,7 @@ def test_a_terminal_sees_progress_on_stderr_alone(sample: Path, tmp_path: Path) 
         stdout, _ = process.communicate(timeout=60)
     progress = os.read(ours, 10_000).decode()
     os.close(ours)
-    for title in ("ScannedRun", "Voting ...", "Drawing"):
+    for title in ("Reading", "Voting ...", "Drawing"):
         assert title in progress
     assert stdout.startswith("960 attempts")
 

@@ -15,6 +15,8 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 assert NOTEBOOKS
 
 VEGA_LITE = "application/vnd.vegalite.v6+json"
+HINT = "python notebooks/run.py stores the outputs of the current code"
+
 OF_A_MACHINE = re.compile(
     r"/(root|home|work|tmp|usr|Users)/|\\Users\\|localhost:\d{5}|\.pypi\.|pypi\.org|site-packages"
 )
@@ -74,6 +76,16 @@ def assert_same(found: Any, stored: Any) -> None:
         assert found == stored
 
 
+NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+
+
+def assert_same_text(found: str, stored: str) -> None:
+    """Compare texts; their numbers to nine digits."""
+    assert NUMBER.sub("0.0", found) == NUMBER.sub("0.0", stored), HINT
+    numbers = [[float(number) for number in NUMBER.findall(text)] for text in (found, stored)]
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-9, abs=1e-12), HINT
+
+
 def assert_same_chart(found: Any, stored: Any) -> None:
     assert_same(inlined(json.loads(json.dumps(found)), {}), inlined(stored, {}))
 
@@ -81,13 +93,13 @@ def assert_same_chart(found: Any, stored: Any) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_outputs_are_those_of_the_current_code(path: Path) -> None:
     stored = shown(code_cells(path))
-    assert stored, "python notebooks/run.py stores them"
+    assert stored, HINT
     notebook = runpy.run_path(str(FOLDER / "run.py"))["run"](path)
     found = shown([cell for cell in notebook.cells if cell.cell_type == "code"])
     assert len(found) == len(stored)
     for each, other in zip(found, stored, strict=True):
         if isinstance(other, str):
-            assert each == other, "python notebooks/run.py stores the outputs of the current code"
+            assert_same_text(each, other)
         else:
             assert_same_chart(each, other)
 
@@ -109,3 +121,8 @@ def test_the_comparison_finds_a_changed_number() -> None:
     assert_same_chart(same, chart)
     with pytest.raises(AssertionError):
         assert_same_chart(other, chart)
+    assert_same_text("x 0.3", "x 0.30000000000000004")
+    with pytest.raises(AssertionError):
+        assert_same_text("x 0.3", "x 0.31")
+    with pytest.raises(AssertionError):
+        assert_same_text("x 0.3", "y 0.3")

@@ -142,7 +142,7 @@ def _draw_panel(
             "is_turned_down:N", scale=alt.Scale(domain=[*kinds], range=[*shapes]), legend=None
         ),
         size=alt.Size(
-            "is_turned_down:N", scale=alt.Scale(domain=[*kinds], range=[*sizes]), legend=None
+            "is_turned_down:O", scale=alt.Scale(domain=[*kinds], range=[*sizes]), legend=None
         ),
     )
     rings = plot.base(panel.filter("is_peak")).mark_point(

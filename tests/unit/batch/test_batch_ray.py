@@ -410,13 +410,15 @@ def test_files_that_a_node_does_not_see_are_named(
     (tmp_path / ".hidden").touch()
     assert ray_worker.run_order(order) is not None
     (tmp_path / "shown").touch()
-    words = r"gone\.parquet: is not there.* under the same paths, on a file system that they share"
+    words = (
+        r"gone\.parquet: is missing or incomplete.* under the same paths, on a shared file system"
+    )
     failure = ray_worker.run_order(order)
     assert failure is not None
     with pytest.raises(SourceError, match=words):
         raise failure
     assert not task.output.exists()
-    with pytest.raises(SourceError, match="was made on another node, and is not there on this one"):
+    with pytest.raises(SourceError, match="was made on another node and is missing on this one"):
         engine.run(deeds(tmp_path, "write_elsewhere"), lambda _: None)
 
 

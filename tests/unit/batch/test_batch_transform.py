@@ -319,7 +319,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_read(tmp_path: Path) -> 
 def test_an_error_in_the_rows_is_that_of_the_function(tmp_path: Path) -> None:
     run = tts.simulate_trajectories(40, 4, seed=0, keys=True)
     pl.concat([run, run]).write_parquet(tmp_path / "run.parquet", row_group_size=50)
-    with pytest.raises(DataError, match=r"told apart with by="):
+    with pytest.raises(DataError, match=r"in by="):
         tts.batch.transform(
             tmp_path / "run.parquet", tmp_path / "out", stages=tts.batch.Votes(budgets=4), **SMALL
         )
