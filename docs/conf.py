@@ -25,7 +25,7 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "tables"]
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["config.cache", "mystnb.unknown_mime_type"]
 
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}

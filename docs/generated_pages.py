@@ -180,6 +180,7 @@ def write(path: Path, text: str) -> None:
 
 
 def generate() -> None:
+    shutil.rmtree(API / "items", ignore_errors=True)  # pages of names that no longer exist
     for name, text in tables():
         write(TABLES / f"{name}.md", text)
     pages = {wing: (import_module(f"ttsframe.{wing}"), public_names(wing)) for wing in WINGS}

@@ -37,10 +37,16 @@ def run_plan(frame: FrameT, plan: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Fra
     return plan(frame)
 
 
-def raise_where(condition: pl.Expr, make_error: Callable[[pl.DataFrame], TtsframeError]) -> pl.Expr:
+def raise_where(
+    condition: pl.Expr,
+    make_error: Callable[[pl.DataFrame], TtsframeError],
+    *,
+    sees_all_rows: bool = False,
+) -> pl.Expr:
     """Build a filter that keeps every row, or raises when a row breaks a rule."""
     # The condition is a struct: its field `broken` marks the rows, its other fields describe them for
-    # `make_error`. Polars never removes a filter, so the check runs whatever is collected.
+    # `make_error`, which sees the broken rows of one chunk or, if asked, all. Polars never removes a
+    # filter, so the check runs whatever is collected.
 
     def check(rows: pl.Series) -> pl.Series:
         broken = rows.struct.field("broken").fill_null(value=False)
@@ -48,7 +54,7 @@ def raise_where(condition: pl.Expr, make_error: Callable[[pl.DataFrame], Ttsfram
             raise make_error(rows.struct.unnest().filter(broken).drop("broken"))
         return pl.Series(rows.name, [True], dtype=pl.Boolean).new_from_index(0, len(rows))
 
-    return condition.map_batches(check, return_dtype=pl.Boolean, is_elementwise=True)
+    return condition.map_batches(check, return_dtype=pl.Boolean, is_elementwise=not sees_all_rows)
 
 
 def unused_name(name: str, names: Container[str]) -> str:

@@ -149,7 +149,8 @@ def refuse_where(
         row = rows.sort(rows.columns).row(0, named=True)
         return DataError(f"{describe_row(row, names)}: {message.format(**row)}")
 
-    return raise_where(pl.struct(is_broken.alias("broken"), *names, *columns), describe)
+    described = pl.struct(is_broken.alias("broken"), *names, *columns)
+    return raise_where(described, describe, sees_all_rows=True)
 
 
 def check_same_dtypes(

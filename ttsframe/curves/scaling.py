@@ -119,8 +119,7 @@ def scaling_curve(
         units = lines.units(lines.select(lazy), include, n_units=pl.len().over([*line]))
         curve = _average(units, [*line], confidence_level)
         if include == "common":
-            # In order, so that the error names the same budget each time.
-            curve = curve.sort(*line, "budget").filter(_same_problems(line))
+            curve = curve.filter(_same_problems(line))
         return (
             curve
             .with_columns(**lines.defaults)
