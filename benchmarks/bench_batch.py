@@ -55,7 +55,7 @@ print(json.dumps([seconds, peak()]))
 
 
 def read(source: str, _: str) -> None:
-    """Read the columns of DESIGN section 8."""
+    """Read the columns that a curve reads: the unit of all ratios to reading."""
     pl.scan_parquet(source).select(COLUMNS).collect(engine="streaming")
 
 

@@ -4,7 +4,7 @@ Data flows one way: files become `trajectories` (one row per attempt), attempts 
 `problems` (one row per problem and budget), problems become a `curve` (one row per budget), and
 curves become charts and reports. The most used names are here; each wing holds the rest.
 
-- ``tts.readers``: read trajectories and labelled steps from the files of other tools.
+- ``tts.readers``: read trajectories and labeled steps from the files of other tools.
 - ``tts.answers``: extract final answers, give equal answers one key, grade them.
 - ``tts.votes``: tallies, selectors, expected accuracy over subsets.
 - ``tts.estimators``: pass@k and its relatives, aggregators.

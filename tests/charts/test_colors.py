@@ -57,7 +57,7 @@ def test_a_selector_has_the_same_color_in_every_chart_and_reads_on_white(name: s
 @pytest.mark.parametrize("view", VIEWS)
 def test_colors_are_told_apart_under_every_common_vision(view: str) -> None:
     colors = selector_colors(list(tts.SELECTORS))
-    # Selectors that are not in the table of colors are told apart as well.
+    # One new selector at a time is told apart from all that have a color of their own.
     colors |= {color: color for color in FALLBACK_COLORS if color not in colors.values()}
     for (one, first), (other, second) in itertools.combinations(colors.items(), 2):
         distance = np.linalg.norm(

@@ -159,12 +159,12 @@ def test_every_reduction_and_selector_is_a_function_of_its_name() -> None:
     for name, function in tts.STEP_REDUCTIONS.items():
         assert function is getattr(tts, f"step_{name}")
     for name, selector in tts.SELECTORS.items():
-        assert callable(getattr(tts.votes, name))
+        assert callable(getattr(tts, name))
         assert selector.summary
 
 
 def shape(name: str) -> str:
-    """Return which of the three shapes of DESIGN section 2 a public function has."""
+    """Return which of the three shapes of CONTRIBUTING a public function has."""
     function = resolve(name)
     if inspect.isclass(function):
         return "class"

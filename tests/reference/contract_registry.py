@@ -32,7 +32,7 @@ PROBLEMS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "weight": pl.Float64(),
     "agreement": pl.Float64(),
 }
-"""DESIGN section 1, and `attempt`, the one that stands for the answer."""
+"""The columns of `problems` behind those of `by`."""
 
 VOTES_SCHEMA: Final[dict[str, pl.DataType]] = {
     "problem_id": pl.String(),

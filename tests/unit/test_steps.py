@@ -53,7 +53,7 @@ OF_PRESENT: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def oracle(name: str, scores: Scores) -> float | None:
-    """Reduce one list as DESIGN section 3 words it."""
+    """Reduce one list by the rule on missing values in a list."""
     if not scores:
         return None
     if name in {"first", "last"}:

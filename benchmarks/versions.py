@@ -1,0 +1,114 @@
+"""Compare two checkouts: `python benchmarks/versions.py OLD NEW [--rounds 3] [-k EXPRESSION]`.
+
+OLD and NEW are folders with a checkout each; the benchmarks of each run in turn on the same machine,
+in the environment of this interpreter, and the ratio of their fastest rounds is printed. Sizes come
+from the same environment variables as for `pytest benchmarks`. Start-up is timed as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import polars as pl
+
+SIZES = {
+    "TTSFRAME_BENCH_MB": "50",
+    "TTSFRAME_BENCH_ROWS": "300000",
+    "TTSFRAME_BENCH_ATTEMPTS": "512000",
+    "TTSFRAME_BENCH_PROBLEMS": "200",
+    "TTSFRAME_BENCH_ANSWERS": "2000",
+}
+STARTS = {
+    "start: import ttsframe": ["-c", "import ttsframe"],
+    "start: ttsframe --help": ["-m", "ttsframe", "--help"],
+}
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return SIZES | os.environ | {"PYTHONPATH": str(folder)}
+
+
+def benchmark(folder: Path, expression: str) -> dict[str, float]:
+    """Return the fastest round of each benchmark of ttsframe, in seconds."""
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch, "report.json")
+        files = sorted(str(path) for path in (folder / "benchmarks").glob("bench_*.py"))
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            *files,
+            "-q",
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+        ]
+        subprocess.run(
+            [*command, f"--benchmark-json={report}", "--benchmark-max-time=0.5", "-k", expression],
+            cwd=folder,
+            env=environment(folder),
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        found = json.loads(report.read_text(encoding="utf-8"))["benchmarks"]
+    names = {each["fullname"].rpartition("/")[2]: each["stats"]["min"] for each in found}
+    return {name: seconds for name, seconds in names.items() if "python" not in name}
+
+
+def start(folder: Path, arguments: list[str]) -> float:
+    """Return the fastest of five starts, in seconds."""
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=environment(folder),
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("-k", default="not python", help="which benchmarks, as pytest takes it")
+    options = parser.parse_args()
+    best: dict[str, dict[str, float]] = {"old": {}, "new": {}}
+    for number in range(options.rounds):
+        # In turn and in both orders, since the machine changes its speed.
+        for version in ("old", "new") if number % 2 == 0 else ("new", "old"):
+            folder = getattr(options, version).resolve()
+            timed = benchmark(folder, options.k)
+            timed |= {name: start(folder, arguments) for name, arguments in STARTS.items()}
+            for name, seconds in timed.items():
+                best[version][name] = min(seconds, best[version].get(name, seconds))
+    both = sorted(best["old"].keys() & best["new"].keys())
+    table = pl.DataFrame({
+        "benchmark": both,
+        "old": [best["old"][name] for name in both],
+        "new": [best["new"][name] for name in both],
+    }).with_columns(ratio=(pl.col("new") / pl.col("old")).round(3))
+    with pl.Config(tbl_rows=-1, fmt_str_lengths=120, tbl_hide_dataframe_shape=True):
+        print(table.sort("ratio"))
+    print(f"median ratio {table['ratio'].median():.3f} of {table.height}")
+    for version, other in (("old", "new"), ("new", "old")):
+        alone = sorted(best[version].keys() - best[other].keys())
+        if alone:
+            print(f"only in {version}: {', '.join(alone)}")
+
+
+if __name__ == "__main__":
+    main()
