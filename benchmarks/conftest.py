@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+collect_ignore = [
+    path.name for path in Path(__file__).parent.glob("*.py") if not path.name.startswith("bench_")
+]
+"""Scripts with results of their own, some of which need an extra."""
 
 
 @pytest.hookimpl(tryfirst=True)
