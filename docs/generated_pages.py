@@ -49,9 +49,9 @@ SMALL = ("schema", "scoring", "steps", "simulation", "validation")
 NAMESPACES = {wing for wing in WINGS if wing != "report"}
 
 
-def public_name(wing: str, name: str) -> str:
+def public_name(wing: str, name: str, value: object) -> str:
     """Return the shortest name under which users import something of a wing."""
-    if name in tts.__all__:
+    if getattr(tts, name, None) is value:
         return f"ttsframe.{name}"
     return f"ttsframe.{wing}.{name}"
 
@@ -61,7 +61,7 @@ def public_names(wing: str) -> dict[str, Any]:
     module = import_module(f"ttsframe.{wing}")
     offered = {name: getattr(module, name) for name in module.__all__}
     return {
-        public_name(wing, name): value
+        public_name(wing, name, value): value
         for name, value in offered.items()
         if not inspect.ismodule(value)
         and (wing in NAMESPACES or name in tts.__all__)

@@ -235,6 +235,11 @@ def majority_vote(
     --------
     select_answers : Runs several selectors in one pass; documents errors and rules.
 
+    References
+    ----------
+    Wang et al., "Self-Consistency Improves Chain of Thought Reasoning in Language Models",
+    arXiv:2203.11171.
+
     Examples
     --------
     >>> import polars as pl
@@ -274,6 +279,11 @@ def weighted_vote(
     See Also
     --------
     select_answers : Runs several selectors in one pass; documents errors and rules.
+
+    References
+    ----------
+    Li et al., "Making Large Language Models Better Reasoners with Step-Aware Verifier",
+    arXiv:2206.02336, section 3.2.
 
     Examples
     --------
@@ -324,6 +334,10 @@ def best_of_n(
     --------
     select_answers : Runs several selectors in one pass; documents errors and rules.
     best_of_k : Estimates the accuracy of the best of k attempts, as an expression.
+
+    References
+    ----------
+    Cobbe et al., "Training Verifiers to Solve Math Word Problems", arXiv:2110.14168, section 4.
 
     Examples
     --------
