@@ -1,6 +1,6 @@
 """Compare two checkouts: `python benchmarks/versions.py OLD NEW [--rounds 3] [-k EXPRESSION]`.
 
-OLD and NEW are folders with a checkout each; the benchmarks of each run in turn on the same machine,
+OLD and NEW are folders with a checkout each; their files of benchmarks run in turn on the same machine,
 in the environment of this interpreter, and the ratio of their fastest rounds is printed. Sizes come
 from the same environment variables as for `pytest benchmarks`. Start-up is timed as well.
 """
@@ -8,6 +8,7 @@ from the same environment variables as for `pytest benchmarks`. Start-up is time
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -18,13 +19,12 @@ from pathlib import Path
 
 import polars as pl
 
-SIZES = {
-    "TTSFRAME_BENCH_MB": "50",
-    "TTSFRAME_BENCH_ROWS": "300000",
-    "TTSFRAME_BENCH_ATTEMPTS": "512000",
-    "TTSFRAME_BENCH_PROBLEMS": "200",
-    "TTSFRAME_BENCH_ANSWERS": "2000",
+SIZES = {"TTSFRAME_BENCH_MB": "20", "TTSFRAME_BENCH_ROWS": "200000"}
+ATTEMPTS = {
+    name: {"TTSFRAME_BENCH_ATTEMPTS": "256000"}
+    for name in ("bench_curve.py", "bench_selectors.py", "bench_verifier.py")
 }
+"""Sizes of files whose own default is too small to time."""
 STARTS = {
     "start: import ttsframe": ["-c", "import ttsframe"],
     "start: ttsframe --help": ["-m", "ttsframe", "--help"],
@@ -35,32 +35,24 @@ def environment(folder: Path) -> dict[str, str]:
     return SIZES | os.environ | {"PYTHONPATH": str(folder)}
 
 
-def benchmark(folder: Path, expression: str) -> dict[str, float]:
-    """Return the fastest round of each benchmark of ttsframe, in seconds."""
+def benchmark(folder: Path, name: str, expression: str) -> dict[str, float]:
+    """Return the fastest round of each benchmark of one file, in seconds; none if the file fails."""
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch, "report.json")
-        files = sorted(str(path) for path in (folder / "benchmarks").glob("bench_*.py"))
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            *files,
-            "-q",
-            "-n",
-            "0",
-            "-p",
-            "no:cacheprovider",
-        ]
+        command = [sys.executable, "-m", "pytest", str(folder / "benchmarks" / name)]
+        command += ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", expression]
         subprocess.run(
-            [*command, f"--benchmark-json={report}", "--benchmark-max-time=0.5", "-k", expression],
+            [*command, f"--benchmark-json={report}", "--benchmark-max-time=0.3"],
             cwd=folder,
-            env=environment(folder),
+            env=ATTEMPTS.get(name, {}) | environment(folder),
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             check=False,
         )
+        if not report.exists():
+            return {}
         found = json.loads(report.read_text(encoding="utf-8"))["benchmarks"]
-    names = {each["fullname"].rpartition("/")[2]: each["stats"]["min"] for each in found}
-    return {name: seconds for name, seconds in names.items() if "python" not in name}
+    return {each["fullname"].rpartition("/")[2]: each["stats"]["min"] for each in found}
 
 
 def start(folder: Path, arguments: list[str]) -> float:
@@ -87,14 +79,18 @@ def main() -> None:
     parser.add_argument("-k", default="not python", help="which benchmarks, as pytest takes it")
     options = parser.parse_args()
     best: dict[str, dict[str, float]] = {"old": {}, "new": {}}
+    files = sorted(path.name for path in (options.new / "benchmarks").glob("bench_*.py"))
     for number in range(options.rounds):
         # In turn and in both orders, since the machine changes its speed.
-        for version in ("old", "new") if number % 2 == 0 else ("new", "old"):
+        order = ("old", "new") if number % 2 == 0 else ("new", "old")
+        for name, version in itertools.product([*files, None], order):
             folder = getattr(options, version).resolve()
-            timed = benchmark(folder, options.k)
-            timed |= {name: start(folder, arguments) for name, arguments in STARTS.items()}
-            for name, seconds in timed.items():
-                best[version][name] = min(seconds, best[version].get(name, seconds))
+            if name is None:
+                timed = {title: start(folder, arguments) for title, arguments in STARTS.items()}
+            else:
+                timed = benchmark(folder, name, options.k)
+            for title, seconds in timed.items():
+                best[version][title] = min(seconds, best[version].get(title, seconds))
     both = sorted(best["old"].keys() & best["new"].keys())
     table = pl.DataFrame({
         "benchmark": both,

@@ -20,7 +20,6 @@ curves become charts and reports. The most used names are here; each wing holds 
 
 from __future__ import annotations
 
-from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ttsframe import _namespace as _namespace
@@ -73,7 +72,6 @@ from ttsframe.readers import (
     scan_trajectories,
     write_steps,
 )
-from ttsframe.report import Report, build_report
 from ttsframe.schema import drop_duplicate_completions, renumber_attempts
 from ttsframe.scoring import score_trajectories
 from ttsframe.simulation import simulate_trajectories
@@ -120,6 +118,8 @@ if _TYPE_CHECKING:
     from ttsframe import batch as batch
     from ttsframe import charts as charts
     from ttsframe import evaluator as evaluator
+    from ttsframe.report import Report as Report
+    from ttsframe.report import build_report as build_report
 
     __version__: str
 
@@ -214,12 +214,16 @@ _WINGS = frozenset({
 })
 
 
-def __getattr__(name: str) -> str | _ModuleType:
+def __getattr__(name: str) -> object:
     """Load on first use what takes long to load."""
     if name == "__version__":
         from importlib.metadata import version
 
         return version("ttsframe")
+    if name in {"Report", "build_report"}:
+        from ttsframe import report
+
+        return getattr(report, name)
     if name in _LOADED_ON_FIRST_USE:
         from importlib import import_module
 
