@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parents[1]
 def write_run(path: Path, n_bytes: int) -> None:
     """Write a seeded run, problem by problem."""
     attempts, text = 64, "Let us think about the next step of this problem. " * 60
-    run = tts.simulate_trajectories(200, attempts, seed=0)
+    run = tts.simulate_trajectories(200, attempts, seed=0, texts=True)
     problems = run.group_by("problem_id", maintain_order=True).agg(
         "completion", "step_scores", pl.col("gold").first()
     )

@@ -14,7 +14,7 @@ from ttsframe.errors import SourceError
 from ttsframe.readers.engine.json_rows import ARRAY_END
 from ttsframe.readers.engine.sniff import DataFile, open_binary
 
-CHUNK_BYTES = 8 << 20
+CHUNK_BYTES = 6 << 20
 _SEARCHED = 1 << 16
 _LINE_END = ord("\n")
 _SPACE = " \t\r\n"
