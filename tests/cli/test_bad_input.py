@@ -14,6 +14,9 @@ import pytest
 from click.testing import Result
 
 import ttsframe as tts
+from ttsframe._checks import check_between
+from ttsframe.cli._errors import in_options
+from ttsframe.errors import ParameterError
 
 Run = Callable[..., Result]
 
@@ -299,3 +302,10 @@ def test_what_a_model_wrote_cannot_steer_the_terminal(ttsframe: Run, lines: list
     row["scores"] = ["\x1b[31m"]
     Path("run.jsonl").write_text(json.dumps(row))
     assert "\x1b" not in fails(ttsframe("vote", "run.jsonl"), "run.jsonl")
+
+
+def test_a_spelling_inside_another_is_reworded_once() -> None:
+    for value in (1, 12):
+        with pytest.raises(ParameterError) as caught:
+            check_between(value, "n_thing", 20, 30)
+    assert in_options(str(caught.value)) == "--n-thing == 12, must be from 20 to 30."

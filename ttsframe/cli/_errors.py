@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -66,9 +67,12 @@ class Commands(click.Group):
 
 def in_options(text: str, settings: Sequence[Setting] | None = None) -> str:
     """Name options of the command line where a text of the library names parameters."""
-    for setting in settings_in(text) if settings is None else settings:
-        text = text.replace(setting.text, _option(setting))
-    return text
+    named = {each.text: each for each in (settings_in(text) if settings is None else settings)}
+    if not named:
+        return text
+    # In one pass, longest spellings first: an option never becomes part of another.
+    spellings = "|".join(re.escape(spelling) for spelling in named)
+    return re.sub(spellings, lambda match: _option(named[match[0]]), text)
 
 
 def _option(setting: Setting) -> str:
