@@ -307,5 +307,5 @@ def test_what_a_model_wrote_cannot_steer_the_terminal(ttsframe: Run, lines: list
 def test_a_spelling_inside_another_is_reworded_once() -> None:
     for value in (1, 12):
         with pytest.raises(ParameterError) as caught:
-            check_between(value, "n_thing", 20, 30)
-    assert in_options(str(caught.value)) == "--n-thing == 12, must be from 20 to 30."
+            check_between(value, "k", 20, 30)
+    assert in_options(str(caught.value)) == "--k == 12, must be from 20 to 30."
