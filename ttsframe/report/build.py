@@ -183,7 +183,7 @@ def _check_references(references: Mapping[str, float] | None) -> dict[str, float
     for name, value in lines.items():
         if not 0.0 <= value <= 1.0:
             raise ParameterError(
-                f"{setting('references', name, text=f'references[{name!r}] ==')} {value}, must be an accuracy between 0 and 1. Hint: 42 % "
+                f"{setting('references', name, text=f'references[{name!r}] == ')}{value}, must be an accuracy between 0 and 1. Hint: 42 % "
                 "is 0.42."
             )
     return lines

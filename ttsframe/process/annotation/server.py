@@ -135,7 +135,7 @@ def openai_completer(
         import httpx  # noqa: F401 - only its absence matters here
     except ImportError as error:
         raise MissingExtraError(
-            "openai_completer needs httpx, which is not installed. Hint: pip install 'ttsframe[server]'"
+            "openai_completer needs httpx, which is not installed. Hint: python -m pip install 'ttsframe[server]'."
         ) from error
     for name, text in {"base_url": base_url, "model": model}.items():
         if not isinstance(text, str):
