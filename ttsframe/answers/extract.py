@@ -15,6 +15,7 @@ import polars as pl
 from ttsframe._checks import check_choice
 from ttsframe._exprs import into_expr, keep_name
 from ttsframe._typing import AnswerStyle, IntoExprColumn
+from ttsframe.answers import spans as _spans
 from ttsframe.answers import statements as _statements
 from ttsframe.answers.columns import as_strings, per_distinct
 
@@ -53,8 +54,8 @@ _PHRASE: Final = (
     r"(?:\bes|\best|\bé|\bè|\bist|:|—)\s"
 )
 _OPENING: Final = r"(\$|\\\(|\\\[)$"
-_HASH_NUMBER: Final = rf"^\s*:?\s*\**({_statements.NUMBER})"
-_LAST_NUMBER: Final = rf"(?:^|[^\w.)\]}}\\])({_statements.NUMBER})\D*$|({_statements.NUMBER})\D*$"
+_HASH_NUMBER: Final = rf"^\s*:?\s*\**({_spans.NUMBER})"
+_LAST_NUMBER: Final = rf"(?:^|[^\w.)\]}}\\])({_spans.NUMBER})\D*$|({_spans.NUMBER})\D*$"
 
 
 def extract_answer(completion: IntoExprColumn, *, style: AnswerStyle = "auto") -> pl.Expr:

@@ -1,131 +1,211 @@
 """The answer inside a statement such as "so the total is **42** cm".
 
-These functions read the few hundred characters in which an answer is announced, once per distinct text. A
-statement is a sequence of candidates (mathematics between delimiters, bold text, numbers), of which rules
-choose one.
+These functions read the few hundred characters in which an answer is stated, once per distinct text. What
+they return is whole: `spans` decides how far an answer goes, and a statement that goes on otherwise has none.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
-__all__ = ["answer_announced", "answer_concluded", "answer_itself"]
+from ttsframe.answers.spans import Span, find_spans, span_at
 
-NUMBER: Final = (
-    r"[-+−]?(?:[$€£¥]|\\\$)?[-−]?"
-    r"(?:\\[dt]?frac\{-?[\d.]+\}\{[\d.]+\}"
-    r"|(?:\d{1,3}(?:(?:,|\{,\}|,\\!)\d{3})+\b|\d+,\d{1,2}\b|\d+)(?:\.\d+)?(?:/\d+)?)"
-    r"(?:\s?\\?%|\s?\^\{?\\circ\}?|[°€£¥])?"
-)
-"""A number in prose: sign, currency, thousands, decimals or fraction, percent.
+__all__ = [
+    "REACH",
+    "answer_after_hash",
+    "answer_announced",
+    "answer_concluded",
+    "answer_itself",
+    "answer_on_last_line",
+    "answer_tagged",
+    "is_placeholder",
+]
 
-Written in the syntax that Python's and Rust's regular expressions share.
-"""
+REACH: Final = 400
+"""Number of characters, after a phrase or before the end of a text, that are searched for an answer."""
 
-_SPACED: Final = r"[-+−]?\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?(?!\d)|[-+−]?\d+ \d+/\d+"
-"""Thousands separated by spaces, and mixed numbers."""
-
-_WHOLE: Final = r"(?![a-zA-Z0-9_^{]|[.:]\d|[¹²³⁰⁴-⁹½¼¾⅐-⅞])"
-"""The end of a number: not in "6.02e23", "1.000.000", "12:30", "4²" or "3½"."""
-
-_CANDIDATE: Final = re.compile(
-    r"\*\*(?P<bold>[^*\n]*[^*\s:：])\s*\*\*(?!\s*[:：])"
-    r"|\$\$(?P<display>.+?)\$\$"
-    r"|\$(?P<dollars>(?:\\.|[^$\\])+)\$(?!\d)"
-    r"|\\\((?P<round>.+?)\\\)"
-    r"|\\\[(?P<square>.+?)\\\]"
-    rf"|(?<![a-zA-Z0-9_.^{{\\])(?<!\d:)(?P<number>{_SPACED}|{NUMBER}){_WHOLE}",
-    re.DOTALL,
-)
-# "30\pi", "2+3i", "7 - 2\sqrt{2}": a number that is only the beginning of the answer
-_CONTINUES: Final = re.compile(
-    r"\s?(?:\\(?:pi|sqrt|cdot|times|[dt]?frac|sin|cos|tan|ln|log|e|i)(?![a-zA-Z])|\+\s?(?:[\d\\(]|[a-z]\b)|[-−*/]\s?[\d\\(])"
-)
 _JOINER: Final = re.compile(
     r"(?:\s|\\\s|\\quad|\\text\s*\{|\}|,|;|、|&|和|或|及|\\cup|\b(?:and|or|et|und|y|ou|oder)\b)+"
 )
 _FILLER: Final = re.compile(
-    r"(?:[\s:：=*_#>\"“”'`]|\\\"|\b(?:is|are|was|be|of|therefore|thus|hence|so|simply|just|for sure|"
-    r"exactly|about|approximately|equal to|given by|option|choice|clearly|indeed|donc|also|pues)\b)+",
+    r"(?:[\s:：=*_#>\"“”'`}—]|\\[\"\s,;]|\\q?quad\b|[-•]\s+(?=\S)|"
+    r"\b(?:is|are|was|be|of|therefore|thus|hence|so|simply|just|for sure|now|then|indeed|"
+    r"exactly|about|approximately|roughly|equal to|given by|clearly|donc|also|pues|lautet|ist|es|est)\b[,:]?"
+    r"|は|です|、(?=\d)|है(?=\s)|হল|হলো)+",
     re.IGNORECASE,
 )
-_CHOICE: Final = re.compile(r"[(（]?([A-J])(?:[)）]|(?=\s*(?:$|[.,;:!。，、])))")
+_LETTER: Final = r"(?:[(（\[]\s?\**[A-J]\**\s?[)）\]]|\**\b[A-J]\b\**\)?)"
+_CHOICES: Final = re.compile(
+    r"(?P<label>(?:both|options?|choices?|statements?|选项)\s*:?\s*)?"
+    rf"(?P<letters>{_LETTER}(?:\s*(?:,\s*(?:and|or)?|,?\s*\b(?:and|or)\b|&|、|和|或)\s*{_LETTER})*)"
+    r"(?!['’\w])"
+)
+_AFTER_CHOICE: Final = re.compile(
+    r"\s*(?:$|[.,;:!?。，、\n)\]]|\*\*|<|—|[-–]\s)|\s+(?:because|since|as|for|is|are|which|where|and|but|so|due|"
+    r"rather|not|ки|when|if|only|out of)\b|(?:이|입|が|で|です|。)"
+)
+_CHOICE_LETTER: Final = re.compile(r"[A-J]")
 # "C Cecile" is an option with its text; "A Triangle" and "I" may be words
 _LABELLED: Final = re.compile(r"([B-HJ]) [A-Z][a-z]+$")
 _VERB: Final = re.compile(
-    r"\b(?:is|are|was|were|be|it's(?: for sure)?|equals?|gives?|get|becomes?|yields?|makes?|to|by)\b|[:：]\s|[：为是]"
+    r"\b(?:is|are|was|were|be|it's(?: for sure)?|equals?|gives?|get|becomes?|yields?|makes?|to|by|has|have|"
+    r"costs?|ist|est|es|son|sont|é|è|bằng|là|ni)\b|[:：]\s|[：为是]"
 )
 _EQUALS: Final = re.compile(r"[=≈]|\\approx")
 _HEADING: Final = re.compile(r"\s*#|\W*(?:step|case|part)\s*\d", re.IGNORECASE)
 _CHOSEN: Final = re.compile(r"\b([A-J])\)? is (?:the )?(?:correct|right|answer|best|true)\b")
 _REASON: Final = re.compile(
-    r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not)\b", re.IGNORECASE
+    r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not|ки)\b(?!\s+exist)", re.IGNORECASE
 )
 _CONCLUSION: Final = re.compile(
     r"\b(?:therefore|thus|hence|consequently|in conclusion|final answer|donc|por (?:lo )?tanto|entonces|"
-    r"daher|somit|quindi|portanto|следовательно|итак|ответ)\b"
-    r"|所以|因此|故|综上|故选|结论|总共|最终|共有|答|لذا|इसलिए|したがって|따라서",
+    r"daher|somit|also beträgt|quindi|portanto|следовательно|итак|ответ|kwa hiyo)\b"
+    r"|所以|因此|故|综上|故选|结论|总共|最终|共有|答|لذا|लذا|وبالتالي|لذلك|إذن|इसलिए|अतः|したがって|よって|따라서|그러므로"
+    r"|ดังนั้น|সুতরাং|অতএব|కాబట్టి",
     re.IGNORECASE,
 )
 _WEAK_CONCLUSION: Final = re.compile(
-    r"\b(?:so|finally|answer|result|solution|we (?:find|get|have)|i think)\b", re.IGNORECASE
+    r"\b(?:so|finally|answer|result|solution|we (?:find|get|have)|i think|altogether|in total)\b", re.IGNORECASE
 )
 _NOTE: Final = re.compile(r"\s*ки\b.*|<\|.*|\bI hope (?:it|this|that) is correct.*", re.DOTALL)
 # Math-Shepherd ends each step with this tag, so it ends an announced answer but not a text of steps
 _STEP_TAG: Final = re.compile(r"[ \t]*ки\b")
 _SENTENCE_END: Final = re.compile(
-    r"(?<=[^\s\d][.!?])\s+(?=\S)|(?<=\d[.!?])\s+(?=[^\W\d_])|(?<=[。！？])|(?<=[.!?]\$)\s+(?=[A-Z])"
+    r"(?<=[^\s\d][.!?])(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\bProf\.)(?<!\bJr\.)"
+    r"(?<!\bSr\.)(?<!\bvs\.)(?<!\bRs\.)(?<!\bNo\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bapprox\.)(?<!\bFig\.)"
+    r"(?<!\bEq\.)(?<!\bft\.)(?<!\bin\.)(?<!\b[A-Z]\.)(?<!\b[ap]\.m\.)(?<!\betc\.)\s+(?=\S)"
+    r"|(?<=\b[A-J]\.)\s+(?=[A-Z][a-z])"
+    r"|(?<=\d[.!?])\s+(?=[^\W\d_])|(?<=[。！？।])|(?<=[.!?]\$)\s+(?=[A-Z])"
     r"|(?<=[.!?]\$\$)\s*(?=[A-Z])"
     r"|(?<=[.!?]\\[\])])\s*(?=[A-Z])"
 )
-_CLOSED: Final = ".!?。！？$)]}*।"
-_FINISHED: Final = re.compile(r"(?:[.!?。！？$)\]}*€£%°।]|\d|\b[A-J])$")
-_LETTER: Final = re.compile(r"[a-zA-Z]")
+_CLOSED: Final = ".!?。！？$)]}*।`"
+_FINISHED: Final = re.compile(r"(?:[.!?。！？$)\]}*€£%°।`\"]|\d|\b[A-J])$")
+_ASCII_LETTER: Final = re.compile(r"[a-zA-Z]")
 _COMMAND: Final = re.compile(r"\\[a-zA-Z]+")
 _PRICE_AT_END: Final = re.compile(r"(?<=\s)\$\d[\d,]*(?:\.\d+)?\W?$")
-# in prose, and beside a currency, a comma before one or two digits is a decimal comma
-_PRICE_COMMA: Final = re.compile(r"[-−]?(?:[$€£¥]\s?\d+,\d{1,2}(?!\d)|\d+,\d{1,2}\s?[$€£¥])")
 _DANGLING: Final = re.compile(
     r"(?:[-+=,(\[{]|\b(?:and|or|but|the|an?|of|with|to|by|is|are|in|for|that|we))$", re.IGNORECASE
 )
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
-_EDGES: Final = " \t\n\r.,;:!。，；：！？*\"“”'`"
-_MEASURED: Final = re.compile(
-    r"\s[ap]\.?m\b|\spercent\b|^[-\d.,/]+ [a-z]+\.?,? (?:and )?\d", re.IGNORECASE
-)
-"""Words that belong to a number: "10 a.m.", "20 percent", "3 hours 20 minutes"."""
-_LONGEST_MEASURE: Final = 40
+_EDGES: Final = " \t\n\r.,;:!。，；：！？*\"“”'`।"
 _LONGEST_TEXT: Final = 80
 _MOST_WORDS: Final = 5
 
+_NO_ANSWER: Final = re.compile(
+    r"(?:not|never|incorrect|wrong|correct|right|clear|obvious|obviously|unclear|unknown|as|below|above|given|"
+    r"found|shown|supposed|likely|probably|that|what|which|how|why|whether|here|there|this|these|it|we|you|your|"
+    r"he|she|they|i|to|based|expected|needed|required|already|still|easy|simple|straightforward|"
+    r"consistent|verified|checked|in|by|from|then|reasonable|valid|written|expressed|rounded|different|"
+    r"please|let|let's|because|since|if|when|first|next|also|too|must|should|could|would|will|may|might|can|"
+    r"cannot|can't|isn't|provided|obtained|displayed|stated|ready|done|step|explanation|solution|the following|"
+    r"the same|the answer|the final|the correct|the solution|unfinished|missing|boxed|n/?a|unable|supported)\b"
+    r"|(?:the |your |my )?(?:final |correct )?answer\b|\.\.\.|…|_{2,}|\?|\[|<",
+    re.IGNORECASE,
+)
+_NO_SOLUTION: Final = re.compile(
+    r"\b(?:there (?:is|are)|has|have|with) (?P<none>no (?:real |integer |possible |such |valid )*(?:solutions?|answers?|roots?|values?))\b"
+    r"|\b(?P<nothing>does not exist|do not exist|doesn't exist)\b"
+    r"|\b(?:there (?:is|are)|has|have) (?P<many>infinitely many solutions?)\b",
+    re.IGNORECASE,
+)
+_WHOLE_WORD: Final = frozenset({"yes", "no", "true", "false", "none", "undefined", "impossible", "dne"})
+_PLACEHOLDER: Final = re.compile(
+    r"[\s$\\{(\[<*_]*(?:(?:text|mathrm|textbf|mathbf|boldsymbol)\s*\{\s*)?[\[<(]?\s*"
+    r"(?:(?:(?:insert|put|write|enter|place|your|the|my|our|a|this is the)\s+)*(?:final|correct|numerical|numeric)?\s*"
+    r"answers?(?:\s+(?:here|goes here|in the box))?"
+    r"|result|value|final result|solution|your solution|expression|answer_here|final_answer|\.\.\.|…|\\[lcd]?dots|\?+|_+)"
+    r"\s*[.:]?[\s}\])>$*_]*",
+    re.IGNORECASE,
+)
+_JSON_KEY: Final = re.compile(r"nswer\w*\\?[\"']\s*[:=]\s*$", re.IGNORECASE)
+_JSON_STRING: Final = re.compile(r"\\?\"((?:[^\"\\]|\\.)*?)\\?\"\s*(?=[,}\n\]]|$)|'((?:[^'\\]|\\.)*)'")
+_JSON_LIST: Final = re.compile(r"\[([^\[\]]*)\]")
+_JSON_VALUE: Final = re.compile(r"[^,}\s]+")
+_OPTION_KEY: Final = re.compile(r"(?:option|choice)s?\s*(?:is|are|:|：)\s*$", re.IGNORECASE)
+_PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|\s*\n\s*1[.)]\s")
+_BOLD: Final = re.compile(r"\*\*([^*\n]+?)\s*\*\*")
+_BOLD_LABEL: Final = re.compile(
+    r"(?:the )?(?:final |correct )?(?:answer|result)\s*(?:is\b)?\s*[:：=]?\s*", re.IGNORECASE
+)
+_UNITS_ONLY: Final = re.compile(r"(?:\s*(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]+|[.,;:!?°²³/。]|\\?\$|\}|\)))*$")
+_BULLET: Final = re.compile(r"\s*[-•*]\s+(?!\*)")
+_ENUMERATION: Final = re.compile(r"\d{1,2}[.)]$")
+_CODE_BLOCK: Final = re.compile(r"```[a-zA-Z]*[ \t]*\n([^`]*?)\n?```\s*$")
+_DISPLAY_AT_END: Final = re.compile(r"(?:\$\$([^$]{1,300})\$\$|\\\[((?:(?!\\\[|\\\]).){1,300})\\\])\s*\.?\s*$", re.DOTALL)
+_RELATION: Final = re.compile(r"[<>≤≥≈≠]|\\(?:[lg]eq?|[lg]t|approx|neq?|equiv|sim|in|implies|Rightarrow|to)(?![a-zA-Z])")
+_NAME_EQUALS: Final = re.compile(r"(?:[a-zA-Z]|\\[a-z]+)(?:_\w|_\{\w+\})?\s*=\s*")
+_VALUE_AND_UNITS: Final = 3
 
-def answer_announced(text: str) -> str | None:
-    """Read the text after "the answer is": its first line, or the beginning of it."""
-    statement = _first_line(_NOTE.sub("", text))
-    statement = statement[_match_length(_FILLER, statement) :]
-    if not statement:
+
+def answer_announced(text: str, before: str = "") -> str | None:
+    """Read the text after "the answer is": its first line, or the beginning of it.
+
+    `before` is the end of the phrase, which tells a field of JSON and "the correct option is" from prose.
+    """
+    if _JSON_KEY.search(before):
+        return _json_value(text)
+    is_cut = len(text) >= REACH
+    text = _NOTE.sub("", text)
+    listed = _bulleted(text)
+    if listed is not None:
+        return listed
+    if _PARTS.match(text):
         return None
-    choice = _CHOICE.match(statement)
-    if choice:
-        return choice[1]
-    candidate = _CANDIDATE.match(statement)
-    if candidate and not (candidate["number"] and _CONTINUES.match(statement, candidate.end())):
-        return _joined_candidates(statement, candidate)
-    sentence = _SENTENCE_END.split(statement, maxsplit=1)[0]
-    short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
-    is_prose = len(_WORD.findall(short)) > _MOST_WORDS or _CJK.search(short)
-    states = is_prose or "**" in short or _VERB.search(short)
-    stated = _last_stated(sentence) if states else None
-    return stated or (short if 0 < len(short) <= _LONGEST_TEXT and not is_prose else None)
+    statement, rest = _first_line(text)
+    if not statement or _PARTS.match(statement):
+        return None
+    choice = _choice(statement)
+    if choice or _OPTION_KEY.search(before):
+        return choice
+    nothing = _NO_SOLUTION.match(statement)
+    if nothing:
+        return _nothing(nothing)
+    bold = _BOLD.match(statement)
+    span = span_at(statement, 0)
+    if span is not None and not (bold and span.end == bold.end()):
+        if is_cut and not rest and span.end >= len(statement):
+            return None
+        return _result(span)
+    if bold:
+        return _in_bold(bold[1]) if span is not None else None
+    return _in_words(statement, rest=rest, is_cut=is_cut)
+
+
+def answer_after_hash(text: str) -> str | None:
+    """Read a line after `####`, if it is an answer and no heading."""
+    line = text.lstrip(" :\t*").split("\n", 1)[0].strip()
+    if not line or len(line) > _LONGEST_TEXT:
+        return None
+    return _whole_line(line)
+
+
+def answer_tagged(text: str) -> str | None:
+    """Read the content of a tag such as `<answer>`, which holds an answer and little else."""
+    content = _NOTE.sub("", text).strip()
+    if not content or is_placeholder(content):
+        return None
+    itself = _whole_line(content) if "\n" not in content or content.startswith(("$", "\\[", "```")) else None
+    if itself:
+        return itself
+    label = _BOLD_LABEL.match(content)
+    if label and label.end():
+        return answer_announced(content[label.end() :])
+    if "\n" not in content and len(content) <= _LONGEST_TEXT and len(_WORD.findall(content)) <= _MOST_WORDS:
+        return content.strip(_EDGES) or None
+    return None
 
 
 def answer_concluded(text: str) -> str | None:
     """Read the last line of a finished text, if it states a result."""
-    steps = _STEP_TAG.sub("", text)
-    lines = [line for raw in _NOTE.sub("", steps).splitlines() if (line := raw.strip())]
-    if not lines or _HEADING.match(lines[-1]):
+    text = _NOTE.sub("", _STEP_TAG.sub("", text)).rstrip()
+    lines = [line for raw in text.splitlines() if (line := raw.strip())]
+    if not lines:
+        return None
+    if _HEADING.match(lines[-1]) and not _CONCLUSION.search(lines[-1]):
         return None
     sentence = [part for part in _SENTENCE_END.split(lines[-1]) if part.strip()][-1].strip()
     chosen = _CHOSEN.search(sentence)
@@ -133,6 +213,9 @@ def answer_concluded(text: str) -> str | None:
         return chosen[1]
     if _is_cut_off(sentence):
         return None
+    nothing = _NO_SOLUTION.search(sentence)
+    if nothing and sentence[-1] in _CLOSED:
+        return _nothing(nothing)
     conclusions = list(_CONCLUSION.finditer(sentence))
     if conclusions and _FINISHED.search(sentence):
         conclusion = sentence[conclusions[-1].end() :]
@@ -145,22 +228,179 @@ def answer_concluded(text: str) -> str | None:
 def answer_itself(text: str) -> str | None:
     """Read a short text that is an answer: `42`, `odd $n$`, `D.`, `It costs 7 dollars.`."""
     statement = _NOTE.sub("", _STEP_TAG.sub("", text)).strip()
-    prose = _CANDIDATE.sub(" ", statement)
-    if not statement or "\n" in prose or len(prose) > _LONGEST_TEXT:
+    statement = re.sub(r"^A\s*:\s*", "", statement)
+    if not statement or _HEADING.match(statement) or _DANGLING.search(statement):
         return None
-    choice = _CHOICE.match(statement) or _LABELLED.match(statement)
+    if statement.strip(_EDGES).lower() in _WHOLE_WORD:
+        return statement.strip(_EDGES)
+    spans = list(find_spans(statement))
+    prose = _without(statement, spans)
+    if "\n" in prose or len(prose) - prose.count(" ") > _LONGEST_TEXT:
+        return None
+    choice = _choice(statement) or (match[1] if (match := _LABELLED.match(statement)) else None)
     if choice:
-        return choice[1]
-    if _HEADING.match(statement) or _DANGLING.search(statement):
-        return None
-    candidate = _CANDIDATE.match(statement)
-    if candidate and _REASON.match(statement, candidate.end()):
-        return _content_of(candidate)
+        return choice
+    nothing = _NO_SOLUTION.search(statement)
+    if nothing:
+        return _nothing(nothing)
+    if spans and spans[0].start == 0 and _REASON.match(statement, spans[0].end):
+        return _result(spans[0])
     is_statement = _VERB.search(prose) or statement.endswith((".", "。"))
     words = _WORD.findall(_JOINER.sub(" ", prose))
     if not words or (len(words) == 1 and not is_statement):
         return statement if re.search(r"[\d$\\]", statement) else None
     return _last_stated(statement) if is_statement else None
+
+
+def answer_on_last_line(text: str) -> str | None:
+    """Read a last line that is a value and nothing else: `42`, `$$42$$`, a block of code with one line."""
+    text = _NOTE.sub("", _STEP_TAG.sub("", text)).rstrip()
+    block = _CODE_BLOCK.search(text)
+    if block:
+        content = block[1].strip()
+        return _whole_line(content) if content and "\n" not in content else None
+    display = _DISPLAY_AT_END.search(text)
+    before, _, line = (text[: display.start()], "", display[0]) if display else text.rpartition("\n")
+    line, before = line.strip(), before.rstrip()
+    if not before or not line or _ENUMERATION.match(line) or len(line) > _LONGEST_TEXT:
+        return None
+    previous = before.rpartition("\n")[2].strip()
+    if previous.endswith((",", "+", "-", "=", "\\", "and", "or")) or _is_value(previous):
+        return None
+    answer = _whole_line(line)
+    if answer is None or not _is_value(answer):
+        return None
+    return answer
+
+
+def is_placeholder(content: str) -> bool:
+    """Tell whether a box or tag holds no answer but its name, as in a repeated instruction."""
+    return len(content) <= _LONGEST_TEXT and _PLACEHOLDER.fullmatch(content) is not None
+
+
+def _is_value(text: str) -> bool:
+    """Tell whether a text is one value, not an equation or relation in the middle of a derivation."""
+    stripped = text.strip(_EDGES)
+    name = _NAME_EQUALS.match(stripped)
+    value = stripped[name.end() :] if name else stripped
+    if not value or "=" in value or _RELATION.search(value) or not re.search(r"\d|\\infty|∞", value):
+        return False
+    if name and _ASCII_LETTER.search(_COMMAND.sub("", value)):
+        return False
+    span = span_at(stripped, 0)
+    return span is not None and not stripped[span.end :].strip(_EDGES)
+
+
+def _whole_line(line: str) -> str | None:
+    """Return the answer that a line is, but for units and punctuation after it."""
+    choice = _choice(line)
+    if choice and len(line) <= len(choice) + 4:
+        return choice
+    bold = _BOLD.fullmatch(line.rstrip(".。"))
+    if bold:
+        return _in_bold(bold[1])
+    start = len(line) - len(line.lstrip("*_`\"' "))
+    span = span_at(line, start)
+    if span is None:
+        return None
+    after = line[span.end :]
+    if len(_WORD.findall(after)) > _VALUE_AND_UNITS or not _UNITS_ONLY.match(after.rstrip("*_`\"' ")):
+        return None
+    return _result(span)
+
+
+def _in_words(statement: str, *, rest: str, is_cut: bool) -> str | None:
+    """Read a statement that does not begin with a value: "Evelyn", "does not exist", a whole sentence."""
+    sentence, *others = _SENTENCE_END.split(statement, maxsplit=1)
+    short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES).removesuffix("}").strip(_EDGES)
+    is_prose = len(_WORD.findall(short)) > _MOST_WORDS or _CJK.search(short)
+    is_last = not others and not rest and not is_cut
+    if is_prose or "**" in short or _VERB.search(short):
+        stated = _last_stated(sentence)
+        # "Answer: There are 15 trees. ... " may begin an explanation
+        if stated and (is_last or not _NO_ANSWER.match(sentence) or "**" in sentence):
+            return stated
+    if is_prose or not short or len(short) > _LONGEST_TEXT or _NO_ANSWER.match(short):
+        return None
+    return None if is_cut and not rest and not others else short
+
+
+def _nothing(match: re.Match[str]) -> str:
+    """Return the words that say that there is no answer, or that all are."""
+    return match["none"] or match["nothing"] or match["many"]
+
+
+def _choice(statement: str) -> str | None:
+    """Return the option at the start: "B", "(B) because", "B, C", and "(B) 12" with its value."""
+    match = _CHOICES.match(statement)
+    if match is None:
+        return None
+    letters = match["letters"]
+    found = _CHOICE_LETTER.findall(letters)
+    end = match.end()
+    is_bracketed = letters.rstrip("* ")[-1] in ")）]" and letters[-1] != "*"
+    if is_bracketed and len(found) == 1:
+        start = len(statement) - len(statement[end:].lstrip(" :"))
+        span = span_at(statement, start) if start > end else None
+        if span is not None and not statement[span.end :].split("\n", 1)[0].strip(_EDGES):
+            return f"({found[0]}) {span.answer}"
+        follows = statement[end : end + 2]
+        if re.match(r"\s*(?:[-+*/^=]|\\|\d)", follows) and span is None:
+            return None
+        return found[0]
+    if not (is_bracketed or match["label"]) and not _AFTER_CHOICE.match(statement, end):
+        return None
+    if len(found) > 1 and re.search(r"\bor\b|或", letters):
+        return " or ".join(found)
+    return ", ".join(found)
+
+
+def _json_value(text: str) -> str | None:
+    """Return the value of a field of a JSON object, without its escapes."""
+    text = text.lstrip()
+    string = _JSON_STRING.match(text)
+    if string:
+        content = string[1] if string[1] is not None else string[2]
+        content = _unescaped(content).strip()
+        return None if not content or is_placeholder(content) else content
+    listed = _JSON_LIST.match(text)
+    if listed:
+        parts = [_unescaped(part.strip().strip("\"'")) for part in listed[1].split(",")]
+        return ", ".join(part for part in parts if part) or None
+    value = _JSON_VALUE.match(text)
+    if value is None or value[0] in {"null", "None", "\"\"", "{", "["} or value[0][0] in "\"'{[":
+        return None
+    return value[0]
+
+
+def _unescaped(content: str) -> str:
+    r"""Decode a JSON string; backslashes that are not doubled are LaTeX that was not escaped."""
+    if "\\" not in content:
+        return content
+    try:
+        decoded = json.loads(f'"{content}"', strict=False)
+    except ValueError:
+        decoded = None
+    if isinstance(decoded, str) and not re.search(r"(?<!\\)(?:\\\\)*\\[bfnrtu](?=[a-z]{2})", content):
+        return decoded
+    return content.replace("\\\\", "\\").replace('\\"', '"')
+
+
+def _bulleted(text: str) -> str | None:
+    """Return the answers of a bulleted list after "Answer:", if each line holds one."""
+    if not text.startswith("\n") and not text.lstrip(" *:").startswith("\n"):
+        return None
+    lines = [line for line in text.lstrip(" *:\n").splitlines() if line.strip()]
+    bulleted = []
+    for line in lines:
+        bullet = _BULLET.match(line)
+        if bullet is None:
+            break
+        bulleted.append(line[bullet.end() :].strip())
+    if len(bulleted) < 2 or len(text) >= REACH:
+        return None
+    answers = [_whole_line(line) for line in bulleted]
+    return ", ".join(answer for answer in answers if answer) if all(answers) else None
 
 
 def _is_cut_off(sentence: str) -> bool:
@@ -172,18 +412,19 @@ def _is_cut_off(sentence: str) -> bool:
     )
 
 
-def _first_line(text: str) -> str:
-    """Return the first line that is not empty; display mathematics counts as one line."""
+def _first_line(text: str) -> tuple[str, str]:
+    """Return the first line that is not empty, and the rest; display mathematics counts as one line."""
     rest = text[_match_length(_FILLER, text) :]
     while rest:
-        candidate = _CANDIDATE.match(rest)
-        end = rest.find("\n", candidate.end() if candidate else 0)
+        span = span_at(rest, 0) if rest.startswith(("$", "\\[", "\\(", "\\begin")) else None
+        end = rest.find("\n", span.end if span else 0)
         if end < 0:
             break
         if not rest[:end].rstrip(" *").endswith((":", "：")):
-            return rest[:end]
-        rest = rest[end:].lstrip()
-    return rest
+            return rest[:end], rest[end:].strip()
+        rest = rest[end:]
+        rest = rest[_match_length(_FILLER, rest) :]
+    return rest, ""
 
 
 def _match_length(pattern: re.Pattern[str], text: str) -> int:
@@ -192,20 +433,24 @@ def _match_length(pattern: re.Pattern[str], text: str) -> int:
     return match.end() if match else 0
 
 
-def _content_of(candidate: re.Match[str]) -> str | None:
-    """Return the candidate without its delimiters."""
-    content = next(group for group in candidate.groups() if group is not None).strip(_EDGES)
-    if candidate["number"] and _PRICE_COMMA.match(candidate.string, candidate.start()):
-        content = content.replace(",", ".")
-    return _result_of_chain(content) or None
+def _without(text: str, spans: list[Span]) -> str:
+    """Blank out the spans of a text."""
+    for span in spans:
+        text = text[: span.start] + " " * (span.end - span.start) + text[span.end :]
+    return text
+
+
+def _result(span: Span) -> str | None:
+    """Return the answer of a span: of a calculation, its result."""
+    return _result_of_chain(span.answer) or None
 
 
 def _result_of_chain(content: str) -> str:
     """Return the last part of "11 * 11 = 121", and an equation that states no result unchanged."""
     parts = [part.strip() for part in _split_at_equals(content)]
-    if len(parts) == 1 or "," in content:
+    if len(parts) == 1 or "," in content or re.search(r"\b(?:and|or)\b|\\(?:text|quad|begin|implies|Rightarrow)", content):
         return content
-    is_calculation = not _LETTER.search(_COMMAND.sub("", parts[0] + parts[-1]))
+    is_calculation = not _ASCII_LETTER.search(_COMMAND.sub("", parts[0] + parts[-1]))
     return parts[-1] if len(parts) > 2 or is_calculation else content
 
 
@@ -224,49 +469,52 @@ def _split_at_equals(content: str) -> list[str]:
     return [*parts, content[start:]]
 
 
-def _joined_candidates(statement: str, first: re.Match[str]) -> str | None:
-    """Return a candidate with the ones joined to it, as in "2 and 3" or "$a$, $b$"."""
-    parts = [first]
-    while joiner := _JOINER.match(statement, parts[-1].end()):
-        following = _CANDIDATE.match(statement, joiner.end())
-        if following is None or not joiner[0].strip():
-            break
-        parts.append(following)
-    if len(parts) == 1 and first["number"]:
-        sentence = _SENTENCE_END.split(statement[first.start() :], maxsplit=1)[0]
-        clause = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
-        if len(clause) <= _LONGEST_MEASURE and _MEASURED.search(clause):
-            return clause
-    if len(parts) > 1 and all(part["number"] for part in parts):
-        return statement[first.start() : parts[-1].end()]
-    return ", ".join(content for part in parts if (content := _content_of(part))) or None
+def _in_bold(content: str) -> str | None:
+    """Return the answer in bold text, without its label."""
+    label = _BOLD_LABEL.match(content)
+    inner = content[label.end() :] if label else content
+    inner = inner.strip(_EDGES) if not inner.startswith("$") else inner.strip()
+    if not inner:
+        return None
+    choice = _choice(inner)
+    if choice:
+        return choice
+    span = span_at(inner, 0)
+    if span is not None and _UNITS_ONLY.match(inner[span.end :]):
+        return _result(span)
+    spans = list(find_spans(inner))
+    if spans and _VERB.search(_without(inner, spans)):
+        return _last_stated(inner)
+    if len(spans) == 1 and not _without(inner, spans).strip(" " + _EDGES):
+        return _result(spans[0])
+    return inner if len(inner) <= _LONGEST_TEXT and not _NO_ANSWER.match(inner) else None
 
 
 def _last_stated(sentence: str) -> str | None:
-    """Return the last candidate of a sentence, preferring bold text and what follows "is"."""
-    candidates = list(_CANDIDATE.finditer(sentence))
-    bold = [candidate for candidate in candidates if candidate["bold"]]
+    """Return the last value of a sentence, preferring bold text and what follows "is"."""
+    bold = list(_BOLD.finditer(sentence))
     if bold:
-        inner = _CANDIDATE.search(bold[-1]["bold"])
-        return _content_of(inner or bold[-1])
-    outside = _CANDIDATE.sub(lambda match: " " * len(match[0]), sentence)
+        span = span_at(sentence, bold[-1].start())
+        if span is not None and span.end > bold[-1].end():
+            return _result(span)
+        return _in_bold(bold[-1][1]) if span is not None else None
+    spans = list(find_spans(sentence))
+    outside = _without(sentence, spans)
     for stated in (_VERB, _EQUALS):
         for verb in reversed(list(stated.finditer(outside))):
-            answer = _stated_after(sentence, verb.end())
+            answer = _stated_after(sentence, verb.end(), spans)
             if answer:
                 return answer
-    return _content_of(candidates[-1]) if candidates else None
+    return _result(spans[-1]) if spans else None
 
 
-def _stated_after(sentence: str, position: int) -> str | None:
+def _stated_after(sentence: str, position: int, spans: list[Span]) -> str | None:
     """Return the answer directly after a verb or an equals sign."""
     start = position + _match_length(_FILLER, sentence[position:])
-    candidate = _CANDIDATE.match(sentence, start)
-    if candidate:
-        return _joined_candidates(sentence, candidate)
-    choice = _CHOICE.match(sentence, start)
-    if choice:
-        return choice[1]
-    rest = sentence[start:].strip(_EDGES)
-    is_prose = _CJK.search(rest) or _WORD.search(_JOINER.sub(" ", rest))
-    return rest if len(rest) <= _LONGEST_TEXT and re.search(r"\d", rest) and not is_prose else None
+    for span in spans:
+        if span.start <= start < span.end:
+            return _result(span)
+    span = span_at(sentence, start)
+    if span is not None:
+        return _result(span)
+    return _choice(sentence[start:])
