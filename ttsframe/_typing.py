@@ -32,4 +32,17 @@ Weights: TypeAlias = Literal["score", "sigmoid", "softmax"]
 ProblemSet: TypeAlias = Literal["common", "available"]
 Correction: TypeAlias = Literal["holm", "benjamini_hochberg", "bonferroni", "none"]
 AnswerStyle: TypeAlias = Literal["auto", "boxed", "final_answer", "hash", "last_number"]
+ExtractionRule: TypeAlias = Literal[
+    "final_sentence",
+    "tag",
+    "box",
+    "hash",
+    "field",
+    "phrase",
+    "conclusion",
+    "last_line",
+    "whole_text",
+    "last_number",
+]
+"""The rules by which an answer is found in a text."""
 Status: TypeAlias = Literal["ok", "short", "unscored", "undefined", "ungraded"]

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from ttsframe.answers.explain import AnswerExplanation, explain_answer
-from ttsframe.answers.extract import extract_answer
+from ttsframe.answers.extract import (
+    ExtractionExplanation,
+    explain_extraction,
+    extract_answer,
+    extraction_rule,
+)
 from ttsframe.answers.grade import is_equivalent, is_same_key
 from ttsframe.answers.keys import answer_key, answer_kind, gold_key, normalize_answer
 from ttsframe.answers.lookup.table import AnswerStatistics, answer_statistics
@@ -13,11 +18,14 @@ __all__ = [
     "AnswerExplanation",
     "AnswerPolicy",
     "AnswerStatistics",
+    "ExtractionExplanation",
     "answer_key",
     "answer_kind",
     "answer_statistics",
     "explain_answer",
+    "explain_extraction",
     "extract_answer",
+    "extraction_rule",
     "gold_key",
     "is_equivalent",
     "is_same_key",

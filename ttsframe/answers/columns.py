@@ -8,7 +8,7 @@ import polars as pl
 
 from ttsframe.errors import ColumnsError
 
-__all__ = ["as_strings", "per_distinct"]
+__all__ = ["as_strings", "keep_where", "per_distinct", "prefer"]
 
 
 def as_strings(values: pl.Series, parameter: str) -> pl.Series:
@@ -28,3 +28,13 @@ def per_distinct(values: pl.Series, function: Callable[[str], str | None]) -> pl
     distinct = values.drop_nulls().unique()
     results = pl.Series([function(value) for value in distinct], dtype=pl.String)
     return values.replace_strict(distinct, results, default=None, return_dtype=pl.String)
+
+
+def keep_where(values: pl.Series, mask: pl.Series) -> pl.Series:
+    """Set the values outside the mask to null."""
+    return values.zip_with(mask.fill_null(value=False), pl.Series([None], dtype=values.dtype))
+
+
+def prefer(values: pl.Series, otherwise: pl.Series) -> pl.Series:
+    """Fill the nulls of one series from another."""
+    return values.zip_with(values.is_not_null(), otherwise)

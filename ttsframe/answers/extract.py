@@ -1,92 +1,125 @@
 """Final answers in completions.
 
 Polars string functions search the long texts. The few hundred characters that they leave, in which an
-answer is announced, are read once per distinct text by `statements`.
+answer is stated, are read once per distinct text by `statements`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Final, get_args
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
 from ttsframe._checks import check_choice
 from ttsframe._exprs import into_expr, keep_name
-from ttsframe._typing import AnswerStyle, IntoExprColumn
-from ttsframe.answers import spans as _spans
+from ttsframe._typing import AnswerStyle, ExtractionRule, IntoExprColumn
+from ttsframe.answers import marks as _marks
 from ttsframe.answers import statements as _statements
-from ttsframe.answers.columns import as_strings, per_distinct
+from ttsframe.answers.boxes import boxed_answers, has_box, last_boxes
+from ttsframe.answers.columns import as_strings, keep_where, per_distinct, prefer
+from ttsframe.answers.spans import NUMBER
+from ttsframe.errors import ParameterTypeError
 
-__all__ = ["extract_answer"]
+__all__ = ["ExtractionExplanation", "explain_extraction", "extract_answer", "extraction_rule"]
 
-_NESTING: Final = 12
-_REACH: Final = 400
-"""Number of characters, after a phrase or before the end of a text, that are searched for an answer."""
-
-
-def _balanced(depth: int) -> str:
-    """Return a pattern for text with balanced braces, nested up to `depth` levels."""
-    plain = r"[^{}\\]|\\."
-    pattern = rf"(?:{plain})*"
-    for _ in range(depth):
-        pattern = rf"(?:{plain}|\{{{pattern}\}})*"
-    return pattern
+RULES: Final[tuple[ExtractionRule, ...]] = get_args(ExtractionRule)
+_RULE: Final = pl.Enum(RULES)
+_LAST_NUMBER: Final = rf"(?:^|[^\w.)\]}}\\])({NUMBER})\D*$|({NUMBER})\D*$"
+_MOST_PHRASES: Final = 3
+_MOST_PIECES: Final = 40
+"""Number of questions after which a text is no longer cut."""
+_LONGEST_EXCERPT: Final = 400
 
 
-_BOX_CONTENT: Final = rf"(?s)^\s*\{{({_balanced(_NESTING)})\}}"
-_JOINS_NEXT_BOX: Final = r"(?:,|;|&|、|和|或|及|\b(?:and|or)\b|\\cup|\\quad)[^.!?\n]{0,40}$"
-_LONGEST_JOIN: Final = 200
-_TURN: Final = r"(?s)(\S.*?)<\|(?:im_start|start_header_id)\|>\s*user\b.*"
-_CHAT_MARK: Final = (
-    r"<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>|<\|im_start\|>\s*\w*|<\|[a-z_0-9]+\|>"
-)
-# Every alternative begins with literal text, which makes this search ten times faster.
-_PHRASE: Final = (
-    r"(?:answer|Answer|ANSWER)[sS]?[\s\"*:'”)]{0,3}"
-    r"(?i:is|are|was|should\s+be|must\s+be|would\s+be|will\s+be|equals|=|:|：|\$|\\\(|\\\[)"
-    r"|(?:Final (?:Answer|answer)|FINAL ANSWER|\n\W{0,4}Answer)[\s*]*\n"
-    r"|\nA\s*:|^A\s*:"
-    r"|答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答\s*[:：]|故选\s*[:：]?"
-    r"|정답[은:]|답[은:]"
-    r"|(?:[Rr]espuesta|[Rr]éponse|[Rr]esposta|[Rr]isposta|[Aa]ntwort|твет)\b[^\n.:]{0,20}?"
-    r"(?:\bes|\best|\bé|\bè|\bist|:|—)\s"
-)
-_OPENING: Final = r"(\$|\\\(|\\\[)$"
-_HASH_NUMBER: Final = rf"^\s*:?\s*\**({_spans.NUMBER})"
-_LAST_NUMBER: Final = rf"(?:^|[^\w.)\]}}\\])({_spans.NUMBER})\D*$|({_spans.NUMBER})\D*$"
+class ExtractionExplanation(NamedTuple):
+    r"""How the answer of one text was found.
+
+    Parameters
+    ----------
+    answer
+        The answer, as `extract_answer` returns it.
+    rule
+        Name of the rule that decided, as in `extraction_rule`; None where no rule found its mark.
+    start, end
+        Where the answer stands in the text, in characters; None where it does not stand there as it is,
+        for example because two boxes were joined.
+    excerpt
+        What the rule read.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> explanation = tts.answers.explain_extraction("So the answer is 12 cm. That is all.")
+    >>> explanation.answer, explanation.rule, explanation.start
+    ('12', 'phrase', 17)
+    """
+
+    answer: str | None
+    rule: ExtractionRule | None
+    start: int | None
+    end: int | None
+    excerpt: str | None
 
 
-def extract_answer(completion: IntoExprColumn, *, style: AnswerStyle = "auto") -> pl.Expr:
+class _Found(NamedTuple):
+    """What one rule found in texts: null outside `decided`."""
+
+    answers: pl.Series
+    decided: pl.Series
+    excerpts: pl.Series
+    names: pl.Series | None = None
+    """Names of the rules, where they differ from row to row."""
+
+
+_Find: TypeAlias = Callable[[pl.Series], _Found]
+_Chain: TypeAlias = tuple[tuple[ExtractionRule, _Find], ...]
+
+
+def extract_answer(
+    completion: IntoExprColumn, *, style: AnswerStyle = "auto", cut_at_next_question: bool = True
+) -> pl.Expr:
     r"""Find the final answer in each completion.
 
     The answer is returned as the model wrote it, without its box, delimiters or sentence; `answer_key` tells
-    which answers are equivalent. A text without an answer, or one that ends before its answer, gives null:
-    such attempts abstain from votes.
+    which answers are equivalent. It is returned whole: where a number, product, date or list goes on in a way
+    that cannot be read, there is no answer. A text without an answer, or one that ends before its answer,
+    gives null: such attempts abstain from votes. So do texts that repeat an instruction, such as
+    `\boxed{answer}`.
 
     Parameters
     ----------
     completion
-        String column, the texts that a model wrote.
+        String column, the texts that a model wrote. What stands between `<think>` and `</think>` is not read.
     style
         Where to look for the answer.
 
         - `"boxed"`: in the last `\boxed{...}` or `\fbox{...}`. Boxes joined by a comma, "and" or "or" are one
           answer. An empty box, or one cut off by the end of the text, gives null, even if there is an
           earlier box.
-        - `"final_answer"`: after the last "the answer is", "Final Answer:" or the like, in English,
-          Chinese and other languages.
+        - `"final_answer"`: after the last "the answer is", "Final Answer:" or the like, in English and
+          twenty other languages, or in a JSON field `"answer"`.
         - `"hash"`: after the last `####`, as in GSM8K.
         - `"last_number"`: the last number of the text. `"auto"` never uses it, because it lets an
           unfinished attempt vote.
-        - `"auto"`: the last box if there is one; else a number after `####`, else the announced answer,
-          else the conclusion of the last line ("Therefore, the sum is $7$.").
+        - `"auto"`: the first of these rules that applies: "The final answer is X. I hope it is correct.",
+          which ends the text; the last tag `<answer>`, `<final_answer>` or `<solution>`; the last box; a value
+          after `####`; the announced answer; the conclusion of the last line ("Therefore, the sum is $7$.");
+          a last line that is a value.
+    cut_at_next_question
+        Whether a text ends at the first line `Q:`, `Question:` or `Problem:` that follows a stated answer: base
+        models go on with questions of their own.
 
     Returns
     -------
     pl.Expr
         String, named as the input; null where no answer is found and for a null text.
+
+    See Also
+    --------
+    extraction_rule : Which rule found each answer.
+    explain_extraction : The same for one text, with the part that was read.
 
     Examples
     --------
@@ -100,211 +133,290 @@ def extract_answer(completion: IntoExprColumn, *, style: AnswerStyle = "auto") -
     """
     check_choice(style, "style", get_args(AnswerStyle))
     source = into_expr(completion, "completion")
-    find = _FINDERS[style]
-
-    def extract(values: pl.Series) -> pl.Series:
-        return find(_without_chat_marks(as_strings(values, "completion"))).alias(values.name)
-
     # One function, because Polars would repeat the search for each use of an intermediate result.
+    extract = partial(_answers, style=style, cut=bool(cut_at_next_question))
     found = source.map_batches(extract, return_dtype=pl.String, is_elementwise=True)
     return keep_name(found, source)
 
 
-def _find_anywhere(texts: pl.Series) -> pl.Series:
-    """Try one style after another, each on the texts in which no earlier style found its marks."""
-    unboxed = _keep_where(texts, ~_has_box(texts))
-    found = _find_boxed(texts)
-    if unboxed.null_count() == len(texts):
-        return found
-    hashed = _after_hash(unboxed)
-    hashed = _keep_where(hashed, hashed.str.contains(_HASH_NUMBER))
-    announcement = _coalesce(hashed, _after_phrase(_keep_where(unboxed, hashed.is_null())))
-    announced = per_distinct(announcement, _statements.answer_announced)
-    ending = _keep_where(unboxed, announced.is_null()).str.tail(_REACH)
-    concluded = per_distinct(ending, _from_ending)
-    return _coalesce(found, _coalesce(announced, concluded))
+def extraction_rule(
+    completion: IntoExprColumn, *, style: AnswerStyle = "auto", cut_at_next_question: bool = True
+) -> pl.Expr:
+    r"""Name the rule that found, or should have found, the final answer in each completion.
+
+    Parameters
+    ----------
+    completion
+        String column, the texts that a model wrote.
+    style, cut_at_next_question
+        As in `extract_answer`.
+
+    Returns
+    -------
+    pl.Expr
+        Enum, named as the input; null where no rule found its mark. A box that is empty or cut off has the rule
+        `box` and no answer.
+
+        - `final_sentence`: "The final answer is X. I hope it is correct.";
+        - `tag`: `<answer>`, `<final_answer>` or `<solution>`;
+        - `box`: `\boxed{...}` or `\fbox{...}`;
+        - `hash`: `####`;
+        - `field`: a field `"answer"` of a JSON object;
+        - `phrase`: "the answer is", "Answer:", "the correct option is" and the like;
+        - `conclusion`: the last sentence ("Therefore, the sum is $7$.");
+        - `last_line`: a last line that is a value;
+        - `whole_text`: a short text that is an answer;
+        - `last_number`: only by that style.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> texts = pl.DataFrame({"completion": [r"It is $\boxed{5}$.", "The answer is 5.", "I cannot say"]})
+    >>> rules = texts.select(tts.answers.extraction_rule("completion"))
+    >>> rules["completion"].to_list()
+    ['box', 'phrase', None]
+    """
+    check_choice(style, "style", get_args(AnswerStyle))
+    source = into_expr(completion, "completion")
+    name_rules = partial(_rules, style=style, cut=bool(cut_at_next_question))
+    found = source.map_batches(name_rules, return_dtype=_RULE, is_elementwise=True)
+    return keep_name(found, source)
 
 
-def _find_boxed(texts: pl.Series) -> pl.Series:
-    """Return the content of the last box, null where there is none or it is empty."""
-    pieces = texts.str.split("\\boxed")
-    is_boxed = pieces.list.len() > 1
-    content = _keep_where(pieces.list.get(-1), is_boxed).str.extract(_BOX_CONTENT, 1)
-    before = pieces.list.get(-2, null_on_oob=True)
-    is_joined = _keep_where(before, before.str.len_bytes() <= _LONGEST_JOIN).str.contains(
-        _JOINS_NEXT_BOX
-    )
-    is_hard = (
-        (is_boxed & (content.is_null() | before.str.ends_with("\\")))
-        | is_joined.fill_null(value=False)
-        | texts.str.contains("\\fbox", literal=True)
-    )
-    hard = per_distinct(_keep_where(texts, is_hard), _last_boxes)
-    answers = _coalesce(hard, _keep_where(content, ~is_hard)).str.strip_chars()
-    return _keep_where(answers, answers != "")
+def explain_extraction(
+    text: str, *, style: AnswerStyle = "auto", cut_at_next_question: bool = True
+) -> ExtractionExplanation:
+    r"""Tell which rule found the answer of one text, and where it stands.
+
+    Parameters
+    ----------
+    text
+        A text that a model wrote.
+    style, cut_at_next_question
+        As in `extract_answer`.
+
+    Returns
+    -------
+    ExtractionExplanation
+        The answer, the rule, the position and what the rule read.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> tts.answers.explain_extraction("It is 5.\n#### 5")
+    ExtractionExplanation(answer='5', rule='hash', start=14, end=15, excerpt=' 5')
+    """
+    check_choice(style, "style", get_args(AnswerStyle))
+    if not isinstance(text, str):
+        raise ParameterTypeError(
+            f"text must be one string, got {type(text).__name__}. Hint: extraction_rule names the rules of a column."
+        )
+    # A lone surrogate cannot be a Polars string.
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    rows = _search(pl.Series("text", [clean], dtype=pl.String), style=style, cut=bool(cut_at_next_question))
+    answer, rule, excerpt = rows.row(0)
+    excerpt = excerpt if excerpt is None else excerpt.rpartition("\0")[2]
+    start = _position(clean, answer, excerpt)
+    end = None if start is None else start + len(answer)
+    if rule == "box":
+        opening = max(clean.rfind("\\boxed"), clean.rfind("\\fbox"))
+        excerpt = clean[opening : opening + _LONGEST_EXCERPT]
+    return ExtractionExplanation(answer, rule, start, end, excerpt)
 
 
-def _find_announced(texts: pl.Series) -> pl.Series:
-    """Return what follows the last phrase that announces an answer."""
-    return per_distinct(_after_phrase(texts), _statements.answer_announced)
+def _position(text: str, answer: str | None, excerpt: str | None) -> int | None:
+    """Return where the answer stands in the text, first of all inside the excerpt."""
+    if answer is None:
+        return None
+    origin = text.rfind(excerpt) if excerpt else -1
+    if excerpt and origin >= 0:
+        inside = excerpt.find(answer)
+        return origin + inside if inside >= 0 else None
+    start = text.rfind(answer)
+    return start if start >= 0 else None
 
 
-def _find_hashed(texts: pl.Series) -> pl.Series:
-    """Return the answer after the last `####`."""
-    return per_distinct(_after_hash(texts), _statements.answer_announced)
+def _answers(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:
+    """Return the answers of a column of texts."""
+    return _search(as_strings(values, "completion"), style=style, cut=cut)["answer"].alias(values.name)
 
 
-def _find_last_number(texts: pl.Series) -> pl.Series:
-    """Return the last number of each text."""
-    numbers = texts.str.extract(_LAST_NUMBER, 1)
-    return _coalesce(numbers, _keep_where(texts, numbers.is_null()).str.extract(_LAST_NUMBER, 2))
+def _rules(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:
+    """Return the names of the rules of a column of texts."""
+    return _search(as_strings(values, "completion"), style=style, cut=cut)["rule"].alias(values.name)
 
 
-_FINDERS: Final[dict[str, Callable[[pl.Series], pl.Series]]] = {
-    "auto": _find_anywhere,
-    "boxed": _find_boxed,
-    "final_answer": _find_announced,
-    "hash": _find_hashed,
-    "last_number": _find_last_number,
-}
+def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.DataFrame:
+    """Try one rule after another, each on the texts in which no earlier rule found its mark."""
+    texts = _marks.without_thoughts(_marks.without_chat_marks(values))
+    if cut:
+        texts = _up_to_next_question(texts)
+    return _apply(texts, _CHAINS[style])
 
 
-def _without_chat_marks(texts: pl.Series) -> pl.Series:
-    """Drop chat tokens, and whatever the model wrote for the user after its own turn."""
-    marked = _keep_where(texts, texts.str.contains("<|", literal=True))
-    if marked.null_count() == len(texts):
-        return texts
-    cleaned = marked.str.replace(_TURN, "${1}").str.replace_all(_CHAT_MARK, "\n")
-    return _coalesce(cleaned, texts)
-
-
-def _has_box(texts: pl.Series) -> pl.Series:
-    """Tell which texts hold a box of any kind."""
-    boxed = texts.str.contains("\\boxed", literal=True)
-    return boxed | texts.str.contains("\\fbox", literal=True)
-
-
-def _after_phrase(texts: pl.Series) -> pl.Series:
-    """Return the beginning of what follows the last phrase that announces an answer."""
-    pieces = texts.to_frame("text").select(
-        pl.col("text").str.split(_PHRASE, literal=False, inclusive=True)
-    )["text"]
-    before = pieces.list.get(-2, null_on_oob=True)
-    # the phrase may end on the delimiter that opens the answer
-    opening = before.str.extract(_OPENING, 1).fill_null("")
-    return _keep_where(opening + pieces.list.get(-1).str.head(_REACH), before.is_not_null())
-
-
-def _after_hash(texts: pl.Series) -> pl.Series:
-    """Return the beginning of what follows the last `####`."""
-    pieces = texts.str.split("####")
-    return _keep_where(pieces.list.get(-1).str.head(_REACH), pieces.list.len() > 1)
-
-
-def _keep_where(values: pl.Series, mask: pl.Series) -> pl.Series:
-    """Set the values outside the mask to null."""
-    return values.zip_with(mask.fill_null(value=False), pl.Series([None], dtype=values.dtype))
-
-
-def _coalesce(values: pl.Series, otherwise: pl.Series) -> pl.Series:
-    """Fill the nulls of one series from another."""
-    return values.zip_with(values.is_not_null(), otherwise)
-
-
-def _from_ending(ending: str) -> str | None:
-    """Read the last line; a text shorter than the reach may be an answer by itself."""
-    itself = _statements.answer_itself(ending) if len(ending) < _REACH else None
-    return itself or _statements.answer_concluded(ending)
-
-
-_BOX_START: Final = re.compile(r"\\(?:boxed|fbox)")
-_SPACE: Final = re.compile(r"\s*")
-_BRACES: Final = re.compile(r"\\.|[{}]", re.DOTALL)
-_BARE_CONTENT: Final = re.compile(r"\\[a-zA-Z]+\s*(?=\{)|[^\s{}$\\]+")
-_BOX_BREAKS_OFF: Final = re.compile(r"(?<!\\)\$|\\\)|\\\]|\n")
-_JOINS_BOXES: Final = re.compile(
-    r"[\s$]*(?:\\[)\]]|\\[ ,;]|\\text\{|\}|[^\W\d_]+\b|\([a-z]\)|\s)*?"
-    r"(?:,|;|&|、|和|或|及|\b(?:and|or)\b|\\cup|\\quad)[^.!?\n]{0,40}$"
-)
-_WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
-_NAME: Final = re.compile(r"(?<![\\\w])[a-zA-Z](?:_(?:\w|\{\w+\}))?\s*=\s*$")
-_SUBSCRIPT: Final = re.compile(r"_(\w)")
-_LONGEST_NAME: Final = 20
-_MOST_BOXES: Final = 50
-_MOST_WORDS_BETWEEN: Final = 4
-_NEW_THOUGHT: Final = frozenset({
-    "thus",
-    "but",
-    "so",
-    "therefore",
-    "hence",
-    "wait",
-    "not",
-    "then",
-    "is",
-})
-
-
-def _last_boxes(text: str) -> str | None:
-    """Read the last box of a text, with any nesting, and the boxes joined to it."""
-    starts = [match.end() for match in _BOX_START.finditer(text)]
-    contents: list[str] = []
-    names: list[str] = []
-    is_choice = True
-    following = len(text)
-    for start in reversed(starts[-_MOST_BOXES:]):
-        content, end = _box_content(text, start)
-        if contents:
-            between = text[end:following]
-            words = {word.lower() for word in _WORD.findall(between)}
-            if len(words) > _MOST_WORDS_BETWEEN or words & _NEW_THOUGHT:
-                break
-            if not _JOINS_BOXES.match(between):
-                break
-            is_choice &= "or" in words or "或" in between
-        if content is None or not content.strip():
+def _apply(texts: pl.Series, chain: _Chain) -> pl.DataFrame:
+    """Return answer, rule and excerpt of each text, by the first rule that decides."""
+    answers = excerpts = pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
+    names = pl.Series([None], dtype=_RULE).new_from_index(0, len(texts))
+    for rule, find in chain:
+        if texts.null_count() == len(texts):
             break
-        contents.append(content.strip())
-        following = text.rfind("\\", 0, start)
-        name = _NAME.search(text, max(0, following - _LONGEST_NAME), following)
-        names.append(_SUBSCRIPT.sub(r"_{\1}", name[0]) if name else "")
-    if len(set(names)) == len(contents) > 1 and all(names):
-        contents = [name + content for name, content in zip(names, contents, strict=True)]
-    # "A or B" may be one value in two forms; a list of two values may not.
-    answer = (" or " if is_choice else ", ").join(reversed(contents))
-    is_escaped_twice = text[following - 1 : following] == "\\"
-    return (answer.replace("\\\\", "\\") if is_escaped_twice else answer) or None
+        found = find(texts)
+        if not found.decided.any():
+            continue
+        answers = prefer(answers, keep_where(found.answers, found.decided))
+        excerpts = prefer(excerpts, keep_where(found.excerpts, found.decided))
+        names = (_constant(rule, texts) if found.names is None else found.names).zip_with(found.decided, names)
+        texts = keep_where(texts, ~found.decided)
+    return pl.DataFrame({"answer": answers, "rule": names, "excerpt": excerpts})
 
 
-def _box_content(text: str, start: int) -> tuple[str | None, int]:
-    """Return the content of the box that opens at `start`, and the position after it."""
-    opening = _SPACE.match(text, start).end()  # type: ignore[union-attr] # it matches anything
-    if text.startswith("{", opening):
-        end = _closing_brace(text, opening)
-        if end is not None:
-            return text[opening + 1 : end], end + 1
-        broken = _BOX_BREAKS_OFF.search(text, opening + 1)
-        return (text[opening + 1 : broken.start()], broken.end()) if broken else (None, len(text))
-    bare = _BARE_CONTENT.match(text, opening)
-    if bare is None:
-        return None, opening
-    end = bare.end()
-    while text.startswith("{", end):
-        closing = _closing_brace(text, end)
-        if closing is None:
-            return None, len(text)
-        end = closing + 1
-    return text[opening:end].rstrip(".,;:"), end
+def _up_to_next_question(texts: pl.Series) -> pl.Series:
+    """Cut texts at the first question line that follows a stated answer."""
+    pieces = _marks.question_pieces(texts)
+    if pieces.null_count() == len(texts):
+        return texts
+    exploded = (
+        pl.DataFrame({"piece": pieces.list.head(_MOST_PIECES), "n": pieces.list.len()})
+        .with_row_index("row")
+        .filter(pl.col("n").is_not_null())
+        .with_columns(place=pl.int_ranges(pl.col("piece").list.len()))
+        .explode("piece", "place")
+    )
+    is_stated = _apply(_marks.without_question(exploded["piece"]), _STATED)["answer"].is_not_null()
+    # what follows the last question line is no reason to cut
+    is_stated &= exploded["place"] < exploded["n"] - 1
+    cut = (
+        exploded.with_columns(first=pl.col("place").filter(is_stated).min().over("row"))
+        .filter(pl.col("place") <= pl.col("first"))
+        .group_by("row")
+        .agg(kept=pl.col("piece").str.join(""))
+    )
+    if cut.is_empty():
+        return texts
+    rows = texts.to_frame("text").with_row_index("row")
+    kept = rows.join(cut, on="row", how="left", maintain_order="left")["kept"]
+    return prefer(_marks.without_question(kept), texts)
 
 
-def _closing_brace(text: str, opening: int) -> int | None:
-    """Return the position of the brace that closes the one at `opening`."""
-    depth = 0
-    for match in _BRACES.finditer(text, opening):
-        if match[0] == "{":
-            depth += 1
-        elif match[0] == "}":
-            depth -= 1
-            if depth == 0:
-                return match.start()
-    return None
+def _in_final_sentence(texts: pl.Series) -> _Found:
+    """Read the sentence that ends a text in the form of Minerva's prompt."""
+    cut = _marks.final_sentence(texts)
+    statements = _marks.after_phrase(_marks.phrase_pieces(cut))
+    answers = _read_statements(statements)
+    return _Found(answers, answers.is_not_null(), statements)
+
+
+def _in_tag(texts: pl.Series) -> _Found:
+    """Read the content of the last tag by the other rules, or as it is."""
+    contents = _marks.tagged(texts)
+    decided = contents.is_not_null()
+    if not decided.any():
+        return _Found(contents, decided, contents)
+    answers = per_distinct(
+        keep_where(contents, ~has_box(contents) & (contents.str.len_chars() <= _statements.REACH)),
+        _statements.answer_tagged,
+    )
+    inside = _apply(keep_where(contents, answers.is_null()), _CHAINS["auto"])["answer"]
+    return _Found(prefer(answers, inside), decided, contents)
+
+
+def _in_box(texts: pl.Series) -> _Found:
+    """Read the last box."""
+    decided = has_box(texts).fill_null(value=False)
+    return _Found(boxed_answers(texts), decided, _nothing(texts))
+
+
+def _after_hash(texts: pl.Series) -> _Found:
+    """Read a value after the last `####`; a heading has none."""
+    hashed = _marks.after_hash(texts)
+    answers = per_distinct(hashed, _statements.answer_after_hash)
+    return _Found(answers, answers.is_not_null(), hashed)
+
+
+def _anything_after_hash(texts: pl.Series) -> _Found:
+    """Read what follows the last `####` as an announced answer."""
+    hashed = _marks.after_hash(texts)
+    answers = per_distinct(hashed, _statements.answer_announced)
+    return _Found(answers, answers.is_not_null(), hashed)
+
+
+def _in_phrase(texts: pl.Series) -> _Found:
+    """Read what follows the last phrase that announces an answer, or the one before it if that says nothing."""
+    pieces = _marks.phrase_pieces(texts)
+    answers, excerpts = _nothing(texts), _nothing(texts)
+    for place in range(1, _MOST_PHRASES + 1):
+        statements = keep_where(_marks.after_phrase(pieces, place), answers.is_null())
+        if statements.null_count() == len(texts):
+            break
+        found = _read_statements(statements)
+        answers, excerpts = prefer(answers, found), prefer(excerpts, keep_where(statements, found.is_not_null()))
+    decided = answers.is_not_null()
+    is_field = _marks.has_field(excerpts).fill_null(value=False)
+    names = _constant("field", texts).zip_with(is_field, _constant("phrase", texts))
+    return _Found(answers, decided, excerpts, names)
+
+
+def _in_ending(texts: pl.Series, read: Callable[[str], str | None]) -> _Found:
+    """Read the last few hundred characters."""
+    endings = texts.str.tail(_statements.REACH)
+    answers = per_distinct(endings, read)
+    return _Found(answers, answers.is_not_null(), endings)
+
+
+def _in_short_text(texts: pl.Series) -> _Found:
+    """Read a text that is so short that it may be an answer."""
+    short = keep_where(texts, texts.str.len_chars() < _statements.REACH)
+    answers = per_distinct(short, _statements.answer_itself)
+    return _Found(answers, answers.is_not_null(), short)
+
+
+def _last_number(texts: pl.Series) -> _Found:
+    """Read the last number of each text."""
+    numbers = texts.str.extract(_LAST_NUMBER, 1)
+    numbers = prefer(numbers, keep_where(texts, numbers.is_null()).str.extract(_LAST_NUMBER, 2))
+    return _Found(numbers, numbers.is_not_null(), _nothing(texts))
+
+
+def _read_statements(statements: pl.Series) -> pl.Series:
+    """Read what follows a phrase, once per distinct text."""
+    return per_distinct(statements, _read_statement)
+
+
+def _read_statement(statement: str) -> str | None:
+    """Read a statement, given behind the end of its phrase; a box inside it is opened."""
+    before, _, text = statement.partition("\0")
+    answer = _statements.answer_announced(text, before)
+    return last_boxes(answer) if answer and "\\boxed" in answer else answer
+
+
+def _constant(rule: ExtractionRule, texts: pl.Series) -> pl.Series:
+    """Return a column with the name of a rule."""
+    return pl.Series([rule], dtype=_RULE).new_from_index(0, len(texts))
+
+
+def _nothing(texts: pl.Series) -> pl.Series:
+    """Return a column of nulls."""
+    return pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
+
+
+_ENDING: Final[_Chain] = (
+    ("conclusion", partial(_in_ending, read=_statements.answer_concluded)),
+    ("last_line", partial(_in_ending, read=_statements.answer_on_last_line)),
+    ("whole_text", _in_short_text),
+)
+_MARKED: Final[_Chain] = (
+    ("tag", _in_tag),
+    ("box", _in_box),
+    ("hash", _after_hash),
+    ("phrase", _in_phrase),
+)
+_STATED: Final[_Chain] = (*_MARKED, *_ENDING[:2])
+_CHAINS: Final[dict[AnswerStyle, _Chain]] = {
+    "auto": (("final_sentence", _in_final_sentence), *_MARKED, *_ENDING),
+    "boxed": (("box", _in_box),),
+    "final_answer": (("phrase", _in_phrase),),
+    "hash": (("hash", _anything_after_hash),),
+    "last_number": (("last_number", _last_number),),
+}

@@ -102,7 +102,9 @@ _FUNCTION: Final = re.compile(
 )
 _LETTER: Final = re.compile(rf"[A-Za-z](?![{_LETTERS}'’]|\.[a-zA-Z])")
 # letters that are words: articles, "I", and the conjunctions of French, Spanish, Italian, Portuguese, Polish
-_WORD_LETTER: Final = re.compile(r"[aAIeoyuàézwi][ \t]+[^\W\d_]{2,}")
+_WORD_LETTER: Final = re.compile(
+    r"[aAI][ \t]+(?![-+*/=^<>≤≥×·,.;)\\!])(?=\S)|[eoyuàézwi][ \t]+[^\W\d_]{2,}"
+)
 _APPLIED: Final = re.compile(r"[A-Za-z]\d*(?=\()")
 _INDEXED: Final = re.compile(r"[A-Za-z]\d+(?![A-Za-z])")
 
@@ -140,14 +142,15 @@ _JOINER: Final = re.compile(
 _DOTS: Final = re.compile(r"\.\.\.|…|\\[lc]?dots(?![a-zA-Z])")
 # an element that begins another statement: "The answer is 5, 3 of which are red"
 _OTHER_STATEMENT: Final = re.compile(
-    r"\s+(?:of|more|less|fewer|are|is|was|were|have|has|had|will|do|does|which|times|can|would)\b"
+    r"\s+(?:of|more|less|fewer|are|is|was|were|have|has|had|will|do|does|which|times|can|would|must|should|may|might|equals?)\b"
 )
+_WORD_AFTER: Final = re.compile(r" +[a-z]{2,}")
 _UNIT_THEN_NUMBER: Final = re.compile(
     r"(?: [A-Za-zµ²³./°]{1,20}){1,2}(?:,? and|,| y| et| und| e)? (?=[-−]?(?:[$€£¥]|\\\$)?\.?\d)"
 )
 _MEASURE_WORD: Final = re.compile(
     r" (?:because|since|as|for|is|are|was|were|in|of|so|and|or|when|where|which|who|with|at|on|by|from|but|"
-    r"after|before|if|that|than|to|using|out|into|under|over|not|per|this|these|we|he|she|they|it|its)\b"
+    r"then|until|after|before|if|do|does|divide|divides|that|than|to|using|out|into|under|over|not|per|this|these|we|he|she|they|it|its)\b"
 )
 _OPEN_ENDED: Final = re.compile(
     r",? (?:or|and) (?:more|less|fewer|above|below|greater|higher|lower|over|under|older|younger|up|beyond)\b"
@@ -192,7 +195,7 @@ def span_at(text: str, start: int) -> Span | None:
         compound = _compound(text, start, end)
         if compound is not None:
             return compound
-    if _GOES_ON.match(text, end) and not _TAG.match(text, end):
+    if _GOES_ON.match(text, end) and not _TAG.match(text, end) and not _TEXT_COMMAND.match(text, end):
         return None
     if len(pieces) == 1 and _DECIMAL_COMMA.match(text, start):
         return Span(start, end, pieces[0].text.replace(",", "."), is_delimited=False)
@@ -233,6 +236,8 @@ def _list_at(text: str, start: int) -> list[_Piece]:
         if not following or following[0].kind == "sign":
             break
         if _OTHER_STATEMENT.match(text, following[-1].end):
+            break
+        if [piece.kind for piece in following] == ["letter"] and _WORD_AFTER.match(text, following[-1].end):
             break
         pieces += [_Piece(joiner.end(), joiner[0], "joiner"), *following]
     return pieces

@@ -50,14 +50,14 @@ _CHOICE_LETTER: Final = re.compile(r"[A-J]")
 # "C Cecile" is an option with its text; "A Triangle" and "I" may be words
 _LABELLED: Final = re.compile(r"([B-HJ]) [A-Z][a-z]+$")
 _VERB: Final = re.compile(
-    r"\b(?:is|are|was|were|be|it's(?: for sure)?|equals?|gives?|get|becomes?|yields?|makes?|to|by|has|have|"
-    r"costs?|ist|est|es|son|sont|é|è|bằng|là|ni)\b|[:：]\s|[：为是]"
+    r"\b(?:is|are|was|were|be|it's(?: for sure)?|equals?|gives?|get|becomes?|yields?|makes?|to|by|"
+    r"ist|est|es|son|sont|é|è|bằng|là|ni)\b|[:：]\s|[：为是]"
 )
 _EQUALS: Final = re.compile(r"[=≈]|\\approx")
 _HEADING: Final = re.compile(r"\s*#|\W*(?:step|case|part)\s*\d", re.IGNORECASE)
 _CHOSEN: Final = re.compile(r"\b([A-J])\)? is (?:the )?(?:correct|right|answer|best|true)\b")
 _REASON: Final = re.compile(
-    r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not|ки)\b(?!\s+exist)", re.IGNORECASE
+    r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not|ки)\b(?!\s+(?:exist|possible|defined|an?|enough)\b)", re.IGNORECASE
 )
 _CONCLUSION: Final = re.compile(
     r"\b(?:therefore|thus|hence|consequently|in conclusion|final answer|donc|por (?:lo )?tanto|entonces|"
@@ -96,7 +96,7 @@ _LONGEST_TEXT: Final = 80
 _MOST_WORDS: Final = 5
 
 _NO_ANSWER: Final = re.compile(
-    r"(?:not|never|incorrect|wrong|correct|right|clear|obvious|obviously|unclear|unknown|as|below|above|given|"
+    r"(?:not(?! (?:possible|defined|real|an?|enough|solvable|exist|continuous|differentiable|invertible|unique)\b)|never|incorrect|wrong|correct|right|clear|obvious|obviously|unclear|unknown|as|below|above|given|"
     r"found|shown|supposed|likely|probably|that|what|which|how|why|whether|here|there|this|these|it|we|you|your|"
     r"he|she|they|i|to|based|expected|needed|required|already|still|easy|simple|straightforward|"
     r"consistent|verified|checked|in|by|from|then|reasonable|valid|written|expressed|rounded|different|"
@@ -138,6 +138,7 @@ _CODE_BLOCK: Final = re.compile(r"```[a-zA-Z]*[ \t]*\n([^`]*?)\n?```\s*$")
 _DISPLAY_AT_END: Final = re.compile(r"(?:\$\$([^$]{1,300})\$\$|\\\[((?:(?!\\\[|\\\]).){1,300})\\\])\s*\.?\s*$", re.DOTALL)
 _RELATION: Final = re.compile(r"[<>≤≥≈≠]|\\(?:[lg]eq?|[lg]t|approx|neq?|equiv|sim|in|implies|Rightarrow|to)(?![a-zA-Z])")
 _NAME_EQUALS: Final = re.compile(r"(?:[a-zA-Z]|\\[a-z]+)(?:_\w|_\{\w+\})?\s*=\s*")
+_LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin")
 _VALUE_AND_UNITS: Final = 3
 
 
@@ -169,7 +170,7 @@ def answer_announced(text: str, before: str = "") -> str | None:
     if span is not None and not (bold and span.end == bold.end()):
         if is_cut and not rest and span.end >= len(statement):
             return None
-        return _result(span)
+        return _result(span) if span.is_delimited else span.answer
     if bold:
         return _in_bold(bold[1]) if span is not None else None
     return _in_words(statement, rest=rest, is_cut=is_cut)
@@ -229,17 +230,19 @@ def answer_itself(text: str) -> str | None:
     """Read a short text that is an answer: `42`, `odd $n$`, `D.`, `It costs 7 dollars.`."""
     statement = _NOTE.sub("", _STEP_TAG.sub("", text)).strip()
     statement = re.sub(r"^A\s*:\s*", "", statement)
-    if not statement or _HEADING.match(statement) or _DANGLING.search(statement):
-        return None
     if statement.strip(_EDGES).lower() in _WHOLE_WORD:
         return statement.strip(_EDGES)
+    if not statement or _HEADING.match(statement):
+        return None
     spans = list(find_spans(statement))
     prose = _without(statement, spans)
-    if "\n" in prose or len(prose) - prose.count(" ") > _LONGEST_TEXT:
+    if "\n" in prose or len(prose) - sum(span.end - span.start - 1 for span in spans) > _LONGEST_TEXT:
         return None
     choice = _choice(statement) or (match[1] if (match := _LABELLED.match(statement)) else None)
     if choice:
         return choice
+    if _DANGLING.search(statement):
+        return None
     nothing = _NO_SOLUTION.search(statement)
     if nothing:
         return _nothing(nothing)
@@ -312,7 +315,9 @@ def _whole_line(line: str) -> str | None:
 def _in_words(statement: str, *, rest: str, is_cut: bool) -> str | None:
     """Read a statement that does not begin with a value: "Evelyn", "does not exist", a whole sentence."""
     sentence, *others = _SENTENCE_END.split(statement, maxsplit=1)
-    short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES).removesuffix("}").strip(_EDGES)
+    short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
+    if short.endswith("}") and short.count("{") < short.count("}"):
+        short = short[:-1].strip(_EDGES)
     is_prose = len(_WORD.findall(short)) > _MOST_WORDS or _CJK.search(short)
     is_last = not others and not rest and not is_cut
     if is_prose or "**" in short or _VERB.search(short):
@@ -448,7 +453,7 @@ def _result(span: Span) -> str | None:
 def _result_of_chain(content: str) -> str:
     """Return the last part of "11 * 11 = 121", and an equation that states no result unchanged."""
     parts = [part.strip() for part in _split_at_equals(content)]
-    if len(parts) == 1 or "," in content or re.search(r"\b(?:and|or)\b|\\(?:text|quad|begin|implies|Rightarrow)", content):
+    if len(parts) == 1 or "," in content or _LIST_WORD.search(content):
         return content
     is_calculation = not _ASCII_LETTER.search(_COMMAND.sub("", parts[0] + parts[-1]))
     return parts[-1] if len(parts) > 2 or is_calculation else content

@@ -1,0 +1,156 @@
+r"""Marks of a final answer in long texts: tags, `####`, phrases such as "the answer is", question lines.
+
+These patterns are searched in whole texts by Polars, so each begins with literal text, which makes the
+search ten times faster, and each is linear.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from ttsframe.answers.columns import keep_where, prefer
+from ttsframe.answers.statements import REACH
+
+__all__ = [
+    "BEFORE",
+    "after_hash",
+    "after_phrase",
+    "final_sentence",
+    "has_field",
+    "phrase_pieces",
+    "question_pieces",
+    "tagged",
+    "without_chat_marks",
+    "without_question",
+    "without_thoughts",
+]
+
+BEFORE: Final = 16
+"""Number of characters of a phrase that are read with what follows it."""
+
+_VERB: Final = (
+    r"(?i:is|are|was|should\s+be|must\s+be|would\s+be|will\s+be|comes\s+(?:out\s+)?to(?:\s+be)?|becomes|equals"
+    r"|=|:|：|\$|\\\(|\\\[)"
+)
+_PHRASE: Final = (
+    r"(?:answer|Answer|ANSWER)[sS]?(?:_text|_value)?[\s\"*:'”)}]{0,4}"
+    rf"(?:(?:,? (?:to|in|for|of|as|rounded|expressed|therefore|thus|then|choice|option)\b)[^.\n:=$]{{0,60}}?\s)?{_VERB}"
+    r"|(?:Final (?:Answer|answer)|FINAL ANSWER)[\s*#]*\n"
+    r"|\n(?:\*\*|#{1,4} |# \*\*|## \*\*|### \*\*| {8}# |\$?\\text(?:bf)?\{)?(?:Answer|ANSWER)[\s*]*\n"
+    r"|\nA\s*:"
+    r"|(?:ption|hoice|PTION)s?[\s*]{0,3}(?:(?i:is|are)\s|[:：])"
+    r"|答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答え?\s*[:：]|答えは|正解は|故选\s*[:：]?"
+    r"|정답[은:]|답[은:]"
+    r"|(?:espuesta|éponse|esposta|isposta|ntwort|твет|antwoord|odpowiedź|dpowiedź|svaret)\b[^\n.:]{0,24}?"
+    r"(?:\b(?:es|est|é|è|ist|lautet|to|is|är)\s|[:：—–=]\s)"
+    r"|ibu\b[^\n.:]{0,24}?(?:\bni\s|:\s)"
+    r"|คำตอบ[^\n.:]{0,20}?(?:คือ|:)"
+    r"|উত্তর\s*(?:হল|হলো|হচ্ছে|হবে|:|=)"
+    r"|సమాధానం\s*(?::|=|అనేది|)\s|జవాబు\s*:?\s"
+    r"|(?:الإجابة|الاجابة|الجواب|إجابة|جواب)[^\n.:]{0,24}?(?:هي|هو|:)\s"
+    r"|उत्तर\s*(?:है|होगा|:|=|-)?\s"
+    r"|(?:cevap|Cevap)\s*[:=]?\s|(?:áp án|áp số)\s*(?:là|:)|(?:awaban|awabannya)\s*(?:adalah|:)"
+)
+_OPENING: Final = r"(\$|\\\(|\\\[)$"
+_FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
+_TURN: Final = r"(?s)(\S.*?)<\|(?:im_start|start_header_id)\|>\s*user\b.*"
+_CHAT_MARK: Final = (
+    r"<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>|<\|im_start\|>\s*\w*|<\|[a-z_0-9]+\|>"
+)
+_THOUGHT_MARK: Final = r"</?(?:think|thinking|thought|thoughts|reasoning|scratchpad)>"
+_THOUGHT: Final = (
+    r"(?s)<(?:think|thinking|thought|thoughts|reasoning|scratchpad)>.*?"
+    r"</(?:think|thinking|thought|thoughts|reasoning|scratchpad)>"
+)
+_END_OF_THOUGHT: Final = r"(?s)^.*</(?:think|thinking|thought|thoughts|reasoning|scratchpad)>"
+_OPEN_THOUGHT: Final = r"(?s)<(?:think|thinking|thought|thoughts|reasoning|scratchpad)>.*$"
+_TAG: Final = r"<(?:answer|final_answer|solution|ANSWER|Answer|finalanswer|final-answer)>"
+_END_OF_TAG: Final = r"</(?:answer|final_answer|solution|ANSWER|Answer|finalanswer|final-answer)>"
+_HOPE: Final = "I hope it is correct"
+_SENTENCE_BEFORE_HOPE: Final = r"(?i)the (?:final )?answer is[^\n]*$"
+_QUESTION: Final = r"\n[ \t]*(?:#{1,6} |\*\*|> )?(?:\*\*)?(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
+
+
+def without_chat_marks(texts: pl.Series) -> pl.Series:
+    """Drop chat tokens, and whatever the model wrote for the user after its own turn."""
+    marked = keep_where(texts, texts.str.contains("<|", literal=True))
+    if marked.null_count() == len(texts):
+        return texts
+    cleaned = marked.str.replace(_TURN, "${1}").str.replace_all(_CHAT_MARK, "\n")
+    return prefer(cleaned, texts)
+
+
+def without_thoughts(texts: pl.Series) -> pl.Series:
+    """Drop blocks between `<think>` and `</think>`, also where one of the tags is missing."""
+    marked = keep_where(texts, texts.str.contains(_THOUGHT_MARK))
+    if marked.null_count() == len(texts):
+        return texts
+    cleaned = (
+        marked.str.replace_all(_THOUGHT, "\n").str.replace(_END_OF_THOUGHT, "").str.replace(_OPEN_THOUGHT, "")
+    )
+    return prefer(cleaned, texts)
+
+
+def question_pieces(texts: pl.Series) -> pl.Series:
+    """Return the text before each question line as a list, null where there is no such line."""
+    marked = keep_where(texts, texts.str.contains(_QUESTION))
+    if marked.null_count() == len(texts):
+        return pl.Series([None], dtype=pl.List(pl.String)).new_from_index(0, len(texts))
+    return marked.to_frame("text").select(
+        pl.col("text").str.split(_QUESTION, literal=False, inclusive=True)
+    )["text"]
+
+
+def without_question(texts: pl.Series) -> pl.Series:
+    """Drop a question line at the end of each text."""
+    return texts.str.replace(f"(?:{_QUESTION})$", "")
+
+
+def final_sentence(texts: pl.Series) -> pl.Series:
+    """Return the text up to "The final answer is X. I hope it is correct.", null where it is not there."""
+    pieces = keep_where(texts, texts.str.contains(_HOPE, literal=True)).str.split(_HOPE)
+    first = pieces.list.get(0, null_on_oob=True)
+    return keep_where(first, first.str.tail(REACH).str.contains(_SENTENCE_BEFORE_HOPE))
+
+
+def tagged(texts: pl.Series) -> pl.Series:
+    """Return the content of the last tag such as `<answer>`, to the end of the text where it is not closed."""
+    marked = keep_where(texts, texts.str.contains(_TAG))
+    if marked.null_count() == len(texts):
+        return marked
+    return marked.to_frame("text").select(
+        pl.col("text").str.split(_TAG, literal=False).list.get(-1).str.split(_END_OF_TAG, literal=False).list.get(0)
+    )["text"]
+
+
+def after_hash(texts: pl.Series) -> pl.Series:
+    """Return the beginning of what follows the last `####`."""
+    marked = keep_where(texts, texts.str.contains("####", literal=True))
+    if marked.null_count() == len(texts):
+        return marked
+    return marked.str.split("####").list.get(-1).str.head(REACH)
+
+
+def phrase_pieces(texts: pl.Series) -> pl.Series:
+    """Split the texts after each phrase that announces an answer."""
+    return texts.to_frame("text").select(
+        pl.col("text").str.split(_PHRASE, literal=False, inclusive=True)
+    )["text"]
+
+
+def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
+    """Return what follows a phrase, counted from the end, after the last characters of the phrase itself.
+
+    The two are separated by a null character.
+    """
+    before = pieces.list.get(-1 - place, null_on_oob=True)
+    # the phrase may end on the delimiter that opens the answer
+    opening = before.str.extract(_OPENING, 1).fill_null("")
+    return before.str.tail(BEFORE) + "\0" + opening + pieces.list.get(-place, null_on_oob=True).str.head(REACH)
+
+
+def has_field(statements: pl.Series) -> pl.Series:
+    """Tell which statements follow a field of JSON rather than a phrase."""
+    return statements.str.contains(_FIELD)
