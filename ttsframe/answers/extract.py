@@ -257,19 +257,28 @@ def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.DataFrame
 
 def _apply(texts: pl.Series, chain: _Chain) -> pl.DataFrame:
     """Return answer, rule and excerpt of each text, by the first rule that decides."""
-    answers = excerpts = pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
-    names = pl.Series([None], dtype=_RULE).new_from_index(0, len(texts))
+    left = pl.DataFrame({"text": texts}).with_row_index("row").drop_nulls("text")
+    parts: list[pl.DataFrame] = []
     for rule, find in chain:
-        if texts.null_count() == len(texts):
+        if left.is_empty():
             break
-        found = find(texts)
+        found = find(left["text"])
         if not found.decided.any():
             continue
-        answers = prefer(answers, keep_where(found.answers, found.decided))
-        excerpts = prefer(excerpts, keep_where(found.excerpts, found.decided))
-        names = (_constant(rule, texts) if found.names is None else found.names).zip_with(found.decided, names)
-        texts = keep_where(texts, ~found.decided)
-    return pl.DataFrame({"answer": answers, "rule": names, "excerpt": excerpts})
+        names = _constant(rule, left["text"]) if found.names is None else found.names
+        part = pl.DataFrame({
+            "row": left["row"], "answer": found.answers, "rule": names, "excerpt": found.excerpts
+        })  # fmt: skip
+        parts.append(part.filter(found.decided))
+        left = left.filter(~found.decided)
+    undecided = texts.len() - sum(part.height for part in parts)
+    if len(parts) == 1 and not undecided:
+        return parts[0].drop("row")
+    rows = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.get_index_type(), eager=True)})
+    decided = pl.concat(parts) if parts else rows.head(0).with_columns(
+        answer=pl.lit(None, pl.String), rule=pl.lit(None, _RULE), excerpt=pl.lit(None, pl.String)
+    )
+    return rows.join(decided, on="row", how="left", maintain_order="left").drop("row")
 
 
 def _up_to_next_question(texts: pl.Series) -> pl.Series:
@@ -288,7 +297,8 @@ def _up_to_next_question(texts: pl.Series) -> pl.Series:
     # what follows the last question line is no reason to cut
     is_stated &= exploded["place"] < exploded["n"] - 1
     cut = (
-        exploded.with_columns(first=pl.col("place").filter(is_stated).min().over("row"))
+        exploded.with_columns(is_stated=is_stated)
+        .with_columns(first=pl.col("place").filter("is_stated").min().over("row"))
         .filter(pl.col("place") <= pl.col("first"))
         .group_by("row")
         .agg(kept=pl.col("piece").str.join(""))
@@ -303,6 +313,8 @@ def _up_to_next_question(texts: pl.Series) -> pl.Series:
 def _in_final_sentence(texts: pl.Series) -> _Found:
     """Read the sentence that ends a text in the form of Minerva's prompt."""
     cut = _marks.final_sentence(texts)
+    if cut.null_count() == len(texts):
+        return _Found(cut, cut.is_not_null(), cut)
     statements = _marks.after_phrase(_marks.phrase_pieces(cut))
     answers = _read_statements(statements)
     return _Found(answers, answers.is_not_null(), statements)
@@ -331,7 +343,9 @@ def _in_box(texts: pl.Series) -> _Found:
 def _after_hash(texts: pl.Series) -> _Found:
     """Read a value after the last `####`; a heading has none."""
     hashed = _marks.after_hash(texts)
-    answers = per_distinct(hashed, _statements.answer_after_hash)
+    numbers = _marks.plain_numbers(hashed)
+    others = keep_where(hashed, numbers.is_null())
+    answers = prefer(numbers, per_distinct(others, _statements.answer_after_hash))
     return _Found(answers, answers.is_not_null(), hashed)
 
 
@@ -344,32 +358,49 @@ def _anything_after_hash(texts: pl.Series) -> _Found:
 
 def _in_phrase(texts: pl.Series) -> _Found:
     """Read what follows the last phrase that announces an answer, or the one before it if that says nothing."""
-    pieces = _marks.phrase_pieces(texts)
-    answers, excerpts = _nothing(texts), _nothing(texts)
+    left = pl.DataFrame({"pieces": _marks.phrase_pieces(texts)}).with_row_index("row")
+    parts: list[pl.DataFrame] = []
     for place in range(1, _MOST_PHRASES + 1):
-        statements = keep_where(_marks.after_phrase(pieces, place), answers.is_null())
-        if statements.null_count() == len(texts):
+        left = left.filter(pl.col("pieces").list.len() > place)
+        if left.is_empty():
             break
-        found = _read_statements(statements)
-        answers, excerpts = prefer(answers, found), prefer(excerpts, keep_where(statements, found.is_not_null()))
-    decided = answers.is_not_null()
-    is_field = _marks.has_field(excerpts).fill_null(value=False)
+        statements = _marks.after_phrase(left["pieces"], place)
+        answers = _read_statements(statements)
+        part = pl.DataFrame({"row": left["row"], "answer": answers, "excerpt": statements})
+        parts.append(part.filter(answers.is_not_null()))
+        left = left.filter(answers.is_null())
+    if not parts:
+        return _Found(_nothing(texts), _nothing(texts).is_not_null(), _nothing(texts))
+    rows = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.get_index_type(), eager=True)})
+    found = rows.join(pl.concat(parts), on="row", how="left", maintain_order="left")
+    is_field = _marks.has_field(found["excerpt"]).fill_null(value=False)
     names = _constant("field", texts).zip_with(is_field, _constant("phrase", texts))
-    return _Found(answers, decided, excerpts, names)
+    return _Found(found["answer"], found["answer"].is_not_null(), found["excerpt"], names)
 
 
-def _in_ending(texts: pl.Series, read: Callable[[str], str | None]) -> _Found:
-    """Read the last few hundred characters."""
+def _in_ending(texts: pl.Series) -> _Found:
+    """Read the last few hundred characters: a conclusion, a value, or a text that is an answer itself."""
     endings = texts.str.tail(_statements.REACH)
-    answers = per_distinct(endings, read)
-    return _Found(answers, answers.is_not_null(), endings)
+    is_finished = _marks.is_finished(endings) | (endings.str.len_chars() < _statements.REACH)
+    read = per_distinct(keep_where(endings, is_finished), _read_ending).str.split_exact("\0", 1).struct.unnest()
+    return _Found(read["field_1"], read["field_1"].is_not_null(), endings, read["field_0"].cast(_RULE))
 
 
-def _in_short_text(texts: pl.Series) -> _Found:
-    """Read a text that is so short that it may be an answer."""
-    short = keep_where(texts, texts.str.len_chars() < _statements.REACH)
-    answers = per_distinct(short, _statements.answer_itself)
-    return _Found(answers, answers.is_not_null(), short)
+def _read_ending(ending: str) -> str | None:
+    """Return the name of a rule and the answer that it finds, with a null character between them."""
+    is_whole = len(ending) < _statements.REACH
+    for rule, read in _READERS:
+        answer = read(ending) if is_whole or rule != "whole_text" else None
+        if answer:
+            return f"{rule}\0{answer}"
+    return None
+
+
+_READERS: Final[tuple[tuple[ExtractionRule, Callable[[str], str | None]], ...]] = (
+    ("conclusion", _statements.answer_concluded),
+    ("last_line", _statements.answer_on_last_line),
+    ("whole_text", _statements.answer_itself),
+)
 
 
 def _last_number(texts: pl.Series) -> _Found:
@@ -380,8 +411,10 @@ def _last_number(texts: pl.Series) -> _Found:
 
 
 def _read_statements(statements: pl.Series) -> pl.Series:
-    """Read what follows a phrase, once per distinct text."""
-    return per_distinct(statements, _read_statement)
+    """Read what follows a phrase: a plain number at once, other statements once per distinct text."""
+    numbers = _marks.plain_numbers(statements)
+    others = per_distinct(keep_where(statements, numbers.is_null()), _read_statement)
+    return prefer(numbers, others)
 
 
 def _read_statement(statement: str) -> str | None:
@@ -401,20 +434,15 @@ def _nothing(texts: pl.Series) -> pl.Series:
     return pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
 
 
-_ENDING: Final[_Chain] = (
-    ("conclusion", partial(_in_ending, read=_statements.answer_concluded)),
-    ("last_line", partial(_in_ending, read=_statements.answer_on_last_line)),
-    ("whole_text", _in_short_text),
-)
 _MARKED: Final[_Chain] = (
     ("tag", _in_tag),
     ("box", _in_box),
     ("hash", _after_hash),
     ("phrase", _in_phrase),
 )
-_STATED: Final[_Chain] = (*_MARKED, *_ENDING[:2])
+_STATED: Final[_Chain] = (*_MARKED, ("conclusion", _in_ending))
 _CHAINS: Final[dict[AnswerStyle, _Chain]] = {
-    "auto": (("final_sentence", _in_final_sentence), *_MARKED, *_ENDING),
+    "auto": (("final_sentence", _in_final_sentence), *_MARKED, ("conclusion", _in_ending)),
     "boxed": (("box", _in_box),),
     "final_answer": (("phrase", _in_phrase),),
     "hash": (("hash", _anything_after_hash),),

@@ -14,12 +14,13 @@ from ttsframe.answers.columns import keep_where, prefer
 from ttsframe.answers.statements import REACH
 
 __all__ = [
-    "BEFORE",
     "after_hash",
     "after_phrase",
     "final_sentence",
     "has_field",
+    "is_finished",
     "phrase_pieces",
+    "plain_numbers",
     "question_pieces",
     "tagged",
     "without_chat_marks",
@@ -27,16 +28,14 @@ __all__ = [
     "without_thoughts",
 ]
 
-BEFORE: Final = 16
-"""Number of characters of a phrase that are read with what follows it."""
-
 _VERB: Final = (
     r"(?i:is|are|was|should\s+be|must\s+be|would\s+be|will\s+be|comes\s+(?:out\s+)?to(?:\s+be)?|becomes|equals"
-    r"|=|:|：|\$|\\\(|\\\[)"
+    r"|=|:|：)"
 )
 _PHRASE: Final = (
-    r"(?:answer|Answer|ANSWER)[sS]?(?:_text|_value)?[\s\"*:'”)}]{0,4}"
-    rf"(?:(?:,? (?:to|in|for|of|as|rounded|expressed|therefore|thus|then|choice|option)\b)[^.\n:=$]{{0,60}}?\s)?{_VERB}"
+    r"(?:answer|Answer|ANSWER)[sS]?(?:_text|_value)?"
+    r"(?:[\s*:]{1,3}(?:\$|\\\(|\\\[)|[\s\"*:'”)}]{0,4}"
+    rf"(?:(?:,? (?:to|in|for|of|as|rounded|expressed|therefore|thus|then|choice|option)\b)[^.\n:=$]{{0,60}}?\s)?{_VERB})"
     r"|(?:Final (?:Answer|answer)|FINAL ANSWER)[\s*#]*\n"
     r"|\n(?:\*\*|#{1,4} |# \*\*|## \*\*|### \*\*| {8}# |\$?\\text(?:bf)?\{)?(?:Answer|ANSWER)[\s*]*\n"
     r"|\nA\s*:"
@@ -54,7 +53,12 @@ _PHRASE: Final = (
     r"|(?:cevap|Cevap)\s*[:=]?\s|(?:áp án|áp số)\s*(?:là|:)|(?:awaban|awabannya)\s*(?:adalah|:)"
 )
 _OPENING: Final = r"(\$|\\\(|\\\[)$"
+_CONTEXT: Final = r"(?i)((?:nswer\w*\\?[\"']|(?:option|choice)s?[\s*]{0,3})\s*(?:is|are|[:：=])\s*)$"
 _FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
+_PLAIN_NUMBER: Final = (
+    r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"
+)
+_FINISHED: Final = r"(?:[.!?。！？$)\]}*€£%°।`\"'”>A-J]|\d|ки)\s*$"
 _TURN: Final = r"(?s)(\S.*?)<\|(?:im_start|start_header_id)\|>\s*user\b.*"
 _CHAT_MARK: Final = (
     r"<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>|<\|im_start\|>\s*\w*|<\|[a-z_0-9]+\|>"
@@ -69,6 +73,10 @@ _OPEN_THOUGHT: Final = r"(?s)<(?:think|thinking|thought|thoughts|reasoning|scrat
 _TAG: Final = r"<(?:answer|final_answer|solution|ANSWER|Answer|finalanswer|final-answer)>"
 _END_OF_TAG: Final = r"</(?:answer|final_answer|solution|ANSWER|Answer|finalanswer|final-answer)>"
 _HOPE: Final = "I hope it is correct"
+_INSTRUCTION: Final = (
+    r"(?i)answer is[:\s]*[$(\\\[]{0,3}(?:boxed\{)?[$\\{\[( ]*(?:text\{)?(?:the |your |final |my )*"
+    r"(?:answer|x|\.\.\.|ans)\b[^\n]{0,20}?I hope it is correct"
+)
 _SENTENCE_BEFORE_HOPE: Final = r"(?i)the (?:final )?answer is[^\n]*$"
 _QUESTION: Final = r"\n[ \t]*(?:#{1,6} |\*\*|> )?(?:\*\*)?(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
 
@@ -110,7 +118,11 @@ def without_question(texts: pl.Series) -> pl.Series:
 
 def final_sentence(texts: pl.Series) -> pl.Series:
     """Return the text up to "The final answer is X. I hope it is correct.", null where it is not there."""
-    pieces = keep_where(texts, texts.str.contains(_HOPE, literal=True)).str.split(_HOPE)
+    marked = keep_where(texts, texts.str.contains(_HOPE, literal=True))
+    if marked.null_count() == len(texts):
+        return marked
+    # an instruction that is repeated is no answer
+    pieces = marked.str.replace_all(_INSTRUCTION, "").str.split(_HOPE)
     first = pieces.list.get(0, null_on_oob=True)
     return keep_where(first, first.str.tail(REACH).str.contains(_SENTENCE_BEFORE_HOPE))
 
@@ -141,14 +153,26 @@ def phrase_pieces(texts: pl.Series) -> pl.Series:
 
 
 def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
-    """Return what follows a phrase, counted from the end, after the last characters of the phrase itself.
+    """Return what follows a phrase, counted from the end, after the phrase itself where it is a special one.
 
-    The two are separated by a null character.
+    A null character separates the two.
     """
     before = pieces.list.get(-1 - place, null_on_oob=True)
     # the phrase may end on the delimiter that opens the answer
     opening = before.str.extract(_OPENING, 1).fill_null("")
-    return before.str.tail(BEFORE) + "\0" + opening + pieces.list.get(-place, null_on_oob=True).str.head(REACH)
+    context = before.str.extract(_CONTEXT, 1).fill_null("")
+    following = pieces.list.get(-place, null_on_oob=True).str.head(REACH)
+    return keep_where(context + "\0" + opening + following, before.is_not_null())
+
+
+def plain_numbers(statements: pl.Series) -> pl.Series:
+    """Return the numbers that are all that the first line of a statement holds."""
+    return statements.str.extract(_PLAIN_NUMBER, 1)
+
+
+def is_finished(endings: pl.Series) -> pl.Series:
+    """Tell which texts do not break off in a word."""
+    return endings.str.contains(_FINISHED)
 
 
 def has_field(statements: pl.Series) -> pl.Series:

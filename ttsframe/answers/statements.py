@@ -325,7 +325,7 @@ def _in_words(statement: str, *, rest: str, is_cut: bool) -> str | None:
         # "Answer: There are 15 trees. ... " may begin an explanation
         if stated and (is_last or not _NO_ANSWER.match(sentence) or "**" in sentence):
             return stated
-    if is_prose or not short or len(short) > _LONGEST_TEXT or _NO_ANSWER.match(short):
+    if is_prose or not re.search(r"\w", short) or len(short) > _LONGEST_TEXT or _NO_ANSWER.match(short):
         return None
     return None if is_cut and not rest and not others else short
 
