@@ -293,7 +293,7 @@ def _up_to_next_question(texts: pl.Series) -> pl.Series:
         .with_columns(place=pl.int_ranges(pl.col("piece").list.len()))
         .explode("piece", "place")
     )
-    is_stated = _apply(_marks.without_question(exploded["piece"]), _STATED)["answer"].is_not_null()
+    is_stated = _apply(_marks.without_question(exploded["piece"]), _AUTO)["answer"].is_not_null()
     # what follows the last question line is no reason to cut
     is_stated &= exploded["place"] < exploded["n"] - 1
     cut = (
@@ -311,13 +311,18 @@ def _up_to_next_question(texts: pl.Series) -> pl.Series:
 
 
 def _in_final_sentence(texts: pl.Series) -> _Found:
-    """Read the sentence that ends a text in the form of Minerva's prompt."""
-    cut = _marks.final_sentence(texts)
-    if cut.null_count() == len(texts):
-        return _Found(cut, cut.is_not_null(), cut)
-    statements = _marks.after_phrase(_marks.phrase_pieces(cut))
-    answers = _read_statements(statements)
-    return _Found(answers, answers.is_not_null(), statements)
+    """Read the sentence that ends a text in the form of Minerva's prompt, and no box before it."""
+    cut = _marks.up_to_final_sentence(texts)
+    ended = cut.is_not_null()
+    if not ended.any():
+        return _Found(cut, ended, cut)
+    stated = _marks.in_final_sentence(cut)
+    # the rule for boxes reads a box in the sentence
+    boxed = _apply(keep_where(cut, has_box(stated)), _BOXED)["answer"]
+    answers = prefer(_read_statements("\0" + keep_where(stated, boxed.is_null())), boxed)
+    rest = keep_where(cut, answers.is_null())
+    otherwise = _apply(rest, _AUTO)["answer"] if rest.null_count() < len(rest) else rest
+    return _Found(prefer(answers, otherwise), ended, stated)
 
 
 def _in_tag(texts: pl.Series) -> _Found:
@@ -330,7 +335,7 @@ def _in_tag(texts: pl.Series) -> _Found:
         keep_where(contents, ~has_box(contents) & (contents.str.len_chars() <= _statements.REACH)),
         _statements.answer_tagged,
     )
-    inside = _apply(keep_where(contents, answers.is_null()), _CHAINS["auto"])["answer"]
+    inside = _apply(keep_where(contents, answers.is_null()), _AUTO)["answer"]
     return _Found(prefer(answers, inside), decided, contents)
 
 
@@ -358,8 +363,12 @@ def _anything_after_hash(texts: pl.Series) -> _Found:
 
 def _in_phrase(texts: pl.Series) -> _Found:
     """Read what follows the last phrase that announces an answer, or the one before it if that says nothing."""
-    left = pl.DataFrame({"pieces": _marks.phrase_pieces(texts)}).with_row_index("row")
-    parts: list[pl.DataFrame] = []
+    numbers = _marks.number_at_end(texts)
+    is_number = numbers.is_not_null()
+    left = pl.DataFrame({"text": texts}).with_row_index("row").filter(~is_number)
+    left = left.select("row", pieces=_marks.phrase_pieces(left["text"]))
+    known = pl.DataFrame({"answer": numbers, "excerpt": numbers}).with_row_index("row")
+    parts: list[pl.DataFrame] = [known.filter(is_number)]
     for place in range(1, _MOST_PHRASES + 1):
         left = left.filter(pl.col("pieces").list.len() > place)
         if left.is_empty():
@@ -369,8 +378,6 @@ def _in_phrase(texts: pl.Series) -> _Found:
         part = pl.DataFrame({"row": left["row"], "answer": answers, "excerpt": statements})
         parts.append(part.filter(answers.is_not_null()))
         left = left.filter(answers.is_null())
-    if not parts:
-        return _Found(_nothing(texts), _nothing(texts).is_not_null(), _nothing(texts))
     rows = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.get_index_type(), eager=True)})
     found = rows.join(pl.concat(parts), on="row", how="left", maintain_order="left")
     is_field = _marks.has_field(found["excerpt"]).fill_null(value=False)
@@ -440,10 +447,11 @@ _MARKED: Final[_Chain] = (
     ("hash", _after_hash),
     ("phrase", _in_phrase),
 )
-_STATED: Final[_Chain] = (*_MARKED, ("conclusion", _in_ending))
+_BOXED: Final[_Chain] = (("box", _in_box),)
+_AUTO: Final[_Chain] = (*_MARKED, ("conclusion", _in_ending))
 _CHAINS: Final[dict[AnswerStyle, _Chain]] = {
-    "auto": (("final_sentence", _in_final_sentence), *_MARKED, ("conclusion", _in_ending)),
-    "boxed": (("box", _in_box),),
+    "auto": (("final_sentence", _in_final_sentence), *_AUTO),
+    "boxed": _BOXED,
     "final_answer": (("phrase", _in_phrase),),
     "hash": (("hash", _anything_after_hash),),
     "last_number": (("last_number", _last_number),),

@@ -16,13 +16,15 @@ from ttsframe.answers.statements import REACH
 __all__ = [
     "after_hash",
     "after_phrase",
-    "final_sentence",
     "has_field",
+    "in_final_sentence",
     "is_finished",
+    "number_at_end",
     "phrase_pieces",
     "plain_numbers",
     "question_pieces",
     "tagged",
+    "up_to_final_sentence",
     "without_chat_marks",
     "without_question",
     "without_thoughts",
@@ -32,17 +34,18 @@ _VERB: Final = (
     r"(?i:is|are|was|should\s+be|must\s+be|would\s+be|will\s+be|comes\s+(?:out\s+)?to(?:\s+be)?|becomes|equals"
     r"|=|:|：)"
 )
-_PHRASE: Final = (
+_ENGLISH: Final = (
     r"(?:answer|Answer|ANSWER)[sS]?(?:_text|_value)?"
     r"(?:[\s*:]{1,3}(?:\$|\\\(|\\\[)|[\s\"*:'”)}]{0,4}"
     rf"(?:(?:,? (?:to|in|for|of|as|rounded|expressed|therefore|thus|then|choice|option)\b)[^.\n:=$]{{0,60}}?\s)?{_VERB})"
-    r"|(?:Final (?:Answer|answer)|FINAL ANSWER)[\s*#]*\n"
-    r"|\n(?:\*\*|#{1,4} |# \*\*|## \*\*|### \*\*| {8}# |\$?\\text(?:bf)?\{)?(?:Answer|ANSWER)[\s*]*\n"
-    r"|\nA\s*:"
+    r"|(?:Answer|ANSWER|inal answer)[\s*#]*\n"
+    r"|\nA ?:"
     r"|(?:ption|hoice|PTION)s?[\s*]{0,3}(?:(?i:is|are)\s|[:：])"
-    r"|答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答え?\s*[:：]|答えは|正解は|故选\s*[:：]?"
+)
+_OTHER_LANGUAGES: Final = (
+    r"答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答え?\s*[:：]|答えは|正解は|故选\s*[:：]?"
     r"|정답[은:]|답[은:]"
-    r"|(?:espuesta|éponse|esposta|isposta|ntwort|твет|antwoord|odpowiedź|dpowiedź|svaret)\b[^\n.:]{0,24}?"
+    r"|(?:espuesta|éponse|esposta|isposta|ntwort|твет|antwoord|dpowiedź|svaret)\b[^\n.:]{0,24}?"
     r"(?:\b(?:es|est|é|è|ist|lautet|to|is|är)\s|[:：—–=]\s)"
     r"|ibu\b[^\n.:]{0,24}?(?:\bni\s|:\s)"
     r"|คำตอบ[^\n.:]{0,20}?(?:คือ|:)"
@@ -52,14 +55,20 @@ _PHRASE: Final = (
     r"|उत्तर\s*(?:है|होगा|:|=|-)?\s"
     r"|(?:cevap|Cevap)\s*[:=]?\s|(?:áp án|áp số)\s*(?:là|:)|(?:awaban|awabannya)\s*(?:adalah|:)"
 )
+_NUMBER_AT_END: Final = (
+    r"(?:nswer is:?|nswer:|\nA:) ?(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?) ?\.?(?: ки)?\s*$"
+)
 _OPENING: Final = r"(\$|\\\(|\\\[)$"
 _CONTEXT: Final = r"(?i)((?:nswer\w*\\?[\"']|(?:option|choice)s?[\s*]{0,3})\s*(?:is|are|[:：=])\s*)$"
 _FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
 _PLAIN_NUMBER: Final = (
     r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"
 )
+_LONGEST_CONTEXT: Final = 32
+_LONGEST_NUMBER_AT_END: Final = 48
 _FINISHED: Final = r"(?:[.!?。！？$)\]}*€£%°।`\"'”>A-J]|\d|ки)\s*$"
 _TURN: Final = r"(?s)(\S.*?)<\|(?:im_start|start_header_id)\|>\s*user\b.*"
+_NEXT_TURN: Final = r"<\|(?:im_start|start_header_id)\|>\s*user\b"
 _CHAT_MARK: Final = (
     r"<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>|<\|im_start\|>\s*\w*|<\|[a-z_0-9]+\|>"
 )
@@ -77,6 +86,7 @@ _INSTRUCTION: Final = (
     r"(?i)answer is[:\s]*[$(\\\[]{0,3}(?:boxed\{)?[$\\{\[( ]*(?:text\{)?(?:the |your |final |my )*"
     r"(?:answer|x|\.\.\.|ans)\b[^\n]{0,20}?I hope it is correct"
 )
+_FINAL_SENTENCE: Final = r"(?i)(?s)^.*the (?:final )?answer is(.*)$"
 _SENTENCE_BEFORE_HOPE: Final = r"(?i)the (?:final )?answer is[^\n]*$"
 _QUESTION: Final = r"\n[ \t]*(?:#{1,6} |\*\*|> )?(?:\*\*)?(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
 
@@ -86,7 +96,8 @@ def without_chat_marks(texts: pl.Series) -> pl.Series:
     marked = keep_where(texts, texts.str.contains("<|", literal=True))
     if marked.null_count() == len(texts):
         return texts
-    cleaned = marked.str.replace(_TURN, "${1}").str.replace_all(_CHAT_MARK, "\n")
+    turns = keep_where(marked, marked.str.contains(_NEXT_TURN)).str.replace(_TURN, "${1}")
+    cleaned = prefer(turns, marked).str.replace_all(_CHAT_MARK, "\n")
     return prefer(cleaned, texts)
 
 
@@ -116,7 +127,7 @@ def without_question(texts: pl.Series) -> pl.Series:
     return texts.str.replace(f"(?:{_QUESTION})$", "")
 
 
-def final_sentence(texts: pl.Series) -> pl.Series:
+def up_to_final_sentence(texts: pl.Series) -> pl.Series:
     """Return the text up to "The final answer is X. I hope it is correct.", null where it is not there."""
     marked = keep_where(texts, texts.str.contains(_HOPE, literal=True))
     if marked.null_count() == len(texts):
@@ -125,6 +136,11 @@ def final_sentence(texts: pl.Series) -> pl.Series:
     pieces = marked.str.replace_all(_INSTRUCTION, "").str.split(_HOPE)
     first = pieces.list.get(0, null_on_oob=True)
     return keep_where(first, first.str.tail(REACH).str.contains(_SENTENCE_BEFORE_HOPE))
+
+
+def in_final_sentence(texts: pl.Series) -> pl.Series:
+    """Return X in the sentence with which such a text ends."""
+    return texts.str.tail(REACH).str.extract(_FINAL_SENTENCE, 1)
 
 
 def tagged(texts: pl.Series) -> pl.Series:
@@ -147,9 +163,24 @@ def after_hash(texts: pl.Series) -> pl.Series:
 
 def phrase_pieces(texts: pl.Series) -> pl.Series:
     """Split the texts after each phrase that announces an answer."""
+    is_ascii = texts.str.len_bytes() == texts.str.len_chars()
+    pieces = _split(texts, _ENGLISH)
+    others = ~is_ascii | (pieces.list.len() < 2)
+    if not others.any():
+        return pieces
+    return pieces.zip_with(~others, _split(keep_where(texts, others), f"{_ENGLISH}|{_OTHER_LANGUAGES}"))
+
+
+def _split(texts: pl.Series, pattern: str) -> pl.Series:
+    """Split texts after each match of a pattern."""
     return texts.to_frame("text").select(
-        pl.col("text").str.split(_PHRASE, literal=False, inclusive=True)
+        pl.col("text").str.split(pattern, literal=False, inclusive=True)
     )["text"]
+
+
+def number_at_end(texts: pl.Series) -> pl.Series:
+    """Return the number with which a text ends, directly after a phrase that announces it."""
+    return texts.str.tail(_LONGEST_NUMBER_AT_END).str.extract(_NUMBER_AT_END, 1)
 
 
 def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
@@ -157,7 +188,7 @@ def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
 
     A null character separates the two.
     """
-    before = pieces.list.get(-1 - place, null_on_oob=True)
+    before = pieces.list.get(-1 - place, null_on_oob=True).str.tail(_LONGEST_CONTEXT)
     # the phrase may end on the delimiter that opens the answer
     opening = before.str.extract(_OPENING, 1).fill_null("")
     context = before.str.extract(_CONTEXT, 1).fill_null("")
