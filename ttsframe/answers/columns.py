@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import polars as pl
 
 from ttsframe.errors import ColumnsError
 
-__all__ = ["as_strings", "keep_where", "per_distinct", "prefer"]
+__all__ = ["as_strings", "change_where", "keep_where", "only_where", "per_distinct", "prefer"]
 
 
 def as_strings(values: pl.Series, parameter: str) -> pl.Series:
@@ -38,3 +39,24 @@ def keep_where(values: pl.Series, mask: pl.Series) -> pl.Series:
 def prefer(values: pl.Series, otherwise: pl.Series) -> pl.Series:
     """Fill the nulls of one series from another."""
     return values.zip_with(values.is_not_null(), otherwise)
+
+
+def change_where(
+    values: pl.Series, mask: pl.Series, function: Callable[[pl.Series], pl.Series]
+) -> pl.Series:
+    """Apply a function to some of the values; Polars would also search the strings behind nulls."""
+    rows = mask.fill_null(value=False).arg_true().to_numpy()
+    if not len(rows):
+        return values
+    changed = function(values.gather(rows))
+    places = np.arange(len(values))
+    places[rows] = np.arange(len(values), len(values) + len(rows))
+    return pl.concat([values, changed]).gather(places)
+
+
+def only_where(
+    values: pl.Series, mask: pl.Series, function: Callable[[pl.Series], pl.Series]
+) -> pl.Series:
+    """Apply a function to some of the strings, and set the others to null."""
+    nothing = pl.Series(values.name, [None], dtype=pl.String).new_from_index(0, len(values))
+    return change_where(nothing, mask, lambda _: function(values.filter(mask.fill_null(value=False))))

@@ -7,7 +7,7 @@ answer is stated, are read once per distinct text by `statements`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, NamedTuple, TypeAlias, get_args
 
 import polars as pl
@@ -18,7 +18,7 @@ from ttsframe._typing import AnswerStyle, ExtractionRule, IntoExprColumn
 from ttsframe.answers import marks as _marks
 from ttsframe.answers import statements as _statements
 from ttsframe.answers.boxes import boxed_answers, has_box, last_boxes
-from ttsframe.answers.columns import as_strings, keep_where, per_distinct, prefer
+from ttsframe.answers.columns import as_strings, change_where, keep_where, only_where, per_distinct, prefer
 from ttsframe.answers.spans import NUMBER
 from ttsframe.errors import ParameterTypeError
 
@@ -31,6 +31,8 @@ _MOST_PHRASES: Final = 3
 _MOST_PIECES: Final = 40
 """Number of questions after which a text is no longer cut."""
 _LONGEST_EXCERPT: Final = 400
+_REMEMBERED: Final = 4096
+"""Number of statements that are remembered from one batch of rows to the next."""
 
 
 class ExtractionExplanation(NamedTuple):
@@ -283,31 +285,31 @@ def _apply(texts: pl.Series, chain: _Chain) -> pl.DataFrame:
 
 def _up_to_next_question(texts: pl.Series) -> pl.Series:
     """Cut texts at the first question line that follows a stated answer."""
+    return change_where(texts, _marks.has_question(texts), _cut_at_question)
+
+
+def _cut_at_question(texts: pl.Series) -> pl.Series:
+    """Cut texts that hold question lines."""
     pieces = _marks.question_pieces(texts)
-    if pieces.null_count() == len(texts):
-        return texts
     exploded = (
         pl.DataFrame({"piece": pieces.list.head(_MOST_PIECES), "n": pieces.list.len()})
         .with_row_index("row")
-        .filter(pl.col("n").is_not_null())
         .with_columns(place=pl.int_ranges(pl.col("piece").list.len()))
         .explode("piece", "place")
     )
-    is_stated = _apply(_marks.without_question(exploded["piece"]), _AUTO)["answer"].is_not_null()
+    is_stated = _apply(_marks.without_question(exploded["piece"]), _STATED)["answer"].is_not_null()
     # what follows the last question line is no reason to cut
     is_stated &= exploded["place"] < exploded["n"] - 1
-    cut = (
+    kept = (
         exploded.with_columns(is_stated=is_stated)
         .with_columns(first=pl.col("place").filter("is_stated").min().over("row"))
         .filter(pl.col("place") <= pl.col("first"))
         .group_by("row")
         .agg(kept=pl.col("piece").str.join(""))
     )
-    if cut.is_empty():
-        return texts
     rows = texts.to_frame("text").with_row_index("row")
-    kept = rows.join(cut, on="row", how="left", maintain_order="left")["kept"]
-    return prefer(_marks.without_question(kept), texts)
+    cut = rows.join(kept, on="row", how="left", maintain_order="left")["kept"]
+    return prefer(_marks.without_question(cut), texts)
 
 
 def _in_final_sentence(texts: pl.Series) -> _Found:
@@ -318,11 +320,15 @@ def _in_final_sentence(texts: pl.Series) -> _Found:
         return _Found(cut, ended, cut)
     stated = _marks.in_final_sentence(cut)
     # the rule for boxes reads a box in the sentence
-    boxed = _apply(keep_where(cut, has_box(stated)), _BOXED)["answer"]
-    answers = prefer(_read_statements("\0" + keep_where(stated, boxed.is_null())), boxed)
-    rest = keep_where(cut, answers.is_null())
-    otherwise = _apply(rest, _AUTO)["answer"] if rest.null_count() < len(rest) else rest
+    boxed = only_where(cut, has_box(stated), boxed_answers)
+    answers = prefer(boxed, only_where(stated, boxed.is_null() & ended, _read_sentences))
+    otherwise = only_where(cut, answers.is_null() & ended, lambda some: _apply(some, _AUTO)["answer"])
     return _Found(prefer(answers, otherwise), ended, stated)
+
+
+def _read_sentences(stated: pl.Series) -> pl.Series:
+    """Read X in "The final answer is X."."""
+    return _read_statements("\0" + stated)
 
 
 def _in_tag(texts: pl.Series) -> _Found:
@@ -342,7 +348,7 @@ def _in_tag(texts: pl.Series) -> _Found:
 def _in_box(texts: pl.Series) -> _Found:
     """Read the last box."""
     decided = has_box(texts).fill_null(value=False)
-    return _Found(boxed_answers(texts), decided, _nothing(texts))
+    return _Found(only_where(texts, decided, boxed_answers), decided, _nothing(texts))
 
 
 def _after_hash(texts: pl.Series) -> _Found:
@@ -385,17 +391,18 @@ def _in_phrase(texts: pl.Series) -> _Found:
     return _Found(found["answer"], found["answer"].is_not_null(), found["excerpt"], names)
 
 
-def _in_ending(texts: pl.Series) -> _Found:
+def _in_ending(texts: pl.Series, *, is_text: bool = True) -> _Found:
     """Read the last few hundred characters: a conclusion, a value, or a text that is an answer itself."""
     endings = texts.str.tail(_statements.REACH)
     is_finished = _marks.is_finished(endings) | (endings.str.len_chars() < _statements.REACH)
-    read = per_distinct(keep_where(endings, is_finished), _read_ending).str.split_exact("\0", 1).struct.unnest()
+    read_ending = partial(_read_ending, is_text=is_text)
+    read = per_distinct(keep_where(endings, is_finished), read_ending).str.split_exact("\0", 1).struct.unnest()
     return _Found(read["field_1"], read["field_1"].is_not_null(), endings, read["field_0"].cast(_RULE))
 
 
-def _read_ending(ending: str) -> str | None:
+def _read_ending(ending: str, *, is_text: bool) -> str | None:
     """Return the name of a rule and the answer that it finds, with a null character between them."""
-    is_whole = len(ending) < _statements.REACH
+    is_whole = is_text and len(ending) < _statements.REACH
     for rule, read in _READERS:
         answer = read(ending) if is_whole or rule != "whole_text" else None
         if answer:
@@ -424,6 +431,7 @@ def _read_statements(statements: pl.Series) -> pl.Series:
     return prefer(numbers, others)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _read_statement(statement: str) -> str | None:
     """Read a statement, given behind the end of its phrase; a box inside it is opened."""
     before, _, text = statement.partition("\0")
@@ -449,6 +457,8 @@ _MARKED: Final[_Chain] = (
 )
 _BOXED: Final[_Chain] = (("box", _in_box),)
 _AUTO: Final[_Chain] = (*_MARKED, ("conclusion", _in_ending))
+# a piece of a text is no short text
+_STATED: Final[_Chain] = (*_MARKED, ("conclusion", partial(_in_ending, is_text=False)))
 _CHAINS: Final[dict[AnswerStyle, _Chain]] = {
     "auto": (("final_sentence", _in_final_sentence), *_AUTO),
     "boxed": _BOXED,

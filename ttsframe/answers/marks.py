@@ -10,7 +10,7 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.answers.columns import keep_where, prefer
+from ttsframe.answers.columns import change_where, keep_where, only_where
 from ttsframe.answers.statements import REACH
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "number_at_end",
     "phrase_pieces",
     "plain_numbers",
+    "has_question",
     "question_pieces",
     "tagged",
     "up_to_final_sentence",
@@ -64,6 +65,8 @@ _FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
 _PLAIN_NUMBER: Final = (
     r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"
 )
+_LONGEST_BOX_AT_END: Final = 160
+_BOX_AT_END: Final = r"boxed\{[^\n]*I hope it is correct\W*$"
 _LONGEST_CONTEXT: Final = 32
 _LONGEST_NUMBER_AT_END: Final = 48
 _FINISHED: Final = r"(?:[.!?。！？$)\]}*€£%°।`\"'”>A-J]|\d|ки)\s*$"
@@ -83,43 +86,46 @@ _TAG: Final = r"<(?:answer|final_answer|solution|ANSWER|Answer|finalanswer|final
 _END_OF_TAG: Final = r"</(?:answer|final_answer|solution|ANSWER|Answer|finalanswer|final-answer)>"
 _HOPE: Final = "I hope it is correct"
 _INSTRUCTION: Final = (
-    r"(?i)answer is[:\s]*[$(\\\[]{0,3}(?:boxed\{)?[$\\{\[( ]*(?:text\{)?(?:the |your |final |my )*"
-    r"(?:answer|x|\.\.\.|ans)\b[^\n]{0,20}?I hope it is correct"
+    r"answer is[:\s]*[$(\\\[]{0,3}(?:boxed\{)?[$\\{\[( ]*(?:text\{)?(?:the |your |final |my )*"
+    r"(?:answer|Answer|X|\.\.\.|ans)\b[^\n]{0,20}?I hope it is correct"
 )
-_FINAL_SENTENCE: Final = r"(?i)(?s)^.*the (?:final )?answer is(.*)$"
-_SENTENCE_BEFORE_HOPE: Final = r"(?i)the (?:final )?answer is[^\n]*$"
+_FINAL_SENTENCE: Final = r"nswer is"
+_SENTENCE_BEFORE_HOPE: Final = r"(?:final answer|Final Answer|Final answer|he answer) is[^\n]*$"
 _QUESTION: Final = r"\n[ \t]*(?:#{1,6} |\*\*|> )?(?:\*\*)?(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
 
 
 def without_chat_marks(texts: pl.Series) -> pl.Series:
     """Drop chat tokens, and whatever the model wrote for the user after its own turn."""
-    marked = keep_where(texts, texts.str.contains("<|", literal=True))
-    if marked.null_count() == len(texts):
-        return texts
-    turns = keep_where(marked, marked.str.contains(_NEXT_TURN)).str.replace(_TURN, "${1}")
-    cleaned = prefer(turns, marked).str.replace_all(_CHAT_MARK, "\n")
-    return prefer(cleaned, texts)
+    return change_where(texts, texts.str.contains("<|", literal=True), _clean_chat)
+
+
+def _clean_chat(texts: pl.Series) -> pl.Series:
+    """Drop chat tokens of texts that hold some."""
+    own = change_where(
+        texts, texts.str.contains(_NEXT_TURN), lambda turns: turns.str.replace(_TURN, "${1}")
+    )
+    return own.str.replace_all(_CHAT_MARK, "\n")
 
 
 def without_thoughts(texts: pl.Series) -> pl.Series:
     """Drop blocks between `<think>` and `</think>`, also where one of the tags is missing."""
-    marked = keep_where(texts, texts.str.contains(_THOUGHT_MARK))
-    if marked.null_count() == len(texts):
-        return texts
-    cleaned = (
-        marked.str.replace_all(_THOUGHT, "\n").str.replace(_END_OF_THOUGHT, "").str.replace(_OPEN_THOUGHT, "")
-    )
-    return prefer(cleaned, texts)
+    return change_where(texts, texts.str.contains(_THOUGHT_MARK), _clean_thoughts)
+
+
+def _clean_thoughts(texts: pl.Series) -> pl.Series:
+    """Drop thoughts of texts that hold some."""
+    closed = texts.str.replace_all(_THOUGHT, "\n")
+    return closed.str.replace(_END_OF_THOUGHT, "").str.replace(_OPEN_THOUGHT, "")
+
+
+def has_question(texts: pl.Series) -> pl.Series:
+    """Tell which texts hold a line that begins a question."""
+    return texts.str.contains(_QUESTION).fill_null(value=False)
 
 
 def question_pieces(texts: pl.Series) -> pl.Series:
-    """Return the text before each question line as a list, null where there is no such line."""
-    marked = keep_where(texts, texts.str.contains(_QUESTION))
-    if marked.null_count() == len(texts):
-        return pl.Series([None], dtype=pl.List(pl.String)).new_from_index(0, len(texts))
-    return marked.to_frame("text").select(
-        pl.col("text").str.split(_QUESTION, literal=False, inclusive=True)
-    )["text"]
+    """Split texts after each mark of a question."""
+    return _split(texts, _QUESTION)
 
 
 def without_question(texts: pl.Series) -> pl.Series:
@@ -129,52 +135,60 @@ def without_question(texts: pl.Series) -> pl.Series:
 
 def up_to_final_sentence(texts: pl.Series) -> pl.Series:
     """Return the text up to "The final answer is X. I hope it is correct.", null where it is not there."""
-    marked = keep_where(texts, texts.str.contains(_HOPE, literal=True))
-    if marked.null_count() == len(texts):
-        return marked
+    # where a box in the sentence ends the text, the last box is the answer anyway
+    is_last_box = texts.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
+    many = texts.str.count_matches(_HOPE, literal=True)
+    return only_where(texts, (many > 1) | ((many == 1) & ~is_last_box), _up_to_hope)
+
+
+def _up_to_hope(texts: pl.Series) -> pl.Series:
+    """Return texts up to "I hope it is correct", if that follows an answer."""
     # an instruction that is repeated is no answer
-    pieces = marked.str.replace_all(_INSTRUCTION, "").str.split(_HOPE)
-    first = pieces.list.get(0, null_on_oob=True)
-    return keep_where(first, first.str.tail(REACH).str.contains(_SENTENCE_BEFORE_HOPE))
+    instructed = texts.str.contains(r"\[?(?:answer|Answer|X)\]?\}?[$)\\\].]{0,4} I hope")
+    own = change_where(texts, instructed, lambda some: some.str.replace_all(_INSTRUCTION, ""))
+    first = own.str.split(_HOPE).list.get(0)
+    said = own.str.contains(_HOPE, literal=True) & first.str.tail(REACH).str.contains(_SENTENCE_BEFORE_HOPE)
+    return keep_where(first, said)
 
 
 def in_final_sentence(texts: pl.Series) -> pl.Series:
     """Return X in the sentence with which such a text ends."""
-    return texts.str.tail(REACH).str.extract(_FINAL_SENTENCE, 1)
+    return _split(texts.str.tail(REACH), _FINAL_SENTENCE).list.get(-1)
 
 
 def tagged(texts: pl.Series) -> pl.Series:
     """Return the content of the last tag such as `<answer>`, to the end of the text where it is not closed."""
-    marked = keep_where(texts, texts.str.contains(_TAG))
-    if marked.null_count() == len(texts):
-        return marked
-    return marked.to_frame("text").select(
-        pl.col("text").str.split(_TAG, literal=False).list.get(-1).str.split(_END_OF_TAG, literal=False).list.get(0)
-    )["text"]
+    return only_where(
+        texts,
+        texts.str.contains(_TAG),
+        lambda some: _split(_split(some, _TAG).list.get(-1), _END_OF_TAG, inclusive=False).list.get(0),
+    )
 
 
 def after_hash(texts: pl.Series) -> pl.Series:
     """Return the beginning of what follows the last `####`."""
-    marked = keep_where(texts, texts.str.contains("####", literal=True))
-    if marked.null_count() == len(texts):
-        return marked
-    return marked.str.split("####").list.get(-1).str.head(REACH)
+    return only_where(
+        texts,
+        texts.str.contains("####", literal=True),
+        lambda some: some.str.split("####").list.get(-1).str.head(REACH),
+    )
 
 
 def phrase_pieces(texts: pl.Series) -> pl.Series:
     """Split the texts after each phrase that announces an answer."""
     is_ascii = texts.str.len_bytes() == texts.str.len_chars()
     pieces = _split(texts, _ENGLISH)
-    others = ~is_ascii | (pieces.list.len() < 2)
+    others = (~is_ascii | (pieces.list.len() == 1)).fill_null(value=False)
     if not others.any():
         return pieces
-    return pieces.zip_with(~others, _split(keep_where(texts, others), f"{_ENGLISH}|{_OTHER_LANGUAGES}"))
+    everywhere = _split(texts.filter(others), f"{_ENGLISH}|{_OTHER_LANGUAGES}")
+    return change_where(pieces, others, lambda _: everywhere)
 
 
-def _split(texts: pl.Series, pattern: str) -> pl.Series:
-    """Split texts after each match of a pattern."""
+def _split(texts: pl.Series, pattern: str, *, inclusive: bool = True) -> pl.Series:
+    """Split texts at, or after, each match of a pattern."""
     return texts.to_frame("text").select(
-        pl.col("text").str.split(pattern, literal=False, inclusive=True)
+        pl.col("text").str.split(pattern, literal=False, inclusive=inclusive)
     )["text"]
 
 
