@@ -69,7 +69,7 @@ _DIGITS: Final = re.compile(
     r"|\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)"
     r"|\d+)(?:[.,٫]\d+)*|\.\d+"
 )
-_DECIMALS_GO_ON: Final = re.compile(r"\.(?=\\(?:overline|bar|dot)\b)|(?<=\d)(?:\.\.\.|…)(?!\.)")
+_DECIMALS_GO_ON: Final = re.compile(r"\.(?=\\(?:overline|bar|dot)\b)|(?<=\d)(?:\.\.\.|…)")
 _EXPONENT: Final = re.compile(r"[eE][-+−]?\d+")
 _DELIMITED: Final = re.compile(
     r"\*\*(?P<bold>[^*\n]*[^*\s:：])\s*\*\*(?!\s*[:：])"
@@ -92,7 +92,7 @@ _INFIX_COMMAND: Final = re.compile(
     r"|land|lor|wedge|vee|circ(?=\s*[a-z(\\])|bmod|mod|ast|star|over|choose|sim|cong|parallel|perp"
     r"|subset|subseteq|supset|propto|oplus|otimes|implies|Rightarrow|iff|colon)(?![a-zA-Z])"
 )
-_COMMAND: Final = re.compile(r"\\(?:[a-zA-Z]+\*?|[{|])")
+_COMMAND: Final = re.compile(r"\\(?:[a-zA-Z]+|[{|])")
 _BEGIN: Final = re.compile(r"\\begin\{(\w+\*?)\}")
 _ARGUMENT: Final = re.compile(r"\s*(?=[{\[])")
 _BARE_ARGUMENT: Final = re.compile(r" ?\d\d?|[a-zA-Z]")
@@ -119,7 +119,7 @@ _ATTACHED: Final = re.compile(
     rf"|million(?:en|es|i)|Milliard(?:en)?|Millione?n?|millones|milhões|mil|milliards?|тыс\.?|млн|млрд"
     rf"|percent|per cent|pct\.?|[ap]\.?m\b\.?|[AP]\.?M\b\.?|o['’]clock|factorial|squared|cubed)(?![A-Za-z])"
     r"|[十百千万萬亿億兆만억조]+|分之\d+|又(?=\d)"
-    r"|(?:[年月日号时時点點分秒元角天周岁度]|小时|分钟|時間|時间)(?=\d)(?:\d+(?:[年月日号时時点點分秒元角天周岁度]|小时|分钟|時間)?)+"
+    r"|(?:小时|分钟|時間|时间|[年月日号时時點点分秒元角天周岁度])(?=\d)(?:\d+(?:小时|分钟|時間|时间|[年月日号时時點点分秒元角天周岁度])?)+"
     r"|['′]\d+[\"″]?"
     r"| ?\((?:mod|base) [^()]{1,20}\)"
 )
@@ -175,7 +175,8 @@ _START: Final = re.compile(
     r"|(?:ln|log|sin|cos|tan|sqrt|exp)[ (]|[(\[](?=[-−]?[\d.]+\s*,))"
 )
 _DECIMAL_COMMA: Final = re.compile(r"[-−]?(?:[$€£¥]\s?\d+,\d{1,2}(?!\d)|\d+,\d{1,2}\s?[$€£¥])")
-_AROUND: Final = " \t\n\r.,;:!。，；：！？*\"“”'`"
+_BEFORE: Final = " \t\n\r,;:!。，；：！？*\"“”'`"
+_AFTER: Final = " \t\n\r.,;:。，；：！？*\"“”'`"
 _MOST_OPERANDS: Final = 60
 _LONGEST_GROUP: Final = 300
 _LONGEST_CLAUSE: Final = 60
@@ -477,7 +478,8 @@ def _delimited_at(text: str, position: int) -> tuple[str, int] | None:
         re.sub(r"\\(?:text\w*|mathrm|mbox)\s*\{[^{}]*\}", "", match["dollars"])
     ):
         return None
-    content = next(group for group in match.groups() if group is not None).strip(_AROUND)
+    content = next(group for group in match.groups() if group is not None)
+    content = content.lstrip(_BEFORE).rstrip(_AFTER)
     return (content, match.end()) if content else None
 
 

@@ -55,7 +55,11 @@ _VERB: Final = re.compile(
 )
 _EQUALS: Final = re.compile(r"[=≈]|\\approx")
 _HEADING: Final = re.compile(r"\s*#|\W*(?:step|case|part)\s*\d", re.IGNORECASE)
-_CHOSEN: Final = re.compile(r"\b([A-J])\)? is (?:the )?(?:correct|right|answer|best|true)\b")
+_CHOSEN: Final = re.compile(
+    r"\b([A-J])\)? is (?:the )?(?:correct|right|answer|best|true)\b"
+    r"|\b(?:choose|choosing|select|pick|chose|go with)(?: (?:option|choice|answer))?:? \**\(?([A-J])\)?\W*$",
+    re.IGNORECASE,
+)
 _REASON: Final = re.compile(
     r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not|ки)\b(?!\s+(?:exist|possible|defined|an?|enough)\b)", re.IGNORECASE
 )
@@ -85,7 +89,7 @@ _CLOSED: Final = ".!?。！？$)]}*।`"
 _FINISHED: Final = re.compile(r"(?:[.!?。！？$)\]}*€£%°।`\"]|\d|\b[A-J])$")
 _ASCII_LETTER: Final = re.compile(r"[a-zA-Z]")
 _COMMAND: Final = re.compile(r"\\[a-zA-Z]+")
-_PRICE_AT_END: Final = re.compile(r"(?<=\s)\$\d[\d,]*(?:\.\d+)?\W?$")
+_LAST_PRICE: Final = re.compile(r"(?<=\s)\$\d[\d,]*(?:\.\d+)?(?![\w\\^_{])(?!\s*[-+*/=^<>\\])[^$]*$")
 _DANGLING: Final = re.compile(
     r"(?:[-+=,(\[{]|\b(?:and|or|but|the|an?|of|with|to|by|is|are|in|for|that|we))$", re.IGNORECASE
 )
@@ -106,8 +110,9 @@ _NO_ANSWER: Final = re.compile(
     r"|(?:the |your |my )?(?:final |correct )?answer\b|\.\.\.|…|_{2,}|\?|\[|<",
     re.IGNORECASE,
 )
+_DENIED: Final = re.compile(r"\banswers?\b.{0,40}\b(?:incorrect|wrong|not|unclear)\b", re.IGNORECASE)
 _NO_SOLUTION: Final = re.compile(
-    r"\b(?:there (?:is|are)|has|have|with) (?P<none>no (?:real |integer |possible |such |valid )*(?:solutions?|answers?|roots?|values?))\b"
+    r"(?:\b(?:there (?:is|are)|has|have|with) |^)(?P<none>no (?:real |integer |possible |such |valid )*(?:solutions?|answers?|roots?|values?))\b"
     r"|\b(?P<nothing>does not exist|do not exist|doesn't exist)\b"
     r"|\b(?:there (?:is|are)|has|have) (?P<many>infinitely many solutions?)\b",
     re.IGNORECASE,
@@ -211,7 +216,7 @@ def answer_concluded(text: str) -> str | None:
     sentence = [part for part in _SENTENCE_END.split(lines[-1]) if part.strip()][-1].strip()
     chosen = _CHOSEN.search(sentence)
     if chosen:
-        return chosen[1]
+        return (chosen[1] or chosen[2]).upper()
     if _is_cut_off(sentence):
         return None
     nothing = _NO_SOLUTION.search(sentence)
@@ -241,7 +246,7 @@ def answer_itself(text: str) -> str | None:
     choice = _choice(statement) or (match[1] if (match := _LABELLED.match(statement)) else None)
     if choice:
         return choice
-    if _DANGLING.search(statement):
+    if _DANGLING.search(statement) or _DENIED.search(statement):
         return None
     nothing = _NO_SOLUTION.search(statement)
     if nothing:
@@ -299,6 +304,10 @@ def _whole_line(line: str) -> str | None:
     choice = _choice(line)
     if choice and len(line) <= len(choice) + 4:
         return choice
+    words = line.strip(_EDGES)
+    nothing = _NO_SOLUTION.search(words)
+    if words.lower() in _WHOLE_WORD or (nothing and nothing.end() == len(words)):
+        return words
     bold = _BOLD.fullmatch(line.rstrip(".。"))
     if bold:
         return _in_bold(bold[1])
@@ -410,7 +419,7 @@ def _bulleted(text: str) -> str | None:
 
 def _is_cut_off(sentence: str) -> bool:
     """Tell whether a delimiter of mathematics is not closed."""
-    dollars = sentence.count("$") - sentence.count("\\$") - len(_PRICE_AT_END.findall(sentence))
+    dollars = sentence.count("$") - sentence.count("\\$") - len(_LAST_PRICE.findall(sentence))
     return dollars % 2 == 1 or any(
         sentence.count(opening) > sentence.count(closing)
         for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("{", "}"), ("(", ")"))

@@ -1,0 +1,113 @@
+"""No part of an answer is returned as the answer: 50,000 generated statements, and all real completions."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import ttsframe as tts
+
+SMALL = 2_000
+FULL = 50_000
+
+STATEMENTS = [
+    "The answer is {}.", "The answer is {}", "Answer: {}", "so the total is {}.", "So the total is {}",
+    "Therefore, the answer is {}", "We add them.\nThus the result is {}.", "The final answer is: {}\n",
+    "**Answer:** {}", "Hence we get {}.", "Final Answer: The final answer is {}. I hope it is correct.",
+    "#### {}", "<answer>{}</answer>", "It is clear.\n\nFinal Answer\n\n{}", "The answer is {} because it fits.",
+    "The answer is {}, which was to be shown.", "Answer:\n{}\n\nWe are done.", "{}", "Some work.\n\n{}",
+    '{{"answer": "{}"}}', "In conclusion, the value equals {}.", "\\text{{Answer: }} {}",
+]  # fmt: skip
+
+
+def digits(rng: random.Random) -> str:
+    return str(rng.choice([rng.randint(2, 9), rng.randint(10, 99), rng.randint(100, 99_999)]))
+
+
+def number(rng: random.Random) -> str:
+    return rng.choice([
+        digits, digits,
+        lambda r: f".{r.randint(1, 99)}",
+        lambda r: f"{r.randint(0, 99)}.{r.randint(1, 999)}",
+        lambda r: f"{r.randint(1, 999)},{r.randint(0, 999):03}",
+        lambda r: f"{r.randint(1, 9)},{r.randint(0, 999):03},{r.randint(0, 999):03}.{r.randint(10, 99)}",
+        lambda r: f"-{r.randint(1, 99)}",
+        lambda r: f"{r.randint(1, 9)}/{r.randint(2, 99)}",
+        lambda r: f"{r.randint(1, 9)} {r.randint(1, 3)}/{r.randint(4, 9)}",
+        lambda r: f"{r.randint(1, 99)}%",
+    ])(rng)  # fmt: skip
+
+
+def value(rng: random.Random) -> str:
+    """Return one answer as models write it."""
+    n, m, k = digits(rng), digits(rng), rng.randint(2, 9)
+    return rng.choice([
+        number(rng), number(rng),
+        f"{k}√{m}", f"{k}π", f"{k}π/{rng.randint(2, 9)}", f"√{n}", f"{k}√{m}/{rng.randint(2, 9)}",
+        f"{n} × 10^{k}", f"{k}.{n}×10^{k}", f"{k}*10^{k}", f"{k} x 10^{k}", f"10⁻{'²³⁴'[k % 3]}", f"{k}e{k}",
+        f"{k} : {m}", f"{k}:{m}", f"{n} million", f"${n} billion", f"{k} hundred thousand", f"{k} dozen",
+        f"1{k % 2}01₂", f"1{k % 2}1_2", f"{k}{k}_{{{k + 1}}}", f"{n}m²", f"{n}.5 m²" if k < 0 else f"{n}.5m²",
+        f"${n}", f"${n}.50", f"\\${n}", f"€{n}", f"Rs. {n}", f"£{n}.{rng.randint(10, 99)}",
+        f"{k}!", f"{n}!", f"ln {k}", f"log {n}", f"sin({k})", f"ln({n})", f"{k}ln {m}",
+        f"{k}\\sqrt{{{m}}}", f"{k}\\pi", f"\\frac{{{n}}}{{{m}}}", f"{k}\\frac{{1}}{{{k + 1}}}", f"\\sqrt{{{n}}}",
+        f"\\frac{{{k}\\pi}}{{{m}}}", f"{k} \\cdot {m}", f"{n} \\times 10^{{{k}}}", f"{k}\\ln {m}",
+        f"{k} + {m}i", f"{k} - {m}i", f"-{k} + {m}√{k}", f"{n} + {m}", f"{k} - \\sqrt{{{m}}}", f"{k} ± √{m}",
+        f"20{rng.randint(10, 29)}-0{k}-1{k}", f"0{k}/1{k}/2019", f"May {k}, 20{rng.randint(10, 29)}",
+        f"1{k} March 20{rng.randint(10, 29)}", f"{k}:{rng.randint(10, 59)} PM", f"{k}:{rng.randint(10, 59)}",
+        f"{k} to {n}", f"{k}–{n}", f"{k} out of {m}", f"{k} or more",
+        f"{n}, {m}", f"{n}, {m}, {k}", f"{n}, {m}, and {k}", f"{n} and {m}", f"{n} or {m}", f"{k}, {n}/{m}",
+        "B, C", "A, B, C", "A and D", "B, C, and D",
+        f"x = {n}", f"x = {k}, y = {m}", f"x = {k} and x = {m}", f"x = {k} or x = -{m}", f"{k}x + {m}", f"{k}x^2 - {m}x + 1",
+        f"x^{k} + {m}", f"{k}n(n+{k})", f"({k}, {m})", f"[{k}, {n})", f"(-∞, {k}]", f"{{{k}, {m}, {n}}}", f"x > {k}",
+        f"{k} < x < {n}", f"x ≤ {n}", f"{k}^{{{m}}}", f"{k}^{k}", f"{k}^({m}+1)", f"{k}²", f"{k}½", f"{n}°", f"{n}°C",
+        f"{n}th", f"{n}km/h", f"{n}-{k}", f"{n} percent", f"{n} \\%", f"{k} hours {m} minutes", f"{k} feet {m} inches",
+        f"{n} dollars and {m} cents", f"{k} apples and {m} oranges", f"0.{k}{k}{k}...", f"0.\\overline{{{k}}}",
+        f"$\\frac{{{k}}}{{{m}}}$", f"$x = {n}$", f"${n}$ and ${m}$", f"$({k}, {m})$", f"\\({n}\\)", f"\\[ {k}x \\]",
+        f"$ {n} \\text{{ cm}} $", f"${k}$ million", f"${n}\\%$", f"**{n}**", f"**{k}√{m}**", f"**${n}$**", f"${k}\\pi$",
+        "does not exist", "no solution", "3万", f"{n}万", f"{k}小时{m}分钟", f"2019年{k}月1{k}日", f"|x| < {k}", f"{k} in {k + 1}" if k < 0 else f"1 in {n}",
+        f"{n} 000 000" if len(n) < 4 else n, f"{k}^\\circ", f"{n}^\\circ", f"{k}{{,}}000", f"\\infty", f"-\\infty", f"f(x) = {k}x",
+    ])  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """Forget delimiters, spaces, and how the elements of a list are joined."""
+    text = re.sub(r"\\[()\[\]]|\*\*|(?<!\\)\$(?=\d+ |\d+$|[^$]*\$)", "", text)
+    text = re.sub(r",? (?:and|or) |、", ",", text)
+    return re.sub(r"[\s$*]|\\text\{[^{}]*\}|\.$", "", text)
+
+
+def statements(seed: int, count: int) -> tuple[list[str], list[str]]:
+    rng = random.Random(seed)
+    values = [value(rng) for _ in range(count)]
+    return values, [rng.choice(STATEMENTS).format(text) for text in values]
+
+
+def cut(values: list[str], texts: list[str]) -> tuple[list[tuple[str, str, str]], int]:
+    """Return the answers that are parts of what was stated, and the number of answers."""
+    frame = pl.DataFrame({"text": texts, "value": values}).with_columns(
+        answer=tts.extract_answer("text")
+    )
+    found = frame.filter(pl.col("answer").is_not_null())
+    wrong = [
+        (text, stated, answer)
+        for text, stated, answer in found.select("text", "value", "answer").iter_rows()
+        if plain(answer) != plain(stated) and plain(answer.replace(".", ",")) != plain(stated)
+    ]
+    return wrong, found.height
+
+
+def test_a_statement_gives_its_answer_whole_or_not_at_all() -> None:
+    wrong, n_found = cut(*statements(1, SMALL))
+    assert wrong == []
+    assert n_found >= 0.97 * SMALL
+
+
+@pytest.mark.slow
+def test_fifty_thousand_statements_give_their_answers_whole_or_not_at_all() -> None:
+    wrong, n_found = cut(*statements(2, FULL))
+    assert wrong == []
+    assert n_found >= 0.97 * FULL
