@@ -6,6 +6,7 @@ answer is stated, are read once per distinct text by `statements`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final, NamedTuple, TypeAlias, get_args
@@ -27,6 +28,8 @@ __all__ = ["ExtractionExplanation", "explain_extraction", "extract_answer", "ext
 RULES: Final[tuple[ExtractionRule, ...]] = get_args(ExtractionRule)
 _RULE: Final = pl.Enum(RULES)
 _LAST_NUMBER: Final = rf"(?:^|[^\w.)\]}}\\])({NUMBER})\D*$|({NUMBER})\D*$"
+_GLUED: Final = re.compile(r"[\w^\\√π]")
+_GOES_ON: Final = re.compile(r"[\w^!%°√π]|\\[a-zA-Z]|[.,:]\d")
 _MOST_PHRASES: Final = 3
 _MOST_PIECES: Final = 40
 """Number of questions after which a text is no longer cut."""
@@ -219,7 +222,7 @@ def explain_extraction(
     rows = _search(pl.Series("text", [clean], dtype=pl.String), style=style, cut=bool(cut_at_next_question))
     answer, rule, excerpt = rows.row(0)
     excerpt = excerpt if excerpt is None else excerpt.rpartition("\0")[2]
-    start = _position(clean, answer, excerpt)
+    start = _position(clean, answer, excerpt, last=rule not in {"phrase", "field", "hash", "tag"})
     end = None if start is None else start + len(answer)
     if rule == "box":
         opening = max(clean.rfind("\\boxed"), clean.rfind("\\fbox"))
@@ -227,16 +230,24 @@ def explain_extraction(
     return ExtractionExplanation(answer, rule, start, end, excerpt)
 
 
-def _position(text: str, answer: str | None, excerpt: str | None) -> int | None:
+def _position(text: str, answer: str | None, excerpt: str | None, *, last: bool) -> int | None:
     """Return where the answer stands in the text, first of all inside the excerpt."""
     if answer is None:
         return None
     origin = text.rfind(excerpt) if excerpt else -1
-    if excerpt and origin >= 0:
-        inside = excerpt.find(answer)
-        return origin + inside if inside >= 0 else None
-    start = text.rfind(answer)
-    return start if start >= 0 else None
+    read = excerpt if excerpt and origin >= 0 else text
+    places = [match.start() for match in re.finditer(re.escape(answer), read)]
+    # the same digits may occur inside a longer number
+    whole = [place for place in places if not _is_inside(read, place, place + len(answer))]
+    if not (whole or places):
+        return None
+    return max(origin, 0) + (whole or places)[-1 if last else 0]
+
+
+def _is_inside(text: str, start: int, end: int) -> bool:
+    """Tell whether letters or digits go on before or after a part of a text."""
+    before, after = text[start - 1 : start] if start else "", text[end : end + 2]
+    return bool(_GLUED.fullmatch(before) or _GOES_ON.match(after))
 
 
 def _answers(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:

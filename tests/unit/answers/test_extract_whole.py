@@ -111,3 +111,53 @@ def test_fifty_thousand_statements_give_their_answers_whole_or_not_at_all() -> N
     wrong, n_found = cut(*statements(2, FULL))
     assert wrong == []
     assert n_found >= 0.97 * FULL
+
+
+# what would go on with a number, product, date or list on either side of an answer out of prose
+GOES_ON_AFTER = re.compile(
+    r"[A-Za-z0-9√π^_!%°²³⁰-⁹₀-₉½¼¾]|[.,:/]\d|\\(?:pi|sqrt|cdot|times|frac|dfrac)\b"
+    r"| ?[×·÷^=±+/] ?[\d(\\]| [-*] [\d(]| ?(?:million|billion|hundred|thousand|percent|dozen)\b"
+    r"|,? (?:and|or) [\d$]+(?:[.,;]|$)|, \d+(?:[.,;]|$)"
+)
+GOES_ON_BEFORE = re.compile(r"(?:[A-Za-z0-9√π^_\\]|\d[.,:/]|\d ?[-+×·÷*/^]|[+×·÷^√±] ?)$")
+LOOSE = ("phrase", "conclusion", "last_line", "hash")
+"""Rules that read prose, where nothing encloses an answer."""
+
+
+def real_texts(shared_data: Path) -> list[str]:
+    """Return completions of real runs, with and without their boxes."""
+    paths = [*(shared_data / "search_and_learn").glob("*.jsonl"), shared_data / "qwen_math" / "math_cot_50.jsonl"]
+    texts = pl.concat([tts.read_trajectories(path).select("completion") for path in paths])["completion"]
+    steps = pl.read_ndjson(shared_data / "gsm8k" / "example_model_solutions.jsonl")
+    solutions = pl.concat([steps[name].struct.field("solution") for name in steps.columns[2:]])
+    unboxed = texts.drop_nulls().str.replace_all(r"\\boxed\{([^{}]*)\}", "${1}")
+    return pl.concat([texts, unboxed, solutions]).drop_nulls().unique(maintain_order=True).to_list()
+
+
+def stands_alone(text: str, found: tts.answers.ExtractionExplanation) -> bool:
+    """Tell whether nothing goes on with the answer, at one place at least of what was read."""
+    assert found.answer is not None
+    for match in re.finditer(re.escape(found.answer), found.excerpt or text):
+        read = match.string
+        before = read[max(0, match.start() - 4) : match.start()]
+        if re.search(r"(?:[$(\[*`{=]|: )\s*$", before):
+            before = ""
+        if not GOES_ON_AFTER.match(read, match.end()) and not GOES_ON_BEFORE.search(before):
+            return True
+    return False
+
+
+@pytest.mark.slow
+def test_the_text_around_real_answers_does_not_go_on_with_them(shared_data: Path) -> None:
+    texts = real_texts(shared_data)
+    assert len(texts) > 5_000
+    frame = pl.DataFrame({"text": texts}).with_columns(
+        rule=tts.answers.extraction_rule("text").cast(pl.String)
+    )
+    cut = []
+    prose = frame.filter(pl.col("rule").is_in(LOOSE))["text"]
+    for text in prose.sample(min(2_000, len(prose)), seed=4):
+        found = tts.answers.explain_extraction(text)
+        if found.answer is not None and found.start is not None and not stands_alone(text, found):
+            cut.append((text[max(0, found.start - 30) : found.start], found.answer))
+    assert cut == []
