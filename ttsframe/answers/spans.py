@@ -69,7 +69,7 @@ _DIGITS: Final = re.compile(
     r"|\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)"
     r"|\d+)(?:[.,٫]\d+)*|\.\d+"
 )
-_DECIMALS_GO_ON: Final = re.compile(r"\.(?=\\(?:overline|bar|dot)\b)|(?<=\d)(?:\.\.\.|…)")
+_DECIMALS_GO_ON: Final = re.compile(r"\.(?=\\(?:overline|bar|dot)\b|[/*]\d)|(?<=\d)(?:\.\.\.|…)")
 _EXPONENT: Final = re.compile(r"[eE][-+−]?\d+")
 _DELIMITED: Final = re.compile(
     r"\*\*(?P<bold>[^*\n]*[^*\s:：])\s*\*\*(?!\s*[:：])"
@@ -83,7 +83,7 @@ _DELIMITED: Final = re.compile(
 )
 _PROSE_IN_DOLLARS: Final = re.compile(r"(?<![\\{a-zA-Z])[a-zA-Z]{2,} +[a-zA-Z]{2,}(?![}a-zA-Z])|\n\n")
 _TEXT_COMMAND: Final = re.compile(
-    r"\\(?:text\w*|mathrm|mathbf|mathit|mbox|hbox|textrm|operatorname|quad|qquad|hspace|vspace|newline|par"
+    r"\\(?:text\w*|mathrm|mathbf|mathit|mbox|hbox|textrm|quad|qquad|hspace|vspace|newline|par"
     r"|[,;:!>\s\\)\]&]|end|item|right|big\w*r|label|tag|hline|because|therefore|boxed|fbox)(?![a-zA-Z])"
     r"|\\$"
 )
@@ -105,7 +105,9 @@ _LETTER: Final = re.compile(rf"[A-Za-z](?![{_LETTERS}'’]|\.[a-zA-Z])")
 _WORD_LETTER: Final = re.compile(
     r"[aAI][ \t]+(?![-+*/=^<>≤≥×·,.;)\\!])(?=\S)|[eoyuàézwi][ \t]+[^\W\d_]{2,}"
 )
-_APPLIED: Final = re.compile(r"[A-Za-z]\d*(?=\()")
+_FACTOR_LETTER: Final = re.compile(
+    r"[A-Za-z](?:\d|_\w|_\{[^{}]*\})?(?:\s*[\^+*/=(<>\\]|\s*-\s*[\dA-Za-z]|\s+[A-Za-z](?![A-Za-z'’])|[.,;。，；、]?\s*$)"
+)
 _INDEXED: Final = re.compile(r"[A-Za-z]\d+(?![A-Za-z])")
 
 _ATTACHED: Final = re.compile(
@@ -122,9 +124,10 @@ _ATTACHED: Final = re.compile(
     r"|(?:小时|分钟|時間|时间|[年月日号时時點点分秒元角天周岁度])(?=\d)(?:\d+(?:小时|分钟|時間|时间|[年月日号时時點点分秒元角天周岁度])?)+"
     r"|['′]\d+[\"″]?"
     r"| ?\((?:mod|base) [^()]{1,20}\)"
+    r"|\s?\\(?:text|mathrm|mbox)\{[~\s]*(?:percent|thousand|million|billion|dozen|[ap]\.?m\.?)\s*\}"
 )
 _OPERATOR: Final = re.compile(
-    rf"{_BLANK}*(?:(?<=[\d)}}A-Za-z])\*\*(?=[\d(])|[+−×⋅·∙÷≠≤≥≈≡±∓∪∩∈∖→]|[-/^](?!>)|\*(?!\*)|[=<>!]=?(?<!!)(?!>)|–|{_INFIX_COMMAND.pattern}"
+    rf"{_BLANK}*(?:(?<=[\d)}}A-Za-z])\*\*(?=[\d(])|(?<=\d)(?:\{{:\}}|\\!:\\!)(?=\d)|[+−×⋅·∙÷≠≤≥≈≡±∓∪∩∈∖→]|[-/^](?!>)|\*(?!\*)|[=<>!]=?(?<!!)(?!>)|–|{_INFIX_COMMAND.pattern}"
     rf"|:(?={_BLANK}*[-−]?[\dA-Za-z]))[ \t\u00a0]*"
 )
 _WORD_OPERATOR: Final = re.compile(
@@ -132,11 +135,11 @@ _WORD_OPERATOR: Final = re.compile(
     r"by|until|till|bis|hasta|до|à|по)"
     r" (?=[-−]?[$€£¥]?\.?\d|\\\(|\$|\\[dt]?frac|\\sqrt|√|\*\*\d)"
 )
-_TAG: Final = re.compile(r"[ \t]*<(?:/?[a-zA-Z]|\|)")
+_TAG: Final = re.compile(r"[ \t]*<(?:/?[a-zA-Z][\w-]*\s*/?>|/[a-zA-Z]|\|)")
 _JOINER: Final = re.compile(
     r"(?:[\s]|\\[ ,;]|\\q?quad)*"
-    r"(?:[,，;；、](?:\s|\\[ ,;]|\\q?quad)*(?:\\text\s*\{\s*)?(?:(?:and|or|et|und|y|e|ou|oder|o|и|или)\b(?=\s+(?:[\d$\\(√*.]|[-−]\.?\d|[A-Za-z]\b)))?"
-    r"|&|和|或|及|以及|と|및|과|와|\\cup|\\text\s*\{\s*(?:,\s*)?(?:and|or)\b"
+    r"(?:[,，;；、](?:\s|\\[ ,;]|\\q?quad)*(?:\\text\s*\{\s*)?(?:(?:and|or|et|und|ou|oder|или)\b(?=\s+(?:[\d$\\(√*.]|[-−]\.?\d|[A-Za-z]\b))|[yeoи]\b(?=\s+[\d$(√]))?"
+    r"|&|和|或|及|以及|と|및|과|와|\\cup|\\q?quad(?=\s*[a-zA-Z]\b)|\\text\s*\{\s*(?:,\s*)?(?:and|or)\b"
     r"|\b(?:and|or|et|und|y|ou|oder|и|или|e|o)\b)(?:\s|\})*(?:\\q?quad|\\[ ,;]|\s)*"
 )
 _DOTS: Final = re.compile(r"\.\.\.|…|\\[lc]?dots(?![a-zA-Z])")
@@ -146,7 +149,7 @@ _OTHER_STATEMENT: Final = re.compile(
 )
 _WORD_AFTER: Final = re.compile(r" +[a-z]{2,}")
 _UNIT_THEN_NUMBER: Final = re.compile(
-    r"(?: [A-Za-zµ²³./°]{1,20}){1,2}(?:,? and|,| y| et| und| e)? (?=[-−]?(?:[$€£¥]|\\\$)?\.?\d)"
+    r"(?:(?: [A-Za-zµ²³./°]{1,20}){1,2}|\s?\\(?:text|mathrm|mbox)\s*\{[^{}]*\}(?:\^\{?\d\}?)?)(?: ?;|,? and|,| y| et| und| e| x| \\times)? (?=[-−]?(?:[$€£¥]|\\\$)?\.?\d)"
 )
 _MEASURE_WORD: Final = re.compile(
     r" (?:because|since|as|for|is|are|was|were|in|of|so|and|or|when|where|which|who|with|at|on|by|from|but|"
@@ -156,25 +159,28 @@ _OPEN_ENDED: Final = re.compile(
     r",? (?:or|and) (?:more|less|fewer|above|below|greater|higher|lower|over|under|older|younger|up|beyond)\b"
 )
 _GOES_ON: Final = re.compile(
-    rf"[{_LETTERS}\d_^{{{_SUPERSCRIPTS}{_VULGAR}{_SYMBOLS}%°]|[.,:/]\d|\\[a-zA-Z{{]|\(\w"
+    rf"[{_LETTERS}\d^{{{_SUPERSCRIPTS}{_VULGAR}{_SYMBOLS}%°]|_[A-Za-z\d{{(\\]|[.,:/]\d|\\[a-zA-Z{{]|\(\w"
     rf"|{_BLANK}*(?:[+−×⋅·÷^=±]|\\(?:times|cdot|div|pm|pi|sqrt|[dt]?frac)(?![a-zA-Z]))"
     r"|(?:[一-鿿]{1,3})\d|[十百千万萬亿億兆만억조]"
-    rf"|{_BLANK}*[-*/:<>]{_BLANK}*[\d(\\]"
+    rf"|{_BLANK}*[-*/:<>]{_BLANK}*[\d(\[\\]|{_BLANK}!"
+    r"| \((?![^()]*[A-Za-z]{2,})[^()]*[-+*/^][^()]*\)"
     rf"|{_BLANK}*(?:\$|\\\()\s*(?:[-+×·/^=]|\\(?:times|cdot|div|pm|pi)(?![a-zA-Z]))"
     r"|,? (?:hundred|thousand|million|billion|trillion|dozen|percent)\b"
 )
 _GOES_ON_BEFORE: Final = re.compile(
-    rf"(?:[{_LETTERS}\d_^{{\\{_SUPERSCRIPTS}{_SYMBOLS}]|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"
+    rf"(?:[{_LETTERS}\d_^{{)}}\]\\{_SUPERSCRIPTS}{_SYMBOLS}]|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"
     r"|\\(?:times|cdot|div|pm|sqrt|[dt]?frac)\s*)$"
 )
+_OPEN_INTERVAL: Final = re.compile(r"\][^\[\](){}]{1,40}[,;][^\[\](){}]{1,40}[\[\]]|\[[^\[\](){}]{1,40}[,;][^\[\](){}]{1,40}\[")
+_GLUED: Final = re.compile(r"[^\s$,;。，]*")
 _START: Final = re.compile(
-    rf"(?<![{_LETTERS}\d_^\\{{])(?:"
+    rf"(?<![{_LETTERS}\d_^\\{{)}}\](\[+−-])(?:"
     r"\*\*(?=[^*\s])|\$|\\[(\[](?!\d*pt)|`(?=\S)|\{eq\}|\\[a-zA-Z]+"
     rf"|(?:[-+−]|(?:US|CA)?\\?\$|[€£¥₹₽₩]|Rs\.? ?)*\.?\d|[√π∞±]|{_MONTH} \d"
     r"|[A-Za-z](?:_\w+|_\{\w+\}|\([a-z]\))?\s*[=<>≤≥]\s*[-−\d$\\(√.]"
     r"|(?:ln|log|sin|cos|tan|sqrt|exp)[ (]|[(\[](?=[-−]?[\d.]+\s*,))"
 )
-_DECIMAL_COMMA: Final = re.compile(r"[-−]?(?:[$€£¥]\s?\d+,\d{1,2}(?!\d)|\d+,\d{1,2}\s?[$€£¥])")
+_DECIMAL_COMMA: Final = re.compile(r"[-−]?(?:[$€£¥]\s?\d+,\d{1,2}(?![\d,])|\d+,\d{1,2}\s?[$€£¥])")
 _BEFORE: Final = " \t\n\r,;:!。，；：！？*\"“”'`"
 _AFTER: Final = " \t\n\r.,;:。，；：！？*\"“”'`"
 _MOST_OPERANDS: Final = 60
@@ -196,11 +202,29 @@ def span_at(text: str, start: int) -> Span | None:
         compound = _compound(text, start, end)
         if compound is not None:
             return compound
-    if _GOES_ON.match(text, end) and not _TAG.match(text, end) and not _TEXT_COMMAND.match(text, end):
+    if _goes_on(text, end):
         return None
-    if len(pieces) == 1 and _DECIMAL_COMMA.match(text, start):
+    if len(pieces) == 1 and pieces[0].kind == "number" and _DECIMAL_COMMA.match(text, start):
         return Span(start, end, pieces[0].text.replace(",", "."), is_delimited=False)
     return Span(start, end, _written(pieces, is_delimited=is_delimited), is_delimited)
+
+
+def _goes_on(text: str, end: int) -> bool:
+    """Tell whether the text after a position goes on with the number, product or list that ends there."""
+    if _TAG.match(text, end) or _TEXT_COMMAND.match(text, end):
+        return False
+    if _GOES_ON.match(text, end):
+        return True
+    blank = end
+    while text[blank : blank + 1] in {" ", "\u00a0"}:
+        blank += 1
+    if blank == end:
+        return False
+    if text[blank : blank + 1] == "\\":
+        return not _TEXT_COMMAND.match(text, blank)
+    if text[blank : blank + 1].isdigit():
+        return text[end - 1].isalpha() or text[end - 1] in ")}]"
+    return text[blank : blank + 1] == "{" or _FACTOR_LETTER.match(text, blank) is not None
 
 
 def find_spans(text: str) -> Iterator[Span]:
@@ -212,9 +236,11 @@ def find_spans(text: str) -> Iterator[Span]:
             yield span
             position = span.end
         else:
+            # what is glued to a part that was not whole is not whole either
             pieces = _run_at(text, start.start())
-            position = pieces[-1].end if pieces else start.end()
-            position = max(position, start.start() + 1)
+            position = max(pieces[-1].end if pieces else start.end(), start.start() + 1)
+            if pieces:
+                position = _GLUED.match(text, position).end()  # type: ignore[union-attr]
 
 
 def is_cut_out(before: str) -> bool:
@@ -284,10 +310,15 @@ def _factor_at(text: str, position: int, kind: str) -> _Piece | None:
         return _operand_at(text, blank, before=position)
     if blank == position or text[position] == "\\":
         return None
-    if kind in {"number", "letter", "command"} and following.isdigit() and kind == "number":
+    if kind in {"number", "command"} and following.isdigit():
         return _operand_at(text, blank, before=position)
-    if kind in {"number", "command", "bracket"} and _LETTER.match(text, blank):
-        if _WORD_LETTER.match(text, blank) or following in "aAI" or text[position] == "\\":
+    if following == "{" and kind != "delimited":
+        return _operand_at(text, blank, before=position)
+    if kind in {"number", "command", "bracket", "letter"} and _LETTER.match(text, blank):
+        is_factor = _FACTOR_LETTER.match(text, blank)
+        if not is_factor and (_WORD_LETTER.match(text, blank) or following in "aAI" or kind == "letter"):
+            return None
+        if is_factor and following in "aAI" and is_factor[0].rstrip(" .,;。，；、") == following:
             return None
         return _operand_at(text, blank, before=position)
     if kind == "number" and _FUNCTION.match(text, blank):
@@ -358,7 +389,7 @@ def _atom_at(text: str, position: int) -> tuple[int, str] | None:
         return None
     if character == "\\":
         return _command_at(text, position)
-    if character in "([{":
+    if character in "([{" or _OPEN_INTERVAL.match(text, position):
         end_of_group = _group_end(text, position)
         return (end_of_group, "bracket") if end_of_group else None
     if character == "|":
@@ -369,7 +400,9 @@ def _atom_at(text: str, position: int) -> tuple[int, str] | None:
         return function.end(), "function"
     if character in _SYMBOLS_SET:
         return position + 1, "letter"
-    if _LETTER.match(text, position) and not _WORD_LETTER.match(text, position):
+    if _LETTER.match(text, position) and (
+        not _WORD_LETTER.match(text, position) or _FACTOR_LETTER.match(text, position)
+    ):
         return position + 1, "letter"
     indexed = _INDEXED.match(text, position)
     if indexed:
@@ -432,6 +465,9 @@ def _matching_right(text: str, position: int) -> int | None:
 
 def _group_end(text: str, opening: int) -> int | None:
     """Return the end of a bracket; the other kind may close it, as in "[0, 1)"."""
+    half_open = _OPEN_INTERVAL.match(text, opening)
+    if half_open:
+        return half_open.end()
     depth = 0
     is_brace = text[opening] == "{"
     limit = min(len(text), opening + _LONGEST_GROUP)

@@ -30,7 +30,7 @@ _JOINER: Final = re.compile(
     r"(?:\s|\\\s|\\quad|\\text\s*\{|\}|,|;|、|&|和|或|及|\\cup|\b(?:and|or|et|und|y|ou|oder)\b)+"
 )
 _FILLER: Final = re.compile(
-    r"(?:[\s:：=*_#>\"“”'`}—]|\\[\"\s,;]|\\q?quad\b|[-•]\s+(?=\S)|"
+    r"(?:[\s:：=*_#>\"“”'`}—]|\\[\"\s,;]|\\q?quad\b|(?<=\n)[-•]\s+(?=\S)|"
     r"\b(?:is|are|was|be|of|therefore|thus|hence|so|simply|just|for sure|now|then|indeed|"
     r"exactly|about|approximately|roughly|equal to|given by|clearly|donc|also|pues|lautet|ist|es|est)\b[,:]?"
     r"|は|です|、(?=\d)|है(?=\s)|হল|হলো)+",
@@ -112,7 +112,7 @@ _NO_ANSWER: Final = re.compile(
 )
 _DENIED: Final = re.compile(r"\banswers?\b.{0,40}\b(?:incorrect|wrong|not|unclear)\b", re.IGNORECASE)
 _NO_SOLUTION: Final = re.compile(
-    r"(?:\b(?:there (?:is|are)|has|have|with) |^)(?P<none>no (?:real |integer |possible |such |valid )*(?:solutions?|answers?|roots?|values?))\b"
+    r"(?:\b(?:there (?:is|are)|has|have|with) |^)(?P<none>no (?:real |integer |possible |such |valid )*(?:solutions?|roots?|values?))\b"
     r"|\b(?P<nothing>does not exist|do not exist|doesn't exist)\b"
     r"|\b(?:there (?:is|are)|has|have) (?P<many>infinitely many solutions?)\b",
     re.IGNORECASE,
@@ -138,12 +138,16 @@ _BOLD_LABEL: Final = re.compile(
 )
 _UNITS_ONLY: Final = re.compile(r"(?:\s*(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]+|[.,;:!?°²³/。]|\\?\$|\}|\)))*$")
 _BULLET: Final = re.compile(r"\s*[-•*]\s+(?!\*)")
+# after an empty line, "- 9" may be a sign as well
+_BULLET_OR_SIGN: Final = re.compile(r"[*:\s]*\n[ \t]*\n[ \t]*-\s+\.?\d")
 _ENUMERATION: Final = re.compile(r"\d{1,2}[.)]$")
 _CODE_BLOCK: Final = re.compile(r"```[a-zA-Z]*[ \t]*\n([^`]*?)\n?```\s*$")
 _DISPLAY_AT_END: Final = re.compile(r"(?:\$\$([^$]{1,300})\$\$|\\\[((?:(?!\\\[|\\\]).){1,300})\\\])\s*\.?\s*$", re.DOTALL)
 _RELATION: Final = re.compile(r"[<>≤≥≈≠]|\\(?:[lg]eq?|[lg]t|approx|neq?|equiv|sim|in|implies|Rightarrow|to)(?![a-zA-Z])")
 _NAME_EQUALS: Final = re.compile(r"(?:[a-zA-Z]|\\[a-z]+)(?:_\w|_\{\w+\})?\s*=\s*")
 _LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin")
+# what begins as mathematics and is no span: "\\neq 5", "y'+ry=0"
+_UNREAD_MATH: Final = re.compile(r"[-+−]?\s*(?:[\\\d(\[|√{]|[a-zA-Z](?:[_^({'=+*/\d]|\s*[=<>≤≥+]))")
 _VALUE_AND_UNITS: Final = 3
 
 
@@ -159,7 +163,7 @@ def answer_announced(text: str, before: str = "") -> str | None:
     listed = _bulleted(text)
     if listed is not None:
         return listed
-    if _PARTS.match(text):
+    if _PARTS.match(text) or _BULLET_OR_SIGN.match(text):
         return None
     statement, rest = _first_line(text)
     if not statement or _PARTS.match(statement):
@@ -201,7 +205,7 @@ def answer_tagged(text: str) -> str | None:
     if label and label.end():
         return answer_announced(content[label.end() :])
     if "\n" not in content and len(content) <= _LONGEST_TEXT and len(_WORD.findall(content)) <= _MOST_WORDS:
-        return content.strip(_EDGES) or None
+        return _trimmed(content) or None
     return None
 
 
@@ -324,9 +328,10 @@ def _whole_line(line: str) -> str | None:
 def _in_words(statement: str, *, rest: str, is_cut: bool) -> str | None:
     """Read a statement that does not begin with a value: "Evelyn", "does not exist", a whole sentence."""
     sentence, *others = _SENTENCE_END.split(statement, maxsplit=1)
-    short = _REASON.split(sentence, maxsplit=1)[0].strip(_EDGES)
+    short = _REASON.split(sentence, maxsplit=1)[0]
+    short = _trimmed(short)
     if short.endswith("}") and short.count("{") < short.count("}"):
-        short = short[:-1].strip(_EDGES)
+        short = _trimmed(short[:-1])
     is_prose = len(_WORD.findall(short)) > _MOST_WORDS or _CJK.search(short)
     is_last = not others and not rest and not is_cut
     if is_prose or "**" in short or _VERB.search(short):
@@ -519,16 +524,32 @@ def _last_stated(sentence: str) -> str | None:
             answer = _stated_after(sentence, verb.end(), spans)
             if answer:
                 return answer
+            unread = sentence[verb.end() + _match_length(_FILLER, sentence[verb.end() :]) :]
+            if _UNREAD_MATH.match(unread):
+                return _short_mathematics(unread)
     return _result(spans[-1]) if spans else None
 
 
 def _stated_after(sentence: str, position: int, spans: list[Span]) -> str | None:
     """Return the answer directly after a verb or an equals sign."""
     start = position + _match_length(_FILLER, sentence[position:])
+    choice = _choice(sentence[start:])
+    if choice:
+        return choice
     for span in spans:
         if span.start <= start < span.end:
             return _result(span)
     span = span_at(sentence, start)
-    if span is not None:
-        return _result(span)
-    return _choice(sentence[start:])
+    return _result(span) if span is not None else None
+
+
+def _short_mathematics(text: str) -> str | None:
+    """Return mathematics that could not be read as a span, if nothing else is left of the sentence."""
+    short = _trimmed(text)
+    is_prose = len(_WORD.findall(_COMMAND.sub("", short))) > _VALUE_AND_UNITS or _CJK.search(short)
+    return None if is_prose or not short or len(short) > _LONGEST_TEXT else short
+
+
+def _trimmed(text: str) -> str:
+    """Drop punctuation around an answer, but not the point of ".5"."""
+    return text.rstrip(_EDGES).lstrip(_EDGES.replace(".", ""))
