@@ -139,7 +139,7 @@ _TAG: Final = re.compile(r"[ \t]*<(?:/?[a-zA-Z][\w-]*\s*/?>|/[a-zA-Z]|\|)")
 _JOINER: Final = re.compile(
     r"(?:[\s]|\\[ ,;]|\\q?quad)*"
     r"(?:[,，;；、](?:\s|\\[ ,;]|\\q?quad)*(?:\\text\s*\{\s*)?(?:(?:and|or|et|und|ou|oder|или)\b(?=\s+(?:[\d$\\(√*.]|[-−]\.?\d|[A-Za-z]\b))|[yeoи]\b(?=\s+[\d$(√]))?"
-    r"|&|和|或|及|以及|と|및|과|와|\\cup|\\q?quad(?=\s*[a-zA-Z]\b)|\\text\s*\{\s*(?:,\s*)?(?:and|or)\b"
+    r"|&|和|或|及|以及|と|및|과|와|\\cup|\\q?quad(?=\s*[a-zA-Z]\b)|\\text\s*\{\s*(?:,\s*)?(?:and|or|to)\b"
     r"|\b(?:and|or|et|und|y|ou|oder|и|или|e|o)\b)(?:\s|\})*(?:\\q?quad|\\[ ,;]|\s)*"
 )
 _DOTS: Final = re.compile(r"\.\.\.|…|\\[lc]?dots(?![a-zA-Z])")
@@ -150,6 +150,9 @@ _OTHER_STATEMENT: Final = re.compile(
 _WORD_AFTER: Final = re.compile(r" +[a-z]{2,}")
 _UNIT_THEN_NUMBER: Final = re.compile(
     r"(?:(?: [A-Za-zµ²³./°]{1,20}){1,2}|\s?\\(?:text|mathrm|mbox)\s*\{[^{}]*\}(?:\^\{?\d\}?)?)(?: ?;|,? and|,| y| et| und| e| x| \\times)? (?=[-−]?(?:[$€£¥]|\\\$)?\.?\d)"
+)
+_LAST_UNIT: Final = re.compile(
+    r" [A-Za-z]{1,20}\b|\s?\\(?:text|mathrm|mbox)\s*\{[^{}]*\}(?:\^\{?\d\}?)?"
 )
 _MEASURE_WORD: Final = re.compile(
     r" (?:because|since|as|for|is|are|was|were|in|of|so|and|or|when|where|which|who|with|at|on|by|from|but|"
@@ -163,6 +166,7 @@ _GOES_ON: Final = re.compile(
     rf"|{_BLANK}*(?:[+−×⋅·÷^=±]|\\(?:times|cdot|div|pm|pi|sqrt|[dt]?frac)(?![a-zA-Z]))"
     r"|(?:[一-鿿]{1,3})\d|[十百千万萬亿億兆만억조]"
     rf"|{_BLANK}*[-*/:<>]{_BLANK}*[\d(\[\\]|{_BLANK}!"
+    r"|,\s?[-−]?\s?\\(?!text|quad|qquad)[a-zA-Z]"
     r"| \((?![^()]*[A-Za-z]{2,})[^()]*[-+*/^][^()]*\)"
     rf"|{_BLANK}*(?:\$|\\\()\s*(?:[-+×·/^=]|\\(?:times|cdot|div|pm|pi)(?![a-zA-Z]))"
     r"|,? (?:hundred|thousand|million|billion|trillion|dozen|percent)\b"
@@ -533,7 +537,7 @@ def _compound(text: str, start: int, end: int) -> Span | None:
         position = following[-1].end
     if position == end:
         return None
-    unit = re.compile(r" [A-Za-z]{1,20}\b").match(text, position)
+    unit = _LAST_UNIT.match(text, position)
     if unit and not _MEASURE_WORD.match(unit[0] + " "):
         position = unit.end()
     if position - start > _LONGEST_CLAUSE:

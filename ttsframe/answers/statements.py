@@ -100,13 +100,14 @@ _LONGEST_TEXT: Final = 80
 _MOST_WORDS: Final = 5
 
 _NO_ANSWER: Final = re.compile(
-    r"(?:not(?! (?:possible|defined|real|an?|enough|solvable|exist|continuous|differentiable|invertible|unique)\b)|never|incorrect|wrong|correct|right|clear|obvious|obviously|unclear|unknown|as|below|above|given|"
+    r"(?:not(?! (?:possible|defined|real|an?|enough|solvable|exist|continuous|differentiable|invertible|unique)\b)|never|as|below|above|given|"
     r"found|shown|supposed|likely|probably|that|what|which|how|why|whether|here|there|this|these|it|we|you|your|"
     r"he|she|they|i|to|based|expected|needed|required|already|still|easy|simple|straightforward|"
-    r"consistent|verified|checked|in|by|from|then|reasonable|valid|written|expressed|rounded|different|"
+    r"consistent|verified|checked|in|by|from|then|written|expressed|rounded|different|"
     r"please|let|let's|because|since|if|when|first|next|also|too|must|should|could|would|will|may|might|can|"
     r"cannot|can't|isn't|provided|obtained|displayed|stated|ready|done|step|explanation|solution|the following|"
     r"the same|the answer|the final|the correct|the solution|unfinished|missing|boxed|n/?a|unable|supported)\b"
+    r"|(?:incorrect|wrong|correct|right|clear|obvious|obviously|unclear|unknown|reasonable|valid)\W*$"
     r"|(?:the |your |my )?(?:final |correct )?answer\b|\.\.\.|…|_{2,}|\?|\[|<",
     re.IGNORECASE,
 )
@@ -147,7 +148,7 @@ _RELATION: Final = re.compile(r"[<>≤≥≈≠]|\\(?:[lg]eq?|[lg]t|approx|neq?|
 _NAME_EQUALS: Final = re.compile(r"(?:[a-zA-Z]|\\[a-z]+)(?:_\w|_\{\w+\})?\s*=\s*")
 _LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin")
 # what begins as mathematics and is no span: "\\neq 5", "y'+ry=0"
-_UNREAD_MATH: Final = re.compile(r"[-+−]?\s*(?:[\\\d(\[|√{]|[a-zA-Z](?:[_^({'=+*/\d]|\s*[=<>≤≥+]))")
+_UNREAD_MATH: Final = re.compile(r"[-+−]?\s*(?:[\\\d(\[|√{]|[A-Za-z]{2,4}\s?=|[a-zA-Z](?:[_^({'=+*/\d]|\s*[=<>≤≥+]))")
 _VALUE_AND_UNITS: Final = 3
 
 
