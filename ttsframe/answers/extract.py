@@ -413,7 +413,8 @@ def _in_ending(texts: pl.Series, *, is_text: bool = True) -> _Found:
 
 def _read_ending(ending: str, *, is_text: bool) -> str | None:
     """Return the name of a rule and the answer that it finds, with a null character between them."""
-    is_whole = is_text and len(ending) < _statements.REACH
+    # "A: 12" before a next question is a text of its own
+    is_whole = len(ending) < _statements.REACH and (is_text or ending.lstrip().startswith("A:"))
     for rule, read in _READERS:
         answer = read(ending) if is_whole or rule != "whole_text" else None
         if answer:

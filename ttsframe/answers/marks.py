@@ -41,7 +41,7 @@ _ENGLISH: Final = (
     rf"(?:(?:,? (?:to|in|for|of|as|rounded|expressed|therefore|thus|then|choice|option)\b)[^.\n:=$]{{0,60}}?\s)?{_VERB})"
     r"|(?:Answer|ANSWER|inal answer)[\s*#]*\n"
     r"|\nA ?:"
-    r"|(?:ption|hoice|PTION)s?[\s*]{0,3}(?:(?i:is|are)\s|[:：])"
+    r"|(?:ption|hoice|PTION)s?[\s*]{0,3}(?:(?i:is|are):?\s|[:：])"
 )
 _OTHER_LANGUAGES: Final = (
     r"答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答え?\s*[:：]|答えは|正解は|故选\s*[:：]?"
@@ -60,7 +60,7 @@ _NUMBER_AT_END: Final = (
     r"(?:nswer is:?|nswer:|\nA:) ?(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?) ?\.?(?: ки)?\s*$"
 )
 _OPENING: Final = r"(\$|\\\(|\\\[)$"
-_CONTEXT: Final = r"(?i)((?:nswer\w*\\?[\"']|(?:option|choice)s?[\s*]{0,3})\s*(?:is|are|[:：=])\s*)$"
+_CONTEXT: Final = r"(?i)((?:nswer\w*\\?[\"']|(?:option|choice)s?[\s*]{0,3})\s*(?:(?:is|are):?|[:：=])\s*)$"
 _FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
 _PLAIN_NUMBER: Final = (
     r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"

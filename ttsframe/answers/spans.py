@@ -120,7 +120,7 @@ _ATTACHED: Final = re.compile(
     rf"|[ -](?:(?:hundred|thousand|million|billion|trillion|quadrillion|dozen|score|lakh|crore|mn|bn)s?"
     rf"|million(?:en|es|i)|Milliard(?:en)?|Millione?n?|millones|milhões|mil|milliards?|тыс\.?|млн|млрд"
     rf"|percent|per cent|pct\.?|[ap]\.?m\b\.?|[AP]\.?M\b\.?|o['’]clock|factorial|squared|cubed)(?![A-Za-z])"
-    r"|[十百千万萬亿億兆만억조]+|分之\d+|又(?=\d)"
+    r"|(?:[十百万萬亿億兆만억조]|千(?![米克瓦卡焦]))+|分之\d+|又(?=\d)"
     r"|(?:小时|分钟|時間|时间|[年月日号时時點点分秒元角天周岁度])(?=\d)(?:\d+(?:小时|分钟|時間|时间|[年月日号时時點点分秒元角天周岁度])?)+"
     r"|['′]\d+[\"″]?"
     r"| ?\((?:mod|base) [^()]{1,20}\)"
@@ -132,7 +132,7 @@ _OPERATOR: Final = re.compile(
 )
 _WORD_OPERATOR: Final = re.compile(
     r" (?:x|X|plus|minus|times|multiplied by|divided by|over|mod|modulo|choose|out of|of|in|per|to|through|"
-    r"by|until|till|bis|hasta|до|à|по)"
+    r"until|till|bis|hasta|до|à|по)"
     r" (?=[-−]?[$€£¥]?\.?\d|\\\(|\$|\\[dt]?frac|\\sqrt|√|\*\*\d)"
 )
 _TAG: Final = re.compile(r"[ \t]*<(?:/?[a-zA-Z][\w-]*\s*/?>|/[a-zA-Z]|\|)")
@@ -140,7 +140,7 @@ _JOINER: Final = re.compile(
     r"(?:[\s]|\\[ ,;]|\\q?quad)*"
     r"(?:[,，;；、](?:\s|\\[ ,;]|\\q?quad)*(?:\\text\s*\{\s*)?(?:(?:and|or|et|und|ou|oder|или)\b(?=\s+(?:[\d$\\(√*.]|[-−]\.?\d|[A-Za-z]\b))|[yeoи]\b(?=\s+[\d$(√]))?"
     r"|&|和|或|及|以及|と|및|과|와|\\cup|\\q?quad(?=\s*[a-zA-Z]\b)|\\text\s*\{\s*(?:,\s*)?(?:and|or|to)\b"
-    r"|\b(?:and|or|et|und|y|ou|oder|и|или|e|o)\b)(?:\s|\})*(?:\\q?quad|\\[ ,;]|\s)*"
+    r"|\b(?:and|or|et|und|ou|oder|или)\b|\b[yeoи]\b(?=\s+[\d$(√]))(?:\s|\})*(?:\\q?quad|\\[ ,;]|\s)*"
 )
 _DOTS: Final = re.compile(r"\.\.\.|…|\\[lc]?dots(?![a-zA-Z])")
 # an element that begins another statement: "The answer is 5, 3 of which are red"
@@ -164,9 +164,9 @@ _OPEN_ENDED: Final = re.compile(
 _GOES_ON: Final = re.compile(
     rf"[{_LETTERS}\d^{{{_SUPERSCRIPTS}{_VULGAR}{_SYMBOLS}%°]|_[A-Za-z\d{{(\\]|[.,:/]\d|\\[a-zA-Z{{]|\(\w"
     rf"|{_BLANK}*(?:[+−×⋅·÷^=±]|\\(?:times|cdot|div|pm|pi|sqrt|[dt]?frac)(?![a-zA-Z]))"
-    r"|(?:[一-鿿]{1,3})\d|[十百千万萬亿億兆만억조]"
+    r"|(?:[一-鿿]{1,3})\d|[十百万萬亿億兆만억조]|千(?![米克瓦卡焦])"
     rf"|{_BLANK}*[-*/:<>]{_BLANK}*[\d(\[\\]|{_BLANK}!"
-    r"|,\s?[-−]?\s?\\(?!text|quad|qquad)[a-zA-Z]"
+    r"|\)\s?[-*/+^=]|,\s?[-−]?\s?\\(?!text|quad|qquad)[a-zA-Z]"
     r"| \((?![^()]*[A-Za-z]{2,})[^()]*[-+*/^][^()]*\)"
     rf"|{_BLANK}*(?:\$|\\\()\s*(?:[-+×·/^=]|\\(?:times|cdot|div|pm|pi)(?![a-zA-Z]))"
     r"|,? (?:hundred|thousand|million|billion|trillion|dozen|percent)\b"
@@ -178,7 +178,7 @@ _GOES_ON_BEFORE: Final = re.compile(
 _OPEN_INTERVAL: Final = re.compile(r"\][^\[\](){}]{1,40}[,;][^\[\](){}]{1,40}[\[\]]|\[[^\[\](){}]{1,40}[,;][^\[\](){}]{1,40}\[")
 _GLUED: Final = re.compile(r"[^\s$,;。，]*")
 _START: Final = re.compile(
-    rf"(?<![{_LETTERS}\d_^\\{{)}}\](\[+−-])(?:"
+    rf"(?<![{_LETTERS}\d_^\\{{)}}\](\[+−*/×·-])(?:"
     r"\*\*(?=[^*\s])|\$|\\[(\[](?!\d*pt)|`(?=\S)|\{eq\}|\\[a-zA-Z]+"
     rf"|(?:[-+−]|(?:US|CA)?\\?\$|[€£¥₹₽₩]|Rs\.? ?)*\.?\d|[√π∞±]|{_MONTH} \d"
     r"|[A-Za-z](?:_\w+|_\{\w+\}|\([a-z]\))?\s*[=<>≤≥]\s*[-−\d$\\(√.]"
@@ -538,7 +538,7 @@ def _compound(text: str, start: int, end: int) -> Span | None:
     if position == end:
         return None
     unit = _LAST_UNIT.match(text, position)
-    if unit and not _MEASURE_WORD.match(unit[0] + " "):
+    if unit and (not _MEASURE_WORD.match(unit[0] + " ") or not text[unit.end() :].strip(" .")):
         position = unit.end()
     if position - start > _LONGEST_CLAUSE:
         return None

@@ -50,7 +50,7 @@ _CHOICE_LETTER: Final = re.compile(r"[A-J]")
 # "C Cecile" is an option with its text; "A Triangle" and "I" may be words
 _LABELLED: Final = re.compile(r"([B-HJ]) [A-Z][a-z]+$")
 _VERB: Final = re.compile(
-    r"\b(?:is|are|was|were|be|it's(?: for sure)?|equals?|gives?|get|becomes?|yields?|makes?|to|by|"
+    r"\b(?:is|are|was|were|be|it's(?: for sure)?|equals?|gives?|get|becomes?|yields?|makes?|to|by|written as|expressed as|"
     r"ist|est|es|son|sont|é|è|bằng|là|ni)\b|[:：]\s|[：为是]"
 )
 _EQUALS: Final = re.compile(r"[=≈]|\\approx")
@@ -61,11 +61,11 @@ _CHOSEN: Final = re.compile(
     re.IGNORECASE,
 )
 _REASON: Final = re.compile(
-    r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not|ки)\b(?!\s+(?:exist|possible|defined|an?|enough)\b)", re.IGNORECASE
+    r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not|who|ки)\b(?!\s+(?:exist|possible|defined|an?|enough)\b)", re.IGNORECASE
 )
 _CONCLUSION: Final = re.compile(
     r"\b(?:therefore|thus|hence|consequently|in conclusion|final answer|donc|por (?:lo )?tanto|entonces|"
-    r"daher|somit|also beträgt|quindi|portanto|следовательно|итак|ответ|kwa hiyo)\b"
+    r"daher|somit|also (?:ist|beträgt|kostet|sind)|quindi|portanto|следовательно|итак|ответ|kwa hiyo)\b"
     r"|所以|因此|故|综上|故选|结论|总共|最终|共有|答|لذا|लذا|وبالتالي|لذلك|إذن|इसलिए|अतः|したがって|よって|따라서|그러므로"
     r"|ดังนั้น|সুতরাং|অতএব|కాబట్టి",
     re.IGNORECASE,
@@ -91,7 +91,7 @@ _ASCII_LETTER: Final = re.compile(r"[a-zA-Z]")
 _COMMAND: Final = re.compile(r"\\[a-zA-Z]+")
 _LAST_PRICE: Final = re.compile(r"(?<=\s)\$\d[\d,]*(?:\.\d+)?(?![\w\\^_{])(?!\s*[-+*/=^<>\\])[^$]*$")
 _DANGLING: Final = re.compile(
-    r"(?:[-+=,(\[{]|\b(?:and|or|but|the|an?|of|with|to|by|is|are|in|for|that|we))$", re.IGNORECASE
+    r"(?:[-+=,(\[{]|\b(?:and|or|but|the|an?|of|with|to|by|is|are|in|for|that|we|then|than|which|so),?)$", re.IGNORECASE
 )
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
@@ -107,7 +107,7 @@ _NO_ANSWER: Final = re.compile(
     r"please|let|let's|because|since|if|when|first|next|also|too|must|should|could|would|will|may|might|can|"
     r"cannot|can't|isn't|provided|obtained|displayed|stated|ready|done|step|explanation|solution|the following|"
     r"the same|the answer|the final|the correct|the solution|unfinished|missing|boxed|n/?a|unable|supported)\b"
-    r"|(?:incorrect|wrong|correct|right|clear|obvious|obviously|unclear|unknown|reasonable|valid)\W*$"
+    r"|n['’]t\b|no longer\b|(?:incorrect|wrong|correct|right|clear|obvious|obviously|unclear|unknown|reasonable|valid)\W*$"
     r"|(?:the |your |my )?(?:final |correct )?answer\b|\.\.\.|…|_{2,}|\?|\[|<",
     re.IGNORECASE,
 )
@@ -131,7 +131,7 @@ _JSON_KEY: Final = re.compile(r"nswer\w*\\?[\"']\s*[:=]\s*$", re.IGNORECASE)
 _JSON_STRING: Final = re.compile(r"\\?\"((?:[^\"\\]|\\.)*?)\\?\"\s*(?=[,}\n\]]|$)|'((?:[^'\\]|\\.)*)'")
 _JSON_LIST: Final = re.compile(r"\[([^\[\]]*)\]")
 _JSON_VALUE: Final = re.compile(r"[^,}\s]+")
-_OPTION_KEY: Final = re.compile(r"(?:option|choice)s?\s*(?:is|are|:|：)\s*$", re.IGNORECASE)
+_OPTION_KEY: Final = re.compile(r"(?:option|choice)s?\s*(?:(?:is|are):?|:|：)\s*$", re.IGNORECASE)
 _PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|\s*\n\s*1[.)]\s")
 _BOLD: Final = re.compile(r"\*\*([^*\n]+?)\s*\*\*")
 _BOLD_LABEL: Final = re.compile(
@@ -139,14 +139,27 @@ _BOLD_LABEL: Final = re.compile(
 )
 _UNITS_ONLY: Final = re.compile(r"(?:\s*(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]+|[.,;:!?°²³/。]|\\?\$|\}|\)))*$")
 _BULLET: Final = re.compile(r"\s*[-•*]\s+(?!\*)")
-# after an empty line, "- 9" may be a sign as well
-_BULLET_OR_SIGN: Final = re.compile(r"[*:\s]*\n[ \t]*\n[ \t]*-\s+\.?\d")
+_ONLY_ITEM: Final = re.compile(r"^[*:\s]*\n\s*1[.)]\s+(?=\S)")
+_SECOND_ITEM: Final = re.compile(r"\n\s*2[.)]\s")
+_ITEM: Final = re.compile(r"\d{1,2}[.)]\s+\S|[-•]\s")
+_LAST_LABEL: Final = re.compile(
+    r"[\W_]*(?:final )?(?:result|ans|answer|total|conclusion)\b[.]?[*_]*\s*[.:：=]?[*_]*\s+", re.IGNORECASE
+)
+_LONGEST_LISTING: Final = 4
+_DENIAL: Final = re.compile(
+    r"(?:\b(?:not|cannot|never|no longer)|n['’]t)\b(?! only)[^,;]*$", re.IGNORECASE
+)
+_BREAKS_OFF: Final = re.compile(r"[=+*/^({<>-]$")
+_DATED: Final = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|.*\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?,? \d+"
+)
+_CONCLUDING_HEADING: Final = re.compile(r"\W*(?:conclusion|final answer|answer|result|summary)\W*", re.IGNORECASE)
 _ENUMERATION: Final = re.compile(r"\d{1,2}[.)]$")
 _CODE_BLOCK: Final = re.compile(r"```[a-zA-Z]*[ \t]*\n([^`]*?)\n?```\s*$")
 _DISPLAY_AT_END: Final = re.compile(r"(?:\$\$([^$]{1,300})\$\$|\\\[((?:(?!\\\[|\\\]).){1,300})\\\])\s*\.?\s*$", re.DOTALL)
 _RELATION: Final = re.compile(r"[<>≤≥≈≠]|\\(?:[lg]eq?|[lg]t|approx|neq?|equiv|sim|in|implies|Rightarrow|to)(?![a-zA-Z])")
 _NAME_EQUALS: Final = re.compile(r"(?:[a-zA-Z]|\\[a-z]+)(?:_\w|_\{\w+\})?\s*=\s*")
-_LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin")
+_LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin|;|\\quad\s*[a-z]\b")
 # what begins as mathematics and is no span: "\\neq 5", "y'+ry=0"
 _UNREAD_MATH: Final = re.compile(r"[-+−]?\s*(?:[\\\d(\[|√{]|[A-Za-z]{2,4}\s?=|[a-zA-Z](?:[_^({'=+*/\d]|\s*[=<>≤≥+]))")
 _VALUE_AND_UNITS: Final = 3
@@ -164,7 +177,8 @@ def answer_announced(text: str, before: str = "") -> str | None:
     listed = _bulleted(text)
     if listed is not None:
         return listed
-    if _PARTS.match(text) or _BULLET_OR_SIGN.match(text):
+    text = _ONLY_ITEM.sub("\n", text, count=1) if _SECOND_ITEM.search(text) is None else text
+    if _PARTS.match(text):
         return None
     statement, rest = _first_line(text)
     if not statement or _PARTS.match(statement):
@@ -216,7 +230,10 @@ def answer_concluded(text: str) -> str | None:
     lines = [line for raw in text.splitlines() if (line := raw.strip())]
     if not lines:
         return None
-    if _HEADING.match(lines[-1]) and not _CONCLUSION.search(lines[-1]):
+    concludes = len(lines) > 1 and _CONCLUDING_HEADING.fullmatch(lines[-2])
+    if _HEADING.match(lines[-1]) and not (
+        _CONCLUSION.search(lines[-1]) or _WEAK_CONCLUSION.search(lines[-1])
+    ):
         return None
     sentence = [part for part in _SENTENCE_END.split(lines[-1]) if part.strip()][-1].strip()
     chosen = _CHOSEN.search(sentence)
@@ -231,9 +248,12 @@ def answer_concluded(text: str) -> str | None:
     if conclusions and _FINISHED.search(sentence):
         conclusion = sentence[conclusions[-1].end() :]
         return _last_stated(conclusion) or _last_stated(sentence)
-    if sentence[-1] not in _CLOSED or not ("**" in sentence or _WEAK_CONCLUSION.search(sentence)):
+    if sentence[-1] not in _CLOSED:
         return None
-    return _last_stated(sentence)
+    if concludes or "**" in sentence or _WEAK_CONCLUSION.search(sentence):
+        return _last_stated(sentence)
+    stated = _last_stated(sentence) if _VERB.search(sentence) else None
+    return stated if stated and _DATED.fullmatch(stated) else None
 
 
 def answer_itself(text: str) -> str | None:
@@ -280,10 +300,13 @@ def answer_on_last_line(text: str) -> str | None:
     previous = before.rpartition("\n")[2].strip()
     if previous.endswith((",", "+", "-", "=", "\\", "and", "or")) or _is_value(previous):
         return None
+    label = _LAST_LABEL.match(line)
+    line = line[label.end() :] if label else line
+    options = _CHOICES.fullmatch(line.rstrip(_EDGES))
+    if options and (options["label"] or label or len(line) <= _LONGEST_LISTING):
+        return _choice(line)
     answer = _whole_line(line)
-    if answer is None or not _is_value(answer):
-        return None
-    return answer
+    return answer if answer is not None and _is_value(answer) else None
 
 
 def is_placeholder(content: str) -> bool:
@@ -306,8 +329,11 @@ def _is_value(text: str) -> bool:
 
 def _whole_line(line: str) -> str | None:
     """Return the answer that a line is, but for units and punctuation after it."""
+    if _ITEM.match(line):
+        return None
     choice = _choice(line)
-    if choice and len(line) <= len(choice) + 4:
+    options = _CHOICES.match(line)
+    if choice and options and not line[options.end() :].strip(_EDGES):
         return choice
     words = line.strip(_EDGES)
     nothing = _NO_SOLUTION.search(words)
@@ -342,7 +368,7 @@ def _in_words(statement: str, *, rest: str, is_cut: bool) -> str | None:
             return stated
     if is_prose or not re.search(r"\w", short) or len(short) > _LONGEST_TEXT or _NO_ANSWER.match(short):
         return None
-    return None if is_cut and not rest and not others else short
+    return None if is_cut and not rest and not others or _is_cut_off(short) else short
 
 
 def _nothing(match: re.Match[str]) -> str:
@@ -369,6 +395,8 @@ def _choice(statement: str) -> str | None:
             return None
         return found[0]
     if not (is_bracketed or match["label"]) and not _AFTER_CHOICE.match(statement, end):
+        return None
+    if len(found) >= _LONGEST_LISTING and "ABCDEFGHIJ".startswith("".join(found)):
         return None
     if len(found) > 1 and re.search(r"\bor\b|或", letters):
         return " or ".join(found)
@@ -428,8 +456,8 @@ def _is_cut_off(sentence: str) -> bool:
     dollars = sentence.count("$") - sentence.count("\\$") - len(_LAST_PRICE.findall(sentence))
     return dollars % 2 == 1 or any(
         sentence.count(opening) > sentence.count(closing)
-        for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("{", "}"), ("(", ")"))
-    )
+        for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("{", "}"))
+    ) or sum(map(sentence.count, "([")) > sum(map(sentence.count, ")]"))
 
 
 def _first_line(text: str) -> tuple[str, str]:
@@ -462,7 +490,8 @@ def _without(text: str, spans: list[Span]) -> str:
 
 def _result(span: Span) -> str | None:
     """Return the answer of a span: of a calculation, its result."""
-    return _result_of_chain(span.answer) or None
+    answer = _result_of_chain(span.answer)
+    return None if not answer or _BREAKS_OFF.search(answer) else answer
 
 
 def _result_of_chain(content: str) -> str:
@@ -518,6 +547,8 @@ def _last_stated(sentence: str) -> str | None:
         if span is not None and span.end > bold[-1].end():
             return _result(span)
         return _in_bold(bold[-1][1]) if span is not None else None
+    if _DENIAL.search(sentence.rstrip(_EDGES)):
+        return None
     spans = list(find_spans(sentence))
     outside = _without(sentence, spans)
     for stated in (_VERB, _EQUALS):
