@@ -35,6 +35,8 @@ class Span(NamedTuple):
     """The text of the span without delimiters of mathematics."""
     is_delimited: bool
     """Whether it stands between delimiters of mathematics or is bold."""
+    last: str = ""
+    """The last element of a list between delimiters."""
 
 
 class _Piece(NamedTuple):
@@ -131,7 +133,7 @@ _OPERATOR: Final = re.compile(
     rf"|:(?={_BLANK}*[-−]?[\dA-Za-z]))[ \t\u00a0]*"
 )
 _WORD_OPERATOR: Final = re.compile(
-    r" (?:x|X|plus|minus|times|multiplied by|divided by|over|mod|modulo|choose|out of|of|in|per|to|through|"
+    r" (?:x|X|plus|minus|times|multiplied by|divided by|over|mod|modulo|choose|out of|in|per|to|through|"
     r"until|till|bis|hasta|до|à|по)"
     r" (?=[-−]?[$€£¥]?\.?\d|\\\(|\$|\\[dt]?frac|\\sqrt|√|\*\*\d)"
 )
@@ -210,7 +212,8 @@ def span_at(text: str, start: int) -> Span | None:
         return None
     if len(pieces) == 1 and pieces[0].kind == "number" and _DECIMAL_COMMA.match(text, start):
         return Span(start, end, pieces[0].text.replace(",", "."), is_delimited=False)
-    return Span(start, end, _written(pieces, is_delimited=is_delimited), is_delimited)
+    last = pieces[-1].text if is_delimited and len(pieces) > 1 else ""
+    return Span(start, end, _written(pieces, is_delimited=is_delimited), is_delimited, last)
 
 
 def _goes_on(text: str, end: int) -> bool:

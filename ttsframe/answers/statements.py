@@ -131,7 +131,7 @@ _JSON_KEY: Final = re.compile(r"nswer\w*\\?[\"']\s*[:=]\s*$", re.IGNORECASE)
 _JSON_STRING: Final = re.compile(r"\\?\"((?:[^\"\\]|\\.)*?)\\?\"\s*(?=[,}\n\]]|$)|'((?:[^'\\]|\\.)*)'")
 _JSON_LIST: Final = re.compile(r"\[([^\[\]]*)\]")
 _JSON_VALUE: Final = re.compile(r"[^,}\s]+")
-_OPTION_KEY: Final = re.compile(r"(?:option|choice)s?\s*(?:(?:is|are):?|:|：)\s*$", re.IGNORECASE)
+_OPTION_KEY: Final = re.compile(r"(?:option|choice)s?[\s*]*(?:(?:is|are):?|:|：)\s*$", re.IGNORECASE)
 _PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|\s*\n\s*1[.)]\s")
 _BOLD: Final = re.compile(r"\*\*([^*\n]+?)\s*\*\*")
 _BOLD_LABEL: Final = re.compile(
@@ -147,7 +147,7 @@ _LAST_LABEL: Final = re.compile(
 )
 _LONGEST_LISTING: Final = 4
 _DENIAL: Final = re.compile(
-    r"(?:\b(?:not|cannot|never|no longer)|n['’]t)\b(?! only)[^,;]*$", re.IGNORECASE
+    r"(?:\b(?:not|cannot|never|no longer)|n['’]t)\b(?! only)(?:(?!\b(?:is|are|was|were|equals)\b)[^,;])*$", re.IGNORECASE
 )
 _BREAKS_OFF: Final = re.compile(r"[=+*/^({<>-]$")
 _DATED: Final = re.compile(
@@ -158,6 +158,7 @@ _ENUMERATION: Final = re.compile(r"\d{1,2}[.)]$")
 _CODE_BLOCK: Final = re.compile(r"```[a-zA-Z]*[ \t]*\n([^`]*?)\n?```\s*$")
 _DISPLAY_AT_END: Final = re.compile(r"(?:\$\$([^$]{1,300})\$\$|\\\[((?:(?!\\\[|\\\]).){1,300})\\\])\s*\.?\s*$", re.DOTALL)
 _RELATION: Final = re.compile(r"[<>≤≥≈≠]|\\(?:[lg]eq?|[lg]t|approx|neq?|equiv|sim|in|implies|Rightarrow|to)(?![a-zA-Z])")
+_CALCULATION: Final = re.compile(r"\S\s*[+*×·]|\S\s+-|\\(?:cdot|times|div|frac\{[^{}]*[-+])")
 _NAME_EQUALS: Final = re.compile(r"(?:[a-zA-Z]|\\[a-z]+)(?:_\w|_\{\w+\})?\s*=\s*")
 _LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin|;|\\quad\s*[a-z]\b")
 # what begins as mathematics and is no span: "\\neq 5", "y'+ry=0"
@@ -321,7 +322,7 @@ def _is_value(text: str) -> bool:
     value = stripped[name.end() :] if name else stripped
     if not value or "=" in value or _RELATION.search(value) or not re.search(r"\d|\\infty|∞", value):
         return False
-    if name and _ASCII_LETTER.search(_COMMAND.sub("", value)):
+    if name and (_ASCII_LETTER.search(_COMMAND.sub("", value)) or _CALCULATION.search(value)):
         return False
     span = span_at(stripped, 0)
     return span is not None and not stripped[span.end :].strip(_EDGES)
@@ -559,6 +560,8 @@ def _last_stated(sentence: str) -> str | None:
             unread = sentence[verb.end() + _match_length(_FILLER, sentence[verb.end() :]) :]
             if _UNREAD_MATH.match(unread):
                 return _short_mathematics(unread)
+    if spans and spans[-1].last and ("=" in spans[-1].last or _RELATION.search(spans[-1].last)):
+        return _result_of_chain(spans[-1].last)
     return _result(spans[-1]) if spans else None
 
 
