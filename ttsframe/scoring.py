@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple, get_args
 
 import polars as pl
@@ -34,6 +35,7 @@ def score_trajectories(
     style: AnswerStyle = "auto",
     policy: AnswerPolicy | None = None,
     overwrite: Sequence[str] = (),
+    cut_at_next_question: bool = True,
 ) -> FrameT:
     r"""Add answers, their keys, grades and scores to attempts.
 
@@ -54,6 +56,9 @@ def score_trajectories(
     overwrite
         Existing columns to replace, among `answer`, `answer_key`, `gold`, `gold_key`, `is_correct`
         and `score`. Columns derived from a replaced answer or gold answer are replaced too.
+    cut_at_next_question
+        Whether a completion ends where the model goes on with a question of its own; see
+        `extract_answer`.
 
     Returns
     -------
@@ -117,6 +122,7 @@ def score_trajectories(
         style=style,
         policy=policy,
         overwrite=overwrite,
+        cut_at_next_question=cut_at_next_question,
     )
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -142,16 +148,18 @@ def plan_additions(
     style: AnswerStyle,
     policy: AnswerPolicy | None,
     overwrite: Sequence[str],
+    cut_at_next_question: bool,
 ) -> list[Addition]:
     """Return the columns to add, in order, each derived from the ones before it."""
     frame = pl.LazyFrame(schema=schema)
     columns, replaced = set(schema.names()), set(overwrite)
     if not columns & {"completion", "answer", "answer_key"}:
         require_columns(frame, ["completion"])
+    extract = partial(extract_answer, style=style, cut_at_next_question=cut_at_next_question)
     sources: dict[str, tuple[str, Callable[[str], pl.Expr]]] = {
-        "answer": ("completion", lambda name: extract_answer(name, style=style)),
+        "answer": ("completion", extract),
         "answer_key": ("answer", lambda name: answer_key(name, policy=policy)),
-        "gold": ("solution", lambda name: extract_answer(name, style=style)),
+        "gold": ("solution", extract),
         "gold_key": ("gold", lambda name: gold_key(name, policy=policy)),
         "is_correct": ("gold_key", lambda name: is_same_key("answer_key", name)),
         "score": ("step_scores", STEP_REDUCTIONS[reduction]),

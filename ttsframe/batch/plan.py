@@ -315,6 +315,7 @@ def _needed(
         style=score.style,
         policy=score.policy,
         overwrite=score.overwrite,
+        cut_at_next_question=score.cut_at_next_question,
     )
     for addition in reversed(additions):
         if addition.name in needed:

@@ -36,6 +36,7 @@ class Scoring:
             style=self.stage.style,
             policy=self.stage.policy,
             overwrite=self.stage.overwrite,
+            cut_at_next_question=self.stage.cut_at_next_question,
         )
         return [addition for addition in planned if addition.name in self.needed]
 

@@ -56,6 +56,9 @@ class Score:
     texts
         Whether to write `problem`, `completion` and `solution` too. They take most of the space, and
         no later stage reads them.
+    cut_at_next_question
+        Whether a completion ends where the model goes on with a question of its own; see
+        `extract_answer`.
 
     Raises
     ------
@@ -79,6 +82,7 @@ class Score:
     policy: AnswerPolicy | None = None
     overwrite: Sequence[str] = ()
     texts: bool = False
+    cut_at_next_question: bool = True
 
     def __post_init__(self) -> None:
         """Check every option."""
@@ -101,6 +105,7 @@ class Score:
             style=self.style,
             policy=self.policy,
             overwrite=self.overwrite,
+            cut_at_next_question=self.cut_at_next_question,
         )
         return scored if self.texts else scored.drop(TEXTS, strict=False)
 

@@ -44,6 +44,11 @@ from ttsframe.steps import STEP_REDUCTIONS
 )
 @style_option
 @click.option(
+    "--keep-next-question",
+    is_flag=True,
+    help="Read on where a completion goes on with a question of its own after its answer.",
+)
+@click.option(
     "--overwrite",
     callback=names_of(ADDED_COLUMNS),
     metavar="NAME,...",
@@ -63,6 +68,7 @@ def score(
     output: str,
     reduction: StepReduction,
     style: AnswerStyle,
+    keep_next_question: bool,
     overwrite: tuple[str, ...] | None,
     texts: bool,
     job: JobOptions,
@@ -74,13 +80,23 @@ def score(
     """
     check_target(output, run.sources, job)
     if is_job(output):
-        stage = Score(reduction=reduction, style=style, overwrite=overwrite or (), texts=texts)
+        stage = Score(
+            reduction=reduction,
+            style=style,
+            overwrite=overwrite or (),
+            texts=texts,
+            cut_at_next_question=not keep_next_question,
+        )
         run_job(run, job, [stage], output, console)
         return
     with console.status(f"Reading {run.label}"):
         attempts = run.scan()
     scored = score_trajectories(
-        attempts, reduction=reduction, style=style, overwrite=overwrite or ()
+        attempts,
+        reduction=reduction,
+        style=style,
+        overwrite=overwrite or (),
+        cut_at_next_question=not keep_next_question,
     )
     if not texts:
         scored = scored.drop(TEXTS, strict=False)
