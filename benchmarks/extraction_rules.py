@@ -27,7 +27,9 @@ def trajectories(path: Path) -> pl.DataFrame:
     frame = tts.read_trajectories(path)
     if "gold" not in frame.columns or frame["gold"].null_count() == frame.height:
         frame = frame.with_columns(gold=tts.extract_answer("solution", style="boxed"))
-    return frame.select(pl.lit(f"{path.parent.name}/{path.stem[:28]}").alias("run"), "completion", "gold")
+    return frame.select(
+        pl.lit(f"{path.parent.name}/{path.stem[:28]}").alias("run"), "completion", "gold"
+    )
 
 
 def gsm8k() -> pl.DataFrame:
@@ -85,7 +87,8 @@ def counted(texts: pl.DataFrame) -> pl.DataFrame:
     )
     is_right = tts.is_equivalent("answer", "gold").fill_null(value=False)
     return (
-        read.with_columns(is_right=is_right)
+        read
+        .with_columns(is_right=is_right)
         .group_by("run", "rule")
         .agg(
             pl.len().alias("texts"),
@@ -102,7 +105,8 @@ def lines(counts: pl.DataFrame, title: str) -> Iterator[str]:
     header = f"{'run':48} {'rule':14} {'texts':>7} {'right':>7} {'wrong':>7} {'no answer':>9}"
     yield header
     total = (
-        counts.group_by("rule")
+        counts
+        .group_by("rule")
         .agg(pl.col("texts", "right", "wrong", "no_answer").sum())
         .with_columns(run=pl.lit("all"))
         .select(counts.columns)

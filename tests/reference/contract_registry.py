@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 import polars as pl
 
 import ttsframe as tts
+from ttsframe._typing import ExtractionRule
 
 ENGINES: Final = ("in-memory", "streaming")
 
@@ -790,6 +791,12 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
         tts.extract_answer,
         pl.Series("text", [r"\boxed{1}", "no", None, r"\boxed{}", "#### 5"]),
         pl.String(),
+    ),
+    ExprFunction(
+        "extraction_rule",
+        tts.answers.extraction_rule,
+        pl.Series("text", [r"\boxed{1}", "no", None, r"\boxed{}", "#### 5"]),
+        pl.Enum(get_args(ExtractionRule)),
     ),
     ExprFunction("normalize_answer", tts.normalize_answer, _ANSWERS, pl.String()),
     ExprFunction("answer_key", tts.answer_key, _ANSWERS, pl.String()),

@@ -1,4 +1,4 @@
-"""Answers in boxes: the content of the last `\\boxed{...}` or `\\fbox{...}`, and the boxes joined to it."""
+r"""Answers in boxes: the content of the last `\boxed{...}` or `\fbox{...}`, and the boxes joined to it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def boxed_answers(texts: pl.Series) -> pl.Series:
     nested = keep_where(after, content.is_null()).str.extract(_BOX_CONTENT, 1)
     content = prefer(content, nested)
     before = pieces.list.get(-2, null_on_oob=True)
-    is_near = (pieces.list.len() > 2) & (before.str.len_bytes() <= _LONGEST_JOIN)  # noqa: PLR2004
+    is_near = (pieces.list.len() > 2) & (before.str.len_bytes() <= _LONGEST_JOIN)
     is_joined = keep_where(before, is_near).str.contains(_JOINS_NEXT_BOX)
     is_hard = (
         (is_boxed & (content.is_null() | before.str.ends_with("\\")))

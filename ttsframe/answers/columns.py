@@ -59,4 +59,6 @@ def only_where(
 ) -> pl.Series:
     """Apply a function to some of the strings, and set the others to null."""
     nothing = pl.Series(values.name, [None], dtype=pl.String).new_from_index(0, len(values))
-    return change_where(nothing, mask, lambda _: function(values.filter(mask.fill_null(value=False))))
+    return change_where(
+        nothing, mask, lambda _: function(values.filter(mask.fill_null(value=False)))
+    )

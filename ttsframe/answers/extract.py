@@ -19,7 +19,14 @@ from ttsframe._typing import AnswerStyle, ExtractionRule, IntoExprColumn
 from ttsframe.answers import marks as _marks
 from ttsframe.answers import statements as _statements
 from ttsframe.answers.boxes import boxed_answers, has_box, last_boxes
-from ttsframe.answers.columns import as_strings, change_where, keep_where, only_where, per_distinct, prefer
+from ttsframe.answers.columns import (
+    as_strings,
+    change_where,
+    keep_where,
+    only_where,
+    per_distinct,
+    prefer,
+)
 from ttsframe.answers.spans import NUMBER
 from ttsframe.errors import ParameterTypeError
 
@@ -206,6 +213,11 @@ def explain_extraction(
     ExtractionExplanation
         The answer, the rule, the position and what the rule read.
 
+    Raises
+    ------
+    ParameterTypeError
+        If `text` is no string.
+
     Examples
     --------
     >>> import ttsframe as tts
@@ -219,7 +231,9 @@ def explain_extraction(
         )
     # A lone surrogate cannot be a Polars string.
     clean = text.encode("utf-8", "replace").decode("utf-8")
-    rows = _search(pl.Series("text", [clean], dtype=pl.String), style=style, cut=bool(cut_at_next_question))
+    rows = _search(
+        pl.Series("text", [clean], dtype=pl.String), style=style, cut=bool(cut_at_next_question)
+    )
     answer, rule, excerpt = rows.row(0)
     excerpt = excerpt if excerpt is None else excerpt.rpartition("\0")[2]
     start = _position(clean, answer, excerpt, last=rule not in {"phrase", "field", "hash", "tag"})
@@ -252,12 +266,16 @@ def _is_inside(text: str, start: int, end: int) -> bool:
 
 def _answers(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:
     """Return the answers of a column of texts."""
-    return _search(as_strings(values, "completion"), style=style, cut=cut)["answer"].alias(values.name)
+    return _search(as_strings(values, "completion"), style=style, cut=cut)["answer"].alias(
+        values.name
+    )
 
 
 def _rules(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:
     """Return the names of the rules of a column of texts."""
-    return _search(as_strings(values, "completion"), style=style, cut=cut)["rule"].alias(values.name)
+    return _search(as_strings(values, "completion"), style=style, cut=cut)["rule"].alias(
+        values.name
+    )
 
 
 def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.DataFrame:
@@ -288,8 +306,14 @@ def _apply(texts: pl.Series, chain: _Chain) -> pl.DataFrame:
     if len(parts) == 1 and not undecided:
         return parts[0].drop("row")
     rows = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.get_index_type(), eager=True)})
-    decided = pl.concat(parts) if parts else rows.head(0).with_columns(
-        answer=pl.lit(None, pl.String), rule=pl.lit(None, _RULE), excerpt=pl.lit(None, pl.String)
+    decided = (
+        pl.concat(parts)
+        if parts
+        else rows.head(0).with_columns(
+            answer=pl.lit(None, pl.String),
+            rule=pl.lit(None, _RULE),
+            excerpt=pl.lit(None, pl.String),
+        )
     )
     return rows.join(decided, on="row", how="left", maintain_order="left").drop("row")
 
@@ -303,7 +327,8 @@ def _cut_at_question(texts: pl.Series) -> pl.Series:
     """Cut texts that hold question lines."""
     pieces = _marks.question_pieces(texts)
     exploded = (
-        pl.DataFrame({"piece": pieces.list.head(_MOST_PIECES), "n": pieces.list.len()})
+        pl
+        .DataFrame({"piece": pieces.list.head(_MOST_PIECES), "n": pieces.list.len()})
         .with_row_index("row")
         .with_columns(place=pl.int_ranges(pl.col("piece").list.len()))
         .explode("piece", "place")
@@ -312,7 +337,8 @@ def _cut_at_question(texts: pl.Series) -> pl.Series:
     # what follows the last question line is no reason to cut
     is_stated &= exploded["place"] < exploded["n"] - 1
     kept = (
-        exploded.with_columns(is_stated=is_stated)
+        exploded
+        .with_columns(is_stated=is_stated)
         .with_columns(first=pl.col("place").filter("is_stated").min().over("row"))
         .filter(pl.col("place") <= pl.col("first"))
         .group_by("row")
@@ -333,7 +359,9 @@ def _in_final_sentence(texts: pl.Series) -> _Found:
     # the rule for boxes reads a box in the sentence
     boxed = only_where(cut, has_box(stated), boxed_answers)
     answers = prefer(boxed, only_where(stated, boxed.is_null() & ended, _read_sentences))
-    otherwise = only_where(cut, answers.is_null() & ended, lambda some: _apply(some, _AUTO)["answer"])
+    otherwise = only_where(
+        cut, answers.is_null() & ended, lambda some: _apply(some, _AUTO)["answer"]
+    )
     return _Found(prefer(answers, otherwise), ended, stated)
 
 
@@ -407,8 +435,14 @@ def _in_ending(texts: pl.Series, *, is_text: bool = True) -> _Found:
     endings = texts.str.tail(_statements.REACH)
     is_finished = _marks.is_finished(endings) | (endings.str.len_chars() < _statements.REACH)
     read_ending = partial(_read_ending, is_text=is_text)
-    read = per_distinct(keep_where(endings, is_finished), read_ending).str.split_exact("\0", 1).struct.unnest()
-    return _Found(read["field_1"], read["field_1"].is_not_null(), endings, read["field_0"].cast(_RULE))
+    read = (
+        per_distinct(keep_where(endings, is_finished), read_ending)
+        .str.split_exact("\0", 1)
+        .struct.unnest()
+    )
+    return _Found(
+        read["field_1"], read["field_1"].is_not_null(), endings, read["field_0"].cast(_RULE)
+    )
 
 
 def _read_ending(ending: str, *, is_text: bool) -> str | None:

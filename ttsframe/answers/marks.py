@@ -17,12 +17,12 @@ __all__ = [
     "after_hash",
     "after_phrase",
     "has_field",
+    "has_question",
     "in_final_sentence",
     "is_finished",
     "number_at_end",
     "phrase_pieces",
     "plain_numbers",
-    "has_question",
     "question_pieces",
     "tagged",
     "up_to_final_sentence",
@@ -60,11 +60,11 @@ _NUMBER_AT_END: Final = (
     r"(?:nswer is:?|nswer:|\nA:) ?(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?) ?\.?(?: ки)?\s*$"
 )
 _OPENING: Final = r"(\$|\\\(|\\\[)$"
-_CONTEXT: Final = r"(?i)((?:nswer\w*\\?[\"']|(?:option|choice)s?[\s*]{0,3})\s*(?:(?:is|are):?|[:：=])\s*)$"
-_FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
-_PLAIN_NUMBER: Final = (
-    r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"
+_CONTEXT: Final = (
+    r"(?i)((?:nswer\w*\\?[\"']|(?:option|choice)s?[\s*]{0,3})\s*(?:(?:is|are):?|[:：=])\s*)$"
 )
+_FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
+_PLAIN_NUMBER: Final = r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"
 _LONGEST_BOX_AT_END: Final = 160
 _BOX_AT_END: Final = r"boxed\{[^\n]*I hope it is correct\W*$"
 _LONGEST_CONTEXT: Final = 32
@@ -91,7 +91,9 @@ _INSTRUCTION: Final = (
 )
 _FINAL_SENTENCE: Final = r"nswer is"
 _SENTENCE_BEFORE_HOPE: Final = r"(?:final answer|Final Answer|Final answer|he answer) is[^\n]*$"
-_QUESTION: Final = r"\n[ \t]*(?:#{1,6} |\*\*|> )?(?:\*\*)?(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
+_QUESTION: Final = (
+    r"\n[ \t]*(?:#{1,6} |\*\*|> )?(?:\*\*)?(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
+)
 
 
 def without_chat_marks(texts: pl.Series) -> pl.Series:
@@ -147,7 +149,9 @@ def _up_to_hope(texts: pl.Series) -> pl.Series:
     instructed = texts.str.contains(r"\[?(?:answer|Answer|X)\]?\}?[$)\\\].]{0,4} I hope")
     own = change_where(texts, instructed, lambda some: some.str.replace_all(_INSTRUCTION, ""))
     first = own.str.split(_HOPE).list.get(0)
-    said = own.str.contains(_HOPE, literal=True) & first.str.tail(REACH).str.contains(_SENTENCE_BEFORE_HOPE)
+    said = own.str.contains(_HOPE, literal=True) & first.str.tail(REACH).str.contains(
+        _SENTENCE_BEFORE_HOPE
+    )
     return keep_where(first, said)
 
 
@@ -161,7 +165,9 @@ def tagged(texts: pl.Series) -> pl.Series:
     return only_where(
         texts,
         texts.str.contains(_TAG),
-        lambda some: _split(_split(some, _TAG).list.get(-1), _END_OF_TAG, inclusive=False).list.get(0),
+        lambda some: _split(_split(some, _TAG).list.get(-1), _END_OF_TAG, inclusive=False).list.get(
+            0
+        ),
     )
 
 
@@ -198,10 +204,7 @@ def number_at_end(texts: pl.Series) -> pl.Series:
 
 
 def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
-    """Return what follows a phrase, counted from the end, after the phrase itself where it is a special one.
-
-    A null character separates the two.
-    """
+    """Return a phrase that is a special one, a null character, and what follows, counted from the end."""
     before = pieces.list.get(-1 - place, null_on_oob=True).str.tail(_LONGEST_CONTEXT)
     # the phrase may end on the delimiter that opens the answer
     opening = before.str.extract(_OPENING, 1).fill_null("")

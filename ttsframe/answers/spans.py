@@ -83,7 +83,9 @@ _DELIMITED: Final = re.compile(
     r"|`(?P<code>[^`\n]+)`",
     re.DOTALL,
 )
-_PROSE_IN_DOLLARS: Final = re.compile(r"(?<![\\{a-zA-Z])[a-zA-Z]{2,} +[a-zA-Z]{2,}(?![}a-zA-Z])|\n\n")
+_PROSE_IN_DOLLARS: Final = re.compile(
+    r"(?<![\\{a-zA-Z])[a-zA-Z]{2,} +[a-zA-Z]{2,}(?![}a-zA-Z])|\n\n"
+)
 _TEXT_COMMAND: Final = re.compile(
     r"\\(?:text\w*|mathrm|mathbf|mathit|mbox|hbox|textrm|quad|qquad|hspace|vspace|newline|par"
     r"|[,;:!>\s\\)\]&]|end|item|right|big\w*r|label|tag|hline|because|therefore|boxed|fbox)(?![a-zA-Z])"
@@ -97,7 +99,8 @@ _INFIX_COMMAND: Final = re.compile(
 _COMMAND: Final = re.compile(r"\\(?:[a-zA-Z]+|[{|])")
 _BEGIN: Final = re.compile(r"\\begin\{(\w+\*?)\}")
 _ARGUMENT: Final = re.compile(r"\s*(?=[{\[])")
-_BARE_ARGUMENT: Final = re.compile(r" ?\d\d?|[a-zA-Z]")
+_BARE_ARGUMENT: Final = re.compile(r" ?(?:\d|[a-zA-Z])")
+_BARE_ROOT: Final = re.compile(r" ?\d+| ?[a-zA-Z](?![a-zA-Z])")
 _FUNCTION: Final = re.compile(
     r"(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?\b|(?:ln|log|lg|exp|sqrt|cbrt|gcd|lcm|GCD|LCM|max|min|det|floor|"
     r"ceil|binom|abs|pi|infinity|inf)(?![a-zA-Z])"
@@ -177,7 +180,9 @@ _GOES_ON_BEFORE: Final = re.compile(
     rf"(?:[{_LETTERS}\d_^{{)}}\]\\{_SUPERSCRIPTS}{_SYMBOLS}]|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"
     r"|\\(?:times|cdot|div|pm|sqrt|[dt]?frac)\s*)$"
 )
-_OPEN_INTERVAL: Final = re.compile(r"\][^\[\](){}]{1,40}[,;][^\[\](){}]{1,40}[\[\]]|\[[^\[\](){}]{1,40}[,;][^\[\](){}]{1,40}\[")
+_OPEN_INTERVAL: Final = re.compile(
+    r"\][^\[\](){}]{1,40}[,;][^\[\](){}]{1,40}[\[\]]|\[[^\[\](){}]{1,40}[,;][^\[\](){}]{1,40}\["
+)
 _GLUED: Final = re.compile(r"[^\s$,;。，]*")
 _START: Final = re.compile(
     rf"(?<![{_LETTERS}\d_^\\{{)}}\](\[+−*/×·-])(?:"
@@ -264,14 +269,19 @@ def _list_at(text: str, start: int) -> list[_Piece]:
             break
         dots = _DOTS.match(text, joiner.end())
         if dots:
-            pieces += [_Piece(joiner.end(), joiner[0], "joiner"), _Piece(dots.end(), dots[0], "dots")]
+            pieces += [
+                _Piece(joiner.end(), joiner[0], "joiner"),
+                _Piece(dots.end(), dots[0], "dots"),
+            ]
             continue
         following = _run_at(text, joiner.end())
         if not following or following[0].kind == "sign":
             break
         if _OTHER_STATEMENT.match(text, following[-1].end):
             break
-        if [piece.kind for piece in following] == ["letter"] and _WORD_AFTER.match(text, following[-1].end):
+        if [piece.kind for piece in following] == ["letter"] and _WORD_AFTER.match(
+            text, following[-1].end
+        ):
             break
         pieces += [_Piece(joiner.end(), joiner[0], "joiner"), *following]
     return pieces
@@ -300,12 +310,14 @@ def _run_at(text: str, start: int) -> list[_Piece]:
 
 
 def _factor_at(text: str, position: int, kind: str) -> _Piece | None:
-    """Return an operand that multiplies the one before it without a sign: "2 \\pi", "2(x+1)", "1 1/2"."""
+    r"""Return an operand that multiplies the one before it without a sign: `2 \pi`, `2(x+1)`, `1 1/2`."""
     character = text[position : position + 1]
     if character and character in "([" and kind != "delimited":
         return _operand_at(text, position)
     blank = position
-    while text[blank : blank + 1] in {" ", "\u00a0"} or text.startswith(("\\,", "\\;", "\\!"), blank):
+    while text[blank : blank + 1] in {" ", "\u00a0"} or text.startswith(
+        ("\\,", "\\;", "\\!"), blank
+    ):
         blank += 1 if text[blank] != "\\" else 2
     following = text[blank : blank + 1]
     if not following:
@@ -323,7 +335,9 @@ def _factor_at(text: str, position: int, kind: str) -> _Piece | None:
         return _operand_at(text, blank, before=position)
     if kind in {"number", "command", "bracket", "letter"} and _LETTER.match(text, blank):
         is_factor = _FACTOR_LETTER.match(text, blank)
-        if not is_factor and (_WORD_LETTER.match(text, blank) or following in "aAI" or kind == "letter"):
+        if not is_factor and (
+            _WORD_LETTER.match(text, blank) or following in "aAI" or kind == "letter"
+        ):
             return None
         if is_factor and following in "aAI" and is_factor[0].rstrip(" .,;。，；、") == following:
             return None
@@ -378,7 +392,11 @@ def _function_argument_end(text: str, position: int) -> int | None:
     argument = _operand_at(text, start)
     if argument is not None and argument.kind != "delimited":
         return argument.end
-    return position if text[position - 2 : position] == "pi" or text[position - 3 : position] == "inf" else None
+    return (
+        position
+        if text[position - 2 : position] == "pi" or text[position - 3 : position] == "inf"
+        else None
+    )
 
 
 def _atom_at(text: str, position: int) -> tuple[int, str] | None:
@@ -421,39 +439,48 @@ def _command_at(text: str, position: int) -> tuple[int, str] | None:
     """Return the end of a command of LaTeX with its arguments, or of an environment."""
     begin = _BEGIN.match(text, position)
     if begin:
-        closing = text.find(f"\\end{{{begin[1]}}}", begin.end())
-        return (closing + len(begin[1]) + 6, "command") if closing >= 0 else None
-    if text.startswith("\\text{", position) or text.startswith("\\mathrm{", position):
-        closing = _group_end(text, text.index("{", position))
-        return (closing, "text") if closing else None
+        ending = f"\\end{{{begin[1]}}}"
+        closing = text.find(ending, begin.end())
+        return (closing + len(ending), "command") if closing >= 0 else None
+    if text.startswith(("\\text{", "\\mathrm{"), position):
+        group = _group_end(text, text.index("{", position))
+        return (group, "text") if group else None
     if _TEXT_COMMAND.match(text, position) or _INFIX_COMMAND.match(text, position):
         return None
     if text.startswith("\\left", position) and not text.startswith("\\leftarrow", position):
-        closing = _matching_right(text, position)
-        return (closing, "bracket") if closing else None
+        group = _matching_right(text, position)
+        return (group, "bracket") if group else None
     if text.startswith("\\{", position):
         closing = text.find("\\}", position)
         return (closing + 2, "bracket") if closing >= 0 else None
     command = _COMMAND.match(text, position)
     if not command:
         return None
-    end, arguments = command.end(), 0
-    while argument := _ARGUMENT.match(text, end):
-        closing = _group_end(text, argument.end())
-        if closing is None or (arguments and text[argument.end()] == "["):
-            break
-        if text[argument.end()] == "[" and command[0] not in {"\\sqrt", "\\log"}:
-            break
-        end, arguments = closing, arguments + 1
-    bare = {"\\frac": 2, "\\dfrac": 2, "\\tfrac": 2, "\\sqrt": 1, "\\binom": 2}.get(command[0], 0)
-    while arguments < bare and (following := _BARE_ARGUMENT.match(text, end)):
-        end, arguments = (following.end() if bare == 1 else end + len(following[0].rstrip("0123456789")) + 1), arguments + 1
-    if command[0] in _FUNCTION_COMMANDS and not arguments:
+    end = _arguments_end(text, command)
+    if command[0] in _FUNCTION_COMMANDS and end == command.end():
         argument_end = _function_argument_end(text, end)
         return (argument_end, "command") if argument_end else None
     return end, "command"
 
 
+def _arguments_end(text: str, command: re.Match[str]) -> int:
+    r"""Return the end of the arguments of a command, which may be bare digits: `\frac12`."""
+    end, count = command.end(), 0
+    while argument := _ARGUMENT.match(text, end):
+        opening = argument.end()
+        is_option = text[opening] == "["
+        closing = _group_end(text, opening)
+        if closing is None or (is_option and (count or command[0] not in {"\\sqrt", "\\log"})):
+            break
+        end, count = closing, count + 1
+    if command[0] == "\\sqrt" and not count and (root := _BARE_ROOT.match(text, end)):
+        return root.end()
+    while count < _BARE_ARGUMENTS.get(command[0], 0) and (bare := _BARE_ARGUMENT.match(text, end)):
+        end, count = bare.end(), count + 1
+    return end
+
+
+_BARE_ARGUMENTS: Final = {"\\frac": 2, "\\dfrac": 2, "\\tfrac": 2, "\\binom": 2}
 _FUNCTION_COMMANDS: Final = frozenset({
     "\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc", "\\ln", "\\log", "\\exp", "\\arcsin", "\\arccos",
     "\\arctan", "\\gcd", "\\max", "\\min", "\\det", "\\lg", "\\sinh", "\\cosh", "\\tanh",

@@ -61,7 +61,8 @@ _CHOSEN: Final = re.compile(
     re.IGNORECASE,
 )
 _REASON: Final = re.compile(
-    r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not|who|ки)\b(?!\s+(?:exist|possible|defined|an?|enough)\b)", re.IGNORECASE
+    r"\s+(?:because|since|as|for|which|where|when|if|so|but|due|rather|not|who|ки)\b(?!\s+(?:exist|possible|defined|an?|enough)\b)",
+    re.IGNORECASE,
 )
 _CONCLUSION: Final = re.compile(
     r"\b(?:therefore|thus|hence|consequently|in conclusion|final answer|donc|por (?:lo )?tanto|entonces|"
@@ -71,7 +72,8 @@ _CONCLUSION: Final = re.compile(
     re.IGNORECASE,
 )
 _WEAK_CONCLUSION: Final = re.compile(
-    r"\b(?:so|finally|answer|result|solution|we (?:find|get|have)|i think|altogether|in total)\b", re.IGNORECASE
+    r"\b(?:so|finally|answer|result|solution|we (?:find|get|have)|i think|altogether|in total)\b",
+    re.IGNORECASE,
 )
 _NOTE: Final = re.compile(r"\s*ки\b.*|<\|.*|\bI hope (?:it|this|that) is correct.*", re.DOTALL)
 # Math-Shepherd ends each step with this tag, so it ends an announced answer but not a text of steps
@@ -89,9 +91,12 @@ _CLOSED: Final = ".!?。！？$)]}*।`"
 _FINISHED: Final = re.compile(r"(?:[.!?。！？$)\]}*€£%°।`\"]|\d|\b[A-J])$")
 _ASCII_LETTER: Final = re.compile(r"[a-zA-Z]")
 _COMMAND: Final = re.compile(r"\\[a-zA-Z]+")
-_LAST_PRICE: Final = re.compile(r"(?<=\s)\$\d[\d,]*(?:\.\d+)?(?![\w\\^_{])(?!\s*[-+*/=^<>\\])[^$]*$")
+_LAST_PRICE: Final = re.compile(
+    r"(?<=\s)\$\d[\d,]*(?:\.\d+)?(?![\w\\^_{])(?!\s*[-+*/=^<>\\])[^$]*$"
+)
 _DANGLING: Final = re.compile(
-    r"(?:[-+=,(\[{]|\b(?:and|or|but|the|an?|of|with|to|by|is|are|in|for|that|we|then|than|which|so),?)$", re.IGNORECASE
+    r"(?:[-+=,(\[{]|\b(?:and|or|but|the|an?|of|with|to|by|is|are|in|for|that|we|then|than|which|so),?)$",
+    re.IGNORECASE,
 )
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
@@ -111,14 +116,25 @@ _NO_ANSWER: Final = re.compile(
     r"|(?:the |your |my )?(?:final |correct )?answer\b|\.\.\.|…|_{2,}|\?|\[|<",
     re.IGNORECASE,
 )
-_DENIED: Final = re.compile(r"\banswers?\b.{0,40}\b(?:incorrect|wrong|not|unclear)\b", re.IGNORECASE)
+_DENIED: Final = re.compile(
+    r"\banswers?\b.{0,40}\b(?:incorrect|wrong|not|unclear)\b", re.IGNORECASE
+)
 _NO_SOLUTION: Final = re.compile(
     r"(?:\b(?:there (?:is|are)|has|have|with) |^)(?P<none>no (?:real |integer |possible |such |valid )*(?:solutions?|roots?|values?))\b"
     r"|\b(?P<nothing>does not exist|do not exist|doesn't exist)\b"
     r"|\b(?:there (?:is|are)|has|have) (?P<many>infinitely many solutions?)\b",
     re.IGNORECASE,
 )
-_WHOLE_WORD: Final = frozenset({"yes", "no", "true", "false", "none", "undefined", "impossible", "dne"})
+_WHOLE_WORD: Final = frozenset({
+    "yes",
+    "no",
+    "true",
+    "false",
+    "none",
+    "undefined",
+    "impossible",
+    "dne",
+})
 _PLACEHOLDER: Final = re.compile(
     r"[\s$\\{(\[<*_]*(?:(?:text|mathrm|textbf|mathbf|boldsymbol)\s*\{\s*)?[\[<(]?\s*"
     r"(?:(?:(?:insert|put|write|enter|place|your|the|my|our|a|this is the)\s+)*(?:final|correct|numerical|numeric)?\s*"
@@ -128,49 +144,62 @@ _PLACEHOLDER: Final = re.compile(
     re.IGNORECASE,
 )
 _JSON_KEY: Final = re.compile(r"nswer\w*\\?[\"']\s*[:=]\s*$", re.IGNORECASE)
-_JSON_STRING: Final = re.compile(r"\\?\"((?:[^\"\\]|\\.)*?)\\?\"\s*(?=[,}\n\]]|$)|'((?:[^'\\]|\\.)*)'")
+_JSON_STRING: Final = re.compile(
+    r"\\?\"((?:[^\"\\]|\\.)*?)\\?\"\s*(?=[,}\n\]]|$)|'((?:[^'\\]|\\.)*)'"
+)
 _JSON_LIST: Final = re.compile(r"\[([^\[\]]*)\]")
 _JSON_VALUE: Final = re.compile(r"[^,}\s]+")
-_OPTION_KEY: Final = re.compile(r"(?:option|choice)s?[\s*]*(?:(?:is|are):?|:|：)\s*$", re.IGNORECASE)
+_OPTION_KEY: Final = re.compile(
+    r"(?:option|choice)s?[\s*]*(?:(?:is|are):?|:|：)\s*$", re.IGNORECASE
+)
 _PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|\s*\n\s*1[.)]\s")
 _BOLD: Final = re.compile(r"\*\*([^*\n]+?)\s*\*\*")
 _BOLD_LABEL: Final = re.compile(
     r"(?:the )?(?:final |correct )?(?:answer|result)\s*(?:is\b)?\s*[:：=]?\s*", re.IGNORECASE
 )
-_UNITS_ONLY: Final = re.compile(r"(?:\s*(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]+|[.,;:!?°²³/。]|\\?\$|\}|\)))*$")
+_UNITS_ONLY: Final = re.compile(
+    r"(?:\s*(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]+|[.,;:!?°²³/。]|\\?\$|\}|\)))*$"
+)
 _BULLET: Final = re.compile(r"\s*[-•*]\s+(?!\*)")
 _ONLY_ITEM: Final = re.compile(r"^[*:\s]*\n\s*1[.)]\s+(?=\S)")
 _SECOND_ITEM: Final = re.compile(r"\n\s*2[.)]\s")
 _ITEM: Final = re.compile(r"\d{1,2}[.)]\s+\S|[-•]\s")
 _LAST_LABEL: Final = re.compile(
-    r"[\W_]*(?:final )?(?:result|ans|answer|total|conclusion)\b[.]?[*_]*\s*[.:：=]?[*_]*\s+", re.IGNORECASE
+    r"[\W_]*(?:final )?(?:result|ans|answer|total|conclusion)\b[.]?[*_]*\s*[.:：=]?[*_]*\s+",
+    re.IGNORECASE,
 )
 _LONGEST_LISTING: Final = 4
 _DENIAL: Final = re.compile(
-    r"(?:\b(?:not|cannot|never|no longer)|n['’]t)\b(?! only)(?:(?!\b(?:is|are|was|were|equals)\b)[^,;])*$", re.IGNORECASE
+    r"(?:\b(?:not|cannot|never|no longer)|n['’]t)\b(?! only)(?:(?!\b(?:is|are|was|were|equals)\b)[^,;])*$",
+    re.IGNORECASE,
 )
 _BREAKS_OFF: Final = re.compile(r"[=+*/^({<>-]$")
 _DATED: Final = re.compile(
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|.*\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?,? \d+"
 )
-_CONCLUDING_HEADING: Final = re.compile(r"\W*(?:conclusion|final answer|answer|result|summary)\W*", re.IGNORECASE)
+_CONCLUDING_HEADING: Final = re.compile(
+    r"\W*(?:conclusion|final answer|answer|result|summary)\W*", re.IGNORECASE
+)
 _ENUMERATION: Final = re.compile(r"\d{1,2}[.)]$")
 _CODE_BLOCK: Final = re.compile(r"```[a-zA-Z]*[ \t]*\n([^`]*?)\n?```\s*$")
-_DISPLAY_AT_END: Final = re.compile(r"(?:\$\$([^$]{1,300})\$\$|\\\[((?:(?!\\\[|\\\]).){1,300})\\\])\s*\.?\s*$", re.DOTALL)
-_RELATION: Final = re.compile(r"[<>≤≥≈≠]|\\(?:[lg]eq?|[lg]t|approx|neq?|equiv|sim|in|implies|Rightarrow|to)(?![a-zA-Z])")
+_DISPLAY_AT_END: Final = re.compile(
+    r"(?:\$\$([^$]{1,300})\$\$|\\\[((?:(?!\\\[|\\\]).){1,300})\\\])\s*\.?\s*$", re.DOTALL
+)
+_RELATION: Final = re.compile(
+    r"[<>≤≥≈≠]|\\(?:[lg]eq?|[lg]t|approx|neq?|equiv|sim|in|implies|Rightarrow|to)(?![a-zA-Z])"
+)
 _CALCULATION: Final = re.compile(r"\S\s*[+*×·]|\S\s+-|\\(?:cdot|times|div|frac\{[^{}]*[-+])")
 _NAME_EQUALS: Final = re.compile(r"(?:[a-zA-Z]|\\[a-z]+)(?:_\w|_\{\w+\})?\s*=\s*")
 _LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin|;|\\quad\s*[a-z]\b")
 # what begins as mathematics and is no span: "\\neq 5", "y'+ry=0"
-_UNREAD_MATH: Final = re.compile(r"[-+−]?\s*(?:[\\\d(\[|√{]|[A-Za-z]{2,4}\s?=|[a-zA-Z](?:[_^({'=+*/\d]|\s*[=<>≤≥+]))")
+_UNREAD_MATH: Final = re.compile(
+    r"[-+−]?\s*(?:[\\\d(\[|√{]|[A-Za-z]{2,4}\s?=|[a-zA-Z](?:[_^({'=+*/\d]|\s*[=<>≤≥+]))"
+)
 _VALUE_AND_UNITS: Final = 3
 
 
 def answer_announced(text: str, before: str = "") -> str | None:
-    """Read the text after "the answer is": its first line, or the beginning of it.
-
-    `before` is the end of the phrase, which tells a field of JSON and "the correct option is" from prose.
-    """
+    """Read the text after "the answer is"; the end of the phrase tells a field of JSON and an option."""
     if _JSON_KEY.search(before):
         return _json_value(text)
     is_cut = len(text) >= REACH
@@ -214,13 +243,21 @@ def answer_tagged(text: str) -> str | None:
     content = _NOTE.sub("", text).strip()
     if not content or is_placeholder(content):
         return None
-    itself = _whole_line(content) if "\n" not in content or content.startswith(("$", "\\[", "```")) else None
+    itself = (
+        _whole_line(content)
+        if "\n" not in content or content.startswith(("$", "\\[", "```"))
+        else None
+    )
     if itself:
         return itself
     label = _BOLD_LABEL.match(content)
     if label and label.end():
         return answer_announced(content[label.end() :])
-    if "\n" not in content and len(content) <= _LONGEST_TEXT and len(_WORD.findall(content)) <= _MOST_WORDS:
+    if (
+        "\n" not in content
+        and len(content) <= _LONGEST_TEXT
+        and len(_WORD.findall(content)) <= _MOST_WORDS
+    ):
         return _trimmed(content) or None
     return None
 
@@ -267,7 +304,10 @@ def answer_itself(text: str) -> str | None:
         return None
     spans = list(find_spans(statement))
     prose = _without(statement, spans)
-    if "\n" in prose or len(prose) - sum(span.end - span.start - 1 for span in spans) > _LONGEST_TEXT:
+    if (
+        "\n" in prose
+        or len(prose) - sum(span.end - span.start - 1 for span in spans) > _LONGEST_TEXT
+    ):
         return None
     choice = _choice(statement) or (match[1] if (match := _LABELLED.match(statement)) else None)
     if choice:
@@ -294,7 +334,9 @@ def answer_on_last_line(text: str) -> str | None:
         content = block[1].strip()
         return _whole_line(content) if content and "\n" not in content else None
     display = _DISPLAY_AT_END.search(text)
-    before, _, line = (text[: display.start()], "", display[0]) if display else text.rpartition("\n")
+    before, _, line = (
+        (text[: display.start()], "", display[0]) if display else text.rpartition("\n")
+    )
     line, before = line.strip(), before.rstrip()
     if not before or not line or _ENUMERATION.match(line) or len(line) > _LONGEST_TEXT:
         return None
@@ -320,7 +362,12 @@ def _is_value(text: str) -> bool:
     stripped = text.strip(_EDGES)
     name = _NAME_EQUALS.match(stripped)
     value = stripped[name.end() :] if name else stripped
-    if not value or "=" in value or _RELATION.search(value) or not re.search(r"\d|\\infty|∞", value):
+    if (
+        not value
+        or "=" in value
+        or _RELATION.search(value)
+        or not re.search(r"\d|\\infty|∞", value)
+    ):
         return False
     if name and (_ASCII_LETTER.search(_COMMAND.sub("", value)) or _CALCULATION.search(value)):
         return False
@@ -348,7 +395,9 @@ def _whole_line(line: str) -> str | None:
     if span is None:
         return None
     after = line[span.end :]
-    if len(_WORD.findall(after)) > _VALUE_AND_UNITS or not _UNITS_ONLY.match(after.rstrip("*_`\"' ")):
+    if len(_WORD.findall(after)) > _VALUE_AND_UNITS or not _UNITS_ONLY.match(
+        after.rstrip("*_`\"' ")
+    ):
         return None
     return _result(span)
 
@@ -367,9 +416,14 @@ def _in_words(statement: str, *, rest: str, is_cut: bool) -> str | None:
         # "Answer: There are 15 trees. ... " may begin an explanation
         if stated and (is_last or not _NO_ANSWER.match(sentence) or "**" in sentence):
             return stated
-    if is_prose or not re.search(r"\w", short) or len(short) > _LONGEST_TEXT or _NO_ANSWER.match(short):
+    if (
+        is_prose
+        or not re.search(r"\w", short)
+        or len(short) > _LONGEST_TEXT
+        or _NO_ANSWER.match(short)
+    ):
         return None
-    return None if is_cut and not rest and not others or _is_cut_off(short) else short
+    return None if (is_cut and not rest and not others) or _is_cut_off(short) else short
 
 
 def _nothing(match: re.Match[str]) -> str:
@@ -394,7 +448,7 @@ def _choice(statement: str) -> str | None:
         follows = statement[end : end + 2]
         if re.match(r"\s*(?:[-+*/^=]|\\|\d)", follows) and span is None:
             return None
-        return found[0]
+        return str(found[0])
     if not (is_bracketed or match["label"]) and not _AFTER_CHOICE.match(statement, end):
         return None
     if len(found) >= _LONGEST_LISTING and "ABCDEFGHIJ".startswith("".join(found)):
@@ -417,7 +471,7 @@ def _json_value(text: str) -> str | None:
         parts = [_unescaped(part.strip().strip("\"'")) for part in listed[1].split(",")]
         return ", ".join(part for part in parts if part) or None
     value = _JSON_VALUE.match(text)
-    if value is None or value[0] in {"null", "None", "\"\"", "{", "["} or value[0][0] in "\"'{[":
+    if value is None or value[0] in {"null", "None", '""', "{", "["} or value[0][0] in "\"'{[":
         return None
     return value[0]
 
@@ -430,7 +484,9 @@ def _unescaped(content: str) -> str:
         decoded = json.loads(f'"{content}"', strict=False)
     except ValueError:
         decoded = None
-    if isinstance(decoded, str) and not re.search(r"(?<!\\)(?:\\\\)*\\[bfnrtu](?=[a-z]{2})", content):
+    if isinstance(decoded, str) and not re.search(
+        r"(?<!\\)(?:\\\\)*\\[bfnrtu](?=[a-z]{2})", content
+    ):
         return decoded
     return content.replace("\\\\", "\\").replace('\\"', '"')
 
@@ -455,10 +511,14 @@ def _bulleted(text: str) -> str | None:
 def _is_cut_off(sentence: str) -> bool:
     """Tell whether a delimiter of mathematics is not closed."""
     dollars = sentence.count("$") - sentence.count("\\$") - len(_LAST_PRICE.findall(sentence))
-    return dollars % 2 == 1 or any(
-        sentence.count(opening) > sentence.count(closing)
-        for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("{", "}"))
-    ) or sum(map(sentence.count, "([")) > sum(map(sentence.count, ")]"))
+    return (
+        dollars % 2 == 1
+        or any(
+            sentence.count(opening) > sentence.count(closing)
+            for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("{", "}"))
+        )
+        or sum(map(sentence.count, "([")) > sum(map(sentence.count, ")]"))
+    )
 
 
 def _first_line(text: str) -> tuple[str, str]:
@@ -571,11 +631,9 @@ def _stated_after(sentence: str, position: int, spans: list[Span]) -> str | None
     choice = _choice(sentence[start:])
     if choice:
         return choice
-    for span in spans:
-        if span.start <= start < span.end:
-            return _result(span)
-    span = span_at(sentence, start)
-    return _result(span) if span is not None else None
+    around = next((span for span in spans if span.start <= start < span.end), None)
+    stated = around or span_at(sentence, start)
+    return _result(stated) if stated is not None else None
 
 
 def _short_mathematics(text: str) -> str | None:

@@ -50,6 +50,7 @@ def picking_stages(choosing: Choosing, choice: Choice, attempts: pl.LazyFrame) -
         style=score.style,
         policy=None,
         overwrite=(),
+        cut_at_next_question=score.cut_at_next_question,
     )
     needed = _READ_BY_PICKING | ({"score"} if choice.options.reductions is None else set())
     select = Select(

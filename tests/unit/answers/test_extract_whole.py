@@ -69,7 +69,7 @@ def value(rng: random.Random) -> str:
         f"$\\frac{{{k}}}{{{m}}}$", f"$x = {n}$", f"${n}$ and ${m}$", f"$({k}, {m})$", f"\\({n}\\)", f"\\[ {k}x \\]",
         f"$ {n} \\text{{ cm}} $", f"${k}$ million", f"${n}\\%$", f"**{n}**", f"**{k}√{m}**", f"**${n}$**", f"${k}\\pi$",
         "does not exist", "no solution", "3万", f"{n}万", f"{k}小时{m}分钟", f"2019年{k}月1{k}日", f"|x| < {k}", f"{k} in {k + 1}" if k < 0 else f"1 in {n}",
-        f"{n} 000 000" if len(n) < 4 else n, f"{k}^\\circ", f"{n}^\\circ", f"{k}{{,}}000", f"\\infty", f"-\\infty", f"f(x) = {k}x",
+        f"{n} 000 000" if len(n) < 4 else n, f"{k}^\\circ", f"{n}^\\circ", f"{k}{{,}}000", "\\infty", "-\\infty", f"f(x) = {k}x",
     ])  # fmt: skip
 
 
@@ -126,8 +126,13 @@ LOOSE = ("phrase", "conclusion", "last_line", "hash")
 
 def real_texts(shared_data: Path) -> list[str]:
     """Return completions of real runs, with and without their boxes."""
-    paths = [*(shared_data / "search_and_learn").glob("*.jsonl"), shared_data / "qwen_math" / "math_cot_50.jsonl"]
-    texts = pl.concat([tts.read_trajectories(path).select("completion") for path in paths])["completion"]
+    paths = [
+        *(shared_data / "search_and_learn").glob("*.jsonl"),
+        shared_data / "qwen_math" / "math_cot_50.jsonl",
+    ]
+    texts = pl.concat([tts.read_trajectories(path).select("completion") for path in paths])[
+        "completion"
+    ]
     steps = pl.read_ndjson(shared_data / "gsm8k" / "example_model_solutions.jsonl")
     solutions = pl.concat([steps[name].struct.field("solution") for name in steps.columns[2:]])
     unboxed = texts.drop_nulls().str.replace_all(r"\\boxed\{([^{}]*)\}", "${1}")
