@@ -380,7 +380,7 @@ def _in_tag(texts: pl.Series) -> _Found:
         keep_where(contents, ~has_box(contents) & (contents.str.len_chars() <= _statements.REACH)),
         _statements.answer_tagged,
     )
-    inside = _apply(keep_where(contents, answers.is_null()), _AUTO)["answer"]
+    inside = _apply(keep_where(contents, answers.is_null()), _AUTO[1:])["answer"]
     return _Found(prefer(answers, inside), decided, contents)
 
 

@@ -165,9 +165,9 @@ def tagged(texts: pl.Series) -> pl.Series:
     return only_where(
         texts,
         texts.str.contains(_TAG),
-        lambda some: _split(_split(some, _TAG).list.get(-1), _END_OF_TAG, inclusive=False).list.get(
-            0
-        ),
+        lambda some: _split(
+            _split(some, _TAG, inclusive=False).list.get(-1), _END_OF_TAG, inclusive=False
+        ).list.get(0),
     )
 
 

@@ -38,7 +38,7 @@ _FILLER: Final = re.compile(
 )
 _LETTER: Final = r"(?:[(（\[]\s?\**[A-J]\**\s?[)）\]]|\**\b[A-J]\b\**\)?)"
 _CHOICES: Final = re.compile(
-    r"(?P<label>(?:both|options?|choices?|statements?|选项)\s*:?\s*)?"
+    r"(?P<label>(?i:both|options?|choices?|statements?|选项)\s*:?\s*)?"
     rf"(?P<letters>{_LETTER}(?:\s*(?:,\s*(?:and|or)?|,?\s*\b(?:and|or)\b|&|、|和|或)\s*{_LETTER})*)"
     r"(?!['’\w])"
 )
@@ -215,7 +215,7 @@ def answer_announced(text: str, before: str = "") -> str | None:
         return None
     choice = _choice(statement)
     if choice or _OPTION_KEY.search(before):
-        return choice
+        return None if choice == "A, B, C, D" else choice
     nothing = _NO_SOLUTION.match(statement)
     if nothing:
         return _nothing(nothing)
@@ -450,8 +450,6 @@ def _choice(statement: str) -> str | None:
             return None
         return str(found[0])
     if not (is_bracketed or match["label"]) and not _AFTER_CHOICE.match(statement, end):
-        return None
-    if len(found) >= _LONGEST_LISTING and "ABCDEFGHIJ".startswith("".join(found)):
         return None
     if len(found) > 1 and re.search(r"\bor\b|或", letters):
         return " or ".join(found)
