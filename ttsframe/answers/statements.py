@@ -168,7 +168,8 @@ _LAST_LABEL: Final = re.compile(
     r"[\W_]*(?:final )?(?:result|ans|answer|total|conclusion)\b[.]?[*_]*\s*[.:：=]?[*_]*\s+",
     re.IGNORECASE,
 )
-_LONGEST_LISTING: Final = 4
+_LISTING: Final = re.compile(r"\b(?:choices|options) are\b", re.IGNORECASE)
+_LONGEST_CHOICE: Final = 4
 _DENIAL: Final = re.compile(
     r"(?:\b(?:not|cannot|never|no longer)|n['’]t)\b(?! only)(?:(?!\b(?:is|are|was|were|equals)\b)[^,;])*$",
     re.IGNORECASE,
@@ -274,6 +275,8 @@ def answer_concluded(text: str) -> str | None:
     ):
         return None
     sentence = [part for part in _SENTENCE_END.split(lines[-1]) if part.strip()][-1].strip()
+    if _LISTING.search(sentence):
+        return None
     chosen = _CHOSEN.search(sentence)
     if chosen:
         return (chosen[1] or chosen[2]).upper()
@@ -312,7 +315,7 @@ def answer_itself(text: str) -> str | None:
     choice = _choice(statement) or (match[1] if (match := _LABELLED.match(statement)) else None)
     if choice:
         return choice
-    if _DANGLING.search(statement) or _DENIED.search(statement):
+    if any(mark.search(statement) for mark in (_DANGLING, _DENIED, _LISTING)):
         return None
     nothing = _NO_SOLUTION.search(statement)
     if nothing:
@@ -346,7 +349,7 @@ def answer_on_last_line(text: str) -> str | None:
     label = _LAST_LABEL.match(line)
     line = line[label.end() :] if label else line
     options = _CHOICES.fullmatch(line.rstrip(_EDGES))
-    if options and (options["label"] or label or len(line) <= _LONGEST_LISTING):
+    if options and (options["label"] or label or len(line) <= _LONGEST_CHOICE):
         return _choice(line)
     answer = _whole_line(line)
     return answer if answer is not None and _is_value(answer) else None
