@@ -28,6 +28,10 @@ def _balanced(depth: int) -> str:
 _FLAT_CONTENT: Final = r"^\{([^{}\\]*)\}"
 _BOX_CONTENT: Final = rf"(?s)^\s*\{{({_balanced(_NESTING)})\}}"
 _JOINS_NEXT_BOX: Final = r"(?:,|;|&|、|和|或|及|\b(?:and|or)\b|\\cup|\\quad)[^.!?\n]{0,40}$"
+# as in `last_boxes`, which need not be asked then
+_BEGINS_ANEW: Final = (
+    r"\b(?:is|[Tt]hus|[Bb]ut|[Ss]o|[Tt]herefore|[Hh]ence|[Ww]ait|not|then)\b[^{}\\]*$"
+)
 _MAY_BE_PLACEHOLDER: Final = r"(?i)answer|result|value|solution|expression|\.\.|…|dots|\?|__"
 
 
@@ -46,7 +50,8 @@ def boxed_answers(texts: pl.Series) -> pl.Series:
     content = prefer(content, nested)
     before = pieces.list.get(-2, null_on_oob=True)
     is_near = (pieces.list.len() > 2) & (before.str.len_bytes() <= _LONGEST_JOIN)
-    is_joined = keep_where(before, is_near).str.contains(_JOINS_NEXT_BOX)
+    near = keep_where(before, is_near)
+    is_joined = near.str.contains(_JOINS_NEXT_BOX) & ~near.str.contains(_BEGINS_ANEW)
     is_hard = (
         (is_boxed & (content.is_null() | before.str.ends_with("\\")))
         | is_joined.fill_null(value=False)

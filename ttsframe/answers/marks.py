@@ -137,10 +137,13 @@ def without_question(texts: pl.Series) -> pl.Series:
 
 def up_to_final_sentence(texts: pl.Series) -> pl.Series:
     """Return the text up to "The final answer is X. I hope it is correct.", null where it is not there."""
-    # where a box in the sentence ends the text, the last box is the answer anyway
+    holds = texts.str.contains(_HOPE, literal=True).fill_null(value=False)
+    if not holds.any():
+        return only_where(texts, holds, _up_to_hope)
+    # where a box in the only such sentence ends the text, the last box is the answer anyway
     is_last_box = texts.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
-    many = texts.str.count_matches(_HOPE, literal=True)
-    return only_where(texts, (many > 1) | ((many == 1) & ~is_last_box), _up_to_hope)
+    is_only = texts.str.split(_HOPE).list.len() <= 2
+    return only_where(texts, holds & ~(is_last_box & is_only), _up_to_hope)
 
 
 def _up_to_hope(texts: pl.Series) -> pl.Series:
