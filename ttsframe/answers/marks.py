@@ -65,6 +65,7 @@ _CONTEXT: Final = (
 )
 _FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
 _PLAIN_NUMBER: Final = r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"
+_LONGEST_HOPE: Final = 32
 _LONGEST_BOX_AT_END: Final = 160
 _BOX_AT_END: Final = r"boxed\{[^\n]*I hope it is correct\W*$"
 _LONGEST_CONTEXT: Final = 32
@@ -137,13 +138,14 @@ def without_question(texts: pl.Series) -> pl.Series:
 
 def up_to_final_sentence(texts: pl.Series) -> pl.Series:
     """Return the text up to "The final answer is X. I hope it is correct.", null where it is not there."""
-    holds = texts.str.contains(_HOPE, literal=True).fill_null(value=False)
+    first = texts.str.find(_HOPE, literal=True)
+    holds = first.is_not_null()
     if not holds.any():
         return only_where(texts, holds, _up_to_hope)
     # where a box in the only such sentence ends the text, the last box is the answer anyway
-    is_last_box = texts.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
-    is_only = texts.str.split(_HOPE).list.len() <= 2
-    return only_where(texts, holds & ~(is_last_box & is_only), _up_to_hope)
+    is_last = first + _LONGEST_HOPE >= texts.str.len_bytes()
+    is_boxed = texts.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
+    return only_where(texts, holds & ~(is_last & is_boxed), _up_to_hope)
 
 
 def _up_to_hope(texts: pl.Series) -> pl.Series:

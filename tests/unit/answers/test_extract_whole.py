@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -29,7 +30,7 @@ def digits(rng: random.Random) -> str:
 
 
 def number(rng: random.Random) -> str:
-    return rng.choice([
+    makers: list[Callable[[random.Random], str]] = [
         digits, digits,
         lambda r: f".{r.randint(1, 99)}",
         lambda r: f"{r.randint(0, 99)}.{r.randint(1, 999)}",
@@ -39,7 +40,8 @@ def number(rng: random.Random) -> str:
         lambda r: f"{r.randint(1, 9)}/{r.randint(2, 99)}",
         lambda r: f"{r.randint(1, 9)} {r.randint(1, 3)}/{r.randint(4, 9)}",
         lambda r: f"{r.randint(1, 99)}%",
-    ])(rng)  # fmt: skip
+    ]  # fmt: skip
+    return rng.choice(makers)(rng)
 
 
 def value(rng: random.Random) -> str:
