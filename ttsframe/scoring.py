@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final, NamedTuple, get_args
 
 import polars as pl
@@ -15,8 +15,8 @@ from ttsframe.answers import (
     answer_key,
     extract_answer,
     gold_key,
-    is_same_key,
 )
+from ttsframe.answers.grade import grade_keyed
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.steps import STEP_REDUCTIONS
@@ -64,8 +64,8 @@ def score_trajectories(
         - `answer_key` (String): equal keys mean equivalent answers; null without an answer;
         - `gold` (String): extracted from `solution` if there is no column `gold`;
         - `gold_key` (String);
-        - `is_correct` (Boolean): whether the keys are equal; false without an answer, null without
-          a gold answer;
+        - `is_correct` (Boolean): whether the answers are equivalent, by their keys and by what only
+          `is_equivalent` knows; false without an answer, null without a gold answer;
         - `score` (Float64): the reduced `step_scores`.
 
         A LazyFrame for a LazyFrame.
@@ -153,7 +153,10 @@ def plan_additions(
         "answer_key": ("answer", lambda name: answer_key(name, policy=policy)),
         "gold": ("solution", lambda name: extract_answer(name, style=style)),
         "gold_key": ("gold", lambda name: gold_key(name, policy=policy)),
-        "is_correct": ("gold_key", lambda name: is_same_key("answer_key", name)),
+        "is_correct": (
+            "gold_key",
+            lambda name: grade_keyed(_graded_from(name, columns), policy=policy),
+        ),
         "score": ("step_scores", STEP_REDUCTIONS[reduction]),
     }
     derived = {
@@ -176,3 +179,9 @@ def plan_additions(
         if name in replaced and name in derived:
             replaced.add(derived[name])
     return additions
+
+
+def _graded_from(gold_key: str, columns: Container[str]) -> list[str]:
+    """Return the columns that a grade is made of: the keys, and the texts where both exist."""
+    texts = ("answer", "gold")
+    return ["answer_key", gold_key, *(texts if all(name in columns for name in texts) else ())]

@@ -67,7 +67,7 @@ _COMMAND: Final = re.compile(
 _THOUSANDS: Final = re.compile(
     r"(?<![\d.])(\d{1,3})((?:\s*(?:\{,\}|\\,|\\!|\\ |,\\!|,\\,|\\;|\\:|~)+\s*\d{3})+)(?!\d)"
 )
-_BRACED_COMMA: Final = re.compile(r"\{\s*([,.;])\s*\}")
+_BRACED_COMMA: Final = re.compile(r"\{\s*([,.;:])\s*\}")
 _NOT_DIGIT: Final = re.compile(r"\D+")
 _CHOOSE: Final = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}")
 _DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
@@ -84,6 +84,8 @@ _ESCAPED_TWICE: Final = re.compile(
 _ESCAPED_ONCE: Final = re.compile(r"(?<!\\)\\(?:\\\\)*(?!\\)[a-zA-Z]")
 _SPACE: Final = re.compile(r"\s+")
 _DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
+_SPACED_LETTER: Final = re.compile(r"(?<=[0-9}]) +(?=[A-Za-z]\s*$)")
+_LONE_DOLLAR: Final = re.compile(r"([-+]?)\s*\$(?=\s*[0-9.])[^$]*")
 _DOLLAR: Final = re.compile(r"(?<!\\)\$")
 _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
 
@@ -190,7 +192,10 @@ def _undelimit(text: str) -> str:
         if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening) * 2 - 1:
             inner = text[len(opening) : -len(closing)]
             if opening not in inner and closing not in inner:
-                return inner
+                # in math mode 5 m is a product, outside of it a length
+                return _SPACED_LETTER.sub("", inner)
+    if _LONE_DOLLAR.fullmatch(text):
+        return text.replace("$", "\\$")
     if "$" in text:
         text = _DOLLAR.sub(" ", text)
     return _MATH_SHIFT.sub(" ", text)

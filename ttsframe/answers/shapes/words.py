@@ -1,4 +1,4 @@
-"""Answers in words, letters of choices, and the words after a number: units and multipliers."""
+"""Answers in words, words in place of an answer, and the words after a number: units and multipliers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ttsframe.answers.policy import AnswerPolicy
 
 __all__ = [
     "MULTIPLIERS",
-    "choice_letter",
+    "is_placeholder",
     "is_unit_phrase",
     "read_words",
     "strip_units",
@@ -19,9 +19,13 @@ __all__ = [
 ]
 
 _LONGEST_KEY: Final = 60
+_LONGEST_PLACEHOLDER: Final = 40
+_PLACEHOLDERS: Final = frozenset(
+    {"answer", "the answer", "final answer", "the final answer", "your answer", "your final answer",
+     "answer here", "your answer here", "your final answer here", "insert answer here", "must be incorrect"}
+)  # fmt: skip
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WHOLE_TEXT: Final = re.compile(r"\\text\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_CHOICE: Final = re.compile(r"(?:\\text\s*\{\s*)?\(?\s*([A-Z])\s*(?:\)|\.|:)?\s*\}?\)?\s*\.?")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _BETWEEN_WORDS: Final = re.compile(r"[\s,;:.!?&\"'()/-]*")
 _SHORT_WORDS: Final = frozenset(
@@ -68,6 +72,16 @@ _UPRIGHT_SYMBOLS: Final = frozenset({
 _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
 
 
+def is_placeholder(text: str) -> bool:
+    """Tell whether words stand where an answer should be, as in a copied template."""
+    if len(text) > _LONGEST_PLACEHOLDER:
+        return False
+    folded = text.casefold()
+    if "answer" not in folded and "incorrect" not in folded:
+        return False
+    return " ".join(_WORD.findall(_TEXT.sub(r" \1 ", folded))) in _PLACEHOLDERS
+
+
 def text_key(text: str) -> str:
     """Return the key of a text that could not be read; case counts, because it may be mathematics."""
     return "r" + _text_key(" ".join(text.split()))[1:]
@@ -83,12 +97,6 @@ def unwrap_text(text: str) -> str | None:
     r"""Return the content of a text that is one `\text{...}`, else None."""
     match = _WHOLE_TEXT.fullmatch(text)
     return match[1].strip() if match else None
-
-
-def choice_letter(text: str) -> str | None:
-    """Return the capital letter of a choice such as `(A)` or `B.`, else None."""
-    match = _CHOICE.fullmatch(text)
-    return match[1] if match else None
 
 
 def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
@@ -174,7 +182,8 @@ _NOT_UNIT_WORDS: Final = frozenset(
     least most at about approximately or/and factorial choose root sin cos tan log ln exp left
     right up down north south east west northeast northwest southeast southwest ago later before
     after early late increase decrease gain loss debt deficit above below under clockwise
-    counterclockwise shorter longer ahead behind deep overdue
+    counterclockwise shorter longer ahead behind deep overdue january february march april may june
+    july august september october november december
     """.split()  # noqa: SIM905 (a word list reads best as one)
 ) | frozenset(MULTIPLIERS)
 _UNIT_SYMBOLS: Final = UNITS | frozenset("msghNJWVAKL")
