@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, get_args
 
 import polars as pl
@@ -24,6 +24,8 @@ from ttsframe.steps import STEP_REDUCTIONS
 __all__ = ["score_trajectories"]
 
 ADDED_COLUMNS: Final = ("answer", "answer_key", "gold", "gold_key", "is_correct", "score")
+GRADED_FROM: Final = ("answer_key", "gold_key", "answer", "gold")
+"""Columns that a grade is made of: the keys, and where they exist, the texts."""
 
 
 def score_trajectories(
@@ -155,7 +157,7 @@ def plan_additions(
         "gold_key": ("gold", lambda name: gold_key(name, policy=policy)),
         "is_correct": (
             "gold_key",
-            lambda name: grade_keyed(_graded_from(name, columns), policy=policy),
+            lambda _: grade_keyed([name for name in GRADED_FROM if name in columns], policy=policy),
         ),
         "score": ("step_scores", STEP_REDUCTIONS[reduction]),
     }
@@ -179,9 +181,3 @@ def plan_additions(
         if name in replaced and name in derived:
             replaced.add(derived[name])
     return additions
-
-
-def _graded_from(gold_key: str, columns: Container[str]) -> list[str]:
-    """Return the columns that a grade is made of: the keys, and the texts where both exist."""
-    texts = ("answer", "gold")
-    return ["answer_key", gold_key, *(texts if all(name in columns for name in texts) else ())]

@@ -77,6 +77,10 @@ def is_equivalent(
     MissingExtraError
         As in `answer_key`.
 
+    See Also
+    --------
+    answers.grade_one : The grade of one answer; here a string names a column.
+
     Examples
     --------
     >>> import polars as pl

@@ -101,6 +101,10 @@ def answer_key(
     Where sympy reaches its limit of time or memory, the key is that of the text, `answer_kind` is `text`,
     and `answer_statistics` counts it.
 
+    See Also
+    --------
+    answers.key_of : The key of one string; here a string names a column.
+
     Examples
     --------
     >>> import polars as pl
@@ -127,7 +131,7 @@ def gold_key(
     Parameters
     ----------
     gold
-        String column, reference answers or solutions.
+        String column, reference answers or solutions; or Date or Datetime.
     policy, method
         As in `answer_key`. Only keys with the same policy and method can be compared.
 
@@ -189,6 +193,10 @@ def answer_kind(
     MissingExtraError
         At once, when `"sympy"` is given and latex2sympy2 is not installed; on collection, when a library
         that an answer needs cannot be imported.
+
+    See Also
+    --------
+    explain_answer : How one string is read; here a string names a column.
 
     Examples
     --------

@@ -13,6 +13,8 @@ import click
 import polars as pl
 
 from ttsframe._typing import AnswerStyle, StepReduction, Weights
+from ttsframe.answers import AnswerPolicy
+from ttsframe.answers.policy import POLICY_CHOICES
 from ttsframe.cli._console import Console
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine import OnError, first_line
@@ -99,6 +101,28 @@ def _read_fractions(
     return numbers
 
 
+def _read_policy(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> AnswerPolicy | None:
+    """Read options of a policy, each as OPTION=CHOICE, several separated by commas."""
+    options: dict[str, Any] = {}
+    for pair in (pair.strip() for value in values for pair in value.split(",")):
+        name, equals, choice = (part.strip() for part in pair.partition("="))
+        if name not in POLICY_CHOICES:
+            known = [f"{option} ({', '.join(of)})" for option, of in POLICY_CHOICES.items()]
+            raise click.BadParameter(
+                f"{name!r} is no option of an answer policy; expected OPTION=CHOICE, of "
+                f"{'; '.join(known)}."
+            )
+        if not equals or choice not in POLICY_CHOICES[name]:
+            raise click.BadParameter(
+                f"{choice!r} is no choice of {name}; expected one of {', '.join(POLICY_CHOICES[name])}."
+            )
+        if options.setdefault(name, choice) != choice:
+            raise click.BadParameter(f"{name!r} is given twice, with different choices.")
+    return AnswerPolicy(**options) if options else None
+
+
 OUTPUT: Final = click.Path(path_type=Path)
 
 
@@ -152,6 +176,7 @@ class Choosing:
     reductions: tuple[StepReduction, ...] | None
     weights: Weights
     style: AnswerStyle
+    policy: AnswerPolicy | None
     by: tuple[str, ...]
 
 
@@ -235,6 +260,7 @@ def chooses(command: Command) -> Command:
         reductions: tuple[StepReduction, ...] | None,
         weights: Weights,
         style: AnswerStyle,
+        policy: AnswerPolicy | None,
         by: tuple[str, ...],
         **others: object,
     ) -> None:
@@ -244,6 +270,7 @@ def chooses(command: Command) -> Command:
             reductions=reductions,
             weights=weights,
             style=style,
+            policy=policy,
             by=by,
         )
         command(choosing=choosing, **others)
@@ -279,6 +306,7 @@ def chooses(command: Command) -> Command:
                 "for logits.",
             ),
             style_option,
+            policy_option,
             by_option,
         ],
     )
@@ -290,6 +318,15 @@ style_option = click.option(
     default="auto",
     show_default=True,
     help="How answers are marked in completions.",
+)
+policy_option = click.option(
+    "--answer-policy",
+    "policy",
+    callback=_read_policy,
+    multiple=True,
+    metavar="OPTION=CHOICE,...",
+    help="Conventions under which answers are the same, for example percent=fraction. Options: "
+    f"{', '.join(POLICY_CHOICES)}. Repeatable.",
 )
 by_option = click.option(
     "--by",

@@ -31,6 +31,7 @@ def choose(
             reductions=choosing.reductions,
             weights=choosing.weights,
             style=choosing.style,
+            policy=choosing.policy,
             confidence_level=confidence_level,
         )
         return choose_picks(attempts, options)
@@ -43,12 +44,12 @@ def all_budgets(choice: Choice) -> list[int] | None:
 
 def picking_stages(choosing: Choosing, choice: Choice, attempts: pl.LazyFrame) -> list[Stage]:
     """Return the stages of a job that picks answers; Score only where the run lacks what it adds."""
-    score = Score(style=choosing.style)
+    score = Score(style=choosing.style, policy=choosing.policy)
     additions = plan_additions(
         attempts.collect_schema(),
         reduction=score.reduction,
         style=score.style,
-        policy=None,
+        policy=score.policy,
         overwrite=(),
     )
     needed = _READ_BY_PICKING | ({"score"} if choice.options.reductions is None else set())
@@ -65,7 +66,8 @@ def picking_stages(choosing: Choosing, choice: Choice, attempts: pl.LazyFrame) -
 def pick(choosing: Choosing, choice: Choice, attempts: pl.LazyFrame) -> pl.LazyFrame:
     """Plan the table `problems` of all runs, at the budgets of any of them."""
     *_, select = picking_stages(choosing, choice, attempts)
-    return select.make(score_trajectories(attempts, style=choosing.style), choice.keys)
+    scored = score_trajectories(attempts, style=choosing.style, policy=choosing.policy)
+    return select.make(scored, choice.keys)
 
 
 def curves_of(

@@ -115,6 +115,7 @@ def compare(
             reductions=choosing.reductions,
             weights=choosing.weights,
             style=choosing.style,
+            policy=choosing.policy,
         )
         picks = plan_picks(attempts, options)
         problems = _problems(picks, choosing, column)

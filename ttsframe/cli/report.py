@@ -92,6 +92,7 @@ def report(
             reductions=choosing.reductions,
             weights=choosing.weights,
             style=choosing.style,
+            policy=choosing.policy,
             references=references,
             sections=sections,
             confidence_level=confidence_level,

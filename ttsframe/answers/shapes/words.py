@@ -77,7 +77,7 @@ def is_placeholder(text: str) -> bool:
     if len(text) > _LONGEST_PLACEHOLDER:
         return False
     folded = text.casefold()
-    if "answer" not in folded and "incorrect" not in folded:
+    if ("answer" not in folded and "incorrect" not in folded) or any(map(str.isdigit, text)):
         return False
     return " ".join(_WORD.findall(_TEXT.sub(r" \1 ", folded))) in _PLACEHOLDERS
 
@@ -151,7 +151,7 @@ def strip_units(text: str) -> str:
 UNITS: Final = frozenset(
     """
     mm cm dm km m2 m3 cm2 cm3 km2 mi ft yd in sq cu ml cl dl kl mg cg dg kg gm gms lb lbs oz pt
-    qt gal hr hrs h min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
+    qt gal hr hrs min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
     hz khz mhz ghz pa kpa atm ev kev mev gev kj kw mw kwh mol rad rads deg degs mile miles ton
     tons usd rmb yuan dollar dollars cent cents euro euros pound pounds rs inr ppm db cal kcal
     year years month months week weeks hour hours minute minutes second seconds man men car cars
