@@ -17,7 +17,7 @@ _KINDS: Final[dict[AnswerKind, str]] = {
     "exact": "an exact number",
     "numeric": "a number known to its certified digits",
     "symbolic": "an expression with symbols",
-    "structure": "a structure (list, tuple, interval, matrix, relation or ratio)",
+    "structure": "a structure (list, tuple, interval, matrix, relation, ratio or date)",
     "text": "text",
     "missing": "no answer",
 }

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from operator import and_, or_
+from operator import or_
 from typing import Final, NamedTuple
 
 import polars as pl
@@ -20,7 +20,7 @@ from ttsframe.answers.keys import gold_answers, keys_of
 from ttsframe.answers.lookup.table import KeyMethod, key_table
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import CODE_VERSION, AnswerPolicy
-from ttsframe.answers.shapes.choices import labeled_option
+from ttsframe.answers.shapes.choices import choice_letter, labeled_option
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
 __all__ = ["is_equivalent", "is_same_key"]
@@ -201,7 +201,7 @@ class Grading:
         """Return grades by keys, completed by what the texts of `answer` and `gold` allow."""
         checks: list[_Check] = []
         if self.method == "auto":
-            checks = [_Check(_MAY_BE_LABELED, self._same_content)]
+            checks = [_Check(_MAY_BE_LABELED, self._same_label)]
             if self._conventions.percent == "ignored":
                 checks.append(_Check(_MAY_BE_PERCENT, self._same_fraction))
         if self.rel_tol is not None or self.abs_tol is not None:
@@ -230,19 +230,21 @@ class Grading:
     def _conventions(self) -> AnswerPolicy:
         return self.policy or AnswerPolicy()
 
-    def _same_content(self, pairs: pl.DataFrame) -> list[bool]:
-        """Tell which pairs are equal without the letter of one side, as (B) 12 and 12 are."""
-        table = key_table(self.policy, self.method)
+    def _same_label(self, pairs: pl.DataFrame) -> list[bool]:
+        """Tell which pairs are equal by the letters of both sides, or by their contents, as (B) 12 and 12 are."""
         rows = pairs.select("answer", "gold").rows()
-        contents = [(_content(answer), _content(gold)) for answer, gold in rows]
-        # with two letters, the letters decide
-        is_one = [(a != answer) != (g != gold) for (a, g), (answer, gold) in zip(contents, rows, strict=True)]  # fmt: skip
+        sides = [(_Labeled.read(answer), _Labeled.read(gold)) for answer, gold in rows]
+        contents = [(answer.content, gold.content) for answer, gold in sides]
+        table = key_table(self.policy, self.method)
         entries = table.look_up([*{text for pair in contents for text in pair}])
         is_equal = [_is_equal(entries[answer].key, entries[gold].key) for answer, gold in contents]
         if self._conventions.percent == "ignored":
             texts = pl.DataFrame(contents, schema=["answer", "gold"], orient="row")
             is_equal = [*map(or_, is_equal, self._same_fraction(texts))]
-        return [*map(and_, is_one, is_equal)]
+        return [
+            answer.letter == gold.letter if answer.letter and gold.letter else is_same
+            for (answer, gold), is_same in zip(sides, is_equal, strict=True)
+        ]
 
     def _same_fraction(self, pairs: pl.DataFrame) -> list[bool]:
         """Tell which percentages are the fraction that a reference answer without the sign names."""
@@ -342,10 +344,18 @@ _MAY_BE_PERCENT: Final = r"%|(?i:percent|per cent|pct)"
 _PERCENT: Final = re.compile(_MAY_BE_PERCENT)
 
 
-def _content(text: str) -> str:
-    """Return the content of an option without its letter; another text as it is."""
-    option = labeled_option(normalize_text(text))
-    return text if option is None else option[1]
+class _Labeled(NamedTuple):
+    """An answer as an option: its letter, or None, and its content."""
+
+    letter: str | None
+    content: str
+
+    @staticmethod
+    def read(text: str) -> _Labeled:
+        """Split a text; a letter alone is both letter and content."""
+        normalized = normalize_text(text)
+        option = labeled_option(normalized, may_be_name=True)
+        return _Labeled(choice_letter(normalized), text) if option is None else _Labeled(*option)
 
 
 def _is_equal(key: str | None, gold_key: str | None) -> bool:

@@ -96,14 +96,14 @@ def answer_key(
         At once, when `"sympy"` is given and latex2sympy2 is not installed; on collection, when a library
         that an answer needs cannot be imported.
 
+    See Also
+    --------
+    answers.key_of : The key of one string; here a string names a column.
+
     Notes
     -----
     Where sympy reaches its limit of time or memory, the key is that of the text, `answer_kind` is `text`,
     and `answer_statistics` counts it.
-
-    See Also
-    --------
-    answers.key_of : The key of one string; here a string names a column.
 
     Examples
     --------

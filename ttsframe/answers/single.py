@@ -54,9 +54,8 @@ def key_of(
     True
     """
     table = key_table(policy, method)
-    if _checked(answer, "answer") is None:
-        return None
-    return table.look_up([answer])[answer].key
+    text = _checked(answer, "answer")
+    return None if text is None else table.look_up([text])[text].key
 
 
 def grade_one(

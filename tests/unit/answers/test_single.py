@@ -87,6 +87,21 @@ def test_an_option_is_right_by_its_letter_and_by_its_content(answer: str) -> Non
     assert [grade_one(other, answer) for other in ("B", "12", "C", "13", "(C) 12")] == [True, True, False, False, False]  # fmt: skip
 
 
+def test_the_letter_of_an_option_in_words_counts_in_grading() -> None:
+    assert grade_one("D. None of the above", "D") is True
+    assert grade_one("D. None of the above", "None of the above") is True
+    assert grade_one("D. None of the above", "(D) none") is True
+    assert grade_one("D. None of the above", "C") is False
+    assert key_of("E. coli") != key_of("E")
+
+
+@pytest.mark.parametrize(
+    "answer", ["Option B", "option (B)", r"\text{Option B}", "Choice B.", "Option B: 12"]
+)
+def test_an_option_may_be_named(answer: str) -> None:
+    assert key_of(answer) == key_of("B")
+
+
 @pytest.mark.parametrize(
     ("answer", "other"),
     [

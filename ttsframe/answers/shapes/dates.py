@@ -7,7 +7,7 @@ from calendar import monthrange
 from datetime import date
 from typing import Final
 
-__all__ = ["is_chain_of_slashes", "read_date", "read_time"]
+__all__ = ["looks_like_date", "read_date", "read_time"]
 
 _MONTHS: Final = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
@@ -40,6 +40,7 @@ _DAY_FIRST: Final = re.compile(
     rf"{_WEEKDAY}(?:the\s+)?{_DAY}[\s/-]*(?:(?:day\s+)?of\s+)?{_MONTH}(?:\s*[,\s/-]\s*{_YEAR})?", re.IGNORECASE
 )  # fmt: skip
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
+_WITH_YEAR: Final = re.compile(r"[0-9]{1,2}([-.])[0-9]{1,2}\1[0-9]{4}")
 _CHAIN: Final = re.compile(r"-?\s*\w+(?:\.\w+)?(?:\s*/\s*\w+(?:\.\w+)?){2,}")
 _LONGEST: Final = 60
 
@@ -105,9 +106,11 @@ def _with_clock(body: str | None, match: re.Match[str]) -> str | None:
     return f"{body}T{clock.removesuffix(':00') if clock.count(':') == 2 else clock}{match['zone'] or ''}"
 
 
-def is_chain_of_slashes(text: str) -> bool:
-    r"""Tell whether a text such as 1/2/3 is a chain of slashes, which is no fraction unless set in LaTeX."""
-    return text.count("/") > 1 and _CHAIN.fullmatch(text) is not None
+def looks_like_date(text: str) -> bool:
+    r"""Tell whether a text such as 1/2/3 or 2019-02-31 is no fraction or difference, unlike \frac{1}{2}/3."""
+    if text.count("/") > 1 and _CHAIN.fullmatch(text):
+        return True
+    return _YEAR_FIRST.fullmatch(text) is not None or _WITH_YEAR.fullmatch(text) is not None
 
 
 _TIME: Final = re.compile(

@@ -14,7 +14,7 @@ from typing import Final
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.shapes.choices import choice_letter, labeled_option
-from ttsframe.answers.shapes.dates import is_chain_of_slashes, read_date, read_time
+from ttsframe.answers.shapes.dates import looks_like_date, read_date, read_time
 from ttsframe.answers.shapes.lists import read_list
 from ttsframe.answers.shapes.marks import (
     JOINERS,
@@ -154,7 +154,7 @@ class Reader(ScalarReader):
         time = self._read_time(text)
         if time is not None:
             return time
-        if is_chain_of_slashes(text):
+        if looks_like_date(text):
             return None
         if "\\mathbb" in text:
             match = _NUMBER_SET.fullmatch(text)
@@ -225,10 +225,13 @@ class Reader(ScalarReader):
 
     def _read_choice(self, text: str) -> Reading | None:
         """Read the letter of `E)`, or of an option that also states its content, as in `(B) 12`."""
-        if len(text) == 2 and text[1] == ")":
+        letter = None
+        beginning = text[:14].casefold()
+        is_named = "option " in beginning or "choice " in beginning
+        if text[1:] == ")" or is_named:
             letter = choice_letter(text)
-        else:
-            option = labeled_option(text) if ")" in text or "." in text else None
+        if letter is None and (is_named or ")" in text or "." in text):
+            option = labeled_option(text)
             letter = None if option is None else option[0]
         if letter is None:
             return None
