@@ -132,6 +132,7 @@ def _normalize_once(text: str) -> str:
         text = _THOUSANDS.sub(lambda match: match[1] + _NOT_DIGIT.sub("", match[2]), text)
         text = _BRACED_COMMA.sub(r"\1", text)
     if "\\" in text or "~" in text:
+        text = text.replace("\\!:", ":").replace(":\\!", ":")
         text = _unbox(text)
         text = _COMMAND.sub(_respell, text)
         if "\\choose" in text:

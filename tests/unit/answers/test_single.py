@@ -117,6 +117,7 @@ def test_what_only_looks_like_an_option_has_no_key_of_a_letter(answer: str, othe
 def test_a_letter_with_one_bracket_is_the_letter() -> None:
     assert key_of("E)") == key_of("E") == key_of("(E)") == key_of(r"\text{E)}")
     assert key_of("e)") != key_of("E)")
+    assert key_of("A and C") == key_of("A, C") == key_of("(C), (A)")
 
 
 @pytest.mark.parametrize(

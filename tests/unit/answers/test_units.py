@@ -65,6 +65,7 @@ def test_a_letter_is_a_unit_after_a_space_and_a_factor_in_math(unit: str) -> Non
     delimited = [f"5{unit}", f"$5 {unit}$", rf"\(5 {unit}\)", rf"\[5 {unit}\]", f"$$5 {unit}$$"]
     assert {key_of(text) for text in delimited} == {product}
     assert product != "2:5"
+    assert key_of(rf"\frac{{1}}{{2}} {unit}") == key_of(rf"\frac{{1}}{{2}}{unit}")
 
 
 @pytest.mark.parametrize("letter", "xnkabcKA")

@@ -46,6 +46,7 @@ _SYSTEM: Final = re.compile(
     re.DOTALL,
 )
 _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
+_LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)* and \(?[A-J]\)?")
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
@@ -86,7 +87,7 @@ class Reader(ScalarReader):
         if date is not None:
             self.note("date", text)
             return date, "structure"
-        letter = self._read_choice(text)
+        letter = self._read_choice(text, depth)
         if letter is not None:
             return letter
         if "\\begin" in text:
@@ -223,8 +224,10 @@ class Reader(ScalarReader):
         self.note("time", text)
         return body, "structure"
 
-    def _read_choice(self, text: str) -> Reading | None:
+    def _read_choice(self, text: str, depth: int) -> Reading | None:
         """Read the letter of `E)`, or of an option that also states its content, as in `(B) 12`."""
+        if " and " in text and _LETTERS.fullmatch(text):
+            return self.read_part(text.replace(" and ", ", "), depth + 1)
         letter = None
         beginning = text[:14].casefold()
         is_named = "option " in beginning or "choice " in beginning

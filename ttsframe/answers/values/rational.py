@@ -65,7 +65,7 @@ _NO_UNIT: Final = re.compile(
     re.IGNORECASE,
 )
 _BARE_UNITS: Final = frozenset("mgshLNJWV")
-"""Letters that are units after a number and a space; in `5m` and in math mode they are factors."""
+"""Letters that are units after a plain number and a space; in `5m` and in math mode they are factors."""
 _CURRENCY: Final = re.compile(r"\\?\$|[£€¥]")
 _ORDINAL: Final = re.compile(r"(?:st|nd|rd|th)")
 _DECIMAL_COMMA: Final = {
@@ -118,7 +118,7 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
         value = -value
     if policy.units == "kept" and (match["currency"] or (rest and not _NO_UNIT.fullmatch(rest))):
         return None
-    if rest in _BARE_UNITS and text[match.start("rest") - 1] == " ":
+    if rest in _BARE_UNITS and text[match.start("rest") - 1] == " " and "\\" not in text:
         return value, False
     return _with_rest(value, rest, policy) if rest else (value, False)
 
