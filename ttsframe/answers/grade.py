@@ -208,22 +208,23 @@ class Grading:
             checks.append(_Check(None, self._within_tolerance))
         if "options" in pairs.columns:
             checks.append(_Check(None, self._same_option))
+        has_texts = pairs["answer"].is_not_null() & pairs["gold"].is_not_null()
+        has_marks = _with_marks(pairs) if self.method == "auto" else None
         for check in checks:
-            is_open = ~graded & pairs["answer"].is_not_null() & pairs["gold"].is_not_null()
-            if check.pattern is not None:
-                is_open &= _matches(pairs, check.pattern)
+            is_open = (~graded & has_texts).fill_null(value=False)
+            if check.pattern is not None and has_marks is not None:
+                is_open = _where_matching(pairs, is_open & has_marks, check.pattern)
             if not is_open.any():
                 continue
-            distinct = pairs.filter(is_open).unique(maintain_order=True)
-            accepted = distinct.filter(pl.Series(check.accepts(distinct), dtype=pl.Boolean))
-            flags = pairs.join(
-                accepted.with_columns(pl.lit(value=True).alias("is_accepted")),
-                on=pairs.columns,
-                how="left",
-                nulls_equal=True,
-                maintain_order="left",
-            )["is_accepted"].fill_null(value=False)
-            graded |= flags & graded.is_not_null()
+            rows = pairs.filter(is_open)
+            distinct = rows.unique(maintain_order=True)
+            accepted = distinct.with_columns(
+                pl.Series("is_accepted", check.accepts(distinct), dtype=pl.Boolean)
+            )
+            found = rows.join(
+                accepted, on=pairs.columns, how="left", nulls_equal=True, maintain_order="left"
+            )
+            graded = graded.scatter(is_open.arg_true(), found["is_accepted"])
         return graded
 
     @property
@@ -317,7 +318,7 @@ class _GradingOfKeyed:
         # keys of another policy or tool say what is equal by themselves
         prefix = (self.policy or AnswerPolicy()).prefix
         is_open = ~graded & as_strings(frame["gold_key"], "gold_key").str.starts_with(prefix)
-        is_open &= _matches(pairs, f"{_MAY_BE_LABELED}|{_MAY_BE_PERCENT}")
+        is_open = (is_open & _with_marks(pairs)).fill_null(value=False)
         if not is_open.any():
             return graded
         pairs = pairs.filter(is_open)
@@ -333,13 +334,21 @@ class _Check(NamedTuple):
     accepts: Callable[[pl.DataFrame], list[bool]]
 
 
-def _matches(pairs: pl.DataFrame, pattern: str) -> pl.Series:
-    """Tell in which pairs one of the texts matches a pattern."""
-    texts = pl.any_horizontal(pl.col("answer", "gold").str.contains(pattern))
-    return pairs.select(texts.fill_null(value=False)).to_series()
+def _with_marks(pairs: pl.DataFrame) -> pl.Series:
+    """Tell which pairs hold a mark of an option or of a percentage; few do, and plain marks are found fast."""
+    has_mark = pl.col("answer", "gold").str.contains_any(_MARKS, ascii_case_insensitive=True)
+    return pairs.select(pl.any_horizontal(has_mark).fill_null(value=False)).to_series()
 
 
-_MAY_BE_LABELED: Final = r"[A-J]\s*\}?\s*\)|[A-J]\.\s"
+def _where_matching(pairs: pl.DataFrame, mask: pl.Series, pattern: str) -> pl.Series:
+    """Keep a mask where one of the texts matches a pattern."""
+    matching = pl.any_horizontal(pl.col("answer", "gold").str.contains(pattern))
+    found = pairs.filter(mask).select(matching.fill_null(value=False)).to_series()
+    return mask.clone().scatter(mask.arg_true(), found)
+
+
+_MARKS: Final = (")", ". ", ":", "%", "percent", "per cent", "pct")
+_MAY_BE_LABELED: Final = r"[A-J]\s*\}?\s*\)|[A-J]\.\s|[A-J]\s*:"
 _MAY_BE_PERCENT: Final = r"%|(?i:percent|per cent|pct)"
 _PERCENT: Final = re.compile(_MAY_BE_PERCENT)
 

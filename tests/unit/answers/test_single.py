@@ -78,7 +78,7 @@ def test_other_policies_of_percent_grade_by_their_keys() -> None:
 @pytest.mark.parametrize(
     "answer",
     ["(B) 12", r"\textbf{(B)}\ 12", r"\text{(B) } 12", "B) 12", "B. 12", r"(\text{B}) 12", "(B): 12",
-     r"\text{(B) 12}", r"\mathrm{(B)}~12", "Option (B) 12", r"$\textbf{(B)}\ 12$", r"(B) $12$"],
+     r"\text{(B) 12}", r"\mathrm{(B)}~12", "Option (B) 12", "Option B: 12", r"$\textbf{(B)}\ 12$", r"(B) $12$"],
 )  # fmt: skip
 def test_an_option_is_right_by_its_letter_and_by_its_content(answer: str) -> None:
     assert key_of(answer) == key_of("B")
