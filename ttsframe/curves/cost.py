@@ -154,8 +154,9 @@ def add_costs(
     check_frame(trajectories, "trajectories")
     tokens = _cumulative_tokens(trajectories, schema, keys, tree_tokens, tree)
     # The caller's columns stay, so those of the other table get names that none of them has.
-    total, n_seen = unused_name("tokens", schema), unused_name("n_seen", schema)
-    other = {key: unused_name(key, schema) for key in safe_names(keys)}
+    total: str = unused_name("tokens", schema)
+    n_seen: str = unused_name("n_seen", schema)
+    other: dict[str, str] = {key: unused_name(key, schema) for key in safe_names(keys)}
     expected = pl.col(total) / n_attempts * budget
     n_tokens = pl.when(is_expected).then(expected).otherwise(total)
     is_scored = pl.col("reduction").is_not_null() | pl.lit(tree_tokens is not None)
