@@ -32,7 +32,6 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
 
 
 @click.command(
-    short_help="Paired differences on the same problems.",
     epilog=examples(
         "ttsframe compare runs/bon.jsonl --budgets 4,16",
         "ttsframe compare runs/a.jsonl runs/b.jsonl --column source_file --baseline a.jsonl",

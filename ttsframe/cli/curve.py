@@ -42,7 +42,6 @@ from ttsframe.errors import SourceError
 
 @click.command(
     cls=JobCommand,
-    short_help="Accuracy by number of attempts, as a table.",
     epilog=examples(
         "ttsframe curve runs/bon.jsonl",
         "ttsframe curve runs/bon.jsonl --budgets 1,4,16 --reductions last,min -o curve.csv",

@@ -37,7 +37,6 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 
 
 @click.command(
-    short_help="Curves in the terminal, and a page of charts.",
     epilog=examples(
         "ttsframe report runs/bon.jsonl -o report.html",
         "ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3",

@@ -13,7 +13,6 @@ from ttsframe.simulation.trajectories import simulate_trajectories
 
 
 @click.command(
-    short_help="Simulate a run with known true answers.",
     epilog=examples(
         "ttsframe simulate -n 500 --attempts 64 --seed 1 -o run.parquet",
     ),

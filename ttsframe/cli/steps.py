@@ -141,7 +141,6 @@ def _reads_steps(command: Command) -> Command:
 
 
 @click.command(
-    short_help="Labeled steps: counts, agreement, conversion.",
     epilog=examples(
         "ttsframe steps math-shepherd.jsonl",
         "ttsframe steps prm800k.jsonl --paths --drop flagged --to trl --neutral right -o trl.jsonl",

@@ -33,7 +33,6 @@ _HIDDEN: Final = ("subsets", "attempt", "answer_key", "value", "n_valid")
 
 @click.command(
     cls=JobCommand,
-    short_help="The chosen answer of each problem.",
     epilog=examples(
         "ttsframe vote runs/bon.jsonl -o problems.parquet",
         "ttsframe vote runs/bon.jsonl --budgets 4,16 --selectors weighted_vote --table votes",

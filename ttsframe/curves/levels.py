@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
@@ -574,9 +574,7 @@ def level_curve(
         hint=LEVELS_HINT,
     )
     line: list[str] = [*lines.columns]
-    shared: dict[str, str] = {
-        key: name for key, name in (lines.groups | lines.seeds).items() if name in levels_schema
-    }
+    shared: dict[str, str] = shared_columns(lines.groups | lines.seeds, levels_schema, lines.schema)
     # The column where the table has it, otherwise null.
     fold = pl.col("fold") if "fold" in lines.schema else pl.lit(None)
     caveat = pl.col("caveat") if "caveat" in levels_schema else pl.lit(None)
@@ -616,6 +614,16 @@ def level_curve(
         )
 
     return run_plan(problems, plan)
+
+
+def shared_columns(
+    names: Mapping[str, str], levels: pl.Schema, problems: pl.Schema
+) -> dict[str, str]:
+    """Return the caller's columns that levels are given for too, not those that describe a level."""
+    described = _LEVEL_COLUMNS[3:]
+    shared = {key: name for key, name in names.items() if name in levels and name not in described}
+    check_same_dtypes(levels, ["problem_id", *shared.values()], "levels", problems, "problems")
+    return shared
 
 
 def with_levels(rows: pl.LazyFrame, levels: pl.LazyFrame, shared: Sequence[str]) -> pl.LazyFrame:

@@ -19,14 +19,13 @@ from ttsframe._checks import (
 )
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
-from ttsframe.curves.levels import with_levels
+from ttsframe.curves.levels import shared_columns, with_levels
 from ttsframe.curves.lines import (
     DEFAULTS,
     LEFT_OUT,
     LEVELS_HINT,
     ORACLE,
     SELECT_HINT,
-    check_same_dtypes,
 )
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ColumnsError, ParameterError
@@ -550,9 +549,7 @@ def _check(
     if cost is not None and not (schema[cost].is_numeric() or schema[cost] == pl.Null):
         raise ColumnsError(f"problems: {cost!r} is {schema[cost]}, must be a number.")
     groups = safe_names(uses["by"])
-    shared = [key for key, name in groups.items() if name in levels_schema]
-    both = ["problem_id", *[groups[key] for key in shared]]
-    check_same_dtypes(levels_schema, both, "levels", schema, "problems")
+    shared = [*shared_columns(groups, levels_schema, schema)]
     others = [name for name in ("budget_unit", "subsets") if name not in uses["strategy"]]
     if cost is not None and "cost_unit" in schema:
         others.append("cost_unit")

@@ -10,6 +10,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_draws, check_fraction, check_frame, check_names
+from ttsframe._exprs import safe_names, to_safe
 from ttsframe._settings import SCORES
 from ttsframe._typing import ColumnNames
 from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
@@ -228,13 +229,13 @@ def step_agreement(
         require_columns(steps, [label, score], where="steps", hint=_HINT)
     read = _columns(schema, label, score)
     # A constant key makes the tables without `by` a special case of those with it.
-    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)}
+    keys: dict[str, str] = safe_names(names)
     groups = [*keys, "part"]
     table = (
         steps
         .lazy()
         .select(
-            *[pl.col(name).alias(key) for key, name in keys.items()],
+            *to_safe(keys),
             "problem_id",
             "solution_id",
             pl.col("step").cast(pl.Int64, strict=False),

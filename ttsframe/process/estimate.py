@@ -8,7 +8,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_between, check_draws, check_fraction, check_frame, check_names
-from ttsframe._exprs import raise_where, run_plan
+from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
 from ttsframe._settings import BY
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError, DataError
@@ -176,13 +176,15 @@ def estimate_steps(
         raise ColumnsError(
             f"rollouts: 'step' is {schema['step']}, must be an integer from 0, or -1."
         )
+    if schema.get("is_sampled", pl.Boolean()) not in {pl.Boolean, pl.Null}:
+        raise ColumnsError(f"rollouts: 'is_sampled' is {schema['is_sampled']}, must be Boolean.")
     is_sampled = pl.col("is_sampled") if "is_sampled" in schema else pl.lit(value=True)
     # The caller's names are restored at the end, so none collides with a name used here.
-    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)}
+    keys: dict[str, str] = safe_names(names)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         selected = lazy.select(
-            *[pl.col(name).alias(key) for key, name in keys.items()],
+            *to_safe(keys),
             "problem_id",
             "solution_id",
             pl.col("step").cast(pl.Int64, strict=False),
@@ -192,9 +194,7 @@ def estimate_steps(
         )
         counted = _count(selected, keys, sizes)
         labeled = _label(counted, keys, right_above, confidence_level)
-        return labeled.select(
-            *[pl.col(key).alias(name) for key, name in keys.items()], *_STEP_KEYS, *result
-        )
+        return labeled.select(*from_safe(keys), *_STEP_KEYS, *result)
 
     return run_plan(_graded(rollouts), plan)
 

@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names, check_positive
-from ttsframe._exprs import raise_where, run_plan
+from ttsframe._exprs import raise_where, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import require_columns
@@ -116,7 +116,7 @@ def best_trajectories(
         (n_attempts < n_rows).alias("broken"),
         n_rows.alias("n_rows"),
         n_attempts.alias("n_attempts"),
-        *[pl.col(key).alias(f"key{i}") for i, key in enumerate(keys)],
+        *to_safe(safe_names(keys)),
     )
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -144,8 +144,9 @@ def _check_dtypes(schema: pl.Schema, *, only_correct: bool) -> None:
 
 def _repeated(rows: pl.DataFrame, keys: list[str]) -> DataError:
     """Describe the first problem in which an attempt appears twice."""
-    row = rows.sort([f"key{i}" for i in range(len(keys))]).row(0, named=True)
-    problem = ", ".join(f"{key} {row[f'key{i}']!r}" for i, key in enumerate(keys))
+    names = safe_names(keys)
+    row = rows.sort(*names).row(0, named=True)
+    problem = ", ".join(f"{name} {row[key]!r}" for key, name in names.items())
     return DataError(
         f"{problem}: {row['n_rows']} rows with {row['n_attempts']} different attempts. Hint: name "
         "the column that tells runs, models or seeds apart in by=(...)."
