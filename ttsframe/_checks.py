@@ -46,6 +46,13 @@ def check_positive(value: int, parameter: str) -> int:
     return value
 
 
+def check_not_negative(value: int, parameter: str) -> int:
+    """Return an integer that is at least 0."""
+    if check_int(value, parameter) < 0:
+        raise ParameterError(f"{found(parameter, value)}, must be at least 0.")
+    return value
+
+
 def check_draws(k: int | Sequence[int], parameter: str = "k") -> tuple[int, ...]:
     """Return the numbers of attempts to draw, without duplicates, in the order given."""
     listed = tuple(k) if isinstance(k, Sequence) else (k,)

@@ -9,7 +9,7 @@ import polars as pl
 from ttsframe.batch import Score, Select, Stage
 from ttsframe.cli._options import Run
 from ttsframe.defaults import Choice, PickOptions, choose_picks
-from ttsframe.scoring import plan_additions, score_trajectories
+from ttsframe.scoring import score_trajectories
 
 _READ_BY_PICKING: Final = frozenset({"answer", "answer_key", "is_correct"})
 
@@ -28,13 +28,6 @@ def all_budgets(choice: Choice) -> list[int] | None:
 def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame) -> list[Stage]:
     """Return the stages of a job that picks answers; Score only where the run lacks what it adds."""
     score = Score(style=choosing.style)
-    additions = plan_additions(
-        attempts.collect_schema(),
-        reduction=score.reduction,
-        style=score.style,
-        policy=None,
-        overwrite=(),
-    )
     needed = _READ_BY_PICKING | ({"score"} if choice.options.reductions is None else set())
     select = Select(
         selectors=choice.options.selectors,
@@ -42,6 +35,7 @@ def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame
         budgets=all_budgets(choice),
         weights=choice.options.weights,
     )
+    additions = score.additions(attempts.collect_schema())
     is_score_needed = any(addition.name in needed for addition in additions)
     return [score, select] if is_score_needed else [select]
 
