@@ -109,15 +109,7 @@ class RayEngine:
             self._stack.close()
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
-        """Run independent tasks.
-
-        Parameters
-        ----------
-        tasks
-            The tasks.
-        on_done
-            Called after each task, in the order in which they end.
-        """
+        """Run independent tasks, as `Engine.run` documents."""
         if not tasks:
             return
         with self:

@@ -23,6 +23,7 @@ from ttsframe.errors import ParameterError
 
 __all__ = ["scaling_curve"]
 
+_TABLE: Final = tables.Argument("curve", "tts.scaling_curve(problems)")
 _N_REFERENCES_MAX: Final = 12
 _MEANINGS: Final = {
     "accuracy": "oracle: right if any attempt within the budget is right",
@@ -100,18 +101,18 @@ def scaling_curve(
     """
     interval = tables.name_interval(confidence_level)
     compared = _check_references(references or {})
-    rows = tables.check_curve(curve)
+    rows = _TABLE.collect_curve(curve)
     quantity = quantity_of(rows.columns)
     reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
     are_dashed = 1 < len(reductions) <= len(DASHES)
     if len(reductions) > len(DASHES):
         rows = _split_by_reduction(rows, reductions)
     apart = tables.find_run_columns(rows, CURVE_COLUMNS)
-    rows = tables.add_panels(rows, apart, where="curve").drop(apart)
+    rows = _TABLE.add_panels(rows, apart).drop(apart)
     rows = tables.add_line_names(rows, show_reduction=are_dashed)
     hint = "without gold answers, tts.build_report(trajectories) draws the agreement instead."
-    known = tables.require_values(rows, [quantity], quantity, where="curve", hint=hint)
-    drawn = tables.thin_lines(known)
+    known = _TABLE.require_values(rows, [quantity], quantity, hint=hint)
+    drawn = _TABLE.thin_lines(known)
     budgets = BudgetAxis.of(drawn)
     colors = style.selector_colors(drawn["selector"].unique().sort().to_list())
     plot = LinePlot(

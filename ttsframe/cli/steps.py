@@ -204,9 +204,9 @@ def steps(
         summary = summarize_steps(table, right_above=limit, by=by)
         report = None
         if has_scores or name == "rollouts":
-            labelled = with_labels(table, right_above=limit)
+            labeled = with_labels(table, right_above=limit)
             report = step_agreement(
-                labelled,
+                labeled,
                 labels=None if scores is None else "is_correct",
                 scores=scores,
                 by=by,

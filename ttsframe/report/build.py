@@ -166,7 +166,7 @@ def _make_tables(
         if runs.is_empty():
             continue
         try:
-            tables.update(section.make(data, runs))
+            tables.update(section.module.make(data, runs))
         except NoTableError as explanation:
             omitted[name] = str(explanation)
         except ParameterError as error:

@@ -32,7 +32,7 @@ def first_error(step_scores: IntoExprColumn, error_threshold: float = 0.5) -> pl
     """Find the first step with a score below a threshold.
 
     Applied to step labels (1 or true for a right step, 0 or false for a wrong one), it returns the
-    labelled first error in the same form.
+    labeled first error in the same form.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ def processbench_f1(
         - `no_error_accuracy` (Float64 in [0, 1]): share of the right solutions in which no step is
           flagged; null if there are none;
         - `f1` (Float64 in [0, 1]): their harmonic mean, 0 if both are 0, null if one is null;
-        - `n_wrong`, `n_right` (UInt32): solutions counted, with and without a labelled error;
-        - `n_unscored`, `n_unlabelled` (UInt32): labelled solutions for which `first_error` of the
+        - `n_wrong`, `n_right` (UInt32): solutions counted, with and without a labeled error;
+        - `n_unscored`, `n_unlabelled` (UInt32): labeled solutions for which `first_error` of the
           scores is null, and solutions without a label, which are left out.
 
     Raises
@@ -180,9 +180,9 @@ def processbench_f1(
             predicted.alias("predicted"),
             pl.lit(limits, pl.List(pl.Float64)).alias("threshold"),
         ).explode("predicted", "threshold", empty_as_null=False)
-        is_labelled, is_scored = pl.col("label").is_not_null(), pl.col("predicted").is_not_null()
+        is_labeled, is_scored = pl.col("label").is_not_null(), pl.col("predicted").is_not_null()
         is_wrong, is_hit = pl.col("label") >= 0, pl.col("label") == pl.col("predicted")
-        wrong, right = is_labelled & is_scored & is_wrong, is_labelled & is_scored & ~is_wrong
+        wrong, right = is_labeled & is_scored & is_wrong, is_labeled & is_scored & ~is_wrong
         accuracies = pl.col("first_error_accuracy"), pl.col("no_error_accuracy")
         product, total = accuracies[0] * accuracies[1], accuracies[0] + accuracies[1]
         harmonic = pl.when(total > 0).then(2.0 * product / total).otherwise(0.0)
@@ -194,8 +194,8 @@ def processbench_f1(
                 is_hit.filter(right).mean().alias("no_error_accuracy"),
                 wrong.sum().cast(pl.UInt32).alias("n_wrong"),
                 right.sum().cast(pl.UInt32).alias("n_right"),
-                (is_labelled & ~is_scored).sum().cast(pl.UInt32).alias("n_unscored"),
-                (~is_labelled).sum().cast(pl.UInt32).alias("n_unlabelled"),
+                (is_labeled & ~is_scored).sum().cast(pl.UInt32).alias("n_unscored"),
+                (~is_labeled).sum().cast(pl.UInt32).alias("n_unlabelled"),
             )
             .with_columns(f1=pl.when(total.is_not_null()).then(harmonic))
             .sort(*keys, "threshold")
@@ -217,7 +217,7 @@ def _check_threshold(threshold: float) -> float:
 
 
 def _label(dtype: pl.DataType, name: str) -> pl.Expr:
-    """Return the position of the labelled first error, -1 if there is none."""
+    """Return the position of the labeled first error, -1 if there is none."""
     if isinstance(dtype, pl.List | pl.Array):
         return first_error(name)
     if dtype.is_integer() or dtype == pl.Null:

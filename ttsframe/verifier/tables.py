@@ -12,10 +12,10 @@ import polars as pl
 from ttsframe._checks import check_frame, check_names
 from ttsframe._draws import Purpose, problem_bits
 from ttsframe._exprs import run_plan, safe_names, to_safe
-from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, StepReduction
+from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, StepReduction
 from ttsframe.errors import ColumnsError
 from ttsframe.schema import require_columns
-from ttsframe.verifier.sorted_scores import Flags, Group, SortedScores, ordinal_codes
+from ttsframe.verifier.sorted_scores import Group, SortedScores, ordinal_codes
 from ttsframe.votes.engine.pools import Reading, make_readings
 
 Columns: TypeAlias = Mapping[str, Sequence[object] | Floats | Integers]
