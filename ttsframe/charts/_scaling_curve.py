@@ -8,6 +8,7 @@ from typing import Final
 import altair as alt
 import polars as pl
 
+from ttsframe._checks import check_references
 from ttsframe._wording import CURVE_COLUMNS, percent, quantity_of, shorten
 from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis, per_problem
@@ -168,18 +169,12 @@ def scaling_curve(
 
 def _check_references(references: Mapping[str, float]) -> dict[str, float]:
     """Return references as floats by name after checking that they can be drawn."""
-    for name, value in references.items():
-        if not 0.0 <= value <= 1.0:
-            raise ParameterError(
-                f"references[{name!r}] == {float(value)}, must be an accuracy between 0 and 1. Hint: "
-                "42 % is 0.42."
-            )
     if len(references) > _N_REFERENCES_MAX:
         raise ParameterError(
             f"references holds {len(references)} lines, a chart holds at most {_N_REFERENCES_MAX}. "
             "Hint: name those to compare."
         )
-    return {str(name): float(value) for name, value in references.items()}
+    return check_references(references)
 
 
 def _split_by_reduction(rows: pl.DataFrame, reductions: Sequence[str]) -> pl.DataFrame:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
 import polars as pl
 
-from ttsframe._checks import check_frame, check_names
+from ttsframe._checks import check_frame, check_names, check_number, check_numbers
 from ttsframe._exprs import from_safe, into_expr, keep_name, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT, IntoExprColumn
-from ttsframe.errors import ColumnsError, ParameterError, ParameterTypeError
+from ttsframe.errors import ColumnsError
 from ttsframe.schema import require_columns
 
 __all__ = ["first_error", "processbench_f1"]
@@ -69,7 +68,7 @@ def first_error(step_scores: IntoExprColumn, error_threshold: float = 0.5) -> pl
     >>> frame.select(tts.verifier.first_error("step_scores", 0.5)).to_series().to_list()
     [1, -1, 1, None]
     """
-    limit = _check_threshold(error_threshold)
+    limit = check_number(error_threshold, "error_threshold")
     source = into_expr(step_scores, "step_scores")
     scores = source.cast(pl.List(pl.Float64))
     step = pl.element()
@@ -160,10 +159,7 @@ def processbench_f1(
     """
     check_frame(trajectories, "trajectories")
     groups: tuple[str, ...] = check_names(by, "by", taken={*_F1_COLUMNS, "step_scores", labels})
-    several = error_threshold if isinstance(error_threshold, Sequence) else (error_threshold,)
-    limits = sorted({_check_threshold(limit) for limit in several})
-    if not limits:
-        raise ParameterError("error_threshold is empty, must hold at least one number.")
+    limits = check_numbers(error_threshold, "error_threshold")
     schema = require_columns(
         trajectories,
         [*groups, "step_scores", labels],
@@ -203,17 +199,6 @@ def processbench_f1(
         )
 
     return run_plan(trajectories, plan)
-
-
-def _check_threshold(threshold: float) -> float:
-    """Return a threshold as a float, not NaN."""
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-        raise ParameterTypeError(
-            f"error_threshold is a {type(threshold).__name__}, must be a number."
-        )
-    if math.isnan(threshold):
-        raise ParameterError("error_threshold is NaN, must be a number.")
-    return float(threshold)
 
 
 def _label(dtype: pl.DataType, name: str) -> pl.Expr:
