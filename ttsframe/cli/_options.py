@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 import click
 import polars as pl
 
-from ttsframe._typing import AnswerStyle, Weights
+from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
-from ttsframe.defaults import PickOptions
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine import OnError, first_line
 from ttsframe.readers.trajectories import READERS, scan_trajectories
-from ttsframe.steps import STEP_REDUCTIONS
-from ttsframe.votes.selectors import SELECTORS
 
 Command: TypeAlias = Callable[..., None]
 Decorator: TypeAlias = Callable[[Command], Command]
@@ -48,24 +45,6 @@ def names_of(choices: Iterable[str]) -> Callback:
         return tuple(dict.fromkeys(choice.convert(name, param, ctx) for name in names))
 
     return read
-
-
-def _read_budgets(
-    _ctx: click.Context, _param: click.Parameter, value: str | None
-) -> tuple[int, ...] | Literal["all"] | None:
-    """Read numbers of attempts separated by commas, or "all"."""
-    if value is None:
-        return None
-    if value.strip() == "all":
-        return "all"
-    parts = [part.strip() for part in value.split(",")]
-    for part in parts:
-        if not (part.isascii() and part.isdigit() and 0 < int(part[:20]) < 2**32):
-            raise click.BadParameter(
-                f"{part!r} is not a number of attempts; expected whole numbers from 1, such as "
-                f"1,2,4,8, or all."
-            )
-    return tuple(map(int, parts))
 
 
 def _read_pairs(
@@ -225,41 +204,6 @@ by_option = click.option(
     multiple=True,
     metavar="COLUMN",
     help="Column that tells runs apart, for example source_file or model. Repeatable.",
-)
-chooses = gathers(
-    PickOptions,
-    "choosing",
-    [
-        click.option(
-            "--budgets",
-            callback=_read_budgets,
-            metavar="N,...",
-            help="Numbers of attempts, for example 1,2,4; or all, for all attempts at a problem.",
-        ),
-        click.option(
-            "--selectors",
-            callback=names_of(SELECTORS),
-            metavar="NAME,...",
-            help=f"How to choose an answer: {', '.join(SELECTORS)}.",
-        ),
-        click.option(
-            "--reductions",
-            callback=names_of(STEP_REDUCTIONS),
-            metavar="NAME,...",
-            help=f"How to reduce step scores to a score: {', '.join(STEP_REDUCTIONS)}. "
-            "Default: the column score if the run has one, else the last step's score.",
-        ),
-        click.option(
-            "--weights",
-            type=click.Choice(get_args(Weights)),
-            default="score",
-            show_default=True,
-            help="Weight of a vote in weighted_vote and top_fraction_vote; sigmoid and softmax are "
-            "for logits.",
-        ),
-        style_option,
-        by_option,
-    ],
 )
 references_option = click.option(
     "--reference",

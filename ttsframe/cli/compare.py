@@ -11,11 +11,11 @@ import polars as pl
 
 from ttsframe._typing import Correction
 from ttsframe._wording import LEFT_OUT
+from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console, printable
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
-    chooses,
     examples,
     level_option,
     prints,

@@ -10,6 +10,7 @@ import polars as pl
 
 from ttsframe._settings import setting
 from ttsframe.batch import BatchResult, Curve, Stage
+from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
@@ -24,7 +25,7 @@ from ttsframe.cli._jobs import (
     runs_job,
     summarize,
 )
-from ttsframe.cli._options import Run, chooses, examples, level_option, prints, reads_run
+from ttsframe.cli._options import Run, examples, level_option, prints, reads_run
 from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, curves_of, pick, picking_stages
 from ttsframe.cli._tables import curve_text

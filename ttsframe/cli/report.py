@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
 from ttsframe.cli._errors import in_options
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
-    chooses,
     examples,
     level_option,
     names_of,

@@ -11,6 +11,7 @@ import click
 import polars as pl
 
 from ttsframe.batch import Select, Votes
+from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
@@ -22,7 +23,7 @@ from ttsframe.cli._jobs import (
     run_job,
     runs_job,
 )
-from ttsframe.cli._options import Run, chooses, examples, prints, reads_run
+from ttsframe.cli._options import Run, examples, prints, reads_run
 from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, picking_stages
 from ttsframe.cli._tables import rows_text
