@@ -9,7 +9,7 @@ from ttsframe.errors import DataError
 from ttsframe.evaluator._stream import Stream
 from ttsframe.evaluator.tasks._clues import Clue, as_clue, holds, is_unique, sentence, true_clues
 from ttsframe.evaluator.tasks._orders import NAMES, find_order
-from ttsframe.evaluator.tasks.task import SeededTask, TaskInstance
+from ttsframe.evaluator.tasks.task import Findings, SeededTask, TaskInstance
 
 __all__ = ["LogicalDeduction"]
 
@@ -94,9 +94,7 @@ class LogicalDeduction(SeededTask):
         order = find_order(response)
         return ", ".join(order) if len(order) > 1 else None
 
-    def _verify(
-        self, instance: TaskInstance, response: str
-    ) -> tuple[str | None, dict[str, object]]:
+    def _verify(self, instance: TaskInstance, response: str) -> Findings:
         """Check that each bird is listed once and that every clue holds."""
         objects, clues = _puzzle(instance)
         order = find_order(response)

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from ttsframe.errors import DataError
 from ttsframe.evaluator.tasks._moves import MOST_MOVES, PEGS, Move, find_moves, with_discs
-from ttsframe.evaluator.tasks.task import SeededTask, TaskInstance
+from ttsframe.evaluator.tasks.task import Findings, SeededTask, TaskInstance
 
 __all__ = ["TowerOfHanoi"]
 
@@ -115,9 +115,7 @@ class TowerOfHanoi(SeededTask):
         moves = find_moves(response)
         return None if isinstance(moves, int) or not moves else _written(with_discs(moves))
 
-    def _verify(
-        self, instance: TaskInstance, response: str
-    ) -> tuple[str | None, dict[str, object]]:
+    def _verify(self, instance: TaskInstance, response: str) -> Findings:
         """Make the moves one by one."""
         start, goal = _ends(instance)
         n_discs = instance.complexity

@@ -14,7 +14,7 @@ from ttsframe.answers import AnswerPolicy, extract_answer
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.values.rational import read_rational
 from ttsframe.errors import DataError
-from ttsframe.evaluator.tasks.task import SeededTask, TaskInstance
+from ttsframe.evaluator.tasks.task import Findings, SeededTask, TaskInstance
 
 __all__ = ["ArithmeticSequence"]
 
@@ -134,9 +134,7 @@ class ArithmeticSequence(SeededTask):
         answer = _announced(response)
         return None if answer is None else _integer(answer)
 
-    def _verify(
-        self, instance: TaskInstance, response: str
-    ) -> tuple[str | None, dict[str, object]]:
+    def _verify(self, instance: TaskInstance, response: str) -> Findings:
         """Compare the integer with the term."""
         truth = _truth(instance)
         answer = _announced(response)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from ttsframe._checks import check_not_negative, check_positive, check_seed
 from ttsframe.errors import ParameterError, ParameterTypeError
@@ -180,6 +180,10 @@ class Task(ABC):
         return [self.generate_instance(level) for level in levels for _ in range(count)]
 
 
+Findings: TypeAlias = tuple[str | None, dict[str, object]]
+"""The first error of a response, None if it is right, and further findings by name."""
+
+
 class SeededTask(Task):
     """A task whose instances are functions of a seed, a level and an index alone.
 
@@ -315,10 +319,8 @@ class SeededTask(Task):
         return TaskResult(response, error is None, instance.complexity, error, findings)
 
     @abstractmethod
-    def _verify(
-        self, instance: TaskInstance, response: str
-    ) -> tuple[str | None, dict[str, object]]:
-        """Return the first error of a response, None if it is right, and further findings."""
+    def _verify(self, instance: TaskInstance, response: str) -> Findings:
+        """Verify a response."""
 
     def _check_level(self, complexity: int) -> None:
         """Check that the task has instances of a level."""
