@@ -25,7 +25,7 @@ from ttsframe.curves.lines import (
     refuse_where,
 )
 from ttsframe.errors import ColumnsError, ParameterError
-from ttsframe.schema import CURVE_SCHEMA, require_columns
+from ttsframe.schema import CURVE_SCHEMA, require_columns, require_kind
 from ttsframe.statistics.problem_values import mean_interval
 from ttsframe.steps import STEP_REDUCTIONS
 
@@ -292,12 +292,11 @@ def _attempt_value(
     else:
         name, value = "step_scores", STEP_REDUCTIONS[reduction]("step_scores")
     require_columns(pl.LazyFrame(schema=schema), ["attempt", name], where=where)
-    dtype = schema[name]
-    if name not in {"is_correct", "step_scores"} and not (dtype.is_numeric() or dtype == pl.Null):
-        raise ColumnsError(
-            f"{where}: {name!r} is {dtype}, must be numeric. Hint: pl.col({name!r}).cast(pl.Int64), "
-            "after str.extract if the number is part of a text."
+    if name not in {"is_correct", "step_scores"}:
+        hint = (
+            f"pl.col({name!r}).cast(pl.Int64), after str.extract if the number is part of a text."
         )
+        require_kind(schema, "a number", name, where=where, hint=hint)
     return value.fill_nan(None)
 
 

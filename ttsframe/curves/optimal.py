@@ -28,8 +28,8 @@ from ttsframe.curves.lines import (
     SELECT_HINT,
 )
 from ttsframe.curves.scaling import scaling_curve
-from ttsframe.errors import ColumnsError, ParameterError
-from ttsframe.schema import require_columns
+from ttsframe.errors import ParameterError
+from ttsframe.schema import require_columns, require_kind
 from ttsframe.statistics.problem_values import SEVERITY, raise_if_repeated, value_and_severity
 
 __all__ = ["optimal_choices", "optimal_curve", "select_optimal"]
@@ -546,8 +546,8 @@ def _check(
     levels_schema = require_columns(
         levels, ["problem_id", "level"], where="levels", hint=LEVELS_HINT
     )
-    if cost is not None and not (schema[cost].is_numeric() or schema[cost] == pl.Null):
-        raise ColumnsError(f"problems: {cost!r} is {schema[cost]}, must be a number.")
+    if cost is not None:
+        require_kind(schema, "a number", cost, where="problems")
     groups = safe_names(uses["by"])
     shared = [*shared_columns(groups, levels_schema, schema)]
     others = [name for name in ("budget_unit", "subsets") if name not in uses["strategy"]]

@@ -15,7 +15,6 @@ class _ProblemCheck(NamedTuple):
     """A rule about all attempts at a problem, and the texts of its finding."""
 
     code: str
-    severity: Severity
     column: str
     excess: pl.Expr
     """0 where the rule holds."""
@@ -24,6 +23,7 @@ class _ProblemCheck(NamedTuple):
     message: str
     """With {problems} (how many of how many), {total} (the sum of the excess) and {most} (attempts)."""
     hint: str
+    severity: Severity = "warning"
     counts_problems: bool = True
 
 
@@ -32,7 +32,6 @@ _NUMBERS: Final = pl.col("n_numbers").cast(pl.Int64)
 PROBLEM_CHECKS: Final = (
     _ProblemCheck(
         "duplicate_attempts",
-        "error",
         "attempt",
         _NUMBERED - _NUMBERS,
         "n_repeated",
@@ -40,10 +39,10 @@ PROBLEM_CHECKS: Final = (
         "name the column that identifies a run, such as by='source_file', or drop rows that appear "
         "twice.",
         counts_problems=False,
+        severity="error",
     ),
     _ProblemCheck(
         "attempt_gaps",
-        "warning",
         "attempt",
         pl.col("last") + 1 - _NUMBERS,
         "n_missing",
@@ -53,7 +52,6 @@ PROBLEM_CHECKS: Final = (
     ),
     _ProblemCheck(
         "ragged_attempts",
-        "warning",
         "attempt",
         pl.col("n").max().cast(pl.Int64) - pl.col("n"),
         "n_fewer",
@@ -62,25 +60,24 @@ PROBLEM_CHECKS: Final = (
     ),
     _ProblemCheck(
         "conflicting_problems",
-        "error",
         "problem",
         pl.col("n_distinct_problem").cast(pl.Int64) - 1,
         "n_other_texts",
         "{problems} have several problem texts under one 'problem_id'",
         "row numbers are not ids; use the ids of the source, or name the column of runs in by=.",
+        severity="error",
     ),
     _ProblemCheck(
         "conflicting_problems",
-        "error",
         "gold",
         pl.col("n_distinct_gold").cast(pl.Int64) - 1,
         "n_other_answers",
         "{problems} have several gold answers",
         "row numbers are not ids; use the ids of the source, or name the column of runs in by=.",
+        severity="error",
     ),
     _ProblemCheck(
         "duplicate_completions",
-        "warning",
         "completion",
         pl.col("n_completion").cast(pl.Int64) - pl.col("n_distinct_completion"),
         "n_repeated",

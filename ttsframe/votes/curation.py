@@ -9,8 +9,8 @@ import polars as pl
 from ttsframe._checks import check_frame, check_names, check_positive
 from ttsframe._exprs import raise_where, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT
-from ttsframe.errors import ColumnsError, DataError, ParameterError
-from ttsframe.schema import require_columns
+from ttsframe.errors import DataError, ParameterError
+from ttsframe.schema import require_columns, require_kind
 
 __all__ = ["best_trajectories"]
 
@@ -102,7 +102,9 @@ def best_trajectories(
     schema: pl.Schema = require_columns(
         trajectories, [*keys, "attempt", "score", *grades, *compared]
     )
-    _check_dtypes(schema, only_correct=only_correct)
+    require_kind(schema, "a number", "score")
+    if only_correct:
+        require_kind(schema, "Boolean", "is_correct")
     score = pl.col("score").cast(pl.Float64).fill_nan(None)
     is_kept = score.is_not_null()
     if min_score is not None:
@@ -130,16 +132,6 @@ def best_trajectories(
         return best.filter(position.over(keys, order_by=order) < n_per_problem).sort(*keys, *order)
 
     return run_plan(trajectories, plan)
-
-
-def _check_dtypes(schema: pl.Schema, *, only_correct: bool) -> None:
-    """Raise unless scores are numbers and the grades that are read are Boolean."""
-    if not (schema["score"].is_numeric() or schema["score"] == pl.Null):
-        raise ColumnsError(f"trajectories: 'score' is {schema['score']}, must be a number.")
-    if only_correct and schema["is_correct"] not in {pl.Boolean, pl.Null}:
-        raise ColumnsError(
-            f"trajectories: 'is_correct' is {schema['is_correct']}, must be Boolean."
-        )
 
 
 def _repeated(rows: pl.DataFrame, keys: list[str]) -> DataError:
