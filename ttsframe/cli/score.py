@@ -24,19 +24,18 @@ from ttsframe.cli._options import (
     Run,
     examples,
     names_of,
-    policy_option,
     prints,
     reads_run,
     style_option,
 )
 from ttsframe.cli._output import save
+from ttsframe.cli._policy import policy_option
 from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
 
 
 @click.command(
     cls=JobCommand,
-    short_help="Add answers, grades and scores to attempts.",
     epilog=examples(
         "ttsframe score runs/bon.jsonl --gold math500.jsonl -o scored.parquet",
         "ttsframe score 'runs/*.parquet' -o scored/ --engine ray --address auto",

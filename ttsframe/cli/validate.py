@@ -13,11 +13,11 @@ from ttsframe.cli._options import (
     Run,
     by_option,
     examples,
-    policy_option,
     prints,
     reads_run,
     style_option,
 )
+from ttsframe.cli._policy import policy_option
 from ttsframe.scoring import score_trajectories
 from ttsframe.validation import validate_trajectories
 
@@ -25,7 +25,6 @@ FOUND = 1
 
 
 @click.command(
-    short_help="Check a run for problems in its data.",
     epilog=examples(
         "ttsframe validate runs/bon.jsonl",
     ),
