@@ -9,7 +9,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast
 from ttsframe.answers.latex.tree import Node
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.shapes.words import is_placeholder, text_key
+from ttsframe.answers.shapes.placeholders import is_placeholder
+from ttsframe.answers.shapes.words import text_key
 from ttsframe.answers.values.rational import rational_key, read_plain, read_rational
 
 __all__ = [

@@ -336,7 +336,7 @@ class _Check(NamedTuple):
 
 def _with_marks(pairs: pl.DataFrame) -> pl.Series:
     """Tell which pairs hold a mark of an option or of a percentage; few do, and plain marks are found fast."""
-    has_mark = pl.col("answer", "gold").str.contains_any(_MARKS, ascii_case_insensitive=True)
+    has_mark = pl.col("answer", "gold").str.contains_any([*_MARKS], ascii_case_insensitive=True)
     return pairs.select(pl.any_horizontal(has_mark).fill_null(value=False)).to_series()
 
 

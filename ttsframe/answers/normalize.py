@@ -67,7 +67,7 @@ _COMMAND: Final = re.compile(
 _THOUSANDS: Final = re.compile(
     r"(?<![\d.])(\d{1,3})((?:\s*(?:\{,\}|\\,|\\!|\\ |,\\!|,\\,|\\;|\\:|~)+\s*\d{3})+)(?!\d)"
 )
-_BRACED_COMMA: Final = re.compile(r"\{\s*([,.;:])\s*\}")
+_BRACED_COMMA: Final = re.compile(r"\{\s*([,.;])\s*\}")
 _NOT_DIGIT: Final = re.compile(r"\D+")
 _CHOOSE: Final = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}")
 _DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
@@ -132,7 +132,6 @@ def _normalize_once(text: str) -> str:
         text = _THOUSANDS.sub(lambda match: match[1] + _NOT_DIGIT.sub("", match[2]), text)
         text = _BRACED_COMMA.sub(r"\1", text)
     if "\\" in text or "~" in text:
-        text = text.replace("\\!:", ":").replace(":\\!", ":")
         text = _unbox(text)
         text = _COMMAND.sub(_respell, text)
         if "\\choose" in text:

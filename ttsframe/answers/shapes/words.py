@@ -1,4 +1,4 @@
-"""Answers in words, words in place of an answer, and the words after a number: units and multipliers."""
+"""Answers in words, and the words after a number: units and multipliers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from ttsframe.answers.policy import AnswerPolicy
 
 __all__ = [
     "MULTIPLIERS",
-    "is_placeholder",
     "is_unit_phrase",
     "read_words",
     "strip_units",
@@ -19,11 +18,6 @@ __all__ = [
 ]
 
 _LONGEST_KEY: Final = 60
-_LONGEST_PLACEHOLDER: Final = 40
-_PLACEHOLDERS: Final = frozenset(
-    {"answer", "the answer", "final answer", "the final answer", "your answer", "your final answer",
-     "answer here", "your answer here", "your final answer here", "insert answer here", "must be incorrect"}
-)  # fmt: skip
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WHOLE_TEXT: Final = re.compile(r"\\text\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
@@ -70,16 +64,6 @@ _UPRIGHT_SYMBOLS: Final = frozenset({
     "t",
 })
 _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
-
-
-def is_placeholder(text: str) -> bool:
-    """Tell whether words stand where an answer should be, as in a copied template."""
-    if len(text) > _LONGEST_PLACEHOLDER:
-        return False
-    folded = text.casefold()
-    if ("answer" not in folded and "incorrect" not in folded) or any(map(str.isdigit, text)):
-        return False
-    return " ".join(_WORD.findall(_TEXT.sub(r" \1 ", folded))) in _PLACEHOLDERS
 
 
 def text_key(text: str) -> str:
