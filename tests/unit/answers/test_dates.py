@@ -91,6 +91,10 @@ def test_a_column_of_dates_is_a_reference_answer(dtype: pl.DataType) -> None:
     ]
     scored = tts.score_trajectories(frame)
     assert scored["is_correct"].to_list() == [True, True, False]
+    assert tts.validate_trajectories(frame).findings == ()
+    assert (
+        tts.build_report(frame).curve.filter(selector="oracle", budget=1)["accuracy"].item() == 1.0
+    )
 
 
 def test_a_time_of_another_hour_is_no_date() -> None:

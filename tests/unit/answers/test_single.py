@@ -107,7 +107,7 @@ def test_an_option_may_be_named(answer: str) -> None:
     [
         ("(A) 3, (B) 5", "A"), ("(A)(B)", "A"), (r"(A) \cup (B)", "A"), ("(A) + 5", "A"), ("A. Smith", "A"),
         ("(A) and (B)", "A"), ("E. coli", "E"), ("(B) = 12", "B"), ("B 12", "B"), ("(b) 12", "B"), ("(B+1) 2", "B"),
-        ("f(A) 2", "A"), ("(12) B", "B"),
+        ("f(A) 2", "A"), ("(12) B", "B"), ("(I) only", "I"), ("(A) is correct", "A"),
     ],
 )  # fmt: skip
 def test_what_only_looks_like_an_option_has_no_key_of_a_letter(answer: str, other: str) -> None:

@@ -19,7 +19,7 @@ _OTHER_LABEL: Final = re.compile(r"(?:\(|\b)(?:\\text\s*\{\s*)?[A-Ja-j]\s*\}?\s*
 _OPTION_BEGINS: Final = re.compile(
     r"[0-9A-Za-z£€¥.$(\[]|-\s?[0-9.\\]|\\(?:frac|sqrt|text|pi|\$|\{|infty|pm|emptyset|log|ln|sin|cos|tan|begin|binom|langle)"
 )
-_JOINS: Final = re.compile(r"(?:and|or|is|are|to)\b|=", re.IGNORECASE)
+_JOINS: Final = re.compile(r"(?:and|or|is|are|to)\b|only\W*$|=", re.IGNORECASE)
 _WORD: Final = re.compile(r"[A-Za-z]")
 _LONGEST: Final = 200
 
