@@ -14,6 +14,7 @@ _MONTHS: Final = (
     "november", "december",
 )  # fmt: skip
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_BEGINNINGS: Final = frozenset(name[:3] for name in (*_MONTHS, *_DAYS, "the"))
 _MONTH: Final = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
@@ -47,11 +48,14 @@ _LONGEST: Final = 60
 
 def read_date(text: str, *, needs_year: bool) -> str | None:
     """Return the body of the key of a date, or None."""
-    if len(text) > _LONGEST or not any(map(str.isdigit, text)):
+    if len(text) > _LONGEST:
         return None
     if "\\text" in text:
         text = " ".join(_TEXT.sub(r" \1 ", text).split())
-    if text[:1].isdigit():
+    is_number_first = text[:1].isdigit()
+    if not is_number_first and text[:3].casefold() not in _BEGINNINGS:
+        return None
+    if is_number_first:
         match = _YEAR_FIRST.fullmatch(text)
         if match is not None:
             return _with_clock(_known(match["year"], int(match["month"]), match["day"]), match)

@@ -46,6 +46,9 @@ _SYSTEM: Final = re.compile(
     re.DOTALL,
 )
 _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
+_MAY_BE_CHOICE: Final = re.compile(
+    r"(?:\\text\s*\{\s*)?(?:(?i:option|choice)\s|\(|[A-Z](?:\s*[).]|,| and ))"
+)
 _LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)* and \(?[A-J]\)?")
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
@@ -226,6 +229,8 @@ class Reader(ScalarReader):
 
     def _read_choice(self, text: str, depth: int) -> Reading | None:
         """Read the letter of `E)`, or of an option that also states its content, as in `(B) 12`."""
+        if _MAY_BE_CHOICE.match(text) is None:
+            return None
         if " and " in text and _LETTERS.fullmatch(text):
             return self.read_part(text.replace(" and ", ", "), depth + 1)
         letter = None
