@@ -32,7 +32,7 @@ _UNICODE: Final = str.maketrans({
     "φ": r"\phi ", "ϕ": r"\phi ", "ψ": r"\psi ", "ω": r"\omega ", "Δ": r"\Delta ", "Ω": r"\Omega ",
     "∠": r"\angle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "∑": r"\sum ", "∫": r"\int ", "∏": r"\prod ",
-    "，": ", ", "；": "; ", "：": ":", "（": "(", "）": ")", "、": ", ", "。": ".", "…": r"\ldots ",
+    "，": ", ", "；": "; ", "：": ":", "∶": ":", "≡": r"\equiv ", "→": r"\to ", "⇒": r"\Rightarrow ", "∴": r"\therefore ", "（": "(", "）": ")", "、": ", ", "。": ".", "…": r"\ldots ",
     "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u200b": "", "\ufeff": "", "\u2061": "",
     "\u2062": "", "\u2063": "",
 })  # fmt: skip
@@ -40,7 +40,7 @@ _RAISED: Final = re.compile(r"((?:\^\{[-\dn]\}){2,})")
 _LOWERED: Final = re.compile(r"((?:_\{\d\}){2,})")
 _VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 
-_SPACES: Final = dict.fromkeys(("\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline", "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut", "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\mathop", "\\boldmath", "\\noindent"), " ")  # fmt: skip
+_SPACES: Final = dict.fromkeys(("\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline", "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut", "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\boldmath", "\\noindent", "\\scriptstyle", "\\scriptscriptstyle", "\\bfseries", "\\itshape", "\\large", "\\Large", "\\LARGE", "\\huge", "\\Huge", "\\small", "\\normalsize"), " ")  # fmt: skip
 _SPELLINGS: Final = _SPACES | {
     "\\dfrac": "\\frac ", "\\tfrac": "\\frac ", "\\cfrac": "\\frac ", "\\dbinom": "\\binom ",
     "\\tbinom": "\\binom ", "\\leqslant": "\\leq ", "\\le": "\\leq ", "\\geqslant": "\\geq ",
@@ -67,12 +67,49 @@ _COMMAND: Final = re.compile(
 _THOUSANDS: Final = re.compile(
     r"(?<![\d.])(\d{1,3})((?:\s*(?:\{,\}|\\,|\\!|\\ |,\\!|,\\,|\\;|\\:|~)+\s*\d{3})+)(?!\d)"
 )
-_BRACED_COMMA: Final = re.compile(r"\{\s*([,.;])\s*\}")
+_BRACED_SIGN: Final = re.compile(r"(?P<before>\\[A-Za-z]+\s*|[\^_]\s*)?\{\s*(?P<sign>[-,.;:=<>+*/])\s*\}")
 _NOT_DIGIT: Final = re.compile(r"\D+")
-_CHOOSE: Final = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}")
 _DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
-_BOX: Final = re.compile(r"\\(?:boxed|fbox|framebox)\s*")
+_STYLE: Final = re.compile(
+    r"\\(?:(?P<font>mathbf|boldsymbol|bm|pmb|underline|uline)|(?P<colors>(?:text)?color(?:box)?|fcolorbox)"
+    r"|(?P<frame>boxed|fbox|framebox|math(?:bin|rel|ord|open|close|punct|inner|op)|ensuremath)"
+    r"|(?P<unseen>[hv]?phantom|[hv]space\*?|label|tag\*?))(?![A-Za-z])\s*"
+)
+"""Commands that change how their last argument looks, not what it means."""
+MOST_STYLES: Final = 16
+_COLOR: Final = re.compile(r"(?:\[[^\[\]{}]*\])?\s*\{[^{}]*\}\s*")
+_COMMAND_NAME: Final = re.compile(r"\\[A-Za-z]+")
+_TAKES_ARGUMENT: Final = re.compile(r"(?:[\^_]|\\(?:[dtc]?frac|[dt]?binom|sqrt(?:\s*\[[^\]]*\])?))\s*$")
+_LETTER_OF_SET: Final = frozenset("NZQR")
+"""Bold letters that name number sets."""
+_RAISED_ORDINAL: Final = re.compile(
+    r"(?P<number>[0-9]+)\s*\^\s*(?:\{\s*\\text\s*\{\s*(?P<inner>st|nd|rd|th)\s*\}\s*\}|\\text\s*\{\s*(?P<upright>st|nd|rd|th)\s*\}"
+    r"|\{\s*(?P<bare>st|nd|rd|th)\s*\})"
+)
+_BASES: Final = {
+    "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16, "hex": 16, "two": 2, "three": 3, "four": 4,
+    "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
+    "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "twenty": 20,
+}  # fmt: skip
+_BASE: Final = rf"(?:base[\s-]*)?(?P<%s>{'|'.join(_BASES)}|[0-9]{{1,2}})"
+_NAMED_BASE: Final = re.compile(
+    r"(?:(?<=[0-9)}])|(?<=[0-9][A-F]))\s*_\s*(?:\{\s*(?:\\text\s*\{\s*" + _BASE % "inner" + r"\s*\}|" + _BASE % "bare" + r")\s*\}"
+    r"|\\text\s*\{\s*" + _BASE % "upright" + r"\s*\})"
+)
+_SPOKEN_BASE: Final = re.compile(
+    r"(?<=[0-9A-Z)])\s*(?:\\text\s*\{\s*\(?\s*(?:in\s+)?base[\s-]*(?:\}\s*(?P<outer>[0-9]{1,2})|(?P<inner>[0-9]{1,2}|[a-z]+)\s*\)?\s*\})"
+    r"|\(?\s*(?:in\s+)?base[\s-]*(?P<plain>[0-9]{1,2}|[a-z]+)\s*\)?)$"
+)
+_LEADING_SIGN: Final = re.compile(
+    r"(?:(?:&|=(?![=>])|\\(?:implies|Rightarrow|Longrightarrow|therefore|to|rightarrow)(?![A-Za-z])|:(?!=))\s*)+(?=[^\s=:&])"
+)
+_QUOTES: Final = (("***", "***"), ("**", "**"), ("*", "*"), ("__", "__"), ("```", "```"), ("``", "''"), ("`", "`"), ('"', '"'), ("''", "''"), ("'", "'"), ("«", "»"))  # fmt: skip
+"""Marks of Markdown and of quotations around an entire answer, longest first."""
+_MARKS: Final = frozenset("*_`\"'«")
+_LEADING: Final = frozenset("=&:\\")
+_FENCE: Final = re.compile(r"```[a-z]*\n([^`]*)```")
+_BOLD: Final = re.compile(r"(?<![\w)\]}*])\*\*(?!\s)([^*]+)(?<!\s)\*\*(?![\w(\[{\\*])")
 _ANNOUNCED: Final = re.compile(
     r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)",
     re.IGNORECASE,
@@ -128,19 +165,27 @@ def _normalize_once(text: str) -> str:
         text = _from_unicode(text)
     if "{" in text or "\\" in text:
         text = _THOUSANDS.sub(lambda match: match[1] + _NOT_DIGIT.sub("", match[2]), text)
-        text = _BRACED_COMMA.sub(r"\1", text)
+        text = _BRACED_SIGN.sub(_unbrace_sign, text)
     if "\\" in text or "~" in text:
-        text = _unbox(text)
+        text = _without_styles(text)
         text = _COMMAND.sub(_respell, text)
-        if "\\choose" in text:
-            text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
         if "d}" in text:
             text = _DIFFERENTIAL.sub("d", text)
         if "{}" in text and "\\text" not in text:
             text = _EMPTY_GROUP.sub(" ", text)
+    if "^" in text:
+        text = _RAISED_ORDINAL.sub(_write_ordinal, text)
+    if "_" in text:
+        text = _NAMED_BASE.sub(_write_base, text)
+    if "base" in text:
+        text = _SPOKEN_BASE.sub(_write_base, text, count=1)
     if "$" in text or "\\" in text:
         text = _undelimit(text)
+    if text[:1] in _MARKS or "**" in text:
+        text = _unquote(text)
     text = _SPACE.sub(" ", text).strip()
+    if text[:1] in _LEADING:
+        text = _LEADING_SIGN.sub("", text, count=1) if _LEADING_SIGN.match(text) else text
     if ":" in text or text[:6].casefold() in {"the an", "answer", "the fi", "final "}:
         text = _ANNOUNCED.sub("", text, count=1) if _ANNOUNCED.match(text) else text
     while text and (text[-1] in ".,;:" or text.endswith("\\")) and not text.endswith("\\,"):
@@ -174,15 +219,83 @@ def _fold_letter(char: str) -> str:
     return unicodedata.normalize("NFKC", char)
 
 
-def _unbox(text: str) -> str:
-    """Return the content of a box that is the entire text."""
-    match = _BOX.match(text)
-    if not match:
+def _unbrace_sign(match: re.Match[str]) -> str:
+    """Remove braces around a sign, as in 3{:}4; those of an exponent or an argument stay."""
+    before = match["before"] or ""
+    if not before or before.startswith("\\text"):
+        return match["sign"]
+    return match[0]
+
+
+def _without_styles(text: str) -> str:
+    r"""Remove boxes, colors, and bold type and lines that only emphasize."""
+    matches = list(_STYLE.finditer(text))
+    if len(matches) > MOST_STYLES:
         return text
-    start = match.end()
-    if start < len(text) and text[start] == "{":
-        return text[start + 1 : -1] if balanced_end(text, start) == len(text) else text
-    return text[start:]
+    # from the right, so that the inner of two is first and positions stay valid
+    for match in reversed(matches):
+        start, end = match.span()
+        for _ in range(1 + match[0].startswith("\\fcolorbox") if match["colors"] else 0):
+            color = _COLOR.match(text, end)
+            if color is None:
+                return text
+            end = color.end()
+        if text[end : end + 1] != "{":
+            is_switch = match[0].startswith("\\color") and not match[0].startswith("\\colorbox")
+            if is_switch or (match["frame"] and text[end:]) or text[end : end + 1].isdigit():
+                text = text[:start] + " " + text[end:]
+            continue
+        close = balanced_end(text, end)
+        if close < 0:
+            continue
+        inside = text[end + 1 : close - 1].strip()
+        is_whole = not text[:start].strip() and not text[close:].strip()
+        if match["unseen"] or (match["frame"] and is_whole and not inside):
+            inside = ""
+        elif not inside or (match["font"] and not _is_emphasized(inside, is_whole=is_whole)):
+            continue
+        inside = f"{{{inside}}}" if _TAKES_ARGUMENT.search(text[:start]) else f" {inside} "
+        text = text[:start] + inside + text[close:]
+    return text
+
+
+def _is_emphasized(inside: str, *, is_whole: bool) -> bool:
+    """Tell whether bold type or a line is no part of a name, as it is in a vector's."""
+    if is_whole and inside not in _LETTER_OF_SET:
+        return True
+    if inside in {"\\pi", "\\infty"}:
+        return True
+    signs = _COMMAND_NAME.sub("", inside)
+    return any(map(str.isdigit, signs)) and not any(map(str.isalpha, signs))
+
+
+def _write_ordinal(match: re.Match[str]) -> str:
+    """Write a raised ending of an ordinal beside its number; 2^{th} is a power."""
+    number, bare = match["number"], match["bare"]
+    if bare is not None:
+        regular = {"1": "st", "2": "nd", "3": "rd"}.get(number[-1], "th")
+        if bare != ("th" if number[-2:-1] == "1" else regular):
+            return match[0]
+    return f"{number}\\text{{{match['inner'] or match['upright'] or bare}}}"
+
+
+def _write_base(match: re.Match[str]) -> str:
+    """Write the base of a number as a subscript in digits."""
+    base = next(group for group in match.groups() if group)
+    return f"_{{{_BASES.get(base, base)}}}"
+
+
+def _unquote(text: str) -> str:
+    """Remove the marks of Markdown and the quotation marks around a text."""
+    fence = _FENCE.fullmatch(text)
+    if fence is not None:
+        return fence[1].strip()
+    for opening, closing in _QUOTES:
+        if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing):
+            inside = text[len(opening) : -len(closing)]
+            if opening[0] not in inside and closing[0] not in inside:
+                return inside.strip()
+    return _BOLD.sub(r"\1", text) if "**" in text else text
 
 
 def _undelimit(text: str) -> str:

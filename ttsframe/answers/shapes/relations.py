@@ -12,7 +12,7 @@ from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import MINUS_ONE, Node, symbols_of
 from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.shapes.intervals import bounds_of, punctured_line
+from ttsframe.answers.shapes.intervals import punctured_line, solution_of
 from ttsframe.answers.shapes.marks import (
     INEQUALITIES,
     RELATIONS,
@@ -183,17 +183,12 @@ def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
 def _read_inequality(
     reader: ScalarReader, parts: list[str], operators: list[str]
 ) -> Reading | None:
-    bounds = bounds_of([reader.prepare(part) for part in parts], operators, reader.policy)
-    if bounds is None:
+    solution = solution_of([reader.prepare(part) for part in parts], operators, reader.policy)
+    if solution is None:
         return None
-    if isinstance(bounds, str):
-        return bounds, "structure"
-    name, low, high = bounds
-    body = (
-        ("(-oo" if low is None or low.key == "-oo" else ("(" if low.is_open else "[") + low.key)
-        + ";"
-        + ("oo)" if high is None or high.key == "oo" else high.key + (")" if high.is_open else "]"))
-    )
+    if isinstance(solution, str):
+        return solution, "structure"
+    name, body = solution
     return (body if reader.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
 
 
