@@ -373,14 +373,22 @@ class _Parser:
         elif kind == "{":
             node = self.group()
         elif kind == "(" or (kind == "[" and self.position):
-            self.position += 1
-            node = self.bracketed(")" if kind == "(" else "]")
+            node = self.in_brackets(")" if kind == "(" else "]")
         elif kind == "|":
             node = self.absolute()
         else:
             raise self.refuse()
         self.depth -= 1
         return node
+
+    def in_brackets(self, closer: str) -> Node:
+        """Read an expression in brackets; (101)_2 is a number in a base."""
+        kinds, at = self.kinds, self.position + 1
+        if closer == ")" and kinds[at] == "N" and kinds[at + 1] == ")" and kinds[at + 2] == "_":
+            self.position += 3
+            return self.number_in_base(self.values[at])
+        self.position = at
+        return self.bracketed(closer)
 
     def absolute(self) -> Node:
         """Read an absolute value between bars."""
@@ -438,12 +446,14 @@ class _Parser:
 
     def number_in_base(self, text: str) -> Node:
         self.position += 1
-        braced = self.kinds[self.position] == "{"
-        self.position += braced
+        closers = []
+        while len(closers) < 2 and self.kinds[self.position] in ("{(" if closers else "{"):
+            closers.append("}" if self.kinds[self.position] == "{" else ")")
+            self.position += 1
         base = self.values[self.position]
         self.expect("N")
-        if braced:
-            self.expect("}")
+        for closer in reversed(closers):
+            self.expect(closer)
         if not base.isdigit():
             raise self.refuse()
         value = value_in_base(text, int(base)) if len(base) < 3 else None

@@ -24,7 +24,9 @@ from ttsframe.answers.shapes.marks import (
 from ttsframe.answers.shapes.names import (
     is_function_name,
     is_name,
+    is_quantity,
     is_tuple_of_names,
+    is_variable,
     without_spaces,
 )
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
@@ -102,7 +104,7 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
             middle = {reader.read_part(part, depth + 1) for part in parts[1:-1]}
             if middle != {reading}:
                 reading = None
-        if reading is not None and _names_value(reader, left, reading):
+        if reading is not None and _names_value(reader, left, right, reading):
             if reader.policy.assignment != "kept":
                 return reading
             return f"N{{{without_spaces(left)}={reading[0]}}}", reading[1]
@@ -173,10 +175,11 @@ def _read_agreed(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
     return None
 
 
-def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
+def _names_value(reader: ScalarReader, left: str, right: str, reading: Reading) -> bool:
     """Tell whether an equation only names its right side, unlike the equation of a line or curve."""
-    if reading[1] == "symbolic":
-        return reader.policy.assignment == "dropped" or is_function_name(left)
+    if reading[1] == "symbolic" and reader.policy.assignment != "dropped":
+        # B = C states that two things are equal; f(x) = C names a value.
+        return is_function_name(left) and (is_quantity(left) or not is_variable(right))
     return True
 
 
