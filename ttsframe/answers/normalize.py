@@ -17,7 +17,7 @@ _UNICODE: Final = str.maketrans({
     "÷": r"\div ", "∕": "/", "⁄": "/", "±": r"\pm ", "∓": r"\mp ", "√": r"\sqrt ", "∛": r"\sqrt[3] ",
     "∜": r"\sqrt[4] ", "∞": r"\infty ", "≤": r"\leq ", "≥": r"\geq ", "⩽": r"\leq ", "⩾": r"\geq ",
     "≠": r"\neq ", "≈": r"\approx ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ",
-    "°": r"^{\circ}", "º": r"^{\circ}", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"',
+    "°": r"^{\circ}", "º": r"^{\circ}", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "„": '"',
     "²": "^{2}", "³": "^{3}", "¹": "^{1}", "⁰": "^{0}", "⁴": "^{4}", "⁵": "^{5}", "⁶": "^{6}",
     "⁷": "^{7}", "⁸": "^{8}", "⁹": "^{9}", "⁻": "^{-}", "ⁿ": "^{n}",
     "₀": "_{0}", "₁": "_{1}", "₂": "_{2}", "₃": "_{3}", "₄": "_{4}", "₅": "_{5}", "₆": "_{6}",
@@ -42,7 +42,7 @@ _VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 
 _SPACES: Final = dict.fromkeys(("\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline", "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut", "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\boldmath", "\\noindent", "\\scriptstyle", "\\scriptscriptstyle", "\\bfseries", "\\itshape", "\\large", "\\Large", "\\LARGE", "\\huge", "\\Huge", "\\small", "\\normalsize"), " ")  # fmt: skip
 _SPELLINGS: Final = _SPACES | {
-    "\\dfrac": "\\frac ", "\\tfrac": "\\frac ", "\\cfrac": "\\frac ", "\\dbinom": "\\binom ",
+    "\\dfrac": "\\frac ", "\\tfrac": "\\frac ", "\\cfrac": "\\frac ", "\\nicefrac": "\\frac ", "\\sfrac": "\\frac ", "\\textsuperscript": "^", "\\dbinom": "\\binom ",
     "\\tbinom": "\\binom ", "\\leqslant": "\\leq ", "\\le": "\\leq ", "\\geqslant": "\\geq ",
     "\\leqq": "\\leq ", "\\geqq": "\\geq ", "\\ge": "\\geq ", "\\ne": "\\neq ", "\\lt": "<", "\\gt": ">",
     "\\lbrace": "\\{", "\\rbrace": "\\}", "\\lbrack": "[", "\\rbrack": "]", "\\lvert": "|",
@@ -67,24 +67,28 @@ _COMMAND: Final = re.compile(
 _THOUSANDS: Final = re.compile(
     r"(?<![\d.])(\d{1,3})((?:\s*(?:\{,\}|\\,|\\!|\\ |,\\!|,\\,|\\;|\\:|~)+\s*\d{3})+)(?!\d)"
 )
-_BRACED_SIGN: Final = re.compile(r"(?P<before>\\[A-Za-z]+\s*|[\^_]\s*)?\{\s*(?P<sign>[-,.;:=<>+*/])\s*\}")
+_BRACED_SIGN: Final = re.compile(
+    r"(?P<before>\\[A-Za-z]+\s*|[\^_]\s*)?\{\s*(?P<sign>[-,.;:=<>+*/])\s*\}"
+)
 _NOT_DIGIT: Final = re.compile(r"\D+")
 _DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
 _STYLE: Final = re.compile(
     r"\\(?:(?P<font>mathbf|boldsymbol|bm|pmb|underline|uline)|(?P<colors>(?:text)?color(?:box)?|fcolorbox)"
-    r"|(?P<frame>boxed|fbox|framebox|math(?:bin|rel|ord|open|close|punct|inner|op)|ensuremath)"
+    r"|(?P<frame>boxed|fbox|framebox|math(?:bin|rel|ord|open|close|punct|inner|op)|ensuremath|num)"
     r"|(?P<unseen>[hv]?phantom|[hv]space\*?|label|tag\*?))(?![A-Za-z])\s*"
 )
 """Commands that change how their last argument looks, not what it means."""
 MOST_STYLES: Final = 16
 _COLOR: Final = re.compile(r"(?:\[[^\[\]{}]*\])?\s*\{[^{}]*\}\s*")
 _COMMAND_NAME: Final = re.compile(r"\\[A-Za-z]+")
-_TAKES_ARGUMENT: Final = re.compile(r"(?:[\^_]|\\(?:[dtc]?frac|[dt]?binom|sqrt(?:\s*\[[^\]]*\])?))\s*$")
+_TAKES_ARGUMENT: Final = re.compile(
+    r"(?:[\^_]|\\(?:[dtc]?frac|[dt]?binom|sqrt(?:\s*\[[^\]]*\])?))\s*$"
+)
 _LETTER_OF_SET: Final = frozenset("NZQR")
 """Bold letters that name number sets."""
 _RAISED_ORDINAL: Final = re.compile(
-    r"(?P<number>[0-9]+)\s*\^\s*(?:\{\s*\\text\s*\{\s*(?P<inner>st|nd|rd|th)\s*\}\s*\}|\\text\s*\{\s*(?P<upright>st|nd|rd|th)\s*\}"
+    r"(?<![0-9])(?P<number>[0-9]+)\s*\^\s*(?:\{\s*\\text\s*\{\s*(?P<inner>st|nd|rd|th)\s*\}\s*\}|\\text\s*\{\s*(?P<upright>st|nd|rd|th)\s*\}"
     r"|\{\s*(?P<bare>st|nd|rd|th)\s*\})"
 )
 _BASES: Final = {
@@ -94,7 +98,11 @@ _BASES: Final = {
 }  # fmt: skip
 _BASE: Final = rf"(?:base[\s-]*)?(?P<%s>{'|'.join(_BASES)}|[0-9]{{1,2}})"
 _NAMED_BASE: Final = re.compile(
-    r"(?:(?<=[0-9)}])|(?<=[0-9][A-F]))\s*_\s*(?:\{\s*(?:\\text\s*\{\s*" + _BASE % "inner" + r"\s*\}|" + _BASE % "bare" + r")\s*\}"
+    r"(?:(?<=[0-9)}])|(?<=[0-9][A-F]))\s*_\s*(?:\{\s*(?:\\text\s*\{\s*"
+    + _BASE % "inner"
+    + r"\s*\}|"
+    + _BASE % "bare"
+    + r")\s*\}"
     r"|\\text\s*\{\s*" + _BASE % "upright" + r"\s*\})"
 )
 _SPOKEN_BASE: Final = re.compile(
@@ -109,6 +117,8 @@ _QUOTES: Final = (("***", "***"), ("**", "**"), ("*", "*"), ("__", "__"), ("```"
 _MARKS: Final = frozenset("*_`\"'«")
 _LEADING: Final = frozenset("=&:\\")
 _FENCE: Final = re.compile(r"```[a-z]*\n([^`]*)```")
+_TAG: Final = re.compile(r"<(b|i|u|em|strong|code|mark)>([^<>]*)</\1>")
+_UPRIGHT_NUMBER: Final = re.compile(r"([\^_]\s*)?\\text\s*\{\s*(-?[0-9][0-9.,]*)\s*\}")
 _BOLD: Final = re.compile(r"(?<![\w)\]}*])\*\*(?!\s)([^*]+)(?<!\s)\*\*(?![\w(\[{\\*])")
 _ANNOUNCED: Final = re.compile(
     r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)",
@@ -175,10 +185,14 @@ def _normalize_once(text: str) -> str:
             text = _EMPTY_GROUP.sub(" ", text)
     if "^" in text:
         text = _RAISED_ORDINAL.sub(_write_ordinal, text)
+    if "\\text" in text:
+        text = _UPRIGHT_NUMBER.sub(_write_number, text)
+    if "</" in text:
+        text = _TAG.sub(r"\2", text)
     if "_" in text:
         text = _NAMED_BASE.sub(_write_base, text)
     if "base" in text:
-        text = _SPOKEN_BASE.sub(_write_base, text, count=1)
+        text = _SPOKEN_BASE.sub(_write_base, _SPACE.sub(" ", text), count=1)
     if "$" in text or "\\" in text:
         text = _undelimit(text)
     if text[:1] in _MARKS or "**" in text:
@@ -279,6 +293,11 @@ def _write_ordinal(match: re.Match[str]) -> str:
     return f"{number}\\text{{{match['inner'] or match['upright'] or bare}}}"
 
 
+def _write_number(match: re.Match[str]) -> str:
+    """Write digits that are set as text without the command."""
+    return f"{match[1].strip()}{{{match[2]}}}" if match[1] else f" {match[2]} "
+
+
 def _write_base(match: re.Match[str]) -> str:
     """Write the base of a number as a subscript in digits."""
     base = next(group for group in match.groups() if group)
@@ -291,7 +310,11 @@ def _unquote(text: str) -> str:
     if fence is not None:
         return fence[1].strip()
     for opening, closing in _QUOTES:
-        if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing):
+        if (
+            text.startswith(opening)
+            and text.endswith(closing)
+            and len(text) > len(opening + closing)
+        ):
             inside = text[len(opening) : -len(closing)]
             if opening[0] not in inside and closing[0] not in inside:
                 return inside.strip()

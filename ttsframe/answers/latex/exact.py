@@ -1,6 +1,6 @@
-"""Exact values of constants in a tree, so that one number has one tree.
+r"""Exact values of constants in a tree, so that one number has one tree.
 
-A root of a perfect power is rational: written as a number, `x + \\sqrt{4}` is read like `x + 2`.
+A root of a perfect power is rational: written as a number, `x + \sqrt{4}` is read like `x + 2`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from typing import Final
 
 from ttsframe.answers.latex.tree import Node
 
-__all__ = ["exact_function", "exact_power", "exact_root", "exact_value", "number_node", "value_in_base"]
+__all__ = [
+    "exact_function",
+    "exact_power",
+    "exact_root",
+    "exact_value",
+    "number_node",
+    "value_in_base",
+]
 
 MOST_BITS: Final = 2_000
 """Larger numbers are left to the evaluation, which bounds its work."""

@@ -33,6 +33,7 @@ _STARTS: Final = frozenset("LC({[")
 _CLOSERS: Final = frozenset({"rfloor", "rceil"})
 _SELECTIONS: Final = frozenset({"gcd", "lcm", "min", "max"})
 """Functions of several numbers, in any order."""
+MOST_SELECTED: Final = 20
 LARGEST_COMMON: Final = 10**300
 """Largest argument of a greatest common divisor or least common multiple."""
 _PRODUCT: Final = frozenset({"cdot", "times", "div"})
@@ -446,7 +447,7 @@ class _Parser:
 
     def number_in_base(self, text: str) -> Node:
         self.position += 1
-        closers = []
+        closers: list[str] = []
         while len(closers) < 2 and self.kinds[self.position] in ("{(" if closers else "{"):
             closers.append("}" if self.kinds[self.position] == "{" else ")")
             self.position += 1
@@ -556,7 +557,7 @@ class _Parser:
             arguments.append(self.expression())
         self.expect(closer)
         values = [value for value in map(exact_value, arguments) if value is not None]
-        if len(values) < len(arguments) or len(values) < 2:
+        if len(values) < len(arguments) or not 2 <= len(values) <= MOST_SELECTED:
             raise self.refuse()
         if name in {"min", "max"}:
             return number_node(min(values) if name == "min" else max(values))

@@ -148,8 +148,12 @@ def _absolutes(node: Node) -> list[Node]:
 
 def _interval_body(ends: _Ends, policy: AnswerPolicy) -> str:
     low, high = ends
-    left = "(-oo" if low is None else ("(" if low.is_open else "[") + scalar_key(low.node, policy)[0]
-    right = "oo)" if high is None else scalar_key(high.node, policy)[0] + (")" if high.is_open else "]")
+    left = (
+        "(-oo" if low is None else ("(" if low.is_open else "[") + scalar_key(low.node, policy)[0]
+    )
+    right = (
+        "oo)" if high is None else scalar_key(high.node, policy)[0] + (")" if high.is_open else "]")
+    )
     return f"{left};{right}"
 
 

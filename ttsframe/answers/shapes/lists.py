@@ -157,9 +157,13 @@ def _read_parts(reader: ScalarReader, parts: list[str], depth: int) -> list[Read
     equations = [left for left in lefts if left is not None]
     if not equations or (len(set(equations)) == 1 and is_tuple_of_names(equations[0])):
         return readings
-    if len(equations) == 1 and is_function(equations[0]) and all(
-        left is not None or any(sign in part for sign in _CONDITIONS)
-        for part, left in zip(parts, lefts, strict=True)
+    if (
+        len(equations) == 1
+        and is_function(equations[0])
+        and all(
+            left is not None or any(sign in part for sign in _CONDITIONS)
+            for part, left in zip(parts, lefts, strict=True)
+        )
     ):
         # f(x) = x + 1, x > 0: the rest says where the one value holds
         return readings

@@ -14,8 +14,8 @@ __all__ = [
     "is_thousands",
     "outer_brackets",
     "split_at",
-    "turn_brackets",
     "top_marks",
+    "turn_brackets",
 ]
 
 RELATIONS: Final = frozenset({"=", "<", "<=", ">", ">=", "!=", "in"})
@@ -147,7 +147,8 @@ def turn_brackets(text: str) -> str | None:
     """Write intervals such as ]0,1[ and [0,1[ with round brackets at their open ends; None for other texts."""
     found = [match for match in _SQUARE.finditer(text) if len(match[0]) == 1]
     if len(found) % 2 or all(
-        pair[0][0] == "[" and pair[1][0] == "]" for pair in zip(found[::2], found[1::2], strict=True)
+        pair[0][0] == "[" and pair[1][0] == "]"
+        for pair in zip(found[::2], found[1::2], strict=True)
     ):
         return None
     written: list[str] = []
@@ -158,7 +159,10 @@ def turn_brackets(text: str) -> str | None:
         marks = top_marks(inside)
         if expected.fullmatch(between) is None or marks is None:
             return None
-        if sum(mark.sign in {",", ";"} for mark in marks) != 1 or len(split_at(inside, marks, JOINERS)) != 2:
+        if (
+            sum(mark.sign in {",", ";"} for mark in marks) != 1
+            or len(split_at(inside, marks, JOINERS)) != 2
+        ):
             return None
         signs = "(" if opening[0] == "]" else "[", ")" if closing[0] == "[" else "]"
         written.append(between + signs[0] + inside + signs[1])

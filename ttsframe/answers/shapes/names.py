@@ -76,7 +76,11 @@ def is_function(text: str) -> bool:
 
 def is_quantity(text: str) -> bool:
     """Tell whether a name describes what is asked, such as f(x) or area: unlike A or AB, it is no operand."""
-    return is_function(text) or "\\text" in text or text[-1:].islower() and len(text) > 2 and text.isalpha()
+    return (
+        is_function(text)
+        or "\\text" in text
+        or (text[-1:].islower() and len(text) > 2 and text.isalpha())
+    )
 
 
 def assignments(part: str) -> list[tuple[str, str]] | None:

@@ -51,7 +51,7 @@ _RATIO_IN_WORDS: Final = re.compile(
 _TO: Final = re.compile(r"[^0-9]+")
 _LETTER_DIGITS: Final = re.compile(
     r"(?P<sign>-?)\s*(?:\(\s*(?:\\text\s*\{\s*)?(?P<round>[0-9A-Z]+)\s*\}?\s*\)"
-    r"|\\text\s*\{\s*(?P<upright>[0-9A-Za-z]{2,})\s*\}|(?P<bare>[0-9A-Z]*[0-9][0-9A-Z]*|[A-F]{2,}(?=\s*_\s*\{?16)))"
+    r"|\\text\s*\{\s*(?P<upright>[0-9A-Za-z]{2,})\s*\}|(?P<bare>(?=[A-Z]*[0-9])[0-9A-Z]+|[A-F]{2,}(?=\s*_\s*\{?16)))"
     r"\s*_\s*(?:\{\s*(?P<braced>[2-9]|[1-3][0-9])\s*\}|(?P<base>[2-9]|[1-3][0-9]))"
 )
 """A number in a base, whose digits may be letters: only as an entire answer."""
