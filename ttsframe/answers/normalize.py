@@ -70,6 +70,7 @@ _THOUSANDS: Final = re.compile(
 _BRACED_SIGN: Final = re.compile(
     r"(?P<before>\\[A-Za-z]+\s*|[\^_]\s*)?\{\s*(?P<sign>[-,.;:=<>+*/])\s*\}"
 )
+_SIGN_IN_BRACES: Final = re.compile(r"\{\s*[-,.;:=<>+*/]\s*\}")
 _NOT_DIGIT: Final = re.compile(r"\D+")
 _DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
@@ -91,6 +92,7 @@ _RAISED_ORDINAL: Final = re.compile(
     r"(?<![0-9])(?P<number>[0-9]+)\s*\^\s*(?:\{\s*\\text\s*\{\s*(?P<inner>st|nd|rd|th)\s*\}\s*\}|\\text\s*\{\s*(?P<upright>st|nd|rd|th)\s*\}"
     r"|\{\s*(?P<bare>st|nd|rd|th)\s*\})"
 )
+_ORDINAL_ENDING: Final = re.compile(r"(?:st|nd|rd|th)\s*\}")
 _BASES: Final = {
     "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16, "hex": 16, "two": 2, "three": 3, "four": 4,
     "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
@@ -98,12 +100,13 @@ _BASES: Final = {
 }  # fmt: skip
 _BASE: Final = rf"(?:base[\s-]*)?(?P<%s>{'|'.join(_BASES)}|[0-9]{{1,2}})"
 _NAMED_BASE: Final = re.compile(
-    r"(?:(?<=[0-9)}])|(?<=[0-9][A-F]))\s*_\s*(?:\{\s*(?:\\text\s*\{\s*"
+    r"_(?:(?<=[0-9)}]_)|(?<=[0-9][A-F]_))\s*(?:\{\s*(?:\\text\s*\{\s*"
     + _BASE % "inner"
     + r"\s*\}|"
     + _BASE % "bare"
-    + r")\s*\}"
-    r"|\\text\s*\{\s*" + _BASE % "upright" + r"\s*\})"
+    + r")\s*\}|\\text\s*\{\s*"
+    + _BASE % "upright"
+    + r"\s*\})"
 )
 _SPOKEN_BASE: Final = re.compile(
     r"(?<=[0-9A-Z)])\s*(?:\\text\s*\{\s*\(?\s*(?:in\s+)?base[\s-]*(?:\}\s*(?P<outer>[0-9]{1,2})|(?P<inner>[0-9]{1,2}|[a-z]+)\s*\)?\s*\})"
@@ -118,7 +121,7 @@ _MARKS: Final = frozenset("*_`\"'«")
 _LEADING: Final = frozenset("=&:\\")
 _FENCE: Final = re.compile(r"```[a-z]*\n([^`]*)```")
 _TAG: Final = re.compile(r"<(b|i|u|em|strong|code|mark)>([^<>]*)</\1>")
-_UPRIGHT_NUMBER: Final = re.compile(r"([\^_]\s*)?\\text\s*\{\s*(-?[0-9][0-9.,]*)\s*\}")
+_UPRIGHT_NUMBER: Final = re.compile(r"\\text\s*\{\s*(-?[0-9][0-9.,]*)\s*\}")
 _BOLD: Final = re.compile(r"(?<![\w)\]}*])\*\*(?!\s)([^*]+)(?<!\s)\*\*(?![\w(\[{\\*])")
 _ANNOUNCED: Final = re.compile(
     r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)",
@@ -175,7 +178,8 @@ def _normalize_once(text: str) -> str:
         text = _from_unicode(text)
     if "{" in text or "\\" in text:
         text = _THOUSANDS.sub(lambda match: match[1] + _NOT_DIGIT.sub("", match[2]), text)
-        text = _BRACED_SIGN.sub(_unbrace_sign, text)
+        if _SIGN_IN_BRACES.search(text):
+            text = _BRACED_SIGN.sub(_unbrace_sign, text)
     if "\\" in text or "~" in text:
         text = _without_styles(text)
         text = _COMMAND.sub(_respell, text)
@@ -183,7 +187,7 @@ def _normalize_once(text: str) -> str:
             text = _DIFFERENTIAL.sub("d", text)
         if "{}" in text and "\\text" not in text:
             text = _EMPTY_GROUP.sub(" ", text)
-    if "^" in text:
+    if "^" in text and _ORDINAL_ENDING.search(text):
         text = _RAISED_ORDINAL.sub(_write_ordinal, text)
     if "\\text" in text:
         text = _UPRIGHT_NUMBER.sub(_write_number, text)
@@ -295,7 +299,8 @@ def _write_ordinal(match: re.Match[str]) -> str:
 
 def _write_number(match: re.Match[str]) -> str:
     """Write digits that are set as text without the command."""
-    return f"{match[1].strip()}{{{match[2]}}}" if match[1] else f" {match[2]} "
+    is_argument = match.string[: match.start()].endswith(("^", "_"))
+    return f"{{{match[1]}}}" if is_argument else f" {match[1]} "
 
 
 def _write_base(match: re.Match[str]) -> str:
