@@ -81,7 +81,7 @@ SAME = [
     ["x+2", "x+\\sqrt{4}", "x+4^{1/2}", "x+\\sqrt[3]{8}", "x+\\frac{\\sqrt{36}}{3}", "x+|{-2}|", "x+\\lfloor 2.5\\rfloor", "x+\\binom{2}{1}", "x+(-8)^{2/3}/2"],
     ["\\frac{y}{2}", "\\sqrt{0.25}y", "8^{-\\frac13}y"],
     # names in lists
-    ["\\cos\\pi=-1, \\sin\\pi=0", "\\sin\\pi=0,\\cos\\pi=-1", "\\cos\\pi = -1\\text{ and }\\sin\\pi = 0"],
+    ["\\cos\\pi=-1, \\sin\\pi=0", "\\sin\\pi=0,\\cos\\pi=-1", "\\cos(\\pi)=-1, \\sin \\left( \\pi \\right) = 0", "\\cos\\pi = -1\\text{ and }\\sin\\pi = 0"],
     ["x=y=4, z=2", "x=4,y=4,z=2", "z=2, x=y=4"],
     ["x=2+3=5, y=1", "(5,1)"],
     ["B=C", "C=B"],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Final
 
+from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.shapes.intervals import intersection_key, union_key
 from ttsframe.answers.shapes.marks import INEQUALITIES, JOINERS, RELATIONS, Mark, split_at
@@ -13,6 +15,7 @@ from ttsframe.answers.shapes.names import (
     COORDINATES,
     assignments,
     is_function,
+    is_name,
     is_tuple_of_names,
     is_variable,
     left_side,
@@ -174,7 +177,18 @@ def _read_parts(reader: ScalarReader, parts: list[str], depth: int) -> list[Read
 
 
 def _with_name(name: str, reading: Reading) -> Reading:
-    return f"N{{{without_spaces(name)}={reading[0]}}}", "structure"
+    return f"N{{{_name_key(name)}={reading[0]}}}", "structure"
+
+
+def _name_key(name: str) -> str:
+    """Return one spelling of a left side: its text if it is a name, else a digest of its tree."""
+    if is_name(name):
+        return without_spaces(name)
+    try:
+        tree = parse(name)
+    except Unreadable:
+        return without_spaces(name)
+    return "#" + blake2b(repr(tree).encode(), digest_size=8).hexdigest()
 
 
 def _read_assignments(
