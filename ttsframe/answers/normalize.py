@@ -32,10 +32,11 @@ _UNICODE: Final = str.maketrans({
     "φ": r"\phi ", "ϕ": r"\phi ", "ψ": r"\psi ", "ω": r"\omega ", "Δ": r"\Delta ", "Ω": r"\Omega ",
     "∠": r"\angle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "∑": r"\sum ", "∫": r"\int ", "∏": r"\prod ",
-    "，": ", ", "；": "; ", "：": ":", "∶": ":", "≡": r"\equiv ", "→": r"\to ", "⇒": r"\Rightarrow ", "∴": r"\therefore ", "（": "(", "）": ")", "、": ", ", "。": ".", "…": r"\ldots ",
+    "，": ", ", "；": "; ", "：": ":", "∶": ":", "≡": r"\equiv ", "→": r"\to ", "⇒": r"\Rightarrow ", "∴": r"\therefore ", "⟹": r"\implies ", "（": "(", "）": ")", "、": ", ", "。": ".", "٫": ".", "٬": ",", "٪": "%", "،": ", ", "…": r"\ldots ",
     "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u200b": "", "\ufeff": "", "\u2061": "",
     "\u2062": "", "\u2063": "",
 })  # fmt: skip
+_WIDE_THOUSANDS: Final = re.compile(r"(?<=[０-９])，(?=[０-９]{3}(?![０-９]))")
 _RAISED: Final = re.compile(r"((?:\^\{[-\dn]\}){2,})")
 _LOWERED: Final = re.compile(r"((?:_\{\d\}){2,})")
 _VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
@@ -54,7 +55,7 @@ _SPELLINGS: Final = _SPACES | {
     "\\degree": "^{\\circ}", "\\degrees": "^{\\circ}", "\\textdegree": "^{\\circ}", "\\thicksim": "\\sim ",
     "\\bigcup": "\\cup ", "\\bigcap": "\\cap ", "\\percent": "\\%", "\\hbox": "\\text",
     "\\mbox": "\\text", "\\textrm": "\\text", "\\textbf": "\\text", "\\textit": "\\text",
-    "\\texttt": "\\text", "\\textsf": "\\text", "\\textnormal": "\\text", "\\textup": "\\text",
+    "\\texttt": "\\text", "\\textsf": "\\text", "\\textnormal": "\\text", "\\textup": "\\text", "\\textsc": "\\text", "\\textsl": "\\text", "\\textmd": "\\text",
     "\\emph": "\\text", "\\mathrm": "\\text", "\\mathsf": "\\text", "\\mathtt": "\\text",
     "\\mathit": "\\text", "\\operatorname": "\\text", "\\operatorname*": "\\text",
     "\\mathnormal": "\\text", "\\pounds": "£", "\\euro": "€", "\\textdollar": "\\$", "\\lg": "\\log_{10}",
@@ -71,17 +72,19 @@ _BRACED_SIGN: Final = re.compile(
     r"(?P<before>\\[A-Za-z]+\s*|[\^_]\s*)?\{\s*(?P<sign>[-,.;:=<>+*/])\s*\}"
 )
 _SIGN_IN_BRACES: Final = re.compile(r"\{\s*[-,.;:=<>+*/]\s*\}")
+_TIGHT_COLON: Final = re.compile(r"\\!\s*:\s*\\!|\\!:|:\\!")
 _NOT_DIGIT: Final = re.compile(r"\D+")
 _DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
 _STYLE: Final = re.compile(
-    r"\\(?:(?P<font>mathbf|boldsymbol|bm|pmb|underline|uline)|(?P<colors>(?:text)?color(?:box)?|fcolorbox)"
-    r"|(?P<frame>boxed|fbox|framebox|math(?:bin|rel|ord|open|close|punct|inner|op)|ensuremath|num)"
+    r"\\(?:(?P<font>mathbf|boldsymbol|bm|bold|pmb|underline|uline)|(?P<colors>(?:text)?color(?:box)?|fcolorbox)"
+    r"|(?P<frame>boxed|fbox|framebox|bbox|math(?:bin|rel|ord|open|close|punct|inner|op)|ensuremath|num)"
     r"|(?P<unseen>[hv]?phantom|[hv]space\*?|label|tag\*?))(?![A-Za-z])\s*"
 )
 """Commands that change how their last argument looks, not what it means."""
 MOST_STYLES: Final = 16
 _COLOR: Final = re.compile(r"(?:\[[^\[\]{}]*\])?\s*\{[^{}]*\}\s*")
+_SIZE: Final = re.compile(r"\[[^\[\]{}]*\]\s*")
 _COMMAND_NAME: Final = re.compile(r"\\[A-Za-z]+")
 _TAKES_ARGUMENT: Final = re.compile(
     r"(?:[\^_]|\\(?:[dtc]?frac|[dt]?binom|sqrt(?:\s*\[[^\]]*\])?))\s*$"
@@ -181,6 +184,8 @@ def _normalize_once(text: str) -> str:
         if _SIGN_IN_BRACES.search(text):
             text = _BRACED_SIGN.sub(_unbrace_sign, text)
     if "\\" in text or "~" in text:
+        if "\\!" in text:
+            text = _TIGHT_COLON.sub(":", text)
         text = _without_styles(text)
         text = _COMMAND.sub(_respell, text)
         if "d}" in text:
@@ -222,7 +227,7 @@ def _from_unicode(text: str) -> str:
     for char in _VULGAR:
         if char in text:
             text = re.sub(rf"(?<=\d)\s*{char}", f" {char}", text)
-    text = text.translate(_UNICODE)
+    text = _WIDE_THOUSANDS.sub(",", text).translate(_UNICODE)
     text = _RAISED.sub(lambda match: "^{" + match[1].replace("^{", "").replace("}", "") + "}", text)
     text = _LOWERED.sub(
         lambda match: "_{" + match[1].replace("_{", "").replace("}", "") + "}", text
@@ -231,9 +236,11 @@ def _from_unicode(text: str) -> str:
 
 
 def _fold_letter(char: str) -> str:
-    """Fold wide and styled letters, but not circled digits, which number statements."""
+    """Fold the digits of all scripts, and wide and styled letters, but not circled digits, which number statements."""
     if char.isascii() or unicodedata.decomposition(char).startswith(("<circle>", "<square>")):
         return char
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
     return unicodedata.normalize("NFKC", char)
 
 
@@ -258,6 +265,9 @@ def _without_styles(text: str) -> str:
             if color is None:
                 return text
             end = color.end()
+        if match["frame"] and text[end : end + 1] == "[":
+            size = _SIZE.match(text, end)
+            end = size.end() if size else end
         if text[end : end + 1] != "{":
             is_switch = match[0].startswith("\\color") and not match[0].startswith("\\colorbox")
             if is_switch or (match["frame"] and text[end:]) or text[end : end + 1].isdigit():

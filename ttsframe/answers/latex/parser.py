@@ -32,6 +32,13 @@ _STARTS: Final = frozenset("LC({[")
 """Kinds of tokens that begin a factor."""
 _CLOSERS: Final = frozenset({"rfloor", "rceil"})
 _SELECTIONS: Final = frozenset({"gcd", "lcm", "min", "max"})
+_SELECTIONS_BY_INITIALS: Final = {
+    "GCD": "gcd",
+    "HCF": "gcd",
+    "GCF": "gcd",
+    "hcf": "gcd",
+    "LCM": "lcm",
+}
 """Functions of several numbers, in any order."""
 MOST_SELECTED: Final = 20
 LARGEST_COMMON: Final = 10**300
@@ -541,13 +548,14 @@ class _Parser:
             return ("s", self.decorated_name(word))
         if word in FUNCTIONS:
             return self.function(word)
+        word = _SELECTIONS_BY_INITIALS.get(word, word)
         if word in _SELECTIONS:
             return self.selection(word)
         raise self.refuse()
 
     def selection(self, name: str) -> Node:
         r"""Read \gcd(12, 18) and its like; only of numbers, because the order of symbols is unknown."""
-        closer = {"(": ")", "\\{": "\\}", "{": "}"}.get(self.kinds[self.position])
+        closer = {"(": ")", "[": "]", "\\{": "\\}", "{": "}"}.get(self.kinds[self.position])
         if closer is None:
             raise self.refuse()
         self.position += 1

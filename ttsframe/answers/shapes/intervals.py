@@ -23,7 +23,7 @@ from ttsframe.answers.latex.tree import (
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.values.fingerprint import scalar_key, scale_free_key, sign_of, value_of
 
-__all__ = ["intersection_key", "punctured_line", "solution_of", "union_key"]
+__all__ = ["intersection_key", "is_union", "punctured_line", "solution_of", "union_key"]
 
 # ---- inequalities -------------------------------------------------------------------------------
 
@@ -222,6 +222,7 @@ End: TypeAlias = Fraction | float
 _INTERVAL: Final = re.compile(
     r"(?P<opening>[(\[])(?P<low>[^;()\[\]]+);(?P<high>[^;()\[\]]+)(?P<closing>[)\]])"
 )
+MOST_PIECES: Final = 64
 _RATIONAL: Final = re.compile(r"-?[0-9]+(?:/[0-9]+)?")
 
 
@@ -243,17 +244,40 @@ def union_key(bodies: set[str]) -> str:
 
 
 def intersection_key(bodies: set[str]) -> str | None:
-    """Return the key of the intersection of intervals; None where it is empty or unknown."""
-    pieces = [piece for piece in map(_parse_piece, bodies) if piece]
-    if len(pieces) == len(bodies):
-        low = max(piece.low for piece in pieces)
-        high = min(piece.high for piece in pieces)
-        return _piece_key(_Piece(low, high)) if low[0] < high[0] else None
+    """Return the key of the intersection of intervals and unions; None where it is empty or unknown."""
+    sets = [_parse_pieces(body) for body in bodies]
+    if all(sets):
+        first, *rest = sets
+        for pieces in rest:
+            first = [met for one in first for other in pieces if (met := _meet(one, other))]
+        found = {_piece_key(piece) for piece in _merge_pieces(first)}
+        return union_key(found) if found else None
     lower = [body for body in bodies if body.endswith(";oo)")]
     upper = [body for body in bodies if body.startswith("(-oo;")]
     if len(bodies) == 2 and len(lower) == len(upper) == 1:
         return lower[0].removesuffix("oo)") + upper[0].removeprefix("(-oo;")
     return None
+
+
+def is_union(body: str) -> bool:
+    """Tell whether the body of a key is that of a union of intervals."""
+    return body.startswith("U{")
+
+
+def _meet(one: _Piece, other: _Piece) -> _Piece | None:
+    low, high = max(one.low, other.low), min(one.high, other.high)
+    return _Piece(low, high) if low[0] < high[0] else None
+
+
+def _parse_pieces(body: str) -> list[_Piece]:
+    """Return the intervals of a key; none if an end is not rational."""
+    texts = _INTERVAL.findall(body) if is_union(body) else []
+    if texts:
+        texts = [f"{opening}{low};{high}{closing}" for opening, low, high, closing in texts]
+        if len(";".join(texts)) + 3 != len(body) or len(texts) > MOST_PIECES:
+            return []
+    pieces = [_parse_piece(text) for text in texts or [body]]
+    return [] if None in pieces else [piece for piece in pieces if piece]
 
 
 def _parse_piece(body: str) -> _Piece | None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
-from ttsframe.answers.shapes.intervals import intersection_key, union_key
+from ttsframe.answers.shapes.intervals import intersection_key, is_union, union_key
 from ttsframe.answers.shapes.marks import INEQUALITIES, JOINERS, RELATIONS, Mark, split_at
 from ttsframe.answers.shapes.names import (
     COORDINATES,
@@ -29,6 +29,8 @@ from ttsframe.answers.values.fingerprint import Uncertified
 
 __all__ = ["read_list"]
 
+_CAPITAL: Final = re.compile(r"\(?[A-Z]\)?")
+"""A choice, of which several may be right: A and C."""
 _UNIT: Final = re.compile(r"(?<![\\A-Za-z])([A-Za-z]{2,})\s*\}?$")
 _RELATION_SIGNS: Final = ("=", "<", ">", "\\leq", "\\geq", "\\neq", "\\in", "\\approx")
 _CONDITIONS: Final = _RELATION_SIGNS[1:]
@@ -41,12 +43,12 @@ def read_list(reader: ScalarReader, text: str, marks: list[Mark], depth: int) ->
     """Read several answers."""
     signs = {mark.sign for mark in marks}
     joiners = signs & JOINERS
-    if not signs & (RELATIONS | {"~"}):
+    separators = frozenset({";", "and", "or"} if ";" in joiners else joiners)
+    parts = split_at(text, marks, separators)
+    if not signs & (RELATIONS | {"~"}) and not all(map(_CAPITAL.fullmatch, parts)):
         words = read_words(text, reader.policy, as_text=False)
         if words is not None:
             return reader.words(text, words)
-    separators = frozenset({";", "and", "or"} if ";" in joiners else joiners)
-    parts = split_at(text, marks, separators)
     if len(parts) > MOST_PARTS or not parts:
         return None
     if len(parts) == 1:
@@ -97,7 +99,11 @@ def _read_conditions(
     if len(names) != 1 or None in names:
         return "&{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
     bodies = {match[2] for match in matches if match}
-    body = (None if "or" in signs else intersection_key(bodies)) or union_key(bodies)
+    body = None if "or" in signs else intersection_key(bodies)
+    if body is None:
+        # Beside intervals, x < 1, x > 3 can only mean both; what holds beside a union is not known.
+        is_known = "or" in signs or not any(map(is_union, bodies))
+        body = union_key(bodies) if is_known else "&{" + ";".join(sorted(bodies)) + "}"
     if reader.policy.inequality == "kept":
         body = f"N{{{names.pop()}in{body}}}"
     return body, "structure"

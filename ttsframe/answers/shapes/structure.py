@@ -51,7 +51,7 @@ _RATIO_IN_WORDS: Final = re.compile(
 _TO: Final = re.compile(r"[^0-9]+")
 _LETTER_DIGITS: Final = re.compile(
     r"(?P<sign>-?)\s*(?:\(\s*(?:\\text\s*\{\s*)?(?P<round>[0-9A-Z]+)\s*\}?\s*\)"
-    r"|\\text\s*\{\s*(?P<upright>[0-9A-Za-z]{2,})\s*\}|(?P<bare>(?=[A-Z]*[0-9])[0-9A-Z]+|[A-F]{2,}(?=\s*_\s*\{?16)))"
+    r"|\\text\s*\{\s*(?P<upright>[0-9A-Za-z]{2,})\s*\}|(?P<bare>(?=[A-Z]*[0-9])[0-9A-Z]+|1[a-z]|[0-9]+[a-z]+[0-9][0-9a-z]*|[A-F]{2,}(?=\s*_\s*\{?\s*1[1-6])))"
     r"\s*_\s*(?:\{\s*(?P<braced>[2-9]|[1-3][0-9])\s*\}|(?P<base>[2-9]|[1-3][0-9]))"
 )
 """A number in a base, whose digits may be letters: only as an entire answer."""
@@ -217,9 +217,10 @@ class Reader(ScalarReader):
         return "R" + ":".join(bodies), "structure"
 
     def _read_ratio_in_words(self, text: str) -> Reading | None:
-        """Read 3 to 4 as a ratio; 6 to 8, which a ratio would not be, may be a range and is text."""
+        """Read 3 to 4 as a ratio; 6 to 8, which can be reduced and increases, may be a range and is text."""
         numbers = _TO.sub(" ", text).split()
-        if gcd(*map(int, numbers)) == 1:
+        values = [int(number) for number in numbers]
+        if gcd(*values) == 1 or values != sorted(values):
             colons = ":".join(numbers)
             return self._read_ratio(colons, top_marks(colons) or [])
         self.note("words", text)

@@ -25,6 +25,7 @@ _MODULUS: Final = re.compile(
     r"\(?\s*(?:\\(?:pmod|bmod|mod)(?![A-Za-z])|\\text\s*\{\s*\(?\s*mod\s*\}|(?<![A-Za-z\\])mod(?![A-Za-z]))"
     r"\s*(?:\{\s*([0-9A-Za-z]+)\s*\}|([0-9A-Za-z]+))\s*\)?"
 )
+_CAPITALIZED: Final = re.compile(r"(?<![A-Za-z\\])[A-Z][a-z]{2,}(?![A-Za-z])")
 _NEEDLESS_SPACE: Final = re.compile(
     r" (?![0-9A-Za-z])|(?<![0-9A-Za-z.,:]) |(?<=[.,:]) (?![0-9])|(?<=[.,:])(?<![0-9][.,:]) "
 )
@@ -86,11 +87,13 @@ _UPRIGHT_SYMBOLS: Final = frozenset({
 _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
 
 
-def text_key(text: str) -> str:
-    """Return the key of a text that could not be read; case counts, because it may be mathematics."""
+def text_key(text: str, policy: AnswerPolicy | None = None) -> str:
+    """Return the key of a text that could not be read; case counts in symbols, not in capitalized words."""
     text = " ".join(text.split())
     if len(text) <= LONGEST_TEXT and ("\\" in text or "^" in text or "_" in text or " " in text):
         text = _as_typeset(text)
+        if policy is not None and policy.case == "folded":
+            text = _CAPITALIZED.sub(lambda match: match[0].casefold(), text)
     return "r" + _text_key(text)[1:]
 
 
