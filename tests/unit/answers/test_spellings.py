@@ -162,6 +162,23 @@ def test_policies_say_what_becomes_of_names_in_lists() -> None:
     assert key("B=C", dropped) == key("C", dropped)
 
 
+MET = [
+    ["x+2", "x+\\sqrt{4}", "x+\\frac{\\sqrt8}{\\sqrt2}", "x+\\sqrt2\\sqrt2", "x+\\log_2 4", "x+4\\sin\\frac{\\pi}{6}", "x+2e^0", "x+2!", "x-2i^2"],
+    ["x^2-2", "(x+\\sqrt2)(x-\\sqrt2)", "x^2-\\sqrt4", "x^2-2\\sin^2 y-2\\cos^2 y"],
+    ["y=2x", "y=\\sqrt4x", "y-\\sqrt2\\sqrt2x=0", "\\frac{y}{\\sqrt[3]{8}}=x"],
+    ["xy<2", "xy<\\sqrt4", "\\sqrt2xy<\\sqrt8"],
+    ["\\frac{x}{2}", "\\frac{x}{\\sqrt4}", "0.5x", "\\cos(60^\\circ)x", "4^{-1/2}x"],
+    ["x^{2000}+2", "x^{2000}+\\sqrt4", "2+x^{1000}x^{1000}"],
+    ["\\frac{1}{x-1}-\\frac{1}{x+1}", "\\frac{2}{x^2-1}", "\\frac{\\sqrt4}{(x-1)(x+1)}", "\\frac{\\sqrt8}{\\sqrt2(x^2-1)}"],
+]  # fmt: skip
+"""Expressions that are rational, and the same written with roots and functions."""
+
+
+@pytest.mark.parametrize("answers", MET, ids=lambda answers: answers[0])
+def test_exact_and_certified_values_have_one_key(answers: list[str]) -> None:
+    assert {answer: key(answer) for answer in answers} == dict.fromkeys(answers, key(answers[0]))
+
+
 # ---- exact values -----------------------------------------------------------------------------------
 
 
