@@ -116,7 +116,7 @@ _SPOKEN_BASE: Final = re.compile(
     r"|\(?\s*(?:in\s+)?base[\s-]*(?P<plain>[0-9]{1,2}|[a-z]+)\s*\)?)$"
 )
 _LEADING_SIGN: Final = re.compile(
-    r"(?:(?:&|=(?![=>])|\\(?:implies|Rightarrow|Longrightarrow|therefore|to|rightarrow)(?![A-Za-z])|:(?!=))\s*)+(?=[^\s=:&])"
+    r"(?:(?:&|=(?![=<>])|\\(?:implies|Rightarrow|Longrightarrow|therefore|to|rightarrow)(?![A-Za-z])|:(?!=))\s*)+(?=[^\s=:&])"
 )
 _QUOTES: Final = (("***", "***"), ("**", "**"), ("*", "*"), ("__", "__"), ("```", "```"), ("``", "''"), ("`", "`"), ('"', '"'), ("''", "''"), ("'", "'"), ("«", "»"))  # fmt: skip
 """Marks of Markdown and of quotations around an entire answer, longest first."""

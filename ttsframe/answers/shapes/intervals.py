@@ -40,7 +40,7 @@ class _End(NamedTuple):
 _Ends: TypeAlias = tuple[_End | None, _End | None]
 """Lower and upper end; None where there is none."""
 
-_NAMES_OF_COMPLEX: Final = frozenset("zw")
+_NAMES_OF_COMPLEX: Final = frozenset({"z", "w", "\\omega", "\\zeta"})
 """An absolute value of these may be a distance in the plane."""
 _ABSOLUTE: Final[Node] = ("s", "|")
 """Stands for the absolute value in an inequality."""
