@@ -25,11 +25,15 @@ _UNICODE: Final = str.maketrans({
     "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}",
     "¾": r"\frac{3}{4}", "⅕": r"\frac{1}{5}", "⅖": r"\frac{2}{5}", "⅗": r"\frac{3}{5}",
     "⅘": r"\frac{4}{5}", "⅙": r"\frac{1}{6}", "⅚": r"\frac{5}{6}", "⅛": r"\frac{1}{8}",
-    "⅜": r"\frac{3}{8}", "⅝": r"\frac{5}{8}", "⅞": r"\frac{7}{8}",
+    "⅐": r"\frac{1}{7}", "⅑": r"\frac{1}{9}", "⅒": r"\frac{1}{10}", "⅜": r"\frac{3}{8}", "⅝": r"\frac{5}{8}", "⅞": r"\frac{7}{8}",
     "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}",
     "π": r"\pi ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "δ": r"\delta ", "ε": r"\epsilon ",
     "θ": r"\theta ", "λ": r"\lambda ", "μ": r"\mu ", "ρ": r"\rho ", "σ": r"\sigma ", "τ": r"\tau ",
-    "φ": r"\phi ", "ϕ": r"\phi ", "ψ": r"\psi ", "ω": r"\omega ", "Δ": r"\Delta ", "Ω": r"\Omega ",
+    "ζ": r"\zeta ", "η": r"\eta ", "ι": r"\iota ", "κ": r"\kappa ", "ν": r"\nu ", "ξ": r"\xi ", "χ": r"\chi ",
+    "υ": r"\upsilon ", "Γ": r"\Gamma ", "Θ": r"\Theta ", "Λ": r"\Lambda ", "Ξ": r"\Xi ", "Π": r"\Pi ",
+    "Σ": r"\Sigma ", "Φ": r"\Phi ", "Ψ": r"\Psi ", "ϵ": r"\epsilon ", "ϑ": r"\theta ", "⊆": r"\subseteq ",
+    "⊂": r"\subset ", "∉": r"\notin ", "∀": r"\forall ", "∃": r"\exists ", "⇔": r"\Leftrightarrow ", "≅": r"\cong ",
+    "⊥": r"\perp ", "∥": r"\parallel ", "∝": r"\propto ", "△": r"\triangle ", "∂": r"\partial ", "φ": r"\phi ", "ϕ": r"\phi ", "ψ": r"\psi ", "ω": r"\omega ", "Δ": r"\Delta ", "Ω": r"\Omega ",
     "∠": r"\angle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "∑": r"\sum ", "∫": r"\int ", "∏": r"\prod ",
     "，": ", ", "；": "; ", "：": ":", "∶": ":", "≡": r"\equiv ", "→": r"\to ", "⇒": r"\Rightarrow ", "∴": r"\therefore ", "⟹": r"\implies ", "（": "(", "）": ")", "、": ", ", "。": ".", "٫": ".", "٬": ",", "٪": "%", "،": ", ", "…": r"\ldots ",
@@ -37,9 +41,11 @@ _UNICODE: Final = str.maketrans({
     "\u2062": "", "\u2063": "",
 })  # fmt: skip
 _WIDE_THOUSANDS: Final = re.compile(r"(?<=[０-９])，(?=[０-９]{3}(?![０-９]))")
-_RAISED: Final = re.compile(r"((?:\^\{[-\dn]\}){2,})")
-_LOWERED: Final = re.compile(r"((?:_\{\d\}){2,})")
-_VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+_RAISED: Final = re.compile(r"(?:\^\{[-+()A-Za-z\d]{1,2}\}){2,}")
+_LOWERED: Final = re.compile(r"(?:_\{[-+()A-Za-z\d]{1,2}\}){2,}")
+_SLANTED: Final = re.compile(r"(?<![A-Za-z)\]}⁰¹²³⁴-⁹])\s*([⁰¹²³⁴-⁹]+)[⁄/]([₀-₉]+)")
+"""A fraction in small digits; after a letter or bracket it is an exponent."""
+_VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅑⅒⅛⅜⅝⅞"
 
 _SPACES: Final = dict.fromkeys(("\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline", "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut", "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\boldmath", "\\noindent", "\\scriptstyle", "\\scriptscriptstyle", "\\bfseries", "\\itshape", "\\large", "\\Large", "\\LARGE", "\\huge", "\\Huge", "\\small", "\\normalsize"), " ")  # fmt: skip
 _SPELLINGS: Final = _SPACES | {
@@ -118,9 +124,9 @@ _SPOKEN_BASE: Final = re.compile(
 _LEADING_SIGN: Final = re.compile(
     r"(?:(?:&|=(?![=<>])|\\(?:implies|Rightarrow|Longrightarrow|therefore|to|rightarrow)(?![A-Za-z])|:(?!=))\s*)+(?=[^\s=:&])"
 )
-_QUOTES: Final = (("***", "***"), ("**", "**"), ("*", "*"), ("__", "__"), ("```", "```"), ("``", "''"), ("`", "`"), ('"', '"'), ("''", "''"), ("'", "'"), ("«", "»"))  # fmt: skip
+_QUOTES: Final = (("***", "***"), ("**", "**"), ("*", "*"), ("__", "__"), ("```", "```"), ("``", "''"), ("`", "`"), ('"', '"'), ("''", "''"), ("'", "'"), ("«", "»"), ("「", "」"))  # fmt: skip
 """Marks of Markdown and of quotations around an entire answer, longest first."""
-_MARKS: Final = frozenset("*_`\"'«")
+_MARKS: Final = frozenset("*_`\"'«「")
 _LEADING: Final = frozenset("=&:\\")
 _FENCE: Final = re.compile(r"```[a-z]*\n([^`]*)```")
 _TAG: Final = re.compile(r"<(b|i|u|em|strong|code|mark)>([^<>]*)</\1>")
@@ -227,21 +233,34 @@ def _from_unicode(text: str) -> str:
     for char in _VULGAR:
         if char in text:
             text = re.sub(rf"(?<=\d)\s*{char}", f" {char}", text)
+    if max(text) >= "₀" and _SLANTED.search(text):
+        text = _SLANTED.sub(_write_slanted, text)
     text = _WIDE_THOUSANDS.sub(",", text).translate(_UNICODE)
-    text = _RAISED.sub(lambda match: "^{" + match[1].replace("^{", "").replace("}", "") + "}", text)
-    text = _LOWERED.sub(
-        lambda match: "_{" + match[1].replace("_{", "").replace("}", "") + "}", text
-    )
-    return text if text.isascii() else "".join(map(_fold_letter, text))
+    if not text.isascii():
+        text = "".join(map(_fold_letter, text))
+    text = _RAISED.sub(lambda match: f"^{{{match[0].replace('^{', '').replace('}', '')}}}", text)
+    return _LOWERED.sub(lambda match: f"_{{{match[0].replace('_{', '').replace('}', '')}}}", text)
+
+
+def _write_slanted(match: re.Match[str]) -> str:
+    """Write a fraction in raised and lowered digits as a fraction."""
+    top, low = (unicodedata.normalize("NFKC", group) for group in match.groups())
+    return f" \\frac{{{top}}}{{{low}}}"
 
 
 def _fold_letter(char: str) -> str:
-    """Fold the digits of all scripts, and wide and styled letters, but not circled digits, which number statements."""
-    if char.isascii() or unicodedata.decomposition(char).startswith(("<circle>", "<square>")):
+    """Fold digits of all scripts, wide, styled, raised and lowered letters; circled digits number statements."""
+    if char.isascii():
+        return char
+    kind = unicodedata.decomposition(char).partition(">")[0]
+    if kind in {"<circle", "<square"}:
         return char
     if char.isdecimal():
         return str(unicodedata.decimal(char))
-    return unicodedata.normalize("NFKC", char)
+    plain = unicodedata.normalize("NFKC", char)
+    if kind == "<super":
+        return f"^{{{plain}}}"
+    return f"_{{{plain}}}" if kind == "<sub" else plain
 
 
 def _unbrace_sign(match: re.Match[str]) -> str:

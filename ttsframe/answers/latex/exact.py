@@ -139,7 +139,7 @@ def _root(value: Fraction, degree: int) -> Fraction | None:
 
 
 def _integer_root(value: int, degree: int) -> int | None:
-    if value < 2:  # noqa: PLR2004 - each is its own root
+    if value < 2:
         return value
     if degree == 2:
         root = isqrt(value)
