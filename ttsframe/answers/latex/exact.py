@@ -27,6 +27,7 @@ LARGEST_DEGREE: Final = 64
 LARGEST_CHOICE: Final = 200
 LONGEST_DIGITS: Final = 400
 """Most digits of a number in a base."""
+_ARITHMETIC: Final = frozenset({"q", "+", "*", "/", "^"})
 
 
 def number_node(value: Fraction) -> Node:
@@ -50,6 +51,8 @@ def exact_root(inner: Node, degree: Node) -> Node | None:
 
 def exact_power(base: Node, exponent: Node) -> Node | None:
     """Return the node of a rational number's fractional power that is rational, else None."""
+    if base[0] not in _ARITHMETIC or (exponent[0] == "q" and exponent[2] == 1):
+        return None
     power = exact_value(exponent)
     if power is None or power.denominator == 1:
         return None
@@ -94,7 +97,7 @@ def _value(node: Node, left: list[int]) -> Fraction | None:
     """Return the value of a tree; `left` counts down the nodes that may still be read."""
     left[0] -= 1
     op = node[0]
-    if left[0] < 0 or op not in {"q", "+", "*", "/", "^"}:
+    if left[0] < 0 or op not in _ARITHMETIC:
         return None
     if op == "q":
         small = max(abs(node[1]), node[2]).bit_length() <= MOST_BITS

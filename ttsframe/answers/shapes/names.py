@@ -85,7 +85,7 @@ def is_quantity(text: str) -> bool:
 
 def assignments(part: str) -> list[tuple[str, str]] | None:
     """Split `name = value` or `name = name = value` into pairs of a name and a value."""
-    marks = top_marks(part)
+    marks = top_marks(part) if "=" in part else None
     if not marks or any(mark.sign != "=" for mark in marks if mark.sign in RELATIONS | JOINERS):
         return None
     equals = [mark for mark in marks if mark.sign == "="]
@@ -101,7 +101,7 @@ def assignments(part: str) -> list[tuple[str, str]] | None:
 
 def left_side(part: str) -> str | None:
     """Return the left side of a part that is one equation, else None."""
-    marks = top_marks(part)
+    marks = top_marks(part) if "=" in part else None
     if not marks or any(mark.sign != "=" for mark in marks if mark.sign in RELATIONS | JOINERS):
         return None
     equals = next((mark for mark in marks if mark.sign == "="), None)
