@@ -107,7 +107,8 @@ _BASES: Final = {
     "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
     "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "twenty": 20,
 }  # fmt: skip
-_BASE: Final = rf"(?:base[\s-]*)?(?P<%s>{'|'.join(_BASES)}|[0-9]{{1,2}})"
+_NAME_OF_BASE: Final = rf"{'|'.join(_BASES)}|[0-9]{{1,2}}"
+_BASE: Final = rf"(?:base[\s-]*)?(?P<%s>{_NAME_OF_BASE})"
 _NAMED_BASE: Final = re.compile(
     r"_(?:(?<=[0-9)}]_)|(?<=[0-9][A-F]_))\s*(?:\{\s*(?:\\text\s*\{\s*"
     + _BASE % "inner"
@@ -118,8 +119,9 @@ _NAMED_BASE: Final = re.compile(
     + r"\s*\})"
 )
 _SPOKEN_BASE: Final = re.compile(
-    r"(?<=[0-9A-Z)])\s*(?:\\text\s*\{\s*\(?\s*(?:in\s+)?base[\s-]*(?:\}\s*(?P<outer>[0-9]{1,2})|(?P<inner>[0-9]{1,2}|[a-z]+)\s*\)?\s*\})"
-    r"|\(?\s*(?:in\s+)?base[\s-]*(?P<plain>[0-9]{1,2}|[a-z]+)\s*\)?)$"
+    r"(?<=[0-9A-Z)])\s*(?:\\text\s*\{\s*\(?\s*(?:in\s+)?base[\s-]*"
+    rf"(?:\}}\s*(?P<outer>[0-9]{{1,2}})|(?P<inner>{_NAME_OF_BASE})\s*\)?\s*\}})"
+    rf"|\(?\s*(?:in\s+)?base[\s-]*(?P<plain>{_NAME_OF_BASE})\s*\)?)$"
 )
 _LEADING_SIGN: Final = re.compile(
     r"(?:(?:&|=(?![=<>])|\\(?:implies|Rightarrow|Longrightarrow|therefore|to|rightarrow)(?![A-Za-z])|:(?!=))\s*)+(?=[^\s=:&])"

@@ -46,6 +46,7 @@ SAME = [
     ["\\eta", "η"],
     ["\\Sigma+1", "Σ+1"],
     ["A\\subseteq B", "A ⊆ B"],
+    ["Option A base case", "option A base case"],
     ["A, C", "A and C", "A\\text{ and }C", "C, A", "(A) and (C)"],
     ["The mode is 3", "the mode is 3", "The  mode is $3$"],
     # signs
@@ -132,7 +133,7 @@ DIFFERENT = [
     ["x=1,2y=4", "y=1,2y=4"], ["(a,b)=(1,2),(c,d)=(3,4)", "(a,b)=(3,4),(c,d)=(1,2)"], ["AB=4,AB=5", "CD=4,CD=5", "4,5"],
     ["x=1,y=2 or x=3,y=4", "x=1,y=4 or x=3,y=2", "x=1,x=3,y=2,y=4"],
     ["x\\equiv1\\pmod{3}", "x\\equiv1\\pmod{4}", "x\\equiv2\\pmod{3}", "x\\equiv1\\pmod{13}"],
-    ["eˣ", "ex"], ["xₙ", "xn", "x^n"], ["x³⁄₄", "\\frac{3x}{4}"], ["1，234", "1234"], ["①②", "12"], ["f is 3?", "F is 3?"], ["\\Delta?", "\\delta?"], ["A and C", "A or B", "AC"],
+    ["x>0\\text{ or }y>0", "x>0, y>0"], ["eˣ", "ex"], ["xₙ", "xn", "x^n"], ["x³⁄₄", "\\frac{3x}{4}"], ["1，234", "1234"], ["①②", "12"], ["f is 3?", "F is 3?"], ["\\Delta?", "\\delta?"], ["A and C", "A or B", "AC"],
     ["is 1. 5", "is 1.5"], ["is 1, 234", "is 1,234"], ["x1 y2", "x1y2"], ["5 6", "56"], ["a bc 5?", "ab c 5?"],
     ["\\frac{1}{2}3 = 5 = 4", "\\frac{1}{23}=5=4", "\\frac{12}{3}=5=4"], ["x^{2}3=4=5", "x^{23}=4=5"],
 ]  # fmt: skip

@@ -97,7 +97,8 @@ def _read_conditions(
     matches = [_NAMED_SET.fullmatch(body) for body, _ in readings]
     names = {match[1] if match else None for match in matches}
     if len(names) != 1 or None in names:
-        return "&{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
+        sign = "O" if "or" in signs else "&"
+        return sign + "{" + ";".join(sorted({body for body, _ in readings})) + "}", "structure"
     bodies = {match[2] for match in matches if match}
     body = None if "or" in signs else intersection_key(bodies)
     if body is None:
