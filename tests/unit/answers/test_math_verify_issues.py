@@ -60,8 +60,10 @@ def test_a_whole_list_is_right_in_any_order() -> None:
             "840",
         ),
         (
-            "It should be \\boxed{004}.\n\nChecking: the sum is 2,552,004, which ends in 004. "
-            "So, \\boxed{004} is correct.\n\n**Final Answer**\n\\boxed{004}",
+            (
+                "It should be \\boxed{004}.\n\nChecking: the sum is 2,552,004, which ends in 004. "
+                "So, \\boxed{004} is correct.\n\n**Final Answer**\n\\boxed{004}"
+            ),
             "4",
         ),
     ],
