@@ -81,3 +81,25 @@ def test_few_spellings_of_one_answer_are_split(compared: pl.DataFrame) -> None:
 def test_what_only_grading_accepts(answer: str, gold: str, is_right: bool) -> None:
     frame = pl.DataFrame({"answer": [answer], "gold": [gold]})
     assert frame.select(tts.is_equivalent("answer", "gold")).item() is is_right
+
+
+@pytest.mark.parametrize(
+    ("options", "one", "other", "is_same"),
+    [
+        ({"percent": "fraction"}, "25%", r"\frac{1}{4}", True),
+        ({"percent": "fraction"}, "25%", "25", False),
+        ({"units": "kept"}, "5 cents", "5 dollars", False),
+        ({"units": "kept"}, r"50^\circ C", r"50^\circ F", False),
+        ({"units": "kept"}, "€5", "£5", False),
+        ({"units": "kept"}, "5 cm", r"5\text{ cm}", True),
+        ({"units": "kept"}, "5 cm", "5 m", False),
+        ({"units": "kept"}, "5", "5.0", True),
+        ({"units": "dropped"}, "5 cents", "5 dollars", True),
+        ({"units": "dropped"}, "€5", "£5", True),
+    ],
+)
+def test_policies_decide(options: dict[str, str], one: str, other: str, is_same: bool) -> None:
+    policy = tts.answers.AnswerPolicy(**options)  # type: ignore[arg-type]
+    frame = pl.DataFrame({"a": [one], "b": [other]})
+    keyed = frame.select(tts.answer_key("a", policy=policy) == tts.answer_key("b", policy=policy))
+    assert keyed.item() is is_same
