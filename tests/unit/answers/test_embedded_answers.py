@@ -41,8 +41,8 @@ TEMPLATES = (
     "The answer is {}.\n\nQ: How many are 2 and 3?\nA: The answer is 5.",
     "The answer is {}.<|im_end|>",
 )
-IS_PROSE = re.compile(r"[.?!:]\s|[A-Za-z]{3,} [A-Za-z]{3,}|^\W*=|\n|\\boxed|\\fbox")
-DELIMITERS = re.compile(r"\\[()\[\]]|[$*`'\"\s]|\\[,;! ]|\\(?:left|right|quad)\b")
+IS_PROSE = re.compile(r"[.?!:]\s|^There |[A-Za-z]{3,} [A-Za-z]{3,}|^\W*=|\n|\\boxed|\\fbox")
+DELIMITERS = re.compile(r"\\[()\[\]]|[$*`'\"“”\s]|\\[,;! ]|\\(?:left|right|quad)\b")
 
 
 def bare(answer: str) -> str:
@@ -91,7 +91,11 @@ def real_answers(shared_data: Path) -> list[str]:
 def embeddable(answers: list[str]) -> list[str]:
     """Keep short answers without sentences of their own, without the delimiters around them."""
     plain = [undelimited(answer) for answer in answers]
-    return [a for a in plain if 0 < len(a) <= LONGEST and not IS_PROSE.search(a)]
+    return [
+        answer
+        for answer in plain
+        if 0 < len(answer) <= LONGEST and not IS_PROSE.search(answer) and answer.count("$") < 2
+    ]
 
 
 def undelimited(answer: str) -> str:
