@@ -41,7 +41,9 @@ TEMPLATES = (
     "The answer is {}.\n\nQ: How many are 2 and 3?\nA: The answer is 5.",
     "The answer is {}.<|im_end|>",
 )
-IS_PROSE = re.compile(r"[.?!:]\s|^There |[A-Za-z]{3,} [A-Za-z]{3,}|^\W*=|\n|\\boxed|\\fbox")
+IS_PROSE = re.compile(
+    r"[.?!:]\s|^(?:There|This|Yes|No)\b|[A-Za-z]{3,} [A-Za-z]{3,}|^\W*=|\n|\\boxed|\\fbox"
+)
 DELIMITERS = re.compile(r"\\[()\[\]]|[$*`'\"“”\s]|\\[,;! ]|\\(?:left|right|quad)\b")
 
 
