@@ -44,6 +44,7 @@ ABSORBED_BITS: Final = 119
 """A term that is smaller than its sum by more bits is lost in the sum."""
 LARGEST_BITS: Final = 100_000
 """Largest size of an exact number; larger ones have keys made of residues."""
+_ABSORBED: Final = 2.0**-ABSORBED_BITS
 ROUGH_BITS: Final = 300
 """Largest size of a rational beside an irrational, without its small prime factors."""
 RATIONAL_BITS: Final = 110
@@ -88,7 +89,7 @@ def symbol_value(name: str, point: int) -> Value:
 
 # Keys quantize the value times this offset: simple numbers lie on the edges of a decimal or binary grid, but
 # not on the edges of this one.
-_OFFSET: Final = 6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big")
+_OFFSET: Final = arb((6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big"), -448))
 
 
 def leading_bits(value: Value) -> str:
@@ -97,13 +98,18 @@ def leading_bits(value: Value) -> str:
         raise Uncertified
     if value.rel_accuracy_bits() < KEY_BITS + 20:
         raise TooImprecise
-    scaled = value * arb((_OFFSET, -448))
+    scaled = value * _OFFSET
     mantissa, exponent = scaled.mid().man_exp()
     top = mantissa.bit_length() + int(exponent)
-    whole = (scaled * arb((1, KEY_BITS - top))).floor().unique_fmpz()
+    whole = (scaled * _power_of_two(KEY_BITS - top)).floor().unique_fmpz()
     if whole is None:
         raise TooImprecise
     return f"{int(whole):x}p{top}"
+
+
+@lru_cache(maxsize=1_024)
+def _power_of_two(exponent: int) -> Value:
+    return arb((1, exponent))
 
 
 def part_key(value: Value) -> str:
@@ -144,13 +150,13 @@ def as_rational(value: Value) -> Value | None:
 
 def resolve_zero(value: Value, is_final: bool) -> Value:
     """Replace a value that cannot be told from zero at the last precision by zero."""
-    if isinstance(value, fmpq):
+    if type(value) is fmpq:
         return value
-    if isinstance(value, arb):
+    if type(value) is arb:
+        if 0 not in value and value.is_finite():
+            return value
         if not value.is_finite():
             raise Uncertified if is_final else TooImprecise
-        if 0 not in value:
-            return value
         if value.is_zero():
             return ZERO
         if not is_final:
@@ -197,27 +203,27 @@ def _divide_out(value: Value, prime: int) -> Value:
 
 
 def magnitude_of(value: Value) -> float:
-    """Return the magnitude of a value as a float; infinity beyond the range of floats."""
+    """Return the magnitude of a ball as a float; infinity beyond the range of floats."""
     try:
-        return abs(complex(value)) if isinstance(value, acb) else abs(float(arb(value)))
+        return abs(complex(value)) if type(value) is acb else abs(float(value))
     except OverflowError:
         return math.inf
 
 
-def check_absorption(terms: list[Value]) -> None:
+def check_absorption(balls: list[Value]) -> None:
     """Raise if a sum is so large that one of its terms no longer shows in it."""
-    sizes = [magnitude_of(term) for term in terms]
+    sizes = [abs(float(ball)) if type(ball) is arb else magnitude_of(ball) for ball in balls]
     largest = max(sizes)
-    if 1e-250 < largest < 1e290 and min(sizes) > largest * 2.0**-ABSORBED_BITS:
+    if 1e-250 < largest < 1e290 and min(sizes) > largest * _ABSORBED:
         return
-    tops = [_binary_exponent(term) for term in terms]
+    tops = list(map(_binary_exponent, balls))
     if max(tops) - min(tops) > ABSORBED_BITS:
         raise Uncertified
 
 
 def _binary_exponent(value: Value) -> int:
     """Return the binary exponent of a value that is not zero."""
-    ball = abs(value) if isinstance(value, acb) else arb(value)
+    ball = abs(value) if isinstance(value, acb) else value
     mantissa, exponent = ball.mid().man_exp()
     return int(mantissa.bit_length()) + int(exponent)
 
