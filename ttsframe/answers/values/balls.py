@@ -49,6 +49,8 @@ ROUGH_BITS: Final = 300
 """Largest size of a rational beside an irrational, without its small prime factors."""
 RATIONAL_BITS: Final = 110
 """Largest denominator of a rational that is recognized in a ball."""
+_LARGEST_DENOMINATOR: Final = 2**RATIONAL_BITS
+_LARGE_QUOTIENT: Final = 2**40
 LARGEST_ARGUMENT: Final = 1e7
 """Largest exponent and argument of a function."""
 FLAT: Final = 1e-18
@@ -134,10 +136,15 @@ def as_rational(value: Value) -> Value | None:
     is_negative = a < 0
     a = abs(a)
     p0, q0, p1, q1 = 0, 1, 1, 0
-    while q1.bit_length() <= RATIONAL_BITS:
+    while q1 < _LARGEST_DENOMINATOR:
         quotient, rest = divmod(a, b)
         # After such a large partial quotient, the convergent agrees with the ball to the last proven bit.
-        if q1 and p1 and quotient.bit_length() + q1.bit_length() + p1.bit_length() > KEY_BITS:
+        if (
+            quotient > _LARGE_QUOTIENT
+            and q1
+            and p1
+            and quotient.bit_length() + q1.bit_length() + p1.bit_length() > KEY_BITS
+        ):
             break
         p0, q0, p1, q1 = p1, q1, quotient * p1 + p0, quotient * q1 + q0
         if not rest:
