@@ -67,6 +67,8 @@ _COMMAND: Final = re.compile(
 _THOUSANDS: Final = re.compile(
     r"(?<![\d.])(\d{1,3})((?:\s*(?:\{,\}|\\,|\\!|\\ |,\\!|,\\,|\\;|\\:|~)+\s*\d{3})+)(?!\d)"
 )
+# every match of the two patterns beside this one holds a match of it
+_SEPARATOR: Final = re.compile(r"\{[\s,.;]|\\[,! ;:]|~")
 _BRACED_COMMA: Final = re.compile(r"\{\s*([,.;])\s*\}")
 _NOT_DIGIT: Final = re.compile(r"\D+")
 _CHOOSE: Final = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}")
@@ -82,7 +84,6 @@ _ESCAPED_TWICE: Final = re.compile(
     r"(?<!\\)\\\\(?:[dt]?frac|sqrt|left|text|pi|infty|cdot|times)(?![a-zA-Z])"
 )
 _ESCAPED_ONCE: Final = re.compile(r"(?<!\\)\\(?:\\\\)*(?!\\)[a-zA-Z]")
-_SPACE: Final = re.compile(r"\s+")
 _DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 _DOLLAR: Final = re.compile(r"(?<!\\)\$")
 _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
@@ -113,7 +114,7 @@ def normalize_text(text: str) -> str:
     text = text.strip()
     if len(text) > LONGEST_TEXT:
         return text
-    if _ESCAPED_TWICE.search(text) and not _ESCAPED_ONCE.search(text):
+    if "\\\\" in text and _ESCAPED_TWICE.search(text) and not _ESCAPED_ONCE.search(text):
         text = text.replace("\\\\", "\\")
     for _ in range(4):
         changed = _normalize_once(text)
@@ -126,12 +127,13 @@ def normalize_text(text: str) -> str:
 def _normalize_once(text: str) -> str:
     if not text.isascii():
         text = _from_unicode(text)
-    if "{" in text or "\\" in text:
+    if ("{" in text or "\\" in text) and _SEPARATOR.search(text):
         text = _THOUSANDS.sub(lambda match: match[1] + _NOT_DIGIT.sub("", match[2]), text)
         text = _BRACED_COMMA.sub(r"\1", text)
     if "\\" in text or "~" in text:
         text = _unbox(text)
-        text = _COMMAND.sub(_respell, text)
+        if "\\left" in text or "\\right" in text or not _SPELLINGS.keys().isdisjoint(_COMMAND.findall(text)):
+            text = _COMMAND.sub(_respell, text)
         if "\\choose" in text:
             text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
         if "d}" in text:
@@ -140,7 +142,7 @@ def _normalize_once(text: str) -> str:
             text = _EMPTY_GROUP.sub(" ", text)
     if "$" in text or "\\" in text:
         text = _undelimit(text)
-    text = _SPACE.sub(" ", text).strip()
+    text = " ".join(text.split())
     if ":" in text or text[:6].casefold() in {"the an", "answer", "the fi", "final "}:
         text = _ANNOUNCED.sub("", text, count=1) if _ANNOUNCED.match(text) else text
     while text and (text[-1] in ".,;:" or text.endswith("\\")) and not text.endswith("\\,"):
@@ -186,11 +188,13 @@ def _unbox(text: str) -> str:
 
 
 def _undelimit(text: str) -> str:
-    for opening, closing in _DELIMITED:
+    for opening, closing in _DELIMITED if text[:1] in {"$", "\\"} else ():
         if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening) * 2 - 1:
             inner = text[len(opening) : -len(closing)]
             if opening not in inner and closing not in inner:
                 return inner
     if "$" in text:
         text = _DOLLAR.sub(" ", text)
-    return _MATH_SHIFT.sub(" ", text)
+    if "\\(" in text or "\\)" in text or "\\[" in text or "\\]" in text:
+        text = _MATH_SHIFT.sub(" ", text)
+    return text
