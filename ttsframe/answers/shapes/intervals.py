@@ -47,7 +47,7 @@ def bounds_of(
         if linear is None:
             if _has_infinity(nodes):
                 return None
-            return f"Q{operators[0]}" + scale_free_key(difference, policy, signed=True)
+            return f"Q{operators[0]}" + scale_free_key(*nodes, policy, signed=True)
         # slope x + rest < 0
         slope, rest = linear
         direction = sign_of(slope, policy)
@@ -65,8 +65,7 @@ def bounds_of(
         if _has_infinity(nodes):
             return None
         keys = [
-            f"Q{operator}"
-            + scale_free_key(("+", (low, ("*", (MINUS_ONE, high)))), policy, signed=True)
+            f"Q{operator}" + scale_free_key(low, high, policy, signed=True)
             for operator, low, high in zip(operators, nodes, nodes[1:], strict=False)
         ]
         return "&{" + ";".join(sorted(keys)) + "}"

@@ -10,7 +10,7 @@ from typing import Final
 
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
-from ttsframe.answers.latex.tree import MINUS_ONE, Node, symbols_of
+from ttsframe.answers.latex.tree import Node, symbols_of
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.shapes.intervals import bounds_of, punctured_line
 from ttsframe.answers.shapes.marks import (
@@ -207,8 +207,7 @@ def _read_inequality(
 
 def _equation_key(reader: ScalarReader, left: Node, right: Node) -> str | None:
     """Return the key of an equation up to a constant factor; None if both sides are the same."""
-    difference: Node = ("+", (left, ("*", (MINUS_ONE, right))))
     try:
-        return "E" + scale_free_key(difference, reader.policy, signed=False, known=reader.known)
+        return "E" + scale_free_key(left, right, reader.policy, signed=False, known=reader.known)
     except Vanishes:
         return None

@@ -51,7 +51,7 @@ class ScalarReader(ABC):
         self.unresolved: list[Node] = []
         self.trace = trace
         self.last: Node | None = None
-        self.known: KnownValues = {}
+        self.known = KnownValues()
         """Values of the trees read so far, so that each side of a relation is evaluated once."""
         self._trees: dict[str, Node] = {}
 

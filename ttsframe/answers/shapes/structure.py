@@ -173,7 +173,10 @@ class Reader(ScalarReader):
             return None
         self.note("matrix", text)
         try:
-            bodies = [";".join(scalar_key(cell, self.policy)[0] for cell in row) for row in rows]
+            bodies = [
+                ";".join(scalar_key(cell, self.policy, self.known)[0] for cell in row)
+                for row in rows
+            ]
         except Uncertified:
             return None
         return "M(" + "|".join(bodies) + ")", "structure"

@@ -35,9 +35,6 @@ from ttsframe.answers.values.balls import (
 
 __all__ = ["Evaluation", "KnownValues", "PointsDiffer"]
 
-KnownValues: TypeAlias = dict[tuple[int, tuple[int, ...]], tuple[Node, Value, set[int]]]
-"""Values of nodes at hidden points, and where they are undefined, by the identity of the node."""
-
 MOST_STEPS: Final = 10_000
 """Largest work: a node counts one, and an operation on a large exact number one for every 64 bits."""
 LARGE_BITS: Final = 4_096
@@ -58,6 +55,7 @@ _FLAT_FAR_OUT: Final = {"tanh": FARTHEST, "coth": FARTHEST, "arctan": 1e18}
 _AT_ZERO: Final = dict.fromkeys(_FLAT_AT_ZERO, ONE) | dict.fromkeys(
     ("sin", "tan", "sinh", "tanh", "arcsin", "arctan", "arcsinh", "arctanh"), ZERO
 )
+_E: Final[Node] = ("c", "e")
 _NEGATIVE: Final = fmpq(-1)
 _NOWHERE: Final = arb.nan()
 """Stands in a list of balls at a point where a real function is outside its domain."""
@@ -65,6 +63,20 @@ _NOWHERE: Final = arb.nan()
 
 class PointsDiffer(Exception):  # noqa: N818 (a verdict on a tree, not a failure)
     """A value is exact at some of the points only, so that each point must be evaluated by itself."""
+
+
+class KnownValues:
+    """Values at the hidden points that the trees of one answer share.
+
+    `trees` has those of entire trees by identity, `functions` those of functions and roots. An entry also
+    names the positions of points at which it is undefined.
+    """
+
+    __slots__ = ("functions", "trees")
+
+    def __init__(self) -> None:
+        self.trees: dict[tuple[int, tuple[int, ...]], tuple[Node, Value, set[int]]] = {}
+        self.functions: dict[tuple[Node, tuple[int, ...]], tuple[Value, set[int]]] = {}
 
 
 class Evaluation:
@@ -89,7 +101,7 @@ class Evaluation:
     ) -> None:
         self.policy = policy
         self.points = points
-        self.known = known
+        self.known = None if is_final or not is_real else known
         self.is_final = is_final
         self.is_real = is_real
         self.undefined: set[int] = set()
@@ -101,11 +113,6 @@ class Evaluation:
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise Uncertified
-        if self.known and not self.is_final:
-            entry = self.known.get((id(node), self.points))
-            if entry is not None:
-                self.undefined |= entry[2]
-                return entry[1]
         op = node[0]
         if op == "*":
             return self._product([self.value(factor) for factor in node[1]])
@@ -118,17 +125,16 @@ class Evaluation:
         if op == "+":
             return self.sum_of([self.value(term) for term in node[1]])
         if op == "^":
-            return self._power_of_nodes(node[1], node[2])
+            exponent = node[2]
+            if exponent[0] == "q" and exponent[2] == 1 and node[1] != _E:
+                return self._integer_power(self.value(node[1]), exponent[1])
+            return self._shared(node, self._power_of_nodes)
         if op == "/":
             return self._quotient(self.value(node[1]), self.value(node[2]))
         if op == "f":
-            values = [self.value(part) for part in node[2]]
-            return self._at_each_point(partial(self._function, node[1]), values)
+            return self._shared(node, self._function_of_nodes)
         if op == "r":
-            degree = self.value(node[2])
-            if type(degree) is not fmpq or not degree:
-                raise Uncertified
-            return self._power(self.value(node[1]), 1 / degree)
+            return self._shared(node, self._root_of_nodes)
         if op == "c":
             return self._constant(node[1])
         if op == "u":
@@ -138,6 +144,36 @@ class Evaluation:
             return self._indexed(node)
         # integrals, limits and derivatives are left to sympy
         raise Uncertified
+
+    def tree(self, node: Node) -> Value:
+        """Evaluate an entire tree, which may have been evaluated before."""
+        if self.known is None:
+            return self.value(node)
+        key = id(node), self.points
+        entry = self.known.trees.get(key)
+        if entry is None:
+            before, self.undefined = self.undefined, set()
+            value = self.value(node)
+            entry = self.known.trees[key] = node, value, self.undefined
+            self.undefined = before
+        self.undefined |= entry[2]
+        return entry[1]
+
+    def difference(self, left: Node, right: Node) -> Value:
+        """Subtract two trees."""
+        return self.sum_of([self.tree(left), self._product([_NEGATIVE, self.tree(right)])])
+
+    def _shared(self, node: Node, evaluate: Callable[[Node], Value]) -> Value:
+        """Evaluate a node that other trees of the answer may hold too."""
+        if self.known is None or self.bound or self.undefined:
+            return evaluate(node)
+        entry = self.known.functions.get((node, self.points))
+        if entry is None:
+            value = evaluate(node)
+            self.known.functions[node, self.points] = value, set(self.undefined)
+            return value
+        self.undefined |= entry[1]
+        return entry[0]
 
     @staticmethod
     def _constant(name: str) -> Value:
@@ -291,13 +327,21 @@ class Evaluation:
             if bits > LARGEST_BITS or self.steps > MOST_STEPS:
                 raise Uncertified
 
-    def _power_of_nodes(self, base_node: Node, exponent_node: Node) -> Value:
-        if base_node == ("c", "e"):
-            return self._at_each_point(_exponential, [self.value(exponent_node)])
-        base = self.value(base_node)
-        if exponent_node[0] == "q" and exponent_node[2] == 1:
-            return self._integer_power(base, exponent_node[1])
-        return self._power(base, self.value(exponent_node))
+    def _power_of_nodes(self, node: Node) -> Value:
+        exponent = self.value(node[2])
+        if node[1] == _E:
+            return self._at_each_point(_exponential, [exponent])
+        return self._power(self.value(node[1]), exponent)
+
+    def _root_of_nodes(self, node: Node) -> Value:
+        degree = self.value(node[2])
+        if type(degree) is not fmpq or not degree:
+            raise Uncertified
+        return self._power(self.value(node[1]), 1 / degree)
+
+    def _function_of_nodes(self, node: Node) -> Value:
+        values = [self.value(part) for part in node[2]]
+        return self._at_each_point(partial(self._function, node[1]), values)
 
     def _power(self, base: Value, exponent: Value) -> Value:
         if type(exponent) is fmpq and exponent.q == 1:

@@ -119,14 +119,19 @@ def scalar_key(node: Node, policy: AnswerPolicy, known: KnownValues | None = Non
 
 
 def scale_free_key(
-    node: Node, policy: AnswerPolicy, *, signed: bool, known: KnownValues | None = None
+    left: Node,
+    right: Node,
+    policy: AnswerPolicy,
+    *,
+    signed: bool,
+    known: KnownValues | None = None,
 ) -> str:
-    """Return the key of an expression up to a constant factor, positive if `signed`.
+    """Return the key of a difference up to a constant factor, positive if `signed`.
 
-    Raises `Vanishes` where the expression is zero.
+    Raises `Vanishes` where the difference is zero.
     """
     with _FlintPrecision():
-        return _ratio_key(node, policy, known, signed=signed)
+        return _ratio_key((left, right), policy, known or KnownValues(), signed=signed)
 
 
 def sign_of(node: Node, policy: AnswerPolicy) -> int:
@@ -189,7 +194,7 @@ def _exact_if_zero(value: Value) -> Value:
 
 
 def _values_at(
-    node: Node,
+    trees: tuple[Node, ...],
     policy: AnswerPolicy,
     points: tuple[int, ...],
     known: KnownValues | None,
@@ -197,22 +202,21 @@ def _values_at(
     is_final: bool,
     is_real: bool = True,
 ) -> list[Value | None]:
-    """Return the value at each of some hidden points; None outside the domain of a real function."""
+    """Return the value of a tree, or the difference of two, at each of some hidden points.
+
+    None stands where a real function is outside its domain.
+    """
     evaluation = Evaluation(policy, points, known, is_final=is_final, is_real=is_real)
     try:
-        value = evaluation.value(node)
+        value = evaluation.tree(*trees) if len(trees) == 1 else evaluation.difference(*trees)
     except OutsideDomain:
         return [None] * len(points)
     except PointsDiffer:
         return [
             value
             for point in points
-            for value in _values_at(
-                node, policy, (point,), known, is_final=is_final, is_real=is_real
-            )
+            for value in _values_at(trees, policy, (point,), known, is_final=is_final, is_real=is_real)
         ]
-    if known is not None and not is_final and is_real:
-        known[id(node), points] = node, value, evaluation.undefined
     values = value if type(value) is list else [value] * len(points)
     if not evaluation.undefined:
         return values
@@ -222,22 +226,22 @@ def _values_at(
 
 
 def _hidden_values(
-    node: Node, policy: AnswerPolicy, known: KnownValues | None, is_final: bool
+    trees: tuple[Node, ...], policy: AnswerPolicy, known: KnownValues | None, is_final: bool
 ) -> list[Value | None]:
     """Return the values at the first three hidden points, and at the fourth if one of them fails."""
-    values = _values_at(node, policy, (0, 1, 2), known, is_final=is_final)
+    values = _values_at(trees, policy, (0, 1, 2), known, is_final=is_final)
     if None in values:
-        values = values + _values_at(node, policy, (3,), known, is_final=is_final)
+        values = values + _values_at(trees, policy, (3,), known, is_final=is_final)
     return values
 
 
 def _symbolic_key(node: Node, policy: AnswerPolicy, known: KnownValues | None) -> Scalar:
     def read(is_final: bool) -> Scalar:
-        values = _hidden_values(node, policy, known, is_final)
+        values = _hidden_values((node,), policy, known, is_final)
         parts = [_UNDEFINED if value is None else part_key(value) for value in values]
         defined = [value for value in values if value is not None]
         if not defined:
-            (value,) = _values_at(node, policy, (0,), None, is_final=is_final, is_real=False)
+            (value,) = _values_at((node,), policy, (0,), None, is_final=is_final, is_real=False)
             return "s" + _digest(part_key(value)), "symbolic"
         if len(defined) > 1 and len({*parts} - {_UNDEFINED}) == 1:
             # The symbols cancel, so that this is a number.
@@ -248,17 +252,17 @@ def _symbolic_key(node: Node, policy: AnswerPolicy, known: KnownValues | None) -
 
 
 def _ratio_key(
-    node: Node, policy: AnswerPolicy, known: KnownValues | None, *, signed: bool
+    sides: tuple[Node, Node], policy: AnswerPolicy, known: KnownValues, *, signed: bool
 ) -> str:
     def read(is_final: bool) -> str:
-        values = _hidden_values(node, policy, known, is_final)
+        values = _hidden_values(sides, policy, known, is_final)
         defined = [value for value in values if value is not None]
         if len(defined) < 2:  # noqa: PLR2004
             values = defined = [
                 value
                 for point in (0, 3)
                 for value in _values_at(
-                    node, policy, (point,), None, is_final=is_final, is_real=False
+                    sides, policy, (point,), None, is_final=is_final, is_real=False
                 )
             ]
         if not any(value != 0 for value in defined):
