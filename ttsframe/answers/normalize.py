@@ -89,6 +89,14 @@ _DOLLAR: Final = re.compile(r"(?<!\\)\$")
 _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
 
 
+# A text that no rule changes: letters one by one, single spaces, and commands that have one spelling.
+_NORMAL: Final = re.compile(
+    r"(?![ =])(?:[-+/^()\[\]|<>=!0-9,.}]++|[A-Za-z](?![A-Za-z])| (?! )|\\?\{(?!\s*[,.;:}])|\\\}"
+    r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq)(?![A-Za-z])"
+    r")*+(?<![ ,.])"
+)
+
+
 def balanced_end(text: str, start: int) -> int:
     """Return the index after the brace that closes the one at `start`, or -1."""
     depth = 0
@@ -114,13 +122,17 @@ def normalize_text(text: str) -> str:
     text = text.strip()
     if len(text) > LONGEST_TEXT:
         return text
+    inner = text[1:-1] if len(text) > 2 and text[0] == text[-1] == "$" else text  # noqa: PLR2004
+    if _NORMAL.fullmatch(inner):
+        return inner
     if "\\\\" in text and _ESCAPED_TWICE.search(text) and not _ESCAPED_ONCE.search(text):
         text = text.replace("\\\\", "\\")
     for _ in range(4):
         changed = _normalize_once(text)
-        if changed == text:
-            break
+        is_normal = changed == text or _NORMAL.fullmatch(changed) is not None
         text = changed
+        if is_normal:
+            break
     return text
 
 
@@ -132,7 +144,11 @@ def _normalize_once(text: str) -> str:
         text = _BRACED_COMMA.sub(r"\1", text)
     if "\\" in text or "~" in text:
         text = _unbox(text)
-        if "\\left" in text or "\\right" in text or not _SPELLINGS.keys().isdisjoint(_COMMAND.findall(text)):
+        if (
+            "\\left" in text
+            or "\\right" in text
+            or not _SPELLINGS.keys().isdisjoint(_COMMAND.findall(text))
+        ):
             text = _COMMAND.sub(_respell, text)
         if "\\choose" in text:
             text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)

@@ -10,7 +10,7 @@ from typing import Final
 
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
-from ttsframe.answers.latex.tree import Node, symbols_of
+from ttsframe.answers.latex.tree import Node, has_symbols
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.shapes.intervals import bounds_of, punctured_line
 from ttsframe.answers.shapes.marks import (
@@ -129,7 +129,7 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
     nodes = [reader.parsed(part) for part in parts]
     if len(nodes) > 2:
         return _read_chain(reader, nodes)
-    if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
+    if not has_symbols(nodes[0]) and not has_symbols(nodes[-1]):
         return _read_agreed(reader, nodes)
     body = _equation_key(reader, nodes[0], nodes[-1])
     if body is None:
@@ -144,7 +144,7 @@ def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
         return keys.pop()
     bodies: set[str] = set()
     for left, right in pairwise(nodes):
-        if not symbols_of(left) and not symbols_of(right):
+        if not has_symbols(left) and not has_symbols(right):
             return None
         body = _equation_key(reader, left, right)
         if body is not None:

@@ -91,7 +91,10 @@ def symbol_value(name: str, point: int) -> Value:
 
 # Keys quantize the value times this offset: simple numbers lie on the edges of a decimal or binary grid, but
 # not on the edges of this one.
-_OFFSET: Final = arb((6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big"), -448))
+_OFFSET: Final = arb((
+    6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big"),
+    -448,
+))
 
 
 def leading_bits(value: Value) -> str:

@@ -229,7 +229,11 @@ class Evaluation:
     def _resolved(self, value: Value) -> Value:
         """Replace what may be zero by zero, and complex numbers that may be real by real ones."""
         if type(value) is not list:
-            return value if type(value) is arb and 0 not in value else resolve_zero(value, self.is_final)
+            return (
+                value
+                if type(value) is arb and 0 not in value
+                else resolve_zero(value, self.is_final)
+            )
         for ball in value:
             if type(ball) is not arb or 0 in ball:
                 break

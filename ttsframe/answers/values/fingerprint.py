@@ -23,7 +23,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from flint import acb, ctx, fmpq
 
-from ttsframe.answers.latex.tree import Node, symbols_of, uses_function
+from ttsframe.answers.latex.tree import Node, has_symbols, uses_function
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.values.balls import (
     ZERO,
@@ -107,15 +107,17 @@ def _at_enough_precision(read: Callable[[bool], _T]) -> _T:
 
 def scalar_key(node: Node, policy: AnswerPolicy, known: KnownValues | None = None) -> Scalar:
     """Return the body of a scalar's key and its kind; raise `Uncertified` where there is none."""
-    symbols = symbols_of(node)
+    is_symbolic = has_symbols(node)
     with _FlintPrecision():
         try:
-            return _symbolic_key(node, policy, known) if symbols else _constant_key(node, policy)
+            return (
+                _symbolic_key(node, policy, known) if is_symbolic else _constant_key(node, policy)
+            )
         except Uncertified:
             residue = residue_key(node, policy)
             if residue is None:
                 raise
-            return residue, "symbolic" if symbols else "exact"
+            return residue, "symbolic" if is_symbolic else "exact"
 
 
 def scale_free_key(
@@ -154,7 +156,7 @@ def value_of(node: Node, policy: AnswerPolicy) -> Value:
 
 def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
     """Return the value of a real constant within the range of floats, else None."""
-    if symbols_of(node) or (policy.log_base == "unknown" and uses_function(node, "log")):
+    if has_symbols(node) or (policy.log_base == "unknown" and uses_function(node, "log")):
         return None
     value = value_of(node, policy)
     if isinstance(value, acb):
@@ -215,7 +217,9 @@ def _values_at(
         return [
             value
             for point in points
-            for value in _values_at(trees, policy, (point,), known, is_final=is_final, is_real=is_real)
+            for value in _values_at(
+                trees, policy, (point,), known, is_final=is_final, is_real=is_real
+            )
         ]
     values = value if type(value) is list else [value] * len(points)
     if not evaluation.undefined:
