@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha512
 from typing import Any, Final, TypeAlias
@@ -220,9 +221,12 @@ def magnitude_of(value: Value) -> float:
         return math.inf
 
 
-def check_absorption(balls: list[Value]) -> None:
+def check_absorption(balls: Sequence[Value]) -> None:
     """Raise if a sum is so large that one of its terms no longer shows in it."""
-    sizes = [abs(float(ball)) if type(ball) is arb else magnitude_of(ball) for ball in balls]
+    try:
+        sizes = list(map(abs, map(float, balls)))
+    except TypeError:
+        sizes = list(map(magnitude_of, balls))
     largest = max(sizes)
     if 1e-250 < largest < 1e290 and min(sizes) > largest * _ABSORBED:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final, TypeAlias
 
@@ -115,7 +115,10 @@ class Evaluation:
             raise Uncertified
         op = node[0]
         if op == "*":
-            return self._product([self.value(factor) for factor in node[1]])
+            factors = node[1]
+            if factors[0] is MINUS_ONE and len(factors) == 2:  # noqa: PLR2004
+                return self.negative(self.value(factors[1]))
+            return self._product([self.value(factor) for factor in factors])
         if op == "q":
             return _NEGATIVE if node is MINUS_ONE else _rational(node[1], node[2])
         if op == "s":
@@ -161,7 +164,7 @@ class Evaluation:
 
     def difference(self, left: Node, right: Node) -> Value:
         """Subtract two trees."""
-        return self.sum_of([self.tree(left), self._product([_NEGATIVE, self.tree(right)])])
+        return self.sum_of([self.tree(left), self.negative(self.tree(right))])
 
     def _shared(self, node: Node, evaluate: Callable[[Node], Value]) -> Value:
         """Evaluate a node that other trees of the answer may hold too."""
@@ -191,11 +194,13 @@ class Evaluation:
         points = self.points
         return _symbol_values(name, points) if len(points) > 1 else symbol_value(name, *points)
 
-    def _columns(self, values: list[Value]) -> Iterator[tuple[int, list[Value]]]:
-        """Yield each position that is defined, and the values there."""
-        for position in range(len(self.points)):
-            if position not in self.undefined:
-                yield position, [v[position] if type(v) is list else v for v in values]
+    def _columns(self, values: list[Value]) -> list[tuple[int, tuple[Value, ...]]]:
+        """Return each position that is defined, and the values there."""
+        n = len(self.points)
+        columns = enumerate(zip(*[v if type(v) is list else [v] * n for v in values], strict=True))
+        if self.undefined:
+            return [column for column in columns if column[0] not in self.undefined]
+        return list(columns)
 
     def _at_each_point(self, function: Callable[..., Value], values: list[Value]) -> Value:
         """Apply a function of the values at one point."""
@@ -271,6 +276,11 @@ class Evaluation:
             totals[position] = sum(column[1:], column[0])
         return self._resolved(totals)
 
+    @staticmethod
+    def negative(value: Value) -> Value:
+        """Return minus a value."""
+        return [-ball for ball in value] if type(value) is list else -value
+
     def _product(self, factors: list[Value]) -> Value:
         exact = scale = balls = None
         is_negative = False
@@ -345,7 +355,11 @@ class Evaluation:
 
     def _function_of_nodes(self, node: Node) -> Value:
         values = [self.value(part) for part in node[2]]
-        return self._at_each_point(partial(self._function, node[1]), values)
+        name = node[1]
+        function = _SPECIAL.get(name)
+        if function is None:
+            return self._at_each_point(partial(self._elementary, name), values)
+        return self._at_each_point(partial(function, self), values)
 
     def _power(self, base: Value, exponent: Value) -> Value:
         if type(exponent) is fmpq and exponent.q == 1:
@@ -407,29 +421,14 @@ class Evaluation:
             return acb(0, 1) ** (top % 4) * positive
         return (acb(0, 1) * arb.pi() * exponent).exp() * positive
 
-    def _function(self, name: str, *values: Value) -> Value:
-        if name == "percent":
-            if self.policy.percent == "kept":
-                raise Uncertified
-            return fmpq(1, 100) if self.policy.percent == "fraction" else ONE
-        if name == "binomial":
-            return self._binomial(values[0], values[1])
-        value = values[0]
-        if name == "ln":
-            return self._logarithm(value)
-        if name == "log":
-            base = {"10": arb(10), "e": arb.const_e()}.get(self.policy.log_base)
-            return (
-                self._logarithm(value)
-                / (7 + symbol_value("log", 0) if base is None else base).log()
-            )
-        if name == "abs":
-            return abs(value)
-        if name in {"floor", "ceil"}:
-            return self._floor_or_ceil(name, value)
-        if name == "factorial":
-            return self._factorial(value)
-        return self._elementary(name, value)
+    def _percent(self) -> Value:
+        if self.policy.percent == "kept":
+            raise Uncertified
+        return fmpq(1, 100) if self.policy.percent == "fraction" else ONE
+
+    def _logarithm_of_unknown_base(self, value: Value) -> Value:
+        base = {"10": arb(10), "e": arb.const_e()}.get(self.policy.log_base)
+        return self._logarithm(value) / (7 + symbol_value("log", 0) if base is None else base).log()
 
     def _logarithm(self, value: Value) -> Value:
         if isinstance(value, fmpq):
@@ -444,7 +443,7 @@ class Evaluation:
             value = acb(value)
         return value.log()
 
-    def _floor_or_ceil(self, name: str, value: Value) -> Value:
+    def _floor(self, value: Value, name: str = "floor") -> Value:
         if isinstance(value, acb):
             raise Uncertified
         whole = value.floor() if name == "floor" else value.ceil()
@@ -457,6 +456,9 @@ class Evaluation:
                     raise TooImprecise
                 whole = rational.p
         return fmpq(whole)
+
+    def _ceiling(self, value: Value) -> Value:
+        return self._floor(value, "ceil")
 
     def _factorial(self, value: Value) -> Value:
         if isinstance(value, fmpq):
@@ -560,6 +562,18 @@ def _exponential(exponent: Value) -> Value:
             return ONE
         exponent = arb(checked_rational(exponent))
     return checked_exponent(exponent).exp()
+
+
+_SPECIAL: Final = {
+    "percent": Evaluation._percent,
+    "binomial": Evaluation._binomial,
+    "ln": Evaluation._logarithm,
+    "log": Evaluation._logarithm_of_unknown_base,
+    "abs": lambda _, value: abs(value),
+    "floor": Evaluation._floor,
+    "ceil": Evaluation._ceiling,
+    "factorial": Evaluation._factorial,
+}
 
 
 def _is_in_domain(name: str, value: Value) -> bool:
