@@ -105,8 +105,7 @@ def leading_bits(value: Value) -> str:
     if value.rel_accuracy_bits() < KEY_BITS + 20:
         raise TooImprecise
     scaled = value * _OFFSET
-    mantissa, exponent = scaled.mid().man_exp()
-    top = mantissa.bit_length() + int(exponent)
+    top = _binary_exponent(scaled)
     whole = (scaled * _power_of_two(KEY_BITS - top)).floor().unique_fmpz()
     if whole is None:
         raise TooImprecise
@@ -120,10 +119,12 @@ def _power_of_two(exponent: int) -> Value:
 
 def part_key(value: Value) -> str:
     """Return the leading bits of a value at one point."""
-    if isinstance(value, acb):
+    if type(value) is arb:
+        return leading_bits(value)
+    if type(value) is acb:
         real, imaginary = value.real, value.imag
         return f"{'0' if real.is_zero() else leading_bits(real)}i{leading_bits(imaginary)}"
-    return leading_bits(arb(value)) if value != 0 else "0"
+    return leading_bits(arb(value)) if value else "0"
 
 
 def as_rational(value: Value) -> Value | None:
@@ -237,7 +238,10 @@ def check_absorption(balls: Sequence[Value]) -> None:
 
 def _binary_exponent(value: Value) -> int:
     """Return the binary exponent of a value that is not zero."""
-    ball = abs(value) if isinstance(value, acb) else value
+    ball = abs(value) if type(value) is acb else value
+    number = float(ball)
+    if 1e-250 < abs(number) < 1e290:
+        return math.frexp(number)[1]
     mantissa, exponent = ball.mid().man_exp()
     return int(mantissa.bit_length()) + int(exponent)
 

@@ -21,9 +21,9 @@ from math import isfinite
 from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
-from flint import acb, ctx, fmpq
+from flint import acb, arb, ctx, fmpq
 
-from ttsframe.answers.latex.tree import Node, has_symbols, uses_function
+from ttsframe.answers.latex.tree import Node, children, has_symbols, uses_function
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.values.balls import (
     ZERO,
@@ -32,6 +32,7 @@ from ttsframe.answers.values.balls import (
     Uncertified,
     Value,
     as_rational,
+    exact_root,
     leading_bits,
     part_key,
     resolve_zero,
@@ -59,6 +60,7 @@ Scalar: TypeAlias = tuple[str, str]
 
 _UNDEFINED: Final = "u"
 """Stands for a value at a point outside the domain of a real function."""
+_LARGEST_DEGREE: Final = 64
 PRECISIONS: Final = ((576, False), (2_304, True))
 """Precisions in bits; at the last one, a value that may be zero is zero."""
 
@@ -168,9 +170,43 @@ def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
 
 
 def _constant_key(node: Node, policy: AnswerPolicy) -> Scalar:
-    return _at_enough_precision(
-        lambda is_final: _number_key(Evaluation(policy, (), is_final=is_final).value(node))
-    )
+    def read(is_final: bool) -> Scalar:
+        value = Evaluation(policy, (), is_final=is_final).value(node)
+        if type(value) is arb and _is_irrational(node):
+            return _irrational_key(value)
+        return _number_key(value)
+
+    return _at_enough_precision(read)
+
+
+def _is_irrational(node: Node) -> bool:
+    """Tell whether the form of a tree proves that it is irrational: one root or pi, else rational numbers."""
+    op = node[0]
+    if op == "r":
+        inner, degree = node[1], node[2]
+        return (
+            inner[0] == degree[0] == "q"
+            and inner[1] > 0
+            and degree[2] == 1
+            and 2 <= degree[1] <= _LARGEST_DEGREE
+            and exact_root(fmpq(inner[1], inner[2]), degree[1]) is None
+        )
+    if op in {"+", "*"}:
+        others = [part for part in node[1] if not _is_nonzero_rational(part)]
+        return len(others) == 1 and _is_irrational(others[0])
+    if op == "/":
+        top, low = node[1], node[2]
+        if _is_nonzero_rational(low):
+            return _is_irrational(top)
+        return _is_nonzero_rational(top) and _is_irrational(low)
+    return node in {("c", "pi"), ("c", "e")}
+
+
+def _is_nonzero_rational(node: Node) -> bool:
+    op = node[0]
+    if op == "q":
+        return bool(node[1])
+    return op in {"*", "/"} and all(map(_is_nonzero_rational, children(node)))
 
 
 def _number_key(value: Value) -> Scalar:
@@ -181,6 +217,10 @@ def _real_key(value: Value) -> Scalar:
     rational = value if isinstance(value, fmpq) else as_rational(value)
     if rational is not None:
         return rational_key(int(rational.p), int(rational.q)), "exact"
+    return _irrational_key(value)
+
+
+def _irrational_key(value: Value) -> Scalar:
     return "~" + _digest(leading_bits(value)), "numeric"
 
 
