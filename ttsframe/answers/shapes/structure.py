@@ -47,6 +47,7 @@ _TIME: Final = re.compile(
     r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-5][0-9]))?(?::(?P<second>[0-5][0-9]))?\s*"
     r"(?:\\text\s*\{\s*)?(?P<half>[aApP]\.?\s?[mM]\.?)?\s*\}?"
 )
+_UNREAD: Final = frozenset({"?", "...", "if", "when", "where", "for"})
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
@@ -80,7 +81,8 @@ class Reader(ScalarReader):
     def read_part(self, text: str, depth: int) -> Reading | None:
         if depth > DEEPEST or not text:
             return None
-        rational = read_rational(text, self.policy)
+        # the engine has found that the entire answer is no number
+        rational = read_rational(text, self.policy) if depth else None
         if rational is not None:
             return self.rational(text, rational)
         if "\\begin" in text:
@@ -92,7 +94,7 @@ class Reader(ScalarReader):
         if marks is None:
             return None
         signs = {mark.sign for mark in marks}
-        if signs & {"?", "...", "if", "when", "where", "for"}:
+        if not signs.isdisjoint(_UNREAD):
             return None
         if not signs:
             if text[-1] == ")" and "\\in" in text:

@@ -371,6 +371,8 @@ class Evaluation:
             return self._resolved(integer_power(base, exponent))
         if exponent == 2:  # noqa: PLR2004
             return self._resolved([ball * ball for ball in base])
+        if 0 < exponent < LARGEST_ARGUMENT:
+            return self._resolved([ball**exponent for ball in base])
         return self._resolved([integer_power(ball, exponent) for ball in base])
 
     def _power_at_point(self, base: Value, exponent: Value) -> Value:
