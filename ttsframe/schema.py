@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -20,6 +20,7 @@ __all__ = [
     "drop_duplicate_completions",
     "renumber_attempts",
     "require_columns",
+    "require_kind",
 ]
 
 
@@ -67,6 +68,14 @@ CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
 }
 """The columns of `curve`, in order, behind those of `by`."""
 
+Kind: TypeAlias = Literal["Boolean", "an integer", "a number"]
+
+_IS_OF_KIND: Final[Mapping[Kind, Callable[[pl.DataType], bool]]] = {
+    "Boolean": lambda dtype: dtype == pl.Boolean,
+    "an integer": lambda dtype: dtype.is_integer(),
+    "a number": lambda dtype: dtype.is_numeric(),
+}
+
 _HINTS: Final[dict[str, str]] = {
     "problem_id": "ttsframe convert, or tts.read_trajectories(..., "
     f"{constant('rename', {'yours': 'problem_id'})}).",
@@ -95,6 +104,21 @@ def require_columns(
         error = ColumnsError.missing(missing, schema.names(), where=where, hint=hint or default)
         raise error
     return schema
+
+
+def require_kind(
+    schema: Mapping[str, pl.DataType],
+    kind: Kind,
+    *names: str,
+    where: str = "trajectories",
+    hint: str | None = None,
+) -> None:
+    """Check that columns hold values of a kind, or nothing but nulls."""
+    for name in names:
+        dtype = schema[name]
+        if dtype != pl.Null and not _IS_OF_KIND[kind](dtype):
+            end = "" if hint is None else f" Hint: {hint}"
+            raise ColumnsError(f"{where}: {name!r} is {dtype}, must be {kind}.{end}")
 
 
 def renumber_attempts(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:

@@ -13,7 +13,7 @@ from ttsframe._namespace import TtsExpressions
 METHODS = [name for name, _ in inspect.getmembers(TtsExpressions, inspect.isfunction)]
 NAMES = [name for name in METHODS if not name.startswith("_")]
 PUBLIC = {
-    name: value for wing in (tts, tts.answers, tts.verifier) for name, value in vars(wing).items()
+    name: getattr(wing, name) for wing in (tts.verifier, tts.answers, tts) for name in wing.__all__
 }
 FRAME = pl.DataFrame({
     "step_scores": [[0.5, 0.25], [1.0], None],

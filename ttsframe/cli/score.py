@@ -27,7 +27,6 @@ from ttsframe.steps import STEP_REDUCTIONS
 
 @click.command(
     cls=JobCommand,
-    short_help="Add answers, grades and scores to attempts.",
     epilog=examples(
         "ttsframe score runs/bon.jsonl --gold math500.jsonl -o scored.parquet",
         "ttsframe score 'runs/*.parquet' -o scored/ --engine ray --address auto",

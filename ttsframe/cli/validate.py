@@ -16,7 +16,6 @@ FOUND = 1
 
 
 @click.command(
-    short_help="Check a run for problems in its data.",
     epilog=examples(
         "ttsframe validate runs/bon.jsonl",
     ),

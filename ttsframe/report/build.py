@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from ttsframe._checks import check_choices, check_frame, check_names
-from ttsframe._settings import setting
+from ttsframe._checks import check_choices, check_frame, check_names, check_references
 from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
@@ -109,7 +108,7 @@ def build_report(
     """
     check_frame(trajectories, "trajectories")
     by, replicates = check_names(by, "by"), check_names(replicates, "replicates")
-    checked_references = _check_references(references)
+    checked_references = check_references(references)
     wanted: tuple[SectionName, ...] = check_choices(
         list(SECTIONS) if sections is None else sections, "sections", SECTIONS
     )
@@ -166,7 +165,7 @@ def _make_tables(
         if runs.is_empty():
             continue
         try:
-            tables.update(section.make(data, runs))
+            tables.update(section.module.make(data, runs))
         except NoTableError as explanation:
             omitted[name] = str(explanation)
         except ParameterError as error:
@@ -175,15 +174,3 @@ def _make_tables(
                 raise
             omitted[name] = str(error)
     return tables, omitted
-
-
-def _check_references(references: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the references, or raise where one is not a fraction."""
-    lines = {str(name): float(value) for name, value in (references or {}).items()}
-    for name, value in lines.items():
-        if not 0.0 <= value <= 1.0:
-            raise ParameterError(
-                f"{setting('references', name, text=f'references[{name!r}] == ')}{value}, must be an accuracy between 0 and 1. Hint: 42 % "
-                "is 0.42."
-            )
-    return lines

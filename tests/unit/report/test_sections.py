@@ -101,7 +101,7 @@ def test_the_fields_of_a_report_are_what_its_sections_make(run: pl.DataFrame) ->
     assert len(names) == len(set(names))
     assert set(names) <= {field.name for field in fields(tts.Report)}
     for section in SECTIONS.values():
-        assert section.make(data, data.runs).keys() == set(section.tables)
+        assert section.module.make(data, data.runs).keys() == set(section.tables)
         assert set(section.reads) <= {field.name for field in fields(tts.Report)}
 
 
