@@ -124,7 +124,7 @@ def normalize_text(text: str) -> str:
     text = text.strip()
     if len(text) > LONGEST_TEXT:
         return text
-    inner = text[1:-1] if len(text) > 2 and text[0] == text[-1] == "$" else text  # noqa: PLR2004
+    inner = text[1:-1] if len(text) > 2 and text[0] == text[-1] == "$" else text
     if _NORMAL.fullmatch(inner):
         return inner
     if "\\\\" in text and _ESCAPED_TWICE.search(text) and not _ESCAPED_ONCE.search(text):

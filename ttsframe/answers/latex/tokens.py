@@ -14,6 +14,7 @@ _TOKEN: Final = re.compile(
     r"[0-9]+(?:\.[0-9]*)?|[A-Za-z]+|\\[A-Za-z]+|\.[0-9]+|\\.|\*\*|\S", re.DOTALL
 )
 _LETTERS: Final = frozenset(ascii_letters)
+_KINDS: Final = {"**": "^"}
 _DIGITS: Final = frozenset(digits)
 TRIGONOMETRIC: Final = frozenset({"sin", "cos", "tan", "cot", "sec", "csc"})
 FUNCTIONS: Final = TRIGONOMETRIC | {
@@ -83,7 +84,7 @@ def scan(text: str) -> tuple[list[str], list[str]]:
         elif first == "\\" and token[1] in _LETTERS:
             kind, value = "C", token[1:]
         else:
-            kind = "^" if token == "**" else token
+            kind = _KINDS.get(token, token)
         kinds.append(kind)
         values.append(value)
     if len(kinds) > MOST_TOKENS:

@@ -47,7 +47,7 @@ def bounds_of(
         if linear is None:
             if _has_infinity(nodes):
                 return None
-            return f"Q{operators[0]}" + scale_free_key(*nodes, policy, signed=True)
+            return f"Q{operators[0]}" + scale_free_key(nodes[0], nodes[1], policy, signed=True)
         # slope x + rest < 0
         slope, rest = linear
         direction = sign_of(slope, policy)

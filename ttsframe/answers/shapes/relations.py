@@ -11,7 +11,6 @@ from typing import Final
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import Node, has_symbols
-from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.shapes.intervals import bounds_of, punctured_line
 from ttsframe.answers.shapes.marks import (
     INEQUALITIES,

@@ -85,7 +85,8 @@ def symbol_value(name: str, point: int) -> Value:
     low, width = (int(part * 1_000) for part in _RANGES[point])
     random = int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
     mantissa = (low * _UNIT + width * random) // 1_000
-    if point in {1, 2} and (sha512(seed).digest()[0] + point) % 2:
+    # by the sum of its letters, so that neighbors such as x and y have opposite signs
+    if point in {1, 2} and (sum(seed) + point) % 2:
         mantissa = -mantissa
     return arb((mantissa, -448))
 

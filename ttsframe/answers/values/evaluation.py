@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from flint import acb, arb, fmpq, fmpz
 
@@ -55,6 +55,11 @@ _FLAT_FAR_OUT: Final = {"tanh": FARTHEST, "coth": FARTHEST, "arctan": 1e18}
 _AT_ZERO: Final = dict.fromkeys(_FLAT_AT_ZERO, ONE) | dict.fromkeys(
     ("sin", "tan", "sinh", "tanh", "arcsin", "arctan", "arcsinh", "arctanh"), ZERO
 )
+_METHODS: Final = {
+    "percent": "_percent", "binomial": "_binomial", "ln": "_logarithm", "log": "_logarithm_of_unknown_base",
+    "abs": "_absolute", "floor": "_floor", "ceil": "_ceiling", "factorial": "_factorial",
+}  # fmt: skip
+"""Methods that evaluate a function; flint has the others."""
 _E: Final[Node] = ("c", "e")
 _NEGATIVE: Final = fmpq(-1)
 _NOWHERE: Final = arb.nan()
@@ -116,7 +121,7 @@ class Evaluation:
         op = node[0]
         if op == "*":
             factors = node[1]
-            if factors[0] is MINUS_ONE and len(factors) == 2:  # noqa: PLR2004
+            if factors[0] is MINUS_ONE and len(factors) == 2:
                 return self.negative(self.value(factors[1]))
             return self._product([self.value(factor) for factor in factors])
         if op == "q":
@@ -206,7 +211,7 @@ class Evaluation:
         """Apply a function of the values at one point."""
         if list not in map(type, values):
             return resolve_zero(function(*values), self.is_final)
-        results = [_NOWHERE] * len(self.points)
+        results: list[Value] = [_NOWHERE] * len(self.points)
         for position, column in self._columns(values):
             try:
                 results[position] = resolve_zero(function(*column), self.is_final)
@@ -216,7 +221,7 @@ class Evaluation:
 
     def _hidden(self, name: Callable[[list[str]], str], values: list[Value]) -> Value:
         """Return hidden values whose names are built of the values at each point."""
-        results = [_NOWHERE] * len(self.points)
+        results: list[Value] = [_NOWHERE] * len(self.points)
         for position, column in self._columns(values):
             parts = [value if isinstance(value, str) else part_key(value) for value in column]
             results[position] = symbol_value(name(parts), self.points[position])
@@ -244,7 +249,7 @@ class Evaluation:
                 break
         else:
             return value
-        results = [_NOWHERE] * len(value)
+        results: list[Value] = [_NOWHERE] * len(value)
         for position, (ball,) in self._columns([value]):
             results[position] = resolve_zero(ball, self.is_final)
         return self._joined(results)
@@ -253,7 +258,7 @@ class Evaluation:
 
     def sum_of(self, terms: list[Value]) -> Value:
         """Add values."""
-        exact = ZERO
+        exact: Value = ZERO
         balls: list[Value] = []
         for term in terms:
             if type(term) is fmpq:
@@ -270,7 +275,7 @@ class Evaluation:
         if list not in map(type, balls):
             check_absorption(balls)
             return self._resolved(sum(balls[1:], balls[0]))
-        totals = [_NOWHERE] * len(self.points)
+        totals: list[Value] = [_NOWHERE] * len(self.points)
         for position, column in self._columns(balls):
             check_absorption(column)
             totals[position] = sum(column[1:], column[0])
@@ -282,7 +287,9 @@ class Evaluation:
         return [-ball for ball in value] if type(value) is list else -value
 
     def _product(self, factors: list[Value]) -> Value:
-        exact = scale = balls = None
+        exact: Value = None
+        scale: Value = None
+        balls: Value = None
         is_negative = False
         for factor in factors:
             if factor is _NEGATIVE:
@@ -314,7 +321,7 @@ class Evaluation:
 
     def _quotient(self, top: Value, low: Value) -> Value:
         if type(low) is fmpq:
-            if not low:
+            if low == 0:
                 raise Uncertified
             if type(top) is fmpq:
                 self._count_large_work(top)
@@ -322,7 +329,7 @@ class Evaluation:
                 return top / low
             checked_rational(low)
         elif type(top) is fmpq:
-            if not top:
+            if top == 0:
                 return top
             checked_rational(top)
         if type(top) is list:
@@ -349,17 +356,15 @@ class Evaluation:
 
     def _root_of_nodes(self, node: Node) -> Value:
         degree = self.value(node[2])
-        if type(degree) is not fmpq or not degree:
+        if type(degree) is not fmpq or degree == 0:
             raise Uncertified
         return self._power(self.value(node[1]), 1 / degree)
 
     def _function_of_nodes(self, node: Node) -> Value:
         values = [self.value(part) for part in node[2]]
-        name = node[1]
-        function = _SPECIAL.get(name)
-        if function is None:
-            return self._at_each_point(partial(self._elementary, name), values)
-        return self._at_each_point(partial(function, self), values)
+        method = _METHODS.get(node[1])
+        function = partial(self._elementary, node[1]) if method is None else getattr(self, method)
+        return self._at_each_point(function, values)
 
     def _power(self, base: Value, exponent: Value) -> Value:
         if type(exponent) is fmpq and exponent.q == 1:
@@ -369,7 +374,7 @@ class Evaluation:
     def _integer_power(self, base: Value, exponent: int) -> Value:
         if type(base) is not list:
             return self._resolved(integer_power(base, exponent))
-        if exponent == 2:  # noqa: PLR2004
+        if exponent == 2:
             return self._resolved([ball * ball for ball in base])
         if 0 < exponent < LARGEST_ARGUMENT:
             return self._resolved([ball**exponent for ball in base])
@@ -444,6 +449,10 @@ class Evaluation:
                 raise OutsideDomain
             value = acb(value)
         return value.log()
+
+    @staticmethod
+    def _absolute(value: Value) -> Value:
+        return abs(value)
 
     def _floor(self, value: Value, name: str = "floor") -> Value:
         if isinstance(value, acb):
@@ -564,18 +573,6 @@ def _exponential(exponent: Value) -> Value:
             return ONE
         exponent = arb(checked_rational(exponent))
     return checked_exponent(exponent).exp()
-
-
-_SPECIAL: Final = {
-    "percent": Evaluation._percent,
-    "binomial": Evaluation._binomial,
-    "ln": Evaluation._logarithm,
-    "log": Evaluation._logarithm_of_unknown_base,
-    "abs": lambda _, value: abs(value),
-    "floor": Evaluation._floor,
-    "ceil": Evaluation._ceiling,
-    "factorial": Evaluation._factorial,
-}
 
 
 def _is_in_domain(name: str, value: Value) -> bool:

@@ -130,10 +130,7 @@ def scale_free_key(
     signed: bool,
     known: KnownValues | None = None,
 ) -> str:
-    """Return the key of a difference up to a constant factor, positive if `signed`.
-
-    Raises `Vanishes` where the difference is zero.
-    """
+    """Return the key of a difference up to a factor, positive if `signed`; raise `Vanishes` if it is zero."""
     with _FlintPrecision():
         return _ratio_key((left, right), policy, known or KnownValues(), signed=signed)
 
@@ -244,10 +241,7 @@ def _values_at(
     is_final: bool,
     is_real: bool = True,
 ) -> list[Value | None]:
-    """Return the value of a tree, or the difference of two, at each of some hidden points.
-
-    None stands where a real function is outside its domain.
-    """
+    """Return the value of a tree, or the difference of two, at each point; None outside the domain."""
     evaluation = Evaluation(policy, points, known, is_final=is_final, is_real=is_real)
     try:
         value = evaluation.tree(*trees) if len(trees) == 1 else evaluation.difference(*trees)
@@ -301,7 +295,7 @@ def _ratio_key(
     def read(is_final: bool) -> str:
         values = _hidden_values(sides, policy, known, is_final)
         defined = [value for value in values if value is not None]
-        if len(defined) < 2:  # noqa: PLR2004
+        if len(defined) < 2:
             values = defined = [
                 value
                 for point in (0, 3)
