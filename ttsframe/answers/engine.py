@@ -81,7 +81,7 @@ def read_normalized(
         unresolved = tuple(dict.fromkeys(reader.unresolved))
     if trace is not None:
         trace("text", text)
-    return Canonical(prefix + text_key(text), "text", unresolved)
+    return Canonical(prefix + text_key(text, policy), "text", unresolved)
 
 
 def numeric_value(answer: str, policy: AnswerPolicy) -> Fraction | float | None:

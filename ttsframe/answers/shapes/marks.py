@@ -15,6 +15,7 @@ __all__ = [
     "outer_brackets",
     "split_at",
     "top_marks",
+    "turn_brackets",
 ]
 
 RELATIONS: Final = frozenset({"=", "<", "<=", ">", ">=", "!=", "in"})
@@ -57,6 +58,11 @@ _STEPS: Final = (
     | dict.fromkeys(_CLOSING, -1)
 )
 _PARTNER: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "\\langle": "\\rangle"}
+_SQUARE: Final = re.compile(r"\\sqrt\s*\[[^\[\]]*\]|[\[\]]")
+_BEFORE_INTERVAL: Final = re.compile(r"(?:[^\[\](){},;]{1,40}(?:\\in(?![A-Za-z])|[=:]))?\s*")
+_BETWEEN_INTERVALS: Final = re.compile(
+    r"\s*(?:,|;|\\c[ua]p(?![A-Za-z])|and|or|\\text\s*\{\s*(?:and|or)\s*\})\s*"
+)
 _SIGNS: Final = re.compile(r"\\(pm|mp)(?![A-Za-z])")
 
 
@@ -142,6 +148,33 @@ def outer_brackets(text: str) -> tuple[str, str, str] | None:
                     return None
                 return opening, text[first.end() : match.start()].strip(), part
     return None
+
+
+def turn_brackets(text: str) -> str | None:
+    """Write intervals such as ]0,1[ and [0,1[ with round brackets at their open ends; None for other texts."""
+    found = [match for match in _SQUARE.finditer(text) if len(match[0]) == 1]
+    if len(found) % 2 or all(
+        pair[0][0] == "[" and pair[1][0] == "]"
+        for pair in zip(found[::2], found[1::2], strict=True)
+    ):
+        return None
+    written: list[str] = []
+    end = 0
+    for opening, closing in zip(found[::2], found[1::2], strict=True):
+        between, inside = text[end : opening.start()], text[opening.end() : closing.start()]
+        expected = _BETWEEN_INTERVALS if written else _BEFORE_INTERVAL
+        marks = top_marks(inside)
+        if expected.fullmatch(between) is None or marks is None:
+            return None
+        if (
+            sum(mark.sign in {",", ";"} for mark in marks) != 1
+            or len(split_at(inside, marks, JOINERS)) != 2
+        ):
+            return None
+        signs = "(" if opening[0] == "]" else "[", ")" if closing[0] == "[" else "]"
+        written.append(between + signs[0] + inside + signs[1])
+        end = closing.end()
+    return None if text[end:].strip() else "".join(written)
 
 
 def expand_signs(text: str) -> list[str] | None:

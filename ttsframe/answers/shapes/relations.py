@@ -11,7 +11,7 @@ from typing import Final
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import Node, has_symbols
-from ttsframe.answers.shapes.intervals import bounds_of, punctured_line
+from ttsframe.answers.shapes.intervals import punctured_line, solution_of
 from ttsframe.answers.shapes.marks import (
     INEQUALITIES,
     RELATIONS,
@@ -23,7 +23,9 @@ from ttsframe.answers.shapes.marks import (
 from ttsframe.answers.shapes.names import (
     is_function_name,
     is_name,
+    is_quantity,
     is_tuple_of_names,
+    is_variable,
     without_spaces,
 )
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
@@ -107,7 +109,7 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
             middle = {reader.read_part(part, depth + 1) for part in parts[1:-1]}
             if middle != {reading}:
                 reading = None
-        if reading is not None and _names_value(reader, left, reading):
+        if reading is not None and _names_value(reader, left, right, reading):
             if reader.policy.assignment != "kept":
                 return reading
             return f"N{{{without_spaces(left)}={reading[0]}}}", reading[1]
@@ -180,27 +182,23 @@ def _read_agreed(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
     return None
 
 
-def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
+def _names_value(reader: ScalarReader, left: str, right: str, reading: Reading) -> bool:
     """Tell whether an equation only names its right side, unlike the equation of a line or curve."""
-    if reading[1] == "symbolic":
-        return reader.policy.assignment == "dropped" or is_function_name(left)
+    if reading[1] == "symbolic" and reader.policy.assignment != "dropped":
+        # B = C states that two things are equal; f(x) = C names a value.
+        return is_function_name(left) and (is_quantity(left) or not is_variable(right))
     return True
 
 
 def _read_inequality(
     reader: ScalarReader, parts: list[str], operators: list[str]
 ) -> Reading | None:
-    bounds = bounds_of([reader.prepare(part) for part in parts], operators, reader.policy)
-    if bounds is None:
+    solution = solution_of([reader.prepare(part) for part in parts], operators, reader.policy)
+    if solution is None:
         return None
-    if isinstance(bounds, str):
-        return bounds, "structure"
-    name, low, high = bounds
-    body = (
-        ("(-oo" if low is None or low.key == "-oo" else ("(" if low.is_open else "[") + low.key)
-        + ";"
-        + ("oo)" if high is None or high.key == "oo" else high.key + (")" if high.is_open else "]"))
-    )
+    if isinstance(solution, str):
+        return solution, "structure"
+    name, body = solution
     return (body if reader.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
 
 

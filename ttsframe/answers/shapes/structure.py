@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from hashlib import blake2b
+from math import gcd
 from typing import Final
 
+from ttsframe.answers.latex.exact import value_in_base
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.shapes.lists import read_list
@@ -23,6 +25,7 @@ from ttsframe.answers.shapes.marks import (
     outer_brackets,
     split_at,
     top_marks,
+    turn_brackets,
 )
 from ttsframe.answers.shapes.matrices import read_matrix
 from ttsframe.answers.shapes.relations import read_relation
@@ -42,6 +45,16 @@ _SYSTEM: Final = re.compile(
     r"(?P<rows>(?:(?!\\begin|\\text|\\\\).)*[=<>](?:(?!\\begin|\\text).)*)\\end\s*\{(?P=name)\}",
     re.DOTALL,
 )
+_RATIO_IN_WORDS: Final = re.compile(
+    r"[1-9][0-9]{0,8}(?:(?:\s*\\text\s*\{[\s-]*to[\s-]*\}\s*|\s+to\s+|-to-)[1-9][0-9]{0,8}){1,3}"
+)
+_TO: Final = re.compile(r"[^0-9]+")
+_LETTER_DIGITS: Final = re.compile(
+    r"(?P<sign>-?)\s*(?:\(\s*(?:\\text\s*\{\s*)?(?P<round>[0-9A-Z]+)\s*\}?\s*\)"
+    r"|\\text\s*\{\s*(?P<upright>[0-9A-Za-z]{2,})\s*\}|(?P<bare>(?=[A-Z]*[0-9])[0-9A-Z]+|1[a-z]|[0-9]+[a-z]+[0-9][0-9a-z]*|[A-F]{2,}(?=\s*_\s*\{?\s*1[1-6])))"
+    r"\s*_\s*(?:\{\s*(?P<braced>[2-9]|[1-3][0-9])\s*\}|(?P<base>[2-9]|[1-3][0-9]))"
+)
+"""A number in a base, whose digits may be letters: only as an entire answer."""
 _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
 _TIME: Final = re.compile(
     r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-5][0-9]))?(?::(?P<second>[0-5][0-9]))?\s*"
@@ -90,6 +103,8 @@ class Reader(ScalarReader):
             if system is not None:
                 rows = [row.replace("&", " ").strip(" ,;") for row in system["rows"].split("\\\\")]
                 return self.read_part(", ".join(row for row in rows if row), depth + 1)
+        if depth < 2 and ("]" in text or "[" in text):
+            text = turn_brackets(text) or text
         marks = top_marks(text)
         if marks is None:
             return None
@@ -130,6 +145,12 @@ class Reader(ScalarReader):
             return read_alternatives(self, texts, depth)
         if "\\begin" in text:
             return self._read_matrix(text)
+        if "_" in text:
+            digits = _LETTER_DIGITS.fullmatch(text)
+            if digits is not None:
+                return self._read_digits(text, digits)
+        if "to" in text and _RATIO_IN_WORDS.fullmatch(text):
+            return self._read_ratio_in_words(text)
         wrapped = outer_brackets(text) if text[0] in "([{\\" else None
         if wrapped is not None:
             return read_bracketed(self, wrapped, depth)
@@ -199,6 +220,24 @@ class Reader(ScalarReader):
         except (Uncertified, Unreadable):
             return None
         return "R" + ":".join(bodies), "structure"
+
+    def _read_ratio_in_words(self, text: str) -> Reading | None:
+        """Read 3 to 4 as a ratio; 6 to 8, which can be reduced and increases, may be a range and is text."""
+        numbers = _TO.sub(" ", text).split()
+        values = [int(number) for number in numbers]
+        if gcd(*values) == 1 or values != sorted(values):
+            colons = ":".join(numbers)
+            return self._read_ratio(colons, top_marks(colons) or [])
+        self.note("words", text)
+        return "t" + " to ".join(numbers), "text"
+
+    def _read_digits(self, text: str, digits: re.Match[str]) -> Reading | None:
+        """Read a number in a base whose digits are letters, such as 1A_{16}."""
+        written = digits["round"] or digits["upright"] or digits["bare"]
+        value = value_in_base(written, int(digits["braced"] or digits["base"]))
+        if value is None:
+            return self.scalar(text)
+        return self.rational(text, (-value if digits["sign"] else value, False))
 
     def _read_time(self, text: str) -> Reading | None:
         """Read a time of day, or return None."""

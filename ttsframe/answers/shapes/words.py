@@ -19,6 +19,25 @@ __all__ = [
 ]
 
 _LONGEST_KEY: Final = 60
+LONGEST_TEXT: Final = 4_000
+"""Longer texts keep their spaces: work on them must be bounded."""
+_MODULUS: Final = re.compile(
+    r"\(?\s*(?:\\(?:pmod|bmod|mod)(?![A-Za-z])|\\text\s*\{\s*\(?\s*mod\s*\}|(?<![A-Za-z\\])mod(?![A-Za-z]))"
+    r"\s*(?:\{\s*([0-9A-Za-z]+)\s*\}|([0-9A-Za-z]+))\s*\)?"
+)
+_CAPITALIZED: Final = re.compile(r"(?<![A-Za-z\\])[A-Z][a-z]{2,}(?![A-Za-z])")
+_NEEDLESS_SPACE: Final = re.compile(
+    r" (?![0-9A-Za-z])|(?<![0-9A-Za-z.,:]) |(?<=[.,:]) (?![0-9])|(?<=[.,:])(?<![0-9][.,:]) "
+)
+"""A space that separates neither two words nor two numbers."""
+_SPACE_AFTER_COMMAND: Final = re.compile(r"(\\[A-Za-z]+) (?=[0-9])")
+_FRACTION: Final = re.compile(r"\\frac(?:(\{[^{}]*\})|([0-9])) ?(?:([0-9])|(?=\{))")
+_BARE_ARGUMENT: Final = re.compile(
+    r"((?:\\(?:sqrt|pmod|mathbb)(?![A-Za-z])|(?<!\\)[\^_])) ?([0-9]+|[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)"
+)
+_NEEDLESS_BRACES: Final = re.compile(
+    r"(?<![0-9A-Za-z}\]\\^_])\{ ?([0-9]+|[A-Za-z]) ?\}(?![0-9A-Za-z])"
+)
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WHOLE_TEXT: Final = re.compile(r"\\text\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _CHOICE: Final = re.compile(r"(?:\\text\s*\{\s*)?\(?\s*([A-Z])\s*(?:\)|\.|:)?\s*\}?\)?\s*\.?")
@@ -68,9 +87,31 @@ _UPRIGHT_SYMBOLS: Final = frozenset({
 _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
 
 
-def text_key(text: str) -> str:
-    """Return the key of a text that could not be read; case counts, because it may be mathematics."""
-    return "r" + _text_key(" ".join(text.split()))[1:]
+def text_key(text: str, policy: AnswerPolicy | None = None) -> str:
+    """Return the key of a text that could not be read; case counts in symbols, not in capitalized words."""
+    text = " ".join(text.split())
+    if len(text) <= LONGEST_TEXT and ("\\" in text or "^" in text or "_" in text or " " in text):
+        text = _as_typeset(text)
+        if policy is not None and policy.case == "folded":
+            text = _CAPITALIZED.sub(lambda match: match[0].casefold(), text)
+    return "r" + _text_key(text)[1:]
+
+
+def _as_typeset(text: str) -> str:
+    """Remove spaces and braces that LaTeX ignores, or that separate neither words nor numbers."""
+    if "\\equiv" in text:
+        text = _MODULUS.sub(lambda match: f"\\pmod{{{match[1] or match[2]}}}", text)
+    text = _SPACE_AFTER_COMMAND.sub(r"\1", text)
+    text = _NEEDLESS_SPACE.sub("", text)
+    text = _FRACTION.sub(_brace_arguments, text)
+    text = _BARE_ARGUMENT.sub(r"\1{\2}", text)
+    return _NEEDLESS_BRACES.sub(r"\1", text)
+
+
+def _brace_arguments(match: re.Match[str]) -> str:
+    r"""Write \frac12 as \frac{1}{2}."""
+    low = "" if match[3] is None else f"{{{match[3]}}}"
+    return "\\frac" + (match[1] or f"{{{match[2]}}}") + low
 
 
 def _text_key(text: str) -> str:
