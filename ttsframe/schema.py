@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -87,6 +88,7 @@ _HINTS: Final[dict[str, str]] = {
     "score": "tts.score_trajectories(trajectories, reduction=...) reduces 'step_scores' to 'score'.",
     "step_scores": "use reductions=None to read the column 'score', or read a run that has step scores.",
 }
+_LOOKS_LIKE_AN_ANSWER: Final = re.compile(r"[\\{}$^=]|^[^A-Za-z_]*$")
 
 
 def require_columns(
@@ -100,7 +102,11 @@ def require_columns(
     schema = frame.collect_schema()
     missing = [name for name in names if name not in schema]
     if missing:
-        default = _HINTS.get(missing[0], "name an existing column, or rename yours.")
+        default = _HINTS.get(missing[0]) or (
+            f"a name is that of a column; for one answer, tts.answers.key_of({missing[0]!r})."
+            if _LOOKS_LIKE_AN_ANSWER.search(missing[0])
+            else "name an existing column, or rename yours."
+        )
         error = ColumnsError.missing(missing, schema.names(), where=where, hint=hint or default)
         raise error
     return schema

@@ -8,7 +8,7 @@ import polars as pl
 
 from ttsframe.errors import ColumnsError
 
-__all__ = ["as_strings", "per_distinct"]
+__all__ = ["as_answers", "as_strings", "per_distinct"]
 
 
 def as_strings(values: pl.Series, parameter: str) -> pl.Series:
@@ -21,6 +21,13 @@ def as_strings(values: pl.Series, parameter: str) -> pl.Series:
         f"{parameter} is the column {values.name!r} of dtype {values.dtype}, must be String. "
         f"Hint: pl.col({values.name!r}).cast(pl.String)."
     )
+
+
+def as_answers(values: pl.Series, parameter: str) -> pl.Series:
+    """Return a column of answers as strings; dates are answers too."""
+    if isinstance(values.dtype, pl.Date | pl.Datetime):
+        return values.cast(pl.String)
+    return as_strings(values, parameter)
 
 
 def per_distinct(values: pl.Series, function: Callable[[str], str | None]) -> pl.Series:

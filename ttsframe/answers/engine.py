@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 from ttsframe.answers.latex.tree import Node
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.shapes.placeholders import is_placeholder
 from ttsframe.answers.shapes.words import text_key
 from ttsframe.answers.values.rational import rational_key, read_plain, read_rational
 
@@ -63,7 +64,7 @@ def read_normalized(
 ) -> Canonical:
     """Return the canonical key of a normalized text, telling `trace` what each layer read."""
     prefix = policy.prefix
-    if not text:
+    if not text or is_placeholder(text):
         return Canonical(prefix, "missing")
     rational = read_rational(text, policy)
     if rational is not None:

@@ -146,6 +146,8 @@ _ESCAPED_TWICE: Final = re.compile(
 )
 _ESCAPED_ONCE: Final = re.compile(r"(?<!\\)\\(?:\\\\)*(?!\\)[a-zA-Z]")
 _DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
+_SPACED_LETTER: Final = re.compile(r"(?<=[0-9}]) +(?=[mgshLNJWV]\s*$)")
+_LONE_DOLLAR: Final = re.compile(r"([-+]?)\s*\$(?=\s*[0-9.])[^$]*")
 _DOLLAR: Final = re.compile(r"(?<!\\)\$")
 _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
 
@@ -382,7 +384,10 @@ def _undelimit(text: str) -> str:
         if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening) * 2 - 1:
             inner = text[len(opening) : -len(closing)]
             if opening not in inner and closing not in inner:
-                return inner
+                # in math mode 5 m is a product, outside of it a length
+                return _SPACED_LETTER.sub("", inner)
+    if _LONE_DOLLAR.fullmatch(text):
+        return text.replace("$", "\\$")
     if "$" in text:
         text = _DOLLAR.sub(" ", text)
     if "\\(" in text or "\\)" in text or "\\[" in text or "\\]" in text:

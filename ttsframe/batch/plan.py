@@ -29,6 +29,7 @@ from ttsframe.batch.tasks import JoinTask, PartTask, ScanTask, Task, Writing
 from ttsframe.readers.engine import rename_schema
 from ttsframe.readers.trajectories import READERS, ScannedRun
 from ttsframe.schema import require_columns
+from ttsframe.scoring import GRADED_FROM
 
 __all__ = ["Phase", "Plan", "Size", "make_plan"]
 
@@ -326,7 +327,7 @@ def _needed(
         return frozenset(needed)
     for addition in reversed(score.additions(schema)):
         if addition.name in needed:
-            needed |= {addition.source, *(["answer_key"] if addition.name == "is_correct" else [])}
+            needed |= {addition.source, *(GRADED_FROM if addition.name == "is_correct" else [])}
     # Answers are extracted first; the texts are passed on only if they are written.
     return frozenset(needed if picking is None and score.texts else needed - set(TEXTS))
 

@@ -8,6 +8,7 @@ import click
 
 from ttsframe._typing import Weights
 from ttsframe.cli._options import by_option, gathers, names_of, style_option
+from ttsframe.cli._policy import policy_option
 from ttsframe.defaults import PickOptions
 from ttsframe.steps import STEP_REDUCTIONS
 from ttsframe.votes.selectors import SELECTORS
@@ -63,6 +64,7 @@ chooses = gathers(
             "for logits.",
         ),
         style_option,
+        policy_option,
         by_option,
     ],
 )

@@ -27,7 +27,7 @@ def all_budgets(choice: Choice) -> list[int] | None:
 
 def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame) -> list[Stage]:
     """Return the stages of a job that picks answers; Score only where the run lacks what it adds."""
-    score = Score(style=choosing.style)
+    score = Score(style=choosing.style, policy=choosing.policy)
     needed = _READ_BY_PICKING | ({"score"} if choice.options.reductions is None else set())
     select = Select(
         selectors=choice.options.selectors,
@@ -43,7 +43,8 @@ def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame
 def pick(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame) -> pl.LazyFrame:
     """Plan the table `problems` of all runs, at the budgets of any of them."""
     *_, select = picking_stages(choosing, choice, attempts)
-    return select.make(score_trajectories(attempts, style=choosing.style), choice.keys)
+    scored = score_trajectories(attempts, style=choosing.style, policy=choosing.policy)
+    return select.make(scored, choice.keys)
 
 
 def curves_of(

@@ -90,6 +90,7 @@ def report(
             reductions=choosing.reductions,
             weights=choosing.weights,
             style=choosing.style,
+            policy=choosing.policy,
             references=references,
             sections=sections,
             confidence_level=choosing.confidence_level,

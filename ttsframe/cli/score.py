@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ttsframe._typing import AnswerStyle, StepReduction
+from ttsframe.answers import AnswerPolicy
 from ttsframe.batch import Score
 from ttsframe.batch.stages import TEXTS
 from ttsframe.cli._console import Console
@@ -19,8 +20,16 @@ from ttsframe.cli._jobs import (
     run_job,
     runs_job,
 )
-from ttsframe.cli._options import Run, examples, names_of, prints, reads_run, style_option
+from ttsframe.cli._options import (
+    Run,
+    examples,
+    names_of,
+    prints,
+    reads_run,
+    style_option,
+)
 from ttsframe.cli._output import save
+from ttsframe.cli._policy import policy_option
 from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
 
@@ -42,6 +51,7 @@ from ttsframe.steps import STEP_REDUCTIONS
     help="How to reduce the step scores of an attempt to its score.",
 )
 @style_option
+@policy_option
 @click.option(
     "--overwrite",
     callback=names_of(ADDED_COLUMNS),
@@ -62,6 +72,7 @@ def score(
     output: str,
     reduction: StepReduction,
     style: AnswerStyle,
+    policy: AnswerPolicy | None,
     overwrite: tuple[str, ...] | None,
     texts: bool,
     job: JobOptions,
@@ -73,13 +84,15 @@ def score(
     """
     check_target(output, run.sources, job)
     if is_job(output):
-        stage = Score(reduction=reduction, style=style, overwrite=overwrite or (), texts=texts)
+        stage = Score(
+            reduction=reduction, style=style, policy=policy, overwrite=overwrite or (), texts=texts
+        )
         run_job(run, job, [stage], output, console)
         return
     with console.status(f"Reading {run.label}"):
         attempts = run.scan()
     scored = score_trajectories(
-        attempts, reduction=reduction, style=style, overwrite=overwrite or ()
+        attempts, reduction=reduction, style=style, policy=policy, overwrite=overwrite or ()
     )
     if not texts:
         scored = scored.drop(TEXTS, strict=False)

@@ -78,7 +78,7 @@ def vote(
         run_job(run, job, [*score, counting], output, console, by=choice.keys)
     else:
         with logged(run, output, console) as done:
-            scored = score_trajectories(attempts, style=choosing.style)
+            scored = score_trajectories(attempts, style=choosing.style, policy=choosing.policy)
             with console.status(f"Voting on {run.label}"), run.named_in_errors():
                 rows = counting.make(scored, choice.keys).collect(engine="streaming")
             done["rows"] = rows.height

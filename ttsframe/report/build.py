@@ -15,6 +15,7 @@ from ttsframe._typing import (
     StepReduction,
     Weights,
 )
+from ttsframe.answers import AnswerPolicy
 from ttsframe.defaults import PickOptions, Picks, note_fewer_problems, plan_picks
 from ttsframe.errors import ParameterError
 from ttsframe.report.report import SECTIONS, Report, SectionName
@@ -38,6 +39,7 @@ def build_report(
     reductions: StepReduction | Sequence[StepReduction] | None = None,
     weights: Weights = "score",
     style: AnswerStyle = "auto",
+    policy: AnswerPolicy | None = None,
     references: Mapping[str, float] | None = None,
     sections: SectionName | Sequence[SectionName] | None = None,
     title: str | None = None,
@@ -71,6 +73,9 @@ def build_report(
         Weight of a vote in `weighted_vote`: "score", "sigmoid" or "softmax".
     style
         How to find an answer in a completion; see `extract_answer`.
+    policy
+        Conventions under which answers are the same; None is `AnswerPolicy()`. Keys that the attempts
+        have are kept.
     references
         Accuracies to compare with, as fractions by name, such as `{"greedy": 0.42}`.
     sections
@@ -123,6 +128,7 @@ def build_report(
         reductions=reductions,
         weights=weights,
         style=style,
+        policy=policy,
         confidence_level=confidence_level,
     )
     picks: Picks = plan_picks(trajectories, options)

@@ -155,7 +155,11 @@ def grade_findings(answers: pl.DataFrame) -> Iterator[Pending]:
     """Report the inconsistent answers, if any."""
     if answers.height:
         message = f"{answers.height:,} answers are graded as correct in some attempts and as wrong in others"
-        hint = "either 'answer_key' merges different answers, or a recorded 'is_correct' is wrong."
+        hint = (
+            "a vote takes the grade of its first attempt. Either only grading tells them apart (a percent "
+            "sign, the content of an option), or 'answer_key' merges different answers, or a recorded "
+            "'is_correct' is wrong."
+        )
         finding = Finding(
             "inconsistent_grades", "warning", "is_correct", answers.height, message, (), hint
         )

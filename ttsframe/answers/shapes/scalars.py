@@ -97,6 +97,8 @@ class ScalarReader(ABC):
 
     def prepare(self, text: str) -> str:
         """Prepare the text of a scalar for the parser."""
+        if self.policy.units == "kept":
+            return _LEADING_COMMA.sub("", text)
         if "\\text" in text or text[-1:].isalpha() or text[-1:] in _UNIT_ENDS:
             # the dm of an integral is not a length
             text = text if "\\int" in text else strip_units(text)

@@ -1,4 +1,4 @@
-"""Answers in words, letters of choices, and the words after a number: units and multipliers."""
+"""Answers in words, and the words after a number: units and multipliers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from ttsframe.answers.policy import AnswerPolicy
 
 __all__ = [
     "MULTIPLIERS",
-    "choice_letter",
     "is_unit_phrase",
     "read_words",
     "strip_units",
@@ -40,7 +39,6 @@ _NEEDLESS_BRACES: Final = re.compile(
 )
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WHOLE_TEXT: Final = re.compile(r"\\text\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_CHOICE: Final = re.compile(r"(?:\\text\s*\{\s*)?\(?\s*([A-Z])\s*(?:\)|\.|:)?\s*\}?\)?\s*\.?")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _BETWEEN_WORDS: Final = re.compile(r"[\s,;:.!?&\"'()/-]*")
 _SHORT_WORDS: Final = frozenset(
@@ -126,12 +124,6 @@ def unwrap_text(text: str) -> str | None:
     return match[1].strip() if match else None
 
 
-def choice_letter(text: str) -> str | None:
-    """Return the capital letter of a choice such as `(A)` or `B.`, else None."""
-    match = _CHOICE.fullmatch(text)
-    return match[1] if match else None
-
-
 def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
     """Return the key of an answer in words, else None; set as text, short runs of letters are words."""
     if "\\" in text:
@@ -185,7 +177,7 @@ def strip_units(text: str) -> str:
 UNITS: Final = frozenset(
     """
     mm cm dm km m2 m3 cm2 cm3 km2 mi ft yd in sq cu ml cl dl kl mg cg dg kg gm gms lb lbs oz pt
-    qt gal hr hrs h min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
+    qt gal hr hrs min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
     hz khz mhz ghz pa kpa atm ev kev mev gev kj kw mw kwh mol rad rads deg degs mile miles ton
     tons usd rmb yuan dollar dollars cent cents euro euros pound pounds rs inr ppm db cal kcal
     year years month months week weeks hour hours minute minutes second seconds man men car cars
@@ -216,7 +208,8 @@ _NOT_UNIT_WORDS: Final = frozenset(
     least most at about approximately or/and factorial choose root sin cos tan log ln exp left
     right up down north south east west northeast northwest southeast southwest ago later before
     after early late increase decrease gain loss debt deficit above below under clockwise
-    counterclockwise shorter longer ahead behind deep overdue
+    counterclockwise shorter longer ahead behind deep overdue january february march april may june
+    july august september october november december
     """.split()  # noqa: SIM905 (a word list reads best as one)
 ) | frozenset(MULTIPLIERS)
 _UNIT_SYMBOLS: Final = UNITS | frozenset("msghNJWVAKL")
