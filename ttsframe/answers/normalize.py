@@ -92,7 +92,7 @@ _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
 # A text that no rule changes, also not in dollar signs: letters one by one, single spaces, and commands
 # that have one spelling. A rule that changes such a text must change this pattern; a test says where.
 _NORMAL: Final = re.compile(
-    r"(?![ =])(?:[-+/^()\[\]|<>=!0-9,.}]++|[A-Za-z](?![A-Za-z])| (?! )"
+    r"(?![ =])(?:[-+/^()\[\]|>=!0-9,.}]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
     r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}"
     r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq)(?![A-Za-z])"
     r")*+(?<![ ,.])(?<![0-9}] [A-Za-z])"
