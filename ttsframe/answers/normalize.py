@@ -74,6 +74,8 @@ _COMMAND: Final = re.compile(
 _THOUSANDS: Final = re.compile(
     r"(?<![\d.])(\d{1,3})((?:\s*(?:\{,\}|\\,|\\!|\\ |,\\!|,\\,|\\;|\\:|~)+\s*\d{3})+)(?!\d)"
 )
+# every match of the pattern before this one holds a match of it
+_SEPARATOR: Final = re.compile(r"\{\s*,|\\[,! ;:]|~")
 _BRACED_SIGN: Final = re.compile(
     r"(?P<before>\\[A-Za-z]+\s*|[\^_]\s*)?\{\s*(?P<sign>[-,.;:=<>+*/])\s*\}"
 )
@@ -143,12 +145,21 @@ _ESCAPED_TWICE: Final = re.compile(
     r"(?<!\\)\\\\(?:[dt]?frac|sqrt|left|text|pi|infty|cdot|times)(?![a-zA-Z])"
 )
 _ESCAPED_ONCE: Final = re.compile(r"(?<!\\)\\(?:\\\\)*(?!\\)[a-zA-Z]")
-_SPACE: Final = re.compile(r"\s+")
 _DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 _SPACED_LETTER: Final = re.compile(r"(?<=[0-9}]) +(?=[mgshLNJWV]\s*$)")
 _LONE_DOLLAR: Final = re.compile(r"([-+]?)\s*\$(?=\s*[0-9.])[^$]*")
 _DOLLAR: Final = re.compile(r"(?<!\\)\$")
 _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
+
+
+# A text that no rule changes, also not in dollar signs: letters one by one, single spaces, and commands
+# that have one spelling. A rule that changes such a text must change this pattern; a test says where.
+_NORMAL: Final = re.compile(
+    r"(?![ =])(?:[-+/^()\[\]|>=!0-9,.}]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
+    r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}"
+    r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq)(?![A-Za-z])"
+    r")*+(?<![ ,.])(?<![0-9}] [A-Za-z])"
+)
 
 
 def balanced_end(text: str, start: int) -> int:
@@ -176,28 +187,37 @@ def normalize_text(text: str) -> str:
     text = text.strip()
     if len(text) > LONGEST_TEXT:
         return text
-    if _ESCAPED_TWICE.search(text) and not _ESCAPED_ONCE.search(text):
+    inner = text[1:-1] if len(text) > 2 and text[0] == text[-1] == "$" else text
+    if _NORMAL.fullmatch(inner):
+        return inner
+    if "\\\\" in text and _ESCAPED_TWICE.search(text) and not _ESCAPED_ONCE.search(text):
         text = text.replace("\\\\", "\\")
     for _ in range(4):
         changed = _normalize_once(text)
-        if changed == text:
-            break
+        is_normal = changed == text or _NORMAL.fullmatch(changed) is not None
         text = changed
+        if is_normal:
+            break
     return text
 
 
 def _normalize_once(text: str) -> str:
     if not text.isascii():
         text = _from_unicode(text)
-    if "{" in text or "\\" in text:
+    if ("{" in text or "\\" in text) and _SEPARATOR.search(text):
         text = _THOUSANDS.sub(lambda match: match[1] + _NOT_DIGIT.sub("", match[2]), text)
-        if _SIGN_IN_BRACES.search(text):
-            text = _BRACED_SIGN.sub(_unbrace_sign, text)
+    if "{" in text and _SIGN_IN_BRACES.search(text):
+        text = _BRACED_SIGN.sub(_unbrace_sign, text)
     if "\\" in text or "~" in text:
         if "\\!" in text:
             text = _TIGHT_COLON.sub(":", text)
         text = _without_styles(text)
-        text = _COMMAND.sub(_respell, text)
+        if (
+            "\\left" in text
+            or "\\right" in text
+            or not _SPELLINGS.keys().isdisjoint(_COMMAND.findall(text))
+        ):
+            text = _COMMAND.sub(_respell, text)
         if "d}" in text:
             text = _DIFFERENTIAL.sub("d", text)
         if "{}" in text and "\\text" not in text:
@@ -211,12 +231,12 @@ def _normalize_once(text: str) -> str:
     if "_" in text:
         text = _NAMED_BASE.sub(_write_base, text)
     if "base" in text:
-        text = _SPOKEN_BASE.sub(_write_base, _SPACE.sub(" ", text), count=1)
+        text = _SPOKEN_BASE.sub(_write_base, " ".join(text.split()), count=1)
     if "$" in text or "\\" in text:
         text = _undelimit(text)
     if text[:1] in _MARKS or "**" in text:
         text = _unquote(text)
-    text = _SPACE.sub(" ", text).strip()
+    text = " ".join(text.split())
     if text[:1] in _LEADING:
         text = _LEADING_SIGN.sub("", text, count=1) if _LEADING_SIGN.match(text) else text
     if ":" in text or text[:6].casefold() in {"the an", "answer", "the fi", "final "}:
@@ -360,7 +380,7 @@ def _unquote(text: str) -> str:
 
 
 def _undelimit(text: str) -> str:
-    for opening, closing in _DELIMITED:
+    for opening, closing in _DELIMITED if text[:1] in {"$", "\\"} else ():
         if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening) * 2 - 1:
             inner = text[len(opening) : -len(closing)]
             if opening not in inner and closing not in inner:
@@ -370,4 +390,6 @@ def _undelimit(text: str) -> str:
         return text.replace("$", "\\$")
     if "$" in text:
         text = _DOLLAR.sub(" ", text)
-    return _MATH_SHIFT.sub(" ", text)
+    if "\\(" in text or "\\)" in text or "\\[" in text or "\\]" in text:
+        text = _MATH_SHIFT.sub(" ", text)
+    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import ascii_letters, digits
 from typing import Final
 
 __all__ = ["FUNCTIONS", "MOST_TOKENS", "TRIGONOMETRIC", "Unreadable", "scan"]
@@ -10,9 +11,11 @@ __all__ = ["FUNCTIONS", "MOST_TOKENS", "TRIGONOMETRIC", "Unreadable", "scan"]
 MOST_TOKENS: Final = 500
 
 _TOKEN: Final = re.compile(
-    r"(?P<num>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)|(?P<run>[A-Za-z]+)|\\(?P<cmd>[A-Za-z]+)|(?P<op>\\\\|\\.|\*\*|\S)",
-    re.DOTALL,
+    r"[0-9]+(?:\.[0-9]*)?|[A-Za-z]+|\\[A-Za-z]+|\.[0-9]+|\\.|\*\*|\S", re.DOTALL
 )
+_LETTERS: Final = frozenset(ascii_letters)
+_KINDS: Final = {"**": "^"}
+_DIGITS: Final = frozenset(digits)
 TRIGONOMETRIC: Final = frozenset({"sin", "cos", "tan", "cot", "sec", "csc"})
 FUNCTIONS: Final = TRIGONOMETRIC | {
     "arcsin", "arccos", "arctan", "arccot", "sinh", "cosh", "tanh", "coth", "sech", "csch",
@@ -59,38 +62,39 @@ def scan(text: str) -> tuple[list[str], list[str]]:
     values: list[str] = []
     is_formula = "^" in text or "\\frac" in text
     is_calculus = is_formula and _CALCULUS.search(text) is not None
-    for match in _TOKEN.finditer(text):
-        group = match.lastgroup
-        value = match[group] if group else ""
-        if group == "num":
-            kinds.append("N")
-            values.append(value)
-        elif group == "cmd":
-            kinds.append("C")
-            values.append(value)
-        elif group == "run":
-            if len(value) == 1:
-                kinds.append("L")
-                values.append(value)
-            elif value in _RUNS:
-                kinds.append("C")
-                values.append(_RUNS[value])
+    for token in _TOKEN.findall(text):
+        first = token[0]
+        value = token
+        if first in _DIGITS:
+            kind = "N"
+        elif first in _LETTERS:
+            if len(token) == 1:
+                kind = "L"
+            elif token in _RUNS:
+                kind, value = "C", _RUNS[token]
             elif (
-                len(value) <= 3
-                and (value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS))
-            ) or (is_calculus and _DIFFERENTIAL.fullmatch(value)):
-                kinds.extend("L" * len(value))
-                values.extend(value)
+                len(token) <= 3
+                and (token not in _NOT_PRODUCTS or (is_formula and token in _IN_FORMULAS))
+            ) or (is_calculus and _DIFFERENTIAL.fullmatch(token)):
+                kinds.extend("L" * len(token))
+                values.extend(token)
+                continue
             elif kinds and kinds[-1] == "{" and len(kinds) > 1 and kinds[-2] in {"C", "_"}:
-                kinds.append("W")
-                values.append(value)
+                kind = "W"
             else:
-                raise Unreadable(value)
+                raise Unreadable(token)
+        elif len(token) == 1:
+            kind = token
+        elif first == ".":
+            kind = "N"
+        elif first == "\\" and token[1] in _LETTERS:
+            kind, value = "C", token[1:]
         else:
-            kinds.append("^" if value == "**" else value)
-            values.append(value)
-        if len(kinds) > MOST_TOKENS:
-            raise Unreadable(text[:20])
+            kind = _KINDS.get(token, token)
+        kinds.append(kind)
+        values.append(value)
+    if len(kinds) > MOST_TOKENS:
+        raise Unreadable(text[:20])
     if "\\over" in text or "\\choose" in text:
         _write_fractions(kinds, values)
     kinds.extend(("end", "end"))

@@ -69,7 +69,7 @@ def solution_of(
     if len(nodes) > 3 or _has_infinity(nodes):
         return None
     keys = [
-        f"Q{operator}" + scale_free_key(_difference(low, high), policy, signed=True)
+        f"Q{operator}" + scale_free_key(low, high, policy, signed=True)
         for operator, low, high in zip(operators, nodes, nodes[1:], strict=False)
     ]
     return keys[0] if len(keys) == 1 else "&{" + ";".join(sorted(keys)) + "}"

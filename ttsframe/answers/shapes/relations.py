@@ -10,8 +10,7 @@ from typing import Final
 
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
-from ttsframe.answers.latex.tree import MINUS_ONE, Node, symbols_of
-from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.latex.tree import Node, has_symbols
 from ttsframe.answers.shapes.intervals import punctured_line, solution_of
 from ttsframe.answers.shapes.marks import (
     INEQUALITIES,
@@ -31,7 +30,13 @@ from ttsframe.answers.shapes.names import (
 )
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
 from ttsframe.answers.shapes.sets import read_alternatives
-from ttsframe.answers.values.fingerprint import Uncertified, real_number, scalar_key, scale_free_key
+from ttsframe.answers.values.fingerprint import (
+    Uncertified,
+    Vanishes,
+    real_number,
+    scalar_key,
+    scale_free_key,
+)
 
 __all__ = ["read_relation", "read_unequal"]
 
@@ -122,25 +127,27 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
     if any("\\begin" in part for part in parts):
         readings = {reader.read_part(part, depth + 1) for part in parts}
         return readings.pop() if len(readings) == 1 else None
-    nodes = [parse(reader.prepare(part)) for part in parts]
+    nodes = [reader.parsed(part) for part in parts]
     if len(nodes) > 2:
         return _read_chain(reader, nodes)
-    if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
+    if not has_symbols(nodes[0]) and not has_symbols(nodes[-1]):
         return _read_agreed(reader, nodes)
-    body = _equation_key(nodes[0], nodes[-1], reader.policy)
-    return scalar_key(nodes[0], reader.policy) if body is None else (body, "structure")
+    body = _equation_key(reader, nodes[0], nodes[-1])
+    if body is None:
+        return scalar_key(nodes[0], reader.policy, reader.known)
+    return body, "structure"
 
 
 def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
     """Read a = b = c: the value if all agree, else every equation in it that is not trivial."""
-    keys = {scalar_key(node, reader.policy) for node in nodes}
+    keys = {scalar_key(node, reader.policy, reader.known) for node in nodes}
     if len(keys) == 1:
         return keys.pop()
     bodies: set[str] = set()
     for left, right in pairwise(nodes):
-        if not symbols_of(left) and not symbols_of(right):
+        if not has_symbols(left) and not has_symbols(right):
             return None
-        body = _equation_key(left, right, reader.policy)
+        body = _equation_key(reader, left, right)
         if body is not None:
             bodies.add(body)
     return (
@@ -195,10 +202,9 @@ def _read_inequality(
     return (body if reader.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
 
 
-def _equation_key(left: Node, right: Node, policy: AnswerPolicy) -> str | None:
+def _equation_key(reader: ScalarReader, left: Node, right: Node) -> str | None:
     """Return the key of an equation up to a constant factor; None if both sides are the same."""
-    difference: Node = ("+", (left, ("*", (MINUS_ONE, right))))
-    body, _ = scalar_key(difference, policy)
-    if body == "0":
+    try:
+        return "E" + scale_free_key(left, right, reader.policy, signed=False, known=reader.known)
+    except Vanishes:
         return None
-    return "E" + scale_free_key(difference, policy, signed=False)

@@ -62,6 +62,7 @@ _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|
 _MAY_BE_CHOICE: Final = re.compile(
     r"(?:\\text\s*\{\s*)?(?:(?i:option|choice)\s|\(|[A-Z](?:\s*[).]|,| and ))"
 )
+_UNREAD: Final = frozenset({"?", "...", "if", "when", "where", "for"})
 _LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)* and \(?[A-J]\)?")
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
@@ -96,7 +97,8 @@ class Reader(ScalarReader):
     def read_part(self, text: str, depth: int) -> Reading | None:
         if depth > DEEPEST or not text:
             return None
-        rational = read_rational(text, self.policy)
+        # the engine has found that the entire answer is no number
+        rational = read_rational(text, self.policy) if depth else None
         if rational is not None:
             return self.rational(text, rational)
         date = read_date(text, needs_year=depth > 0)
@@ -117,7 +119,7 @@ class Reader(ScalarReader):
         if marks is None:
             return None
         signs = {mark.sign for mark in marks}
-        if signs & {"?", "...", "if", "when", "where", "for"}:
+        if not signs.isdisjoint(_UNREAD):
             return None
         if not signs:
             if text[-1] == ")" and "\\in" in text:
@@ -218,7 +220,10 @@ class Reader(ScalarReader):
             return None
         self.note("matrix", text)
         try:
-            bodies = [";".join(scalar_key(cell, self.policy)[0] for cell in row) for row in rows]
+            bodies = [
+                ";".join(scalar_key(cell, self.policy, self.known)[0] for cell in row)
+                for row in rows
+            ]
         except Uncertified:
             return None
         return "M(" + "|".join(bodies) + ")", "structure"

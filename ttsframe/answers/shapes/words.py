@@ -127,7 +127,7 @@ def unwrap_text(text: str) -> str | None:
 def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
     """Return the key of an answer in words, else None; set as text, short runs of letters are words."""
     if "\\" in text:
-        text = _TEXT.sub(r" \1 ", text)
+        text = _TEXT.sub(r" \1 ", text) if "\\text" in text else text
         if "\\" in text:
             return None
     words = _WORD.findall(text)
@@ -154,7 +154,7 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
 
 def strip_units(text: str) -> str:
     """Remove units from the end of an expression."""
-    for _ in range(4):
+    for _ in range(4 if "\\text" in text else 0):
         match = _TRAILING_UNIT.search(text)
         if match is None or match.start() == 0:
             break
@@ -163,7 +163,8 @@ def strip_units(text: str) -> str:
         if word and (not is_unit_phrase(word, as_text=True) or (unit in _UPRIGHT_SYMBOLS)):
             break
         text = text[: match.start()].rstrip()
-    match = _TRAILING_WORD.search(text)
+    may_be_word = text[-1:].isalpha() or text[-1:] == "." or "^" in text[-8:]
+    match = _TRAILING_WORD.search(text) if may_be_word else None
     if match is not None and match.start() and match["word"] not in _NOT_UNITS:
         head = text[: match.start()].rstrip()
         if head and is_unit_phrase(match["word"], as_text=False) and head[-1] not in "+-*/^_=({[,":

@@ -47,6 +47,10 @@ _NUMBER: Final = re.compile(
     rf"\s*(?P<rest>.*)",
     re.DOTALL,
 )
+_STARTS: Final = frozenset("0123456789.+-\\ $£€¥\t\n\r\f\v")
+"""First characters of a number; a backslash begins a fraction or a dollar sign."""
+_STARTS_OF_REST: Final = frozenset("%\\^$£€¥")
+"""First characters of what may follow a number: percent sign, degree sign, currency, or text; and letters."""
 _PERCENT: Final = re.compile(
     r"(?:\\?%|\\text\s*\{\s*\\?%\s*\}|(?:\\text\s*\{)?\s*(?:percentage(?: points?)?|percents?|per cent|pct)\.?\s*\}?)",
     re.IGNORECASE,
@@ -96,8 +100,13 @@ def percent_value(value: Fraction, policy: AnswerPolicy) -> Fraction:
 
 def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | None:
     """Return a rational number, perhaps with a unit, and whether it is a percentage kept apart."""
-    if len(text) > LONGEST_NUMBER:
+    first = text[:1]
+    if first not in _STARTS or len(text) > LONGEST_NUMBER:
         return None
+    if first == "\\" and not text.startswith(("\\frac", "\\$")):
+        return None
+    if _PLAIN.fullmatch(text):
+        return Fraction(int(text)), False
     commas = _DECIMAL_COMMA.get(policy.decimal_comma) if "," in text else None
     if commas is not None and commas.fullmatch(text):
         text = text.replace(",", ".")
@@ -108,6 +117,8 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
         return None
     rest = match["rest"]
     if rest and rest[0].isalpha() and text[match.start("rest") - 1] == ".":
+        return None
+    if rest and not rest[0].isalpha() and rest[0] not in _STARTS_OF_REST:
         return None
     value = _matched_value(match)
     if value is None:
