@@ -62,7 +62,9 @@ def test_what_other_trees_left_behind_changes_no_key(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [("|x|-x", "0"), ("|x|", "x"), ("|xy|", "xy"), (r"\sqrt{x^2}", "x"), ("|x|y", "x|y|"), (r"\ln x^2", r"2\ln x")],
+    [("|x|-x", "0"), ("|x|", "x"), ("|xy|", "xy"), (r"\sqrt{x^2}", "x"), ("|x|y", "x|y|"), (r"\ln x^2", r"2\ln x"),
+     ("|x+1|", "x+1"), ("|x-5|", "5-x"), ("|x-5|+x", "5"), ("|x|+|x+1|", "|x|+x+1"), ("y=|x-5|", "y=5-x"), ("|x-100|", "100-x"),
+     (r"\ln|x+1|", r"\ln(x+1)"), ("|x-5|^3", "(5-x)^3"), ("||x|-5|", "5-|x|")],
 )  # fmt: skip
 def test_functions_that_differ_at_some_points_only_stay_apart(left: str, right: str) -> None:
     assert canonicalize(left, POLICY).key != canonicalize(right, POLICY).key
@@ -86,6 +88,8 @@ def test_only_what_is_proven_counts_as_irrational(text: str, is_irrational: bool
         ("x+\\sqrt{4}", "x+2"), (r"\frac{\sqrt{2}}{\sqrt{8}}", r"\frac{1}{2}"), (r"x\sin^2 t+x\cos^2 t", "x"), ("(x+\\sqrt{2})(x-\\sqrt{2})", "x^2-2"),
         (r"\tan(30^\circ) h", r"\frac{h}{\sqrt{3}}"), (r"\frac{n!}{(n-2)!}", "n(n-1)"), (r"\sqrt[3]{8x^3}", "2x"), ("y=x^2-x^2+3", "3"),
         ("y=2x+1", "4x-2y+2=0"), ("x=x+1-1", "x"), (r"y=\ln x+1", r"\ln x-y+1=0"), ("y=e^x", "2e^x-2y=0"),
+        ("|x+1|", "|1+x|"), ("|2x+6|", "2|x+3|"), ("|x+1|^2", "x^2+2x+1"), ("|x|", r"\sqrt{x^2}"), ("2|x|", r"\sqrt{4x^2}"), ("|x^2+1|", "x^2+1"),
+        (r"\frac{|x+1|}{|x+1|}", "1"), ("y=|x+3|", "y=|3+x|"),
     ],
 )  # fmt: skip
 def test_one_value_has_one_key(one: str, other: str) -> None:

@@ -73,8 +73,16 @@ class OutsideDomain(Exception):  # noqa: N818
 
 # Where symbols stand: below one, where 1 - x and arcsin x are real; the same with mixed signs; a little
 # above one with the opposite signs; and far enough out for ln(x - 3), if the first fails. Powers
-# neither vanish nor swamp the rest at the first three.
-_RANGES: Final = ((0.5, 0.45), (0.5, 0.45), (1.05, 0.85), (3.5, 1.0))
+# neither vanish nor swamp the rest at the first three. The last two, far out on both sides, are for |x - 5|.
+_RANGES: Final = (
+    (0.5, 0.45),
+    (0.5, 0.45),
+    (1.05, 0.85),
+    (3.5, 1.0),
+    (300.0, 400.0),
+    (300.0, 400.0),
+)
+FAR_POINTS: Final = (4, 5)
 _UNIT: Final = 2**448
 
 
@@ -86,7 +94,7 @@ def symbol_value(name: str, point: int) -> Value:
     random = int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
     mantissa = (low * _UNIT + width * random) // 1_000
     # by the sum of its letters, so that neighbors such as x and y have opposite signs
-    if point in {1, 2} and (sum(seed) + point) % 2:
+    if point == FAR_POINTS[1] or (point in {1, 2} and (sum(seed) + point) % 2):
         mantissa = -mantissa
     return arb((mantissa, -448))
 

@@ -23,9 +23,17 @@ from typing import Final, TypeAlias, TypeVar
 
 from flint import acb, arb, ctx, fmpq
 
-from ttsframe.answers.latex.tree import Node, children, has_symbols, uses_function
+from ttsframe.answers.latex.tree import (
+    MINUS_ONE,
+    Node,
+    children,
+    has_symbols,
+    replace_nodes,
+    uses_function,
+)
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.values.balls import (
+    FAR_POINTS,
     ZERO,
     OutsideDomain,
     TooImprecise,
@@ -273,10 +281,53 @@ def _hidden_values(
     return values
 
 
+def _sign(value: Value | None) -> int:
+    """Return the sign of a real value, 0 for any other."""
+    if value is None or type(value) is acb:
+        return 0
+    return int(value > 0) - int(value < 0)
+
+
+def _far_parts(
+    trees: tuple[Node, ...], policy: AnswerPolicy, part: Callable[[Value], str], is_final: bool
+) -> list[str]:
+    # |x + 1| is x + 1 at every hidden point; at the far points it is neither x + 1 nor -x - 1. Where such
+    # bars change nothing, as in |x + 1|^2, there are no such parts, so the key is that of (x + 1)^2.
+    if not any(uses_function(tree, "abs") for tree in trees):
+        return []
+
+    def parts(of: tuple[Node, ...]) -> list[str]:
+        found = []
+        for point in FAR_POINTS:
+            try:
+                (value,) = _values_at(of, policy, (point,), None, is_final=is_final)
+                found.append(_UNDEFINED if value is None else part(value))
+            except Uncertified:
+                found.append(_UNDEFINED)
+        return found
+
+    def open_bars(node: Node) -> Node | None:
+        if node[0] != "f" or node[1] != "abs":
+            return None
+        inner = replace_nodes(node[2][0], open_bars)
+        signs = {
+            _sign(value)
+            for value in _values_at((inner,), policy, (0, 1, 2), None, is_final=is_final)
+        }
+        if len(signs) > 1 or 0 in signs:
+            return ("f", "abs", (inner,))
+        return inner if signs == {1} else ("*", (MINUS_ONE, inner))
+
+    with_bars = parts(trees)
+    without = parts(tuple(replace_nodes(tree, open_bars) for tree in trees))
+    return [] if with_bars == without else with_bars
+
+
 def _symbolic_key(node: Node, policy: AnswerPolicy, known: KnownValues | None) -> Scalar:
     def read(is_final: bool) -> Scalar:
         values = _hidden_values((node,), policy, known, is_final)
         parts = [_UNDEFINED if value is None else part_key(value) for value in values]
+        parts += _far_parts((node,), policy, part_key, is_final)
         defined = [value for value in values if value is not None]
         if not defined:
             (value,) = _values_at((node,), policy, (0,), None, is_final=is_final, is_real=False)
@@ -310,10 +361,12 @@ def _ratio_key(
             raise Uncertified
         sign = ("+" if first > 0 else "-") if signed else ""
         scale = abs(first) if signed else first
-        parts = [
-            _UNDEFINED if value is None else part_key(resolve_zero(value / scale, is_final))
-            for value in values
-        ]
+
+        def part(value: Value) -> str:
+            return part_key(resolve_zero(value / scale, is_final))
+
+        parts = [_UNDEFINED if value is None else part(value) for value in values]
+        parts += _far_parts(sides, policy, part, is_final)
         return sign + _digest("|".join(parts))
 
     return _at_enough_precision(read)
