@@ -37,7 +37,7 @@ from ttsframe.evaluator import (
 
 RESPONSES = 60_000
 RESULT = Path(__file__).parent / "results" / "hostile_responses.txt"
-MOST_SECONDS_PER_MB = 3.0
+MOST_SECONDS_PER_MB = 3.0  # processor time, which a busy machine does not change
 MOST_SECONDS_AT_LEAST = 1.0
 MOST_GROWTH_MB = 400.0
 LONGEST = 10_000_000
@@ -410,9 +410,9 @@ def run(count: int, seed: int) -> Report:
         n_right["controls"] += 1
         for name in names[start : start + per_instance]:
             response = SOURCES[name][0](task, instance, rng)
-            begin = time.perf_counter()
+            begin = time.thread_time()
             result, answer = judged(task, instance, response, problems)
-            took = time.perf_counter() - begin
+            took = time.thread_time() - begin
             seconds.setdefault(name, []).append(took)
             if took > MOST_SECONDS_AT_LEAST:
                 problems.append(f"{task.name} took {took:.1f} s for {response[:200]!r}")
@@ -443,9 +443,9 @@ def run_attacks(
     before = resident_mb()
     everything = list(attacks(task, instance, scale))
     for response in everything:
-        begin = time.perf_counter()
+        begin = time.thread_time()
         judged(task, instance, response, problems)
-        took = (time.perf_counter() - begin) / 2  # verified and parsed
+        took = (time.thread_time() - begin) / 2  # verified and parsed
         megabytes = len(response) / 1e6
         slowest = max(slowest, took / max(megabytes, 1.0))
         if took > MOST_SECONDS_AT_LEAST + MOST_SECONDS_PER_MB * megabytes:

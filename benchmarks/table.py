@@ -1,8 +1,9 @@
-"""Run the benchmarks at the sizes of the README and print its table.
+"""Time the hot paths beside the plain-Python loops that they replace.
 
-``python benchmarks/table.py`` takes some minutes on an idle machine; ``--small`` uses the default
-sizes, to see that everything works. A row is a benchmark beside the plain-Python loop that it
-replaces, both timed in one process after their results were compared.
+``python benchmarks/table.py`` takes some minutes on an idle machine, writes every row to
+``results/table.md`` and prints the rows of the README. ``--small`` uses the default sizes, to see that
+everything works, and writes nothing. A row is a benchmark beside its baseline, both timed in one process
+after their results were compared.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ import polars as pl
 
 FOLDER = Path(__file__).parent
 PACKAGES = ("ttsframe", "polars", "numpy", "pyarrow")
+HEAD = """\
+| work | size | ttsframe, median (quartiles) | plain Python, or what is named | times |
+|---|---|---|---|---|"""
 
 
 class Row(NamedTuple):
@@ -33,6 +37,7 @@ class Row(NamedTuple):
     ours: str
     baseline: str
     parts: int = 1
+    in_readme: bool = False
 
 
 class Bench(NamedTuple):
@@ -54,12 +59,14 @@ BENCHES = (
                 "JSON lines to curve, beside votes on strings",
                 "test_ttsframe",
                 "test_python_script",
+                in_readme=True,
             ),
             Row(
                 "JSON lines to curve, beside votes on search-and-learn's form",
                 "test_ttsframe",
                 "test_python_script_with_sympy",
                 parts=100,
+                in_readme=True,
             ),
         ),
     ),
@@ -67,7 +74,14 @@ BENCHES = (
         "bench_readers.py",
         "200 MB",
         {"TTSFRAME_BENCH_MB": "200"},
-        (Row("read search-and-learn JSON lines", "test_read[scan]", "test_read[python]"),),
+        (
+            Row(
+                "read search-and-learn JSON lines",
+                "test_read[scan]",
+                "test_read[python]",
+                in_readme=True,
+            ),
+        ),
     ),
     Bench(
         "bench_extract.py",
@@ -78,6 +92,7 @@ BENCHES = (
                 "extract boxed answers",
                 "test_extract[expression-boxed]",
                 "test_extract[python-boxed]",
+                in_readme=True,
             ),
             Row(
                 "extract announced answers",
@@ -90,14 +105,26 @@ BENCHES = (
         "bench_keys.py",
         "1 million rows, 5,000 distinct",
         {"TTSFRAME_BENCH_ROWS": "1000000", "TTSFRAME_BENCH_ANSWERS": "5000"},
-        (Row("answer keys", "test_answer_key[cold]", "test_answer_key[python, per row]"),),
+        (
+            Row(
+                "answer keys",
+                "test_answer_key[cold]",
+                "test_answer_key[python, per row]",
+                in_readme=True,
+            ),
+        ),
     ),
     Bench(
         "bench_reductions.py",
         "2 million lists",
         {"TTSFRAME_BENCH_ROWS": "2000000"},
         tuple(
-            Row(f"step scores: {name}", f"test_expression[{name}]", f"test_python_loop[{name}]")
+            Row(
+                f"step scores: {name}",
+                f"test_expression[{name}]",
+                f"test_python_loop[{name}]",
+                in_readme=name == "last",
+            )
             for name in ("last", "min", "mean", "prod")
         ),
     ),
@@ -116,6 +143,7 @@ BENCHES = (
                 "Parquet to curve, beside DuckDB",
                 "test_plan[curve]",
                 "test_duckdb",
+                in_readme=True,
             ),
         ),
     ),
@@ -175,32 +203,40 @@ def times(ratio: float) -> str:
     return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
 
 
+def line(row: Row, bench: Bench, found: dict[str, Any], *, small: bool) -> str:
+    """Write one line of the table."""
+    ours = found[row.ours]
+    loop, parts = found[row.baseline]["median"], 1 if small else row.parts
+    of_parts = f" ({parts} x {seconds(loop)})" if parts > 1 else ""
+    spread = f"{seconds(ours['q1'])} to {seconds(ours['q3'])}, {ours['rounds']} rounds"
+    return (
+        f"| {row.work} | {'default' if small else bench.size} "
+        f"| {seconds(ours['median'])} ({spread}) "
+        f"| {seconds(parts * loop)}{of_parts} "
+        f"| {times(parts * loop / ours['median'])} |"
+    )
+
+
 def main() -> None:
-    """Print the table, and under it what it was measured on."""
+    """Time every row; write all of them, and print those of the README."""
     small = "--small" in sys.argv[1:]
-    print("| work | size | ttsframe, median (quartiles) | plain Python, or what is named | times |")
-    print("|---|---|---|---|---|")
+    full, short = [HEAD], [HEAD]
     for bench in BENCHES:
         report = run(bench, small=small)
         found = {each["name"]: each["stats"] for each in report["benchmarks"]}
         for row in bench.rows:
-            ours = found[row.ours]
-            loop, parts = found[row.baseline]["median"], 1 if small else row.parts
-            of_parts = f" ({parts} x {seconds(loop)})" if parts > 1 else ""
-            spread = f"{seconds(ours['q1'])} to {seconds(ours['q3'])}, {ours['rounds']} rounds"
-            print(
-                f"| {row.work} | {'default' if small else bench.size} "
-                f"| {seconds(ours['median'])} ({spread}) "
-                f"| {seconds(parts * loop)}{of_parts} "
-                f"| {times(parts * loop / ours['median'])} |",
-                flush=True,
-            )
+            full.append(line(row, bench, found, small=small))
+            short += full[-1:] if row.in_readme else []
     cpu = report["machine_info"]["cpu"].get("brand_raw", platform.processor())
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    print(
+    machine = (
         f"\n{cpu}, {pl.thread_pool_size()} threads, {platform.system()}, "
         f"Python {platform.python_version()}, {packages}."
     )
+    print("\n".join([*(full if small else short), machine]))
+    if not small:
+        text = "\n".join([*full, machine, ""])
+        (FOLDER / "results" / "table.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,106 +20,106 @@ curves become charts and reports. The most used names are here; each wing holds 
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ttsframe import _namespace as _namespace
-from ttsframe import answers as answers
-from ttsframe import curves as curves
-from ttsframe import errors as errors
-from ttsframe import estimators as estimators
-from ttsframe import process as process
-from ttsframe import readers as readers
-from ttsframe import statistics as statistics
-from ttsframe import verifier as verifier
-from ttsframe import votes as votes
-from ttsframe.answers import (
-    answer_key,
-    explain_answer,
-    extract_answer,
-    gold_key,
-    is_equivalent,
-    normalize_answer,
-)
-from ttsframe.curves import (
-    cost_curve,
-    difficulty_levels,
-    level_curve,
-    optimal_curve,
-    pareto_frontier,
-    scaling_curve,
-    selection_gap,
-)
-from ttsframe.errors import TtsframeError
-from ttsframe.estimators import (
-    Aggregator,
-    IdentifierMean,
-    Identity,
-    PassAtK,
-    best_of_k,
-    closed_form_passatk,
-    g_pass_at_k,
-    mean_g_pass_at_k,
-    pass_at_k,
-    pass_hat_k,
-)
-from ttsframe.estimators import aggregators as aggregators
-from ttsframe.readers import (
-    READERS,
-    STEP_FORMATS,
-    read_steps,
-    read_trajectories,
-    scan_steps,
-    scan_trajectories,
-    write_steps,
-)
-from ttsframe.schema import drop_duplicate_completions, renumber_attempts
-from ttsframe.scoring import score_trajectories
-from ttsframe.simulation import simulate_trajectories
-from ttsframe.statistics import (
-    bootstrap_interval,
-    compare,
-    fit_pass_at_k,
-    normal_interval,
-    standard_error,
-    student_t_interval,
-    wilson_interval,
-)
-from ttsframe.steps import (
-    STEP_REDUCTIONS,
-    step_first,
-    step_geometric_mean,
-    step_last,
-    step_max,
-    step_mean,
-    step_min,
-    step_prod,
-    step_sum,
-)
-from ttsframe.validation import ValidationReport, validate_trajectories
-from ttsframe.verifier import VerifierReport, verifier_metrics, verifier_report
-from ttsframe.votes import (
-    SELECTORS,
-    best_of_n,
-    borda_vote,
-    confidence_vote,
-    expected_accuracy,
-    first_valid,
-    majority_of_the_bests,
-    majority_vote,
-    minimum_bayes_risk,
-    oracle,
-    select_answers,
-    tally_votes,
-    top_fraction_vote,
-    weighted_vote,
-)
 
 if _TYPE_CHECKING:
+    from ttsframe import answers as answers
     from ttsframe import batch as batch
     from ttsframe import charts as charts
+    from ttsframe import curves as curves
+    from ttsframe import errors as errors
+    from ttsframe import estimators as estimators
     from ttsframe import evaluator as evaluator
-    from ttsframe.report import Report as Report
-    from ttsframe.report import build_report as build_report
+    from ttsframe import process as process
+    from ttsframe import readers as readers
+    from ttsframe import statistics as statistics
+    from ttsframe import verifier as verifier
+    from ttsframe import votes as votes
+    from ttsframe.answers import (
+        answer_key,
+        explain_answer,
+        extract_answer,
+        gold_key,
+        is_equivalent,
+        normalize_answer,
+    )
+    from ttsframe.curves import (
+        cost_curve,
+        difficulty_levels,
+        level_curve,
+        optimal_curve,
+        pareto_frontier,
+        scaling_curve,
+        selection_gap,
+    )
+    from ttsframe.errors import TtsframeError
+    from ttsframe.estimators import (
+        Aggregator,
+        IdentifierMean,
+        Identity,
+        PassAtK,
+        best_of_k,
+        closed_form_passatk,
+        g_pass_at_k,
+        mean_g_pass_at_k,
+        pass_at_k,
+        pass_hat_k,
+    )
+    from ttsframe.estimators import aggregators as aggregators
+    from ttsframe.readers import (
+        READERS,
+        STEP_FORMATS,
+        read_steps,
+        read_trajectories,
+        scan_steps,
+        scan_trajectories,
+        write_steps,
+    )
+    from ttsframe.report import Report, build_report
+    from ttsframe.schema import drop_duplicate_completions, renumber_attempts
+    from ttsframe.scoring import score_trajectories
+    from ttsframe.simulation import simulate_trajectories
+    from ttsframe.statistics import (
+        bootstrap_interval,
+        compare,
+        fit_pass_at_k,
+        normal_interval,
+        standard_error,
+        student_t_interval,
+        wilson_interval,
+    )
+    from ttsframe.steps import (
+        STEP_REDUCTIONS,
+        step_first,
+        step_geometric_mean,
+        step_last,
+        step_max,
+        step_mean,
+        step_min,
+        step_prod,
+        step_sum,
+    )
+    from ttsframe.validation import ValidationReport, validate_trajectories
+    from ttsframe.verifier import VerifierReport, verifier_metrics, verifier_report
+    from ttsframe.votes import (
+        SELECTORS,
+        best_of_n,
+        borda_vote,
+        confidence_vote,
+        expected_accuracy,
+        first_valid,
+        majority_of_the_bests,
+        majority_vote,
+        minimum_bayes_risk,
+        oracle,
+        select_answers,
+        tally_votes,
+        top_fraction_vote,
+        weighted_vote,
+    )
 
     __version__: str
 
@@ -198,39 +198,76 @@ __all__ = [
     "write_steps",
 ]
 
-_LOADED_ON_FIRST_USE = frozenset({"batch", "charts", "evaluator"})
-
+# Loading every wing takes longer than loading Polars, and few programs use them all: a wing loads when
+# it, or one of its names here, is first used. Type checkers read the imports above instead.
 _WINGS = frozenset({
-    "aggregators",
     "answers",
+    "batch",
+    "charts",
     "curves",
     "errors",
     "estimators",
+    "evaluator",
     "process",
     "readers",
     "statistics",
     "verifier",
     "votes",
 })
+_HOMES = {
+    "answers": "answer_key explain_answer extract_answer gold_key is_equivalent normalize_answer",
+    "curves": (
+        "cost_curve difficulty_levels level_curve optimal_curve pareto_frontier scaling_curve "
+        "selection_gap"
+    ),
+    "errors": "TtsframeError",
+    "estimators": (
+        "Aggregator IdentifierMean Identity PassAtK aggregators best_of_k closed_form_passatk "
+        "g_pass_at_k mean_g_pass_at_k pass_at_k pass_hat_k"
+    ),
+    "readers": (
+        "READERS STEP_FORMATS read_steps read_trajectories scan_steps scan_trajectories write_steps"
+    ),
+    "report": "Report build_report",
+    "schema": "drop_duplicate_completions renumber_attempts",
+    "scoring": "score_trajectories",
+    "simulation": "simulate_trajectories",
+    "statistics": (
+        "bootstrap_interval compare fit_pass_at_k normal_interval standard_error "
+        "student_t_interval wilson_interval"
+    ),
+    "steps": (
+        "STEP_REDUCTIONS step_first step_geometric_mean step_last step_max step_mean step_min "
+        "step_prod step_sum"
+    ),
+    "validation": "ValidationReport validate_trajectories",
+    "verifier": "VerifierReport verifier_metrics verifier_report",
+    "votes": (
+        "SELECTORS best_of_n borda_vote confidence_vote expected_accuracy first_valid "
+        "majority_of_the_bests majority_vote minimum_bayes_risk oracle select_answers tally_votes "
+        "top_fraction_vote weighted_vote"
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
+if not _TYPE_CHECKING:
+    # Hidden from type checkers, which then report a name that does not exist.
 
-def __getattr__(name: str) -> object:
-    """Load on first use what takes long to load."""
-    if name == "__version__":
-        from importlib.metadata import version
+    def __getattr__(name: str) -> object:
+        """Load a wing, or the wing of a name, on first use."""
+        if name == "__version__":
+            from importlib.metadata import version
 
-        return version("ttsframe")
-    if name in {"Report", "build_report"}:
-        from ttsframe import report
-
-        return getattr(report, name)
-    if name in _LOADED_ON_FIRST_USE:
-        from importlib import import_module
-
-        return import_module(f"ttsframe.{name}")
-    raise AttributeError(f"module 'ttsframe' has no attribute {name!r}")
+            return version("ttsframe")
+        if name in _WINGS:
+            return _import_module(f"ttsframe.{name}")
+        if name not in _HOME:
+            raise AttributeError(f"module 'ttsframe' has no attribute {name!r}")
+        value = getattr(_import_module(f"ttsframe.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
     """Return the public names only."""
-    return sorted({*__all__, *_WINGS, *_LOADED_ON_FIRST_USE, "__version__", "__doc__", "__all__"})
+    return sorted({*__all__, *_WINGS, "aggregators", "__version__", "__doc__", "__all__"})

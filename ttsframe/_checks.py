@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from ttsframe._settings import found
+from ttsframe._settings import found, setting
 from ttsframe._typing import ChoiceT, ColumnNames
 from ttsframe.errors import ParameterError, ParameterTypeError
 
@@ -46,6 +47,13 @@ def check_positive(value: int, parameter: str) -> int:
     return value
 
 
+def check_not_negative(value: int, parameter: str) -> int:
+    """Return an integer that is at least 0."""
+    if check_int(value, parameter) < 0:
+        raise ParameterError(f"{found(parameter, value)}, must be at least 0.")
+    return value
+
+
 def check_draws(k: int | Sequence[int], parameter: str = "k") -> tuple[int, ...]:
     """Return the numbers of attempts to draw, without duplicates, in the order given."""
     listed = tuple(k) if isinstance(k, Sequence) else (k,)
@@ -62,6 +70,23 @@ def check_budgets(budgets: int | Sequence[int] | None) -> tuple[int, ...] | None
     if not listed:
         raise ParameterError("budgets is empty, must hold at least one number of attempts.")
     return tuple(sorted({check_positive(budget, "budgets") for budget in listed}))
+
+
+def check_number(value: float, parameter: str) -> float:
+    """Return a number, which may be infinite, as a float; NaN is not a number here."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParameterTypeError(f"{parameter} must be a number, got {type(value).__name__}.")
+    if math.isnan(value):
+        raise ParameterError(f"{parameter} is NaN, must be a number.")
+    return float(value)
+
+
+def check_numbers(values: float | Sequence[float], parameter: str) -> list[float]:
+    """Return one number or several in ascending order without duplicates."""
+    listed = tuple(values) if isinstance(values, Sequence) else (values,)
+    if not listed:
+        raise ParameterError(f"{parameter} is empty, must hold at least one number.")
+    return sorted({check_number(value, parameter) for value in listed})
 
 
 def check_fraction(value: float, parameter: str) -> float:
@@ -83,6 +108,17 @@ def check_seed(value: int, parameter: str = "seed") -> int:
     if not 0 <= check_int(value, parameter) < 2**64:
         raise ParameterError(f"{found(parameter, value)}, must be from 0 to 2**64 - 1.")
     return value
+
+
+def check_references(references: Mapping[str, float] | None) -> dict[str, float]:
+    """Return accuracies to compare with as floats by name."""
+    for name, value in (references or {}).items():
+        if not 0.0 <= value <= 1.0:
+            reference = setting("references", name, text=f"references[{name!r}] == ")
+            raise ParameterError(
+                f"{reference}{float(value)}, must be an accuracy between 0 and 1. Hint: 42 % is 0.42."
+            )
+    return {str(name): float(value) for name, value in (references or {}).items()}
 
 
 def check_names(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -28,6 +29,27 @@ def keep_name(result: pl.Expr, source: pl.Expr) -> pl.Expr:
     """Give a result the name of its source; of a selector, each column keeps its own name."""
     name = source.meta.output_name(raise_if_undetermined=False)
     return result.name.keep() if name is None else result.alias(name)
+
+
+def map_column(
+    source: pl.Expr, function: Callable[[pl.Series], pl.Series], dtype: pl.DataType
+) -> pl.Expr:
+    """Apply a function whose value for a row depends on that row alone, and keep the name of the source."""
+    # `Expr.map_batches` would wrap the function in a closure, which only cloudpickle can pickle.
+    mapped = pl.map_batches(
+        [source], _OfOneColumn(function), return_dtype=dtype, is_elementwise=True
+    )
+    return keep_name(mapped, source)
+
+
+@dataclass(frozen=True)
+class _OfOneColumn:
+    """Passes a function its one column; it pickles if the function does."""
+
+    function: Callable[[pl.Series], pl.Series]
+
+    def __call__(self, columns: Sequence[pl.Series], **_: object) -> pl.Series:
+        return self.function(columns[0])
 
 
 def run_plan(frame: FrameT, plan: Callable[[pl.LazyFrame], pl.LazyFrame]) -> FrameT:

@@ -5,28 +5,26 @@ Type checkers do not see namespaces, so the functions are the API.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Concatenate, ParamSpec
+from importlib import import_module
+from types import MethodType
 
 import polars as pl
 
-from ttsframe import answers, estimators, statistics, steps, verifier
-from ttsframe._typing import IntoExprColumn
 
-P = ParamSpec("P")
+class _Method:
+    """The function of its own name as a method; the module of the function loads on first use."""
 
+    def __init__(self, module: str) -> None:
+        self._module = module
 
-def _method(
-    function: Callable[Concatenate[IntoExprColumn, P], pl.Expr],
-) -> Callable[Concatenate[TtsExpressions, P], pl.Expr]:
-    """Make a method of a function on a column, with its parameters and its docstring."""
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
 
-    @wraps(function)
-    def method(self: TtsExpressions, /, *args: P.args, **kwargs: P.kwargs) -> pl.Expr:
-        return function(self._expr, *args, **kwargs)
-
-    return method
+    def __get__(self, expressions: TtsExpressions | None, _: type) -> object:
+        function = getattr(import_module(f"ttsframe.{self._module}"), self._name)
+        if expressions is None:
+            return function
+        return MethodType(function, expressions._expr)  # noqa: SLF001 (the class below)
 
 
 @pl.api.register_expr_namespace("tts")
@@ -50,25 +48,29 @@ class TtsExpressions:
     def __init__(self, expr: pl.Expr) -> None:
         self._expr = expr
 
-    extract_answer = _method(answers.extract_answer)
-    normalize_answer = _method(answers.normalize_answer)
-    answer_key = _method(answers.answer_key)
-    gold_key = _method(answers.gold_key)
-    answer_kind = _method(answers.answer_kind)
-    is_equivalent = _method(answers.is_equivalent)
-    is_same_key = _method(answers.is_same_key)
+    extract_answer = _Method("answers")
+    normalize_answer = _Method("answers")
+    answer_key = _Method("answers")
+    gold_key = _Method("answers")
+    answer_kind = _Method("answers")
+    is_equivalent = _Method("answers")
+    is_same_key = _Method("answers")
 
-    first_error = _method(verifier.first_error)
+    step_last = _Method("steps")
+    step_min = _Method("steps")
+    step_mean = _Method("steps")
+    step_prod = _Method("steps")
+    step_max = _Method("steps")
+    step_sum = _Method("steps")
+    step_first = _Method("steps")
+    step_geometric_mean = _Method("steps")
+    first_error = _Method("verifier")
 
-    pass_at_k = _method(estimators.pass_at_k)
-    pass_hat_k = _method(estimators.pass_hat_k)
-    g_pass_at_k = _method(estimators.g_pass_at_k)
-    mean_g_pass_at_k = _method(estimators.mean_g_pass_at_k)
-    best_of_k = _method(estimators.best_of_k)
+    pass_at_k = _Method("estimators")
+    pass_hat_k = _Method("estimators")
+    g_pass_at_k = _Method("estimators")
+    mean_g_pass_at_k = _Method("estimators")
+    best_of_k = _Method("estimators")
 
-    standard_error = _method(statistics.standard_error)
-    bootstrap_interval = _method(statistics.bootstrap_interval)
-
-
-for name, reduction in steps.STEP_REDUCTIONS.items():
-    setattr(TtsExpressions, f"step_{name}", _method(reduction))
+    standard_error = _Method("statistics")
+    bootstrap_interval = _Method("statistics")

@@ -18,7 +18,7 @@ from ttsframe._typing import (
     Weights,
 )
 from ttsframe._wording import left_out
-from ttsframe.answers import extract_answer, gold_key
+from ttsframe.answers import AnswerPolicy, extract_answer, gold_key
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError
 from ttsframe.schema import require_columns
@@ -80,6 +80,7 @@ class PickOptions:
     """None: the column `score` if it exists, else the last step's score."""
     weights: Weights = "score"
     style: AnswerStyle = "auto"
+    policy: AnswerPolicy | None = None
     confidence_level: float = 0.95
 
 
@@ -202,7 +203,7 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
         check_budgets(asked.budgets)
     check_fraction(asked.confidence_level, "confidence_level")
     schema = require_columns(trajectories, [*by, *replicates, "problem_id", "attempt"])
-    scored = score_trajectories(trajectories, style=asked.style)
+    scored = score_trajectories(trajectories, style=asked.style, policy=asked.policy)
     reductions = asked.reductions
     needs_score = asked.selectors is not None and any(
         SELECTORS[name].reads_score for name in selectors
@@ -223,7 +224,7 @@ def _choose(
 ) -> Choice:
     """Look at the attempts, and choose what the options leave open."""
     budgets = asked.budgets if asked.budgets == "all" else check_budgets(asked.budgets)
-    runs = _find_runs(attempts, options, asked.style, needs_size=budgets is None)
+    runs = _find_runs(attempts, options, asked, needs_size=budgets is None)
     kept, notes = list(options.selectors), []
     if asked.selectors is None:
         if not _has_scores(scored):
@@ -267,7 +268,7 @@ def _check_rows(attempts: pl.DataFrame) -> None:
 
 
 def _find_runs(
-    attempts: pl.LazyFrame, options: Options, style: AnswerStyle, *, needs_size: bool
+    attempts: pl.LazyFrame, options: Options, asked: PickOptions, *, needs_size: bool
 ) -> pl.DataFrame:
     """Return each run with `is_graded` and `most`, graded runs and large ones first."""
     # `most` is the number of attempts that at least nine in ten problems have; 0 unless needed.
@@ -289,8 +290,8 @@ def _find_runs(
     _check_rows(found)
     value = pl.lit(None, pl.Boolean)
     if grade is not None:
-        texts = extract_answer(grade, style=style) if grade == "solution" else pl.col(grade)
-        value = gold_key(texts) if grade in {"gold", "solution"} else texts
+        texts = extract_answer(grade, style=asked.style) if grade == "solution" else pl.col(grade)
+        value = gold_key(texts, policy=asked.policy) if grade in {"gold", "solution"} else texts
     return (
         found
         .with_columns(value.is_not_null().alias("is_graded"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -20,6 +21,7 @@ __all__ = [
     "drop_duplicate_completions",
     "renumber_attempts",
     "require_columns",
+    "require_kind",
 ]
 
 
@@ -67,6 +69,14 @@ CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
 }
 """The columns of `curve`, in order, behind those of `by`."""
 
+Kind: TypeAlias = Literal["Boolean", "an integer", "a number"]
+
+_IS_OF_KIND: Final[Mapping[Kind, Callable[[pl.DataType], bool]]] = {
+    "Boolean": lambda dtype: dtype == pl.Boolean,
+    "an integer": lambda dtype: dtype.is_integer(),
+    "a number": lambda dtype: dtype.is_numeric(),
+}
+
 _HINTS: Final[dict[str, str]] = {
     "problem_id": "ttsframe convert, or tts.read_trajectories(..., "
     f"{constant('rename', {'yours': 'problem_id'})}).",
@@ -78,6 +88,7 @@ _HINTS: Final[dict[str, str]] = {
     "score": "tts.score_trajectories(trajectories, reduction=...) reduces 'step_scores' to 'score'.",
     "step_scores": "use reductions=None to read the column 'score', or read a run that has step scores.",
 }
+_LOOKS_LIKE_AN_ANSWER: Final = re.compile(r"[\\{}$^=]|^[^A-Za-z_]*$")
 
 
 def require_columns(
@@ -91,10 +102,29 @@ def require_columns(
     schema = frame.collect_schema()
     missing = [name for name in names if name not in schema]
     if missing:
-        default = _HINTS.get(missing[0], "name an existing column, or rename yours.")
+        default = _HINTS.get(missing[0]) or (
+            f"a name is that of a column; for one answer, tts.answers.key_of({missing[0]!r})."
+            if _LOOKS_LIKE_AN_ANSWER.search(missing[0])
+            else "name an existing column, or rename yours."
+        )
         error = ColumnsError.missing(missing, schema.names(), where=where, hint=hint or default)
         raise error
     return schema
+
+
+def require_kind(
+    schema: Mapping[str, pl.DataType],
+    kind: Kind,
+    *names: str,
+    where: str = "trajectories",
+    hint: str | None = None,
+) -> None:
+    """Check that columns hold values of a kind, or nothing but nulls."""
+    for name in names:
+        dtype = schema[name]
+        if dtype != pl.Null and not _IS_OF_KIND[kind](dtype):
+            end = "" if hint is None else f" Hint: {hint}"
+            raise ColumnsError(f"{where}: {name!r} is {dtype}, must be {kind}.{end}")
 
 
 def renumber_attempts(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:

@@ -16,8 +16,8 @@ from ttsframe.answers import (
     answer_key,
     extract_answer,
     gold_key,
-    is_same_key,
 )
+from ttsframe.answers.grade import grade_keyed
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.steps import STEP_REDUCTIONS
@@ -25,6 +25,8 @@ from ttsframe.steps import STEP_REDUCTIONS
 __all__ = ["score_trajectories"]
 
 ADDED_COLUMNS: Final = ("answer", "answer_key", "gold", "gold_key", "is_correct", "score")
+GRADED_FROM: Final = ("answer_key", "gold_key", "answer", "gold")
+"""Columns that a grade is made of: the keys, and where they exist, the texts."""
 
 
 def score_trajectories(
@@ -69,8 +71,8 @@ def score_trajectories(
         - `answer_key` (String): equal keys mean equivalent answers; null without an answer;
         - `gold` (String): extracted from `solution` if there is no column `gold`;
         - `gold_key` (String);
-        - `is_correct` (Boolean): whether the keys are equal; false without an answer, null without
-          a gold answer;
+        - `is_correct` (Boolean): whether the answers are equivalent, by their keys and by what only
+          `is_equivalent` knows; false without an answer, null without a gold answer;
         - `score` (Float64): the reduced `step_scores`.
 
         A LazyFrame for a LazyFrame.
@@ -161,7 +163,10 @@ def plan_additions(
         "answer_key": ("answer", lambda name: answer_key(name, policy=policy)),
         "gold": ("solution", extract),
         "gold_key": ("gold", lambda name: gold_key(name, policy=policy)),
-        "is_correct": ("gold_key", lambda name: is_same_key("answer_key", name)),
+        "is_correct": (
+            "gold_key",
+            lambda _: grade_keyed([name for name in GRADED_FROM if name in columns], policy=policy),
+        ),
         "score": ("step_scores", STEP_REDUCTIONS[reduction]),
     }
     derived = {

@@ -48,6 +48,63 @@ def test_score_leaves_texts_out_unless_asked(ttsframe: Run, sample: Path, tmp_pa
         assert ("completion" in columns) is has_texts
 
 
+@pytest.fixture
+def percentages(tmp_path: Path) -> Path:
+    """Return a run in which the policy decides every grade."""
+    path = tmp_path / "percentages.parquet"
+    pl.DataFrame({
+        "problem_id": [f"p{i % 5}" for i in range(20)],
+        "attempt": [i // 5 for i in range(20)],
+        "completion": [r"So it is \boxed{50\%}."] * 20,
+        "gold": ["0.5", "50", "5 dollars", "50", "0.5"] * 4,
+    }).write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("flags", "accuracy"),
+    [
+        ([], 0.8),
+        (["--answer-policy", "percent=fraction"], 0.4),
+        (["--answer-policy", "units=kept,percent=fraction"], 0.4),
+        (["--answer-policy", "percent=kept", "--answer-policy", "units=kept"], 0.0),
+    ],
+)
+def test_every_command_follows_the_policy(
+    ttsframe: Run, percentages: Path, tmp_path: Path, flags: list[str], accuracy: float
+) -> None:
+    source = ["--quiet", *flags, percentages]
+    for target in ("scored.jsonl", "scored.parquet"):
+        assert ttsframe("score", *source, "-o", target).exit_code == 0
+    graded = tts.read_trajectories(tmp_path / "scored.jsonl")["is_correct"]
+    assert graded.mean() == pl.read_parquet("scored.parquet")["is_correct"].mean() == accuracy
+    assert ttsframe("vote", *source, "-o", "picks.parquet").exit_code == 0
+    assert ttsframe("vote", *source, "-o", "picks.csv").exit_code == 0
+    for picks in (pl.read_parquet("picks.parquet"), pl.read_csv("picks.csv")):
+        assert picks.filter(selector="oracle")["is_correct"].mean() == accuracy
+    for command in (["curve"], ["curve", "-o", "curve.parquet"], ["report", "-o", "page.html"]):
+        made = json.loads(ttsframe(*command, "--json", *flags, percentages).stdout)
+        assert {row["accuracy"] for row in made["curve"]} == {accuracy}
+    assert ttsframe("validate", "--json", *flags, percentages).exit_code in {0, 1}
+
+
+def test_a_job_of_another_policy_is_not_resumed(
+    ttsframe: Run, percentages: Path, tmp_path: Path
+) -> None:
+    flags = ["--quiet", "-o", "scored.parquet", percentages]
+    assert ttsframe("score", *flags).exit_code == 0
+    other = ttsframe("score", "--answer-policy", "percent=kept", *flags)
+    assert other.exit_code == 2
+    assert "policy" in other.stderr
+    manifest = tts.batch.read_manifest(tmp_path / "scored.parquet")
+    assert manifest.stages[0]["policy"] is None
+    again = ttsframe("score", "--replace", "--answer-policy", "percent=kept", *flags)
+    assert again.exit_code == 0, again.stderr
+    policy = tts.batch.read_manifest(tmp_path / "scored.parquet").stages[0]["policy"]
+    assert isinstance(policy, dict)
+    assert (policy["percent"], policy["units"]) == ("kept", "dropped")
+
+
 def test_score_reduces_as_told(ttsframe: Run, sample: Path, tmp_path: Path) -> None:
     target = tmp_path / "scored.jsonl"
     assert ttsframe("score", sample, "-o", target, "--reduction", "min").exit_code == 0

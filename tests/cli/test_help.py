@@ -33,6 +33,13 @@ COMMANDS = [
 Run = Callable[..., Result]
 
 
+def loaded(name: str) -> click.Command:
+    """Return a command with its options."""
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return command
+
+
 def test_the_commands_are_these_and_the_main_job_comes_first(ttsframe: Run) -> None:
     text = ttsframe("--help").stdout
     assert re.findall(r"^  (\w+)  +\S", text.partition("Commands:")[2], re.MULTILINE) == COMMANDS
@@ -47,7 +54,7 @@ def test_help_has_an_example_that_parses_and_explains_every_option(
     assert "\\b" not in result.stdout
     example = re.search(rf"^  +ttsframe {name} (.+)$", result.stdout, re.MULTILINE)
     assert example is not None
-    command = cli.commands[name]
+    command = loaded(name)
     command.make_context(name, example[1].split())
     options = [param for param in command.params if isinstance(param, click.Option)]
     assert options
@@ -56,7 +63,7 @@ def test_help_has_an_example_that_parses_and_explains_every_option(
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_json_and_quiet(name: str) -> None:
-    names = {option for param in cli.commands[name].params for option in param.opts}
+    names = {option for param in loaded(name).params for option in param.opts}
     assert {"--json", "--quiet"} <= names
 
 

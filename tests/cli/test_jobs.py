@@ -316,6 +316,22 @@ main(sys.argv[1:])
 """
 """The program, which waits after the first part."""
 
+STARTED = """
+import sys, time
+from ttsframe.cli import _console, main
+
+log = _console.Console.log
+
+def log_and_wait(self, event, **fields):
+    log(self, event, **fields)
+    if event == "start":
+        time.sleep(300)
+
+_console.Console.log = log_and_wait
+main(sys.argv[1:])
+"""
+"""The program, which waits after the line that logs its start."""
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_job_that_is_told_to_stop_says_so_and_goes_on_later(
@@ -344,11 +360,10 @@ def test_a_job_that_is_told_to_stop_says_so_and_goes_on_later(
 def test_what_is_only_shown_leaves_nothing_when_it_is_stopped(
     jobs: list[Job], tmp_path: Path, number: signal.Signals
 ) -> None:
-    command = [*PROGRAM, *without_part_size(jobs[2]), "--log-json"]
+    command = [sys.executable, "-c", STARTED, *without_part_size(jobs[2]), "--log-json"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
-        # The line that logs the start shows that the command is running.
         first = process.stderr.readline()
         process.send_signal(number)
         rest = process.stderr.read()

@@ -21,12 +21,18 @@ LATE = (
     "click",
     "httpx",
     "ray",
+    "numpy",
 )
 
 
 def loaded_after(code: str) -> set[str]:
     """Return the top-level modules that a fresh interpreter has loaded after some code."""
-    program = f"{code}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}})"
+    return {name.split(".")[0] for name in modules_after(code)}
+
+
+def modules_after(code: str) -> set[str]:
+    """Return all modules that a fresh interpreter has loaded after some code."""
+    program = f"{code}\nimport sys; print(*sys.modules, file=sys.stderr)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -35,13 +41,36 @@ def loaded_after(code: str) -> set[str]:
         timeout=60,
         cwd=Path(__file__).parents[2],
     )
-    return set(done.stdout.split())
+    return set(done.stderr.split())
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     loaded = loaded_after("import ttsframe")
     assert {"ttsframe", "polars"} <= loaded
     assert not loaded & set(LATE)
+
+
+def test_wings_load_on_first_use() -> None:
+    loaded = modules_after("import ttsframe as tts; tts.step_last('step_scores')")
+    own = {name for name in loaded if name.startswith("ttsframe.")}
+    assert "ttsframe.steps" in own
+    wings = {name.split(".")[1] for name in own}
+    assert wings <= {"_namespace", "_typing", "_settings", "errors", "_exprs", "_checks", "steps"}
+
+
+HELP = """
+from ttsframe.cli import main
+try:
+    main(["--help"])
+except SystemExit as end:
+    assert end.code == 0
+"""
+
+
+def test_the_list_of_commands_loads_no_command() -> None:
+    own = {name for name in modules_after(HELP) if name.startswith("ttsframe.")}
+    assert {name.split(".")[1] for name in own} == {"_namespace", "_settings", "cli", "errors"}
+    assert all(name.startswith("ttsframe.cli._") for name in own if name.count(".") > 1)
 
 
 ANALYSIS = """

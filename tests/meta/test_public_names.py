@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import tomllib
@@ -14,7 +15,7 @@ import polars as pl
 import pytest
 from contract_registry import AGGREGATORS, EXPR_FUNCTIONS, FRAME_FUNCTIONS
 from numpydoc.validate import validate
-from package_source import ROOT, WINGS, public
+from package_source import ROOT, WINGS, modules, public
 
 import ttsframe as tts
 from ttsframe._typing import (
@@ -65,6 +66,21 @@ def test_names_are_sorted_and_there() -> None:
     assert tts.__all__ == sorted(set(tts.__all__), key=key)
     for name in tts.__all__:
         assert hasattr(tts, name), name
+
+
+def test_a_name_loads_from_where_type_checkers_see_it() -> None:
+    tree = modules()["__init__.py"]
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and node.body[1:])
+    seen = {
+        alias.name: import_module(node.module or "")
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(seen) - set(dir(tts)) == set()
+    assert set(dir(tts)) - set(seen) == {"__all__", "__doc__", "__version__"}
+    for name, module in seen.items():
+        assert getattr(tts, name) is getattr(module, name), name
 
 
 def test_dir_shows_the_public_names_and_no_others() -> None:

@@ -24,6 +24,7 @@ from ttsframe.answers.lookup.worker import run_tasks
 
 SELECTORS = {"naive": "best_of_n", "weighted": "weighted_vote", "maj": "majority_vote"}
 UNEXPLAINED = "unexplained"
+_PLACEHOLDERS = {"answer", "finalanswer"}
 
 
 class Attempt(NamedTuple):
@@ -143,7 +144,7 @@ def _compare_pick(
     scores = [attempt.score for attempt in attempts]
     steps = [
         [forms[attempt.theirs] for attempt in attempts],
-        [None if a.answer is None else forms[a.theirs] for a in attempts],
+        [None if a.key is None else forms[a.theirs] for a in attempts],
         [attempt.key for attempt in attempts],
     ]
     chosen = [picks(groups, scores, budget)[method] for groups in steps]
@@ -199,15 +200,21 @@ def has_box(text: str) -> bool:
 
 
 def _of_abstention(within: Sequence[Attempt]) -> str:
-    """An attempt without a box voted there with its last number, or with what is left of one."""
-    silent = [attempt for attempt in within if attempt.answer is None]
-    is_so = silent and not any(has_box(attempt.text) for attempt in silent)
-    return "no answer voted there" if is_so else UNEXPLAINED
+    """An attempt without a box voted there with its last number or what is left of one, or with a placeholder."""
+    silent = [attempt for attempt in within if attempt.key is None]
+    if any(attempt.answer is None and has_box(attempt.text) for attempt in silent):
+        return UNEXPLAINED
+    boxed = {
+        re.sub(r"\\text|[^A-Za-z]", "", attempt.answer or "").lower() for attempt in silent
+    } - {""}
+    if boxed:
+        return "a placeholder voted there" if boxed <= _PLACEHOLDERS else UNEXPLAINED
+    return "no answer voted there" if silent else UNEXPLAINED
 
 
 def _of_grouping(within: Sequence[Attempt], winners: Container[str | None], forms: Forms) -> str:
     """Answers were split or merged there: each pair that touches a winner must show why."""
-    voters = list({(a.theirs, a.key): a for a in within if a.answer is not None}.values())
+    voters = list({(a.theirs, a.key): a for a in within if a.key is not None}.values())
     reasons = {
         reason_of_pair(one, other, forms)
         for one, other in itertools.combinations(voters, 2)
@@ -222,7 +229,7 @@ def reason_of_pair(one: Attempt, other: Attempt, forms: Forms) -> str:
     unlike = [a for a in (one, other) if strip(a.answer or "") != a.theirs]
     if unlike:
         return _of_reading(unlike)
-    return _of_merge(one, other) if one.key != other.key else _of_split(one, other, forms)
+    return UNEXPLAINED if one.key != other.key else _of_split(one, other, forms)
 
 
 def _of_reading(unlike: Sequence[Attempt]) -> str:
@@ -232,12 +239,6 @@ def _of_reading(unlike: Sequence[Attempt]) -> str:
     if all(attempt.theirs.startswith(r"\boxed{") for attempt in unlike):
         return "split: a box kept around one"
     return UNEXPLAINED
-
-
-def _of_merge(one: Attempt, other: Attempt) -> str:
-    """Two answers have one form there, and two keys here."""
-    is_percent = ["%" in (attempt.answer or "") for attempt in (one, other)]
-    return "merge: a percent sign cut away" if is_percent[0] != is_percent[1] else UNEXPLAINED
 
 
 def _of_split(one: Attempt, other: Attempt, forms: Forms) -> str:

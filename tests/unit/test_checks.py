@@ -48,6 +48,34 @@ def test_any_other_number_is_refused(value: Any, error: type[Exception], words: 
     assert str(caught.value) == words
 
 
+def test_an_index_is_an_integer_from_0() -> None:
+    assert _checks.check_not_negative(0, "index") == 0
+    with pytest.raises(ParameterError, match=r"^index == -1, must be at least 0\.$"):
+        _checks.check_not_negative(-1, "index")
+
+
+def test_numbers_come_out_once_in_ascending_order() -> None:
+    assert _checks.check_numbers([0.5, 0, 0.5, math.inf], "limits") == [0.0, 0.5, math.inf]
+    assert _checks.check_numbers(1, "limits") == [1.0]
+    for wrong, words in (
+        (math.nan, "is NaN"),
+        ([], "is empty"),
+        ([True], "got bool"),
+        ("x", "got str"),
+    ):
+        with pytest.raises((ParameterError, ParameterTypeError), match=f"limits .*{words}"):
+            _checks.check_numbers(wrong, "limits")  # type: ignore[arg-type]
+
+
+def test_references_are_accuracies() -> None:
+    assert _checks.check_references(None) == {}
+    assert _checks.check_references({"greedy": 1}) == {"greedy": 1.0}
+    with pytest.raises(
+        ParameterError, match=r"references\['greedy'\] == 42.0, must be an accuracy"
+    ):
+        _checks.check_references({"greedy": 42})
+
+
 @pytest.mark.parametrize(
     ("budgets", "checked"),
     [

@@ -13,15 +13,15 @@ from ttsframe._namespace import TtsExpressions
 METHODS = [name for name, _ in inspect.getmembers(TtsExpressions, inspect.isfunction)]
 NAMES = [name for name in METHODS if not name.startswith("_")]
 PUBLIC = {
-    name: value for wing in (tts, tts.answers, tts.verifier) for name, value in vars(wing).items()
+    name: getattr(wing, name) for wing in (tts.verifier, tts.answers, tts) for name in wing.__all__
 }
 FRAME = pl.DataFrame({
     "step_scores": [[0.5, 0.25], [1.0], None],
     "completion": [r"\boxed{1/2}", "#### 3", None],
     "answer": ["0.50", "x", None],
     "gold": ["1/2", "y", "2"],
-    "answer_key": ["1:3", "1:4", None],
-    "gold_key": ["1:3", "1:3", "1:3"],
+    "answer_key": ["2:3", "2:4", None],
+    "gold_key": ["2:3", "2:3", "2:3"],
     "is_correct": [True, False, False],
     "score": [0.5, 0.25, 0.5],
 })

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
-from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
+from ttsframe.errors import ColumnsError
+from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns, require_kind
 
 SCHEMA = {"run": pl.String, "problem_id": pl.Int64, "attempt": pl.Int64, "completion": pl.String}
 Row = tuple[str, int, int | None, str | None]
@@ -164,3 +165,14 @@ def test_every_column_has_a_dtype_and_a_meaning() -> None:
     for name, column in TRAJECTORY_COLUMNS.items():
         assert isinstance(column.dtype, pl.DataType), name
         assert column.meaning, name
+
+
+def test_a_column_has_its_kind_or_only_nulls() -> None:
+    schema = {"a": pl.Int8(), "b": pl.Boolean(), "c": pl.Null()}
+    require_kind(schema, "an integer", "a", "c")
+    require_kind(schema, "a number", "a", "c")
+    require_kind(schema, "Boolean", "b", "c")
+    with pytest.raises(
+        ColumnsError, match=r"^steps: 'b' is Boolean, must be a number\. Hint: cast it\.$"
+    ):
+        require_kind(schema, "a number", "a", "b", where="steps", hint="cast it.")

@@ -13,6 +13,7 @@ from ttsframe.answers.grade import is_equivalent, is_same_key
 from ttsframe.answers.keys import answer_key, answer_kind, gold_key, normalize_answer
 from ttsframe.answers.lookup.table import AnswerStatistics, answer_statistics
 from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.single import grade_one, key_of
 
 __all__ = [
     "AnswerExplanation",
@@ -27,7 +28,9 @@ __all__ = [
     "extract_answer",
     "extraction_rule",
     "gold_key",
+    "grade_one",
     "is_equivalent",
     "is_same_key",
+    "key_of",
     "normalize_answer",
 ]

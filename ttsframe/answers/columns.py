@@ -9,7 +9,15 @@ import polars as pl
 
 from ttsframe.errors import ColumnsError
 
-__all__ = ["as_strings", "change_where", "keep_where", "only_where", "per_distinct", "prefer"]
+__all__ = [
+    "as_answers",
+    "as_strings",
+    "change_where",
+    "keep_where",
+    "only_where",
+    "per_distinct",
+    "prefer",
+]
 
 
 def as_strings(values: pl.Series, parameter: str) -> pl.Series:
@@ -22,6 +30,13 @@ def as_strings(values: pl.Series, parameter: str) -> pl.Series:
         f"{parameter} is the column {values.name!r} of dtype {values.dtype}, must be String. "
         f"Hint: pl.col({values.name!r}).cast(pl.String)."
     )
+
+
+def as_answers(values: pl.Series, parameter: str) -> pl.Series:
+    """Return a column of answers as strings; dates are answers too."""
+    if isinstance(values.dtype, pl.Date | pl.Datetime):
+        return values.cast(pl.String)
+    return as_strings(values, parameter)
 
 
 def per_distinct(values: pl.Series, function: Callable[[str], str | None]) -> pl.Series:

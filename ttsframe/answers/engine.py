@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Final, Literal, NamedTuple, TypeAlias, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
 from ttsframe.answers.latex.tree import Node
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.shapes.placeholders import is_placeholder
 from ttsframe.answers.shapes.words import text_key
 from ttsframe.answers.values.rational import rational_key, read_plain, read_rational
+
+if TYPE_CHECKING:
+    from ttsframe.answers.shapes.structure import Reader
 
 __all__ = [
     "LONGEST_ANSWER",
@@ -59,7 +64,7 @@ def read_normalized(
 ) -> Canonical:
     """Return the canonical key of a normalized text, telling `trace` what each layer read."""
     prefix = policy.prefix
-    if not text:
+    if not text or is_placeholder(text):
         return Canonical(prefix, "missing")
     rational = read_rational(text, policy)
     if rational is not None:
@@ -70,17 +75,14 @@ def read_normalized(
         return Canonical(f"{prefix}%{key}" if is_percent else prefix + key, "exact")
     unresolved: tuple[Node, ...] = ()
     if len(text) <= LONGEST_ANSWER:
-        # flint, which does the arithmetic, is loaded on the first answer that needs it.
-        from ttsframe.answers.shapes.structure import Reader
-
-        reader = Reader(policy, resolved, trace)
+        reader = _reader_class()(policy, resolved, trace)
         reading = reader.read(text)
         if reading is not None:
             return Canonical(prefix + reading[0], cast(AnswerKind, reading[1]))
         unresolved = tuple(dict.fromkeys(reader.unresolved))
     if trace is not None:
         trace("text", text)
-    return Canonical(prefix + text_key(text), "text", unresolved)
+    return Canonical(prefix + text_key(text, policy), "text", unresolved)
 
 
 def numeric_value(answer: str, policy: AnswerPolicy) -> Fraction | float | None:
@@ -91,6 +93,12 @@ def numeric_value(answer: str, policy: AnswerPolicy) -> Fraction | float | None:
         return None if rational[1] else rational[0]
     if not text or len(text) > LONGEST_ANSWER:
         return None
+    return _reader_class()(policy, {}).number(text)
+
+
+@lru_cache(maxsize=1)
+def _reader_class() -> type[Reader]:
+    """Load flint, which does the arithmetic, on the first answer that needs it."""
     from ttsframe.answers.shapes.structure import Reader
 
-    return Reader(policy, {}).number(text)
+    return Reader

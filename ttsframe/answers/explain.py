@@ -17,7 +17,7 @@ _KINDS: Final[dict[AnswerKind, str]] = {
     "exact": "an exact number",
     "numeric": "a number known to its certified digits",
     "symbolic": "an expression with symbols",
-    "structure": "a structure (list, tuple, interval, matrix, relation or ratio)",
+    "structure": "a structure (list, tuple, interval, matrix, relation, ratio or date)",
     "text": "text",
     "missing": "no answer",
 }
@@ -53,7 +53,7 @@ class AnswerExplanation:
     >>> import ttsframe as tts
     >>> explanation = tts.explain_answer("0.5")
     >>> explanation.kind, explanation.value, explanation.key
-    ('exact', Fraction(1, 2), '1:1/2')
+    ('exact', Fraction(1, 2), '2:1/2')
     """
 
     answer: str
@@ -113,13 +113,13 @@ def explain_answer(
     scalar      \frac{\sqrt{12}}{2}
     kind        numeric: a number known to its certified digits
     value       about 1.73205080757
-    key         1:~4c8da4d5c94c684670a60ebe
+    key         2:~4c8da4d5c94c684670a60ebe
     <BLANKLINE>
     answer      '\\sqrt3'
     scalar      \sqrt3
     kind        numeric: a number known to its certified digits
     value       about 1.73205080757
-    key         1:~4c8da4d5c94c684670a60ebe
+    key         2:~4c8da4d5c94c684670a60ebe
     <BLANKLINE>
     Equivalent: both have the same key.
     """

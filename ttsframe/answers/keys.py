@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, get_args
 
 import polars as pl
 
-from ttsframe._exprs import into_expr, keep_name
+from ttsframe._exprs import into_expr, map_column
 from ttsframe._typing import IntoExprColumn
-from ttsframe.answers.columns import as_strings, per_distinct
+from ttsframe.answers.columns import as_answers, per_distinct
 from ttsframe.answers.engine import AnswerKind
 from ttsframe.answers.extract import extract_answer
 from ttsframe.answers.lookup.table import Entry, KeyMethod, KeyTable, key_table
@@ -52,8 +53,7 @@ def normalize_answer(answer: IntoExprColumn) -> pl.Expr:
     >>> frame.select(tts.normalize_answer("answer"))["answer"].to_list()
     ['x = 5', '( 3, 4 )', None]
     """
-    source = into_expr(answer, "answer")
-    return keep_name(_elementwise(source, _normalize_column, pl.String()), source)
+    return map_column(into_expr(answer, "answer"), _normalize_column, pl.String())
 
 
 def answer_key(
@@ -84,7 +84,7 @@ def answer_key(
     -------
     pl.Expr
         String, named as the input. A key begins with a short form of policy and code version, such as
-        `1:`. Null for null, and for a text that holds no answer.
+        `2:`. Null for null, and for a text that holds no answer.
 
     Raises
     ------
@@ -95,6 +95,10 @@ def answer_key(
     MissingExtraError
         At once, when `"sympy"` is given and latex2sympy2 is not installed; on collection, when a library
         that an answer needs cannot be imported.
+
+    See Also
+    --------
+    answers.key_of : The key of one string; here a string names a column.
 
     Notes
     -----
@@ -107,10 +111,10 @@ def answer_key(
     >>> import ttsframe as tts
     >>> frame = pl.DataFrame({"answer": ["0.5", r"\frac{2}{4}", r"50\%", "5 cm", "", None]})
     >>> frame.select(tts.answer_key("answer"))["answer"].to_list()
-    ['1:1/2', '1:1/2', '1:1/2', '1:5', None, None]
+    ['2:1/2', '2:1/2', '2:50', '2:5', None, None]
     """
-    table = key_table(policy, method)
-    return _key_expression(answer, "answer", lambda values: keys_of(values, table))
+    key_table(policy, method)
+    return map_column(into_expr(answer, "answer"), _AnswerKeys(policy, method), pl.String())
 
 
 def gold_key(
@@ -127,7 +131,7 @@ def gold_key(
     Parameters
     ----------
     gold
-        String column, reference answers or solutions.
+        String column, reference answers or solutions; or Date or Datetime.
     policy, method
         As in `answer_key`. Only keys with the same policy and method can be compared.
 
@@ -152,10 +156,10 @@ def gold_key(
     >>> import ttsframe as tts
     >>> frame = pl.DataFrame({"gold": [r"Hence $x=\boxed{\frac12}$.", "so 3\n#### 3", "0.50"]})
     >>> frame.select(tts.gold_key("gold"))["gold"].to_list()
-    ['1:1/2', '1:3', '1:1/2']
+    ['2:1/2', '2:3', '2:1/2']
     """
-    table = key_table(policy, method)
-    return _key_expression(gold, "gold", lambda values: _gold_keys_of(values, table))
+    key_table(policy, method)
+    return map_column(into_expr(gold, "gold"), _GoldKeys(policy, method), pl.String())
 
 
 def answer_kind(
@@ -190,6 +194,10 @@ def answer_kind(
         At once, when `"sympy"` is given and latex2sympy2 is not installed; on collection, when a library
         that an answer needs cannot be imported.
 
+    See Also
+    --------
+    explain_answer : How one string is read; here a string names a column.
+
     Examples
     --------
     >>> import polars as pl
@@ -198,60 +206,65 @@ def answer_kind(
     >>> frame.select(tts.answers.answer_kind("answer"))["answer"].to_list()
     ['exact', 'numeric', 'symbolic', 'structure', 'text', 'missing']
     """
-    table = key_table(policy, method)
-    source = into_expr(answer, "answer")
-    kinds = _elementwise(source, lambda values: _kinds_of(values, table), _KINDS)
-    return keep_name(kinds, source)
+    key_table(policy, method)
+    return map_column(into_expr(answer, "answer"), _Kinds(policy, method), _KINDS)
 
 
-def _key_expression(
-    column: IntoExprColumn, parameter: str, function: Callable[[pl.Series], pl.Series]
-) -> pl.Expr:
-    source = into_expr(column, parameter)
-    return keep_name(_elementwise(source, function, pl.String()), source)
+# The functions of these expressions are values that pickle: each finds the table of the process that runs
+# it, so that a query can be serialized, sent to a worker, and compared.
 
 
-def _elementwise(
-    source: pl.Expr, function: Callable[[pl.Series], pl.Series], dtype: pl.DataType
-) -> pl.Expr:
-    """Apply a function whose value for a row depends on that row alone."""
-    return source.map_batches(function, return_dtype=dtype, is_elementwise=True)
+@dataclass(frozen=True)
+class _AnswerKeys:
+    policy: AnswerPolicy | None
+    method: KeyMethod
+
+    def __call__(self, values: pl.Series) -> pl.Series:
+        return keys_of(as_answers(values, "answer"), key_table(self.policy, self.method))
+
+
+@dataclass(frozen=True)
+class _GoldKeys:
+    policy: AnswerPolicy | None
+    method: KeyMethod
+
+    def __call__(self, values: pl.Series) -> pl.Series:
+        return keys_of(gold_answers(values), key_table(self.policy, self.method))
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    policy: AnswerPolicy | None
+    method: KeyMethod
+
+    def __call__(self, values: pl.Series) -> pl.Series:
+        table = key_table(self.policy, self.method)
+        kinds = _look_up_column(as_answers(values, "answer"), table, lambda entry: entry.kind)
+        return kinds.fill_null("missing").cast(_KINDS)
 
 
 def _normalize_column(values: pl.Series) -> pl.Series:
-    return per_distinct(as_strings(values, "answer"), lambda text: normalize_text(text) or None)
+    return per_distinct(as_answers(values, "answer"), _normal_or_none)
 
 
-def keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
+def _normal_or_none(text: str) -> str | None:
+    return normalize_text(text) or None
+
+
+def keys_of(answers: pl.Series, table: KeyTable) -> pl.Series:
     """Return the keys of a column of answers."""
-    return _look_up_column(
-        as_strings(values, "answer"), table, lambda entry: entry.key, pl.String()
-    )
-
-
-def _gold_keys_of(values: pl.Series, table: KeyTable) -> pl.Series:
-    return _look_up_column(gold_answers(values), table, lambda entry: entry.key, pl.String())
-
-
-def _kinds_of(values: pl.Series, table: KeyTable) -> pl.Series:
-    kinds = _look_up_column(
-        as_strings(values, "answer"), table, lambda entry: entry.kind, pl.String()
-    )
-    return kinds.fill_null("missing").cast(_KINDS)
+    return _look_up_column(answers, table, lambda entry: entry.key)
 
 
 def _look_up_column(
-    values: pl.Series,
-    table: KeyTable,
-    field: Callable[[Entry], str | None],
-    dtype: pl.DataType,
+    values: pl.Series, table: KeyTable, field: Callable[[Entry], str | None]
 ) -> pl.Series:
     """Look up the distinct strings of a column and map a field of their entries back."""
     distinct = values.drop_nulls().unique()
     answers = distinct.to_list()
     entries = table.look_up(answers)
-    results = pl.Series([field(entries[answer]) for answer in answers], dtype=dtype)
-    return values.replace_strict(distinct, results, default=None, return_dtype=dtype)
+    results = pl.Series([field(entries[answer]) for answer in answers], dtype=pl.String)
+    return values.replace_strict(distinct, results, default=None, return_dtype=pl.String)
 
 
 _SHORT_GOLD: Final = 200
@@ -259,7 +272,7 @@ _SHORT_GOLD: Final = 200
 
 def gold_answers(values: pl.Series) -> pl.Series:
     """Return reference answers, extracted where the column holds more than the answer."""
-    gold = as_strings(values, "gold")
+    gold = as_answers(values, "gold")
     distinct = gold.drop_nulls().unique()
     frame = distinct.to_frame("gold")
     text = pl.col("gold")

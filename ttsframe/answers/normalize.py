@@ -17,7 +17,7 @@ _UNICODE: Final = str.maketrans({
     "÷": r"\div ", "∕": "/", "⁄": "/", "±": r"\pm ", "∓": r"\mp ", "√": r"\sqrt ", "∛": r"\sqrt[3] ",
     "∜": r"\sqrt[4] ", "∞": r"\infty ", "≤": r"\leq ", "≥": r"\geq ", "⩽": r"\leq ", "⩾": r"\geq ",
     "≠": r"\neq ", "≈": r"\approx ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ",
-    "°": r"^{\circ}", "º": r"^{\circ}", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"',
+    "°": r"^{\circ}", "º": r"^{\circ}", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "„": '"',
     "²": "^{2}", "³": "^{3}", "¹": "^{1}", "⁰": "^{0}", "⁴": "^{4}", "⁵": "^{5}", "⁶": "^{6}",
     "⁷": "^{7}", "⁸": "^{8}", "⁹": "^{9}", "⁻": "^{-}", "ⁿ": "^{n}",
     "₀": "_{0}", "₁": "_{1}", "₂": "_{2}", "₃": "_{3}", "₄": "_{4}", "₅": "_{5}", "₆": "_{6}",
@@ -25,24 +25,31 @@ _UNICODE: Final = str.maketrans({
     "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}",
     "¾": r"\frac{3}{4}", "⅕": r"\frac{1}{5}", "⅖": r"\frac{2}{5}", "⅗": r"\frac{3}{5}",
     "⅘": r"\frac{4}{5}", "⅙": r"\frac{1}{6}", "⅚": r"\frac{5}{6}", "⅛": r"\frac{1}{8}",
-    "⅜": r"\frac{3}{8}", "⅝": r"\frac{5}{8}", "⅞": r"\frac{7}{8}",
+    "⅐": r"\frac{1}{7}", "⅑": r"\frac{1}{9}", "⅒": r"\frac{1}{10}", "⅜": r"\frac{3}{8}", "⅝": r"\frac{5}{8}", "⅞": r"\frac{7}{8}",
     "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}",
     "π": r"\pi ", "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "δ": r"\delta ", "ε": r"\epsilon ",
     "θ": r"\theta ", "λ": r"\lambda ", "μ": r"\mu ", "ρ": r"\rho ", "σ": r"\sigma ", "τ": r"\tau ",
-    "φ": r"\phi ", "ϕ": r"\phi ", "ψ": r"\psi ", "ω": r"\omega ", "Δ": r"\Delta ", "Ω": r"\Omega ",
+    "ζ": r"\zeta ", "η": r"\eta ", "ι": r"\iota ", "κ": r"\kappa ", "ν": r"\nu ", "ξ": r"\xi ", "χ": r"\chi ",
+    "υ": r"\upsilon ", "Γ": r"\Gamma ", "Θ": r"\Theta ", "Λ": r"\Lambda ", "Ξ": r"\Xi ", "Π": r"\Pi ",
+    "Σ": r"\Sigma ", "Φ": r"\Phi ", "Ψ": r"\Psi ", "ϵ": r"\epsilon ", "ϑ": r"\theta ", "⊆": r"\subseteq ",
+    "⊂": r"\subset ", "∉": r"\notin ", "∀": r"\forall ", "∃": r"\exists ", "⇔": r"\Leftrightarrow ", "≅": r"\cong ",
+    "⊥": r"\perp ", "∥": r"\parallel ", "∝": r"\propto ", "△": r"\triangle ", "∂": r"\partial ", "φ": r"\phi ", "ϕ": r"\phi ", "ψ": r"\psi ", "ω": r"\omega ", "Δ": r"\Delta ", "Ω": r"\Omega ",
     "∠": r"\angle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "∑": r"\sum ", "∫": r"\int ", "∏": r"\prod ",
-    "，": ", ", "；": "; ", "：": ":", "（": "(", "）": ")", "、": ", ", "。": ".", "…": r"\ldots ",
+    "，": ", ", "；": "; ", "：": ":", "∶": ":", "≡": r"\equiv ", "→": r"\to ", "⇒": r"\Rightarrow ", "∴": r"\therefore ", "⟹": r"\implies ", "（": "(", "）": ")", "、": ", ", "。": ".", "٫": ".", "٬": ",", "٪": "%", "،": ", ", "…": r"\ldots ",
     "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u200b": "", "\ufeff": "", "\u2061": "",
     "\u2062": "", "\u2063": "",
 })  # fmt: skip
-_RAISED: Final = re.compile(r"((?:\^\{[-\dn]\}){2,})")
-_LOWERED: Final = re.compile(r"((?:_\{\d\}){2,})")
-_VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+_WIDE_THOUSANDS: Final = re.compile(r"(?<=[０-９])，(?=[０-９]{3}(?![０-９]))")
+_RAISED: Final = re.compile(r"(?:\^\{[-+()A-Za-z\d]{1,2}\}){2,}")
+_LOWERED: Final = re.compile(r"(?:_\{[-+()A-Za-z\d]{1,2}\}){2,}")
+_SLANTED: Final = re.compile(r"(?<![A-Za-z)\]}⁰¹²³⁴-⁹])\s*([⁰¹²³⁴-⁹]+)[⁄/]([₀-₉]+)")
+"""A fraction in small digits; after a letter or bracket it is an exponent."""
+_VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅑⅒⅛⅜⅝⅞"
 
-_SPACES: Final = dict.fromkeys(("\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline", "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut", "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\mathop", "\\boldmath", "\\noindent"), " ")  # fmt: skip
+_SPACES: Final = dict.fromkeys(("\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline", "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut", "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\boldmath", "\\noindent", "\\scriptstyle", "\\scriptscriptstyle", "\\bfseries", "\\itshape", "\\large", "\\Large", "\\LARGE", "\\huge", "\\Huge", "\\small", "\\normalsize"), " ")  # fmt: skip
 _SPELLINGS: Final = _SPACES | {
-    "\\dfrac": "\\frac ", "\\tfrac": "\\frac ", "\\cfrac": "\\frac ", "\\dbinom": "\\binom ",
+    "\\dfrac": "\\frac ", "\\tfrac": "\\frac ", "\\cfrac": "\\frac ", "\\nicefrac": "\\frac ", "\\sfrac": "\\frac ", "\\textsuperscript": "^", "\\dbinom": "\\binom ",
     "\\tbinom": "\\binom ", "\\leqslant": "\\leq ", "\\le": "\\leq ", "\\geqslant": "\\geq ",
     "\\leqq": "\\leq ", "\\geqq": "\\geq ", "\\ge": "\\geq ", "\\ne": "\\neq ", "\\lt": "<", "\\gt": ">",
     "\\lbrace": "\\{", "\\rbrace": "\\}", "\\lbrack": "[", "\\rbrack": "]", "\\lvert": "|",
@@ -54,7 +61,7 @@ _SPELLINGS: Final = _SPACES | {
     "\\degree": "^{\\circ}", "\\degrees": "^{\\circ}", "\\textdegree": "^{\\circ}", "\\thicksim": "\\sim ",
     "\\bigcup": "\\cup ", "\\bigcap": "\\cap ", "\\percent": "\\%", "\\hbox": "\\text",
     "\\mbox": "\\text", "\\textrm": "\\text", "\\textbf": "\\text", "\\textit": "\\text",
-    "\\texttt": "\\text", "\\textsf": "\\text", "\\textnormal": "\\text", "\\textup": "\\text",
+    "\\texttt": "\\text", "\\textsf": "\\text", "\\textnormal": "\\text", "\\textup": "\\text", "\\textsc": "\\text", "\\textsl": "\\text", "\\textmd": "\\text",
     "\\emph": "\\text", "\\mathrm": "\\text", "\\mathsf": "\\text", "\\mathtt": "\\text",
     "\\mathit": "\\text", "\\operatorname": "\\text", "\\operatorname*": "\\text",
     "\\mathnormal": "\\text", "\\pounds": "£", "\\euro": "€", "\\textdollar": "\\$", "\\lg": "\\log_{10}",
@@ -67,12 +74,68 @@ _COMMAND: Final = re.compile(
 _THOUSANDS: Final = re.compile(
     r"(?<![\d.])(\d{1,3})((?:\s*(?:\{,\}|\\,|\\!|\\ |,\\!|,\\,|\\;|\\:|~)+\s*\d{3})+)(?!\d)"
 )
-_BRACED_COMMA: Final = re.compile(r"\{\s*([,.;])\s*\}")
+# every match of the pattern before this one holds a match of it
+_SEPARATOR: Final = re.compile(r"\{\s*,|\\[,! ;:]|~")
+_BRACED_SIGN: Final = re.compile(
+    r"(?P<before>\\[A-Za-z]+\s*|[\^_]\s*)?\{\s*(?P<sign>[-,.;:=<>+*/])\s*\}"
+)
+_SIGN_IN_BRACES: Final = re.compile(r"\{\s*[-,.;:=<>+*/]\s*\}")
+_TIGHT_COLON: Final = re.compile(r"\\!\s*:\s*\\!|\\!:|:\\!")
 _NOT_DIGIT: Final = re.compile(r"\D+")
-_CHOOSE: Final = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}")
 _DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
-_BOX: Final = re.compile(r"\\(?:boxed|fbox|framebox)\s*")
+_STYLE: Final = re.compile(
+    r"\\(?:(?P<font>mathbf|boldsymbol|bm|bold|pmb|underline|uline)|(?P<colors>(?:text)?color(?:box)?|fcolorbox)"
+    r"|(?P<frame>boxed|fbox|framebox|bbox|math(?:bin|rel|ord|open|close|punct|inner|op)|ensuremath|num)"
+    r"|(?P<unseen>[hv]?phantom|[hv]space\*?|label|tag\*?))(?![A-Za-z])\s*"
+)
+"""Commands that change how their last argument looks, not what it means."""
+MOST_STYLES: Final = 16
+_COLOR: Final = re.compile(r"(?:\[[^\[\]{}]*\])?\s*\{[^{}]*\}\s*")
+_SIZE: Final = re.compile(r"\[[^\[\]{}]*\]\s*")
+_COMMAND_NAME: Final = re.compile(r"\\[A-Za-z]+")
+_TAKES_ARGUMENT: Final = re.compile(
+    r"(?:[\^_]|\\(?:[dtc]?frac|[dt]?binom|sqrt(?:\s*\[[^\]]*\])?))\s*$"
+)
+_LETTER_OF_SET: Final = frozenset("NZQR")
+"""Bold letters that name number sets."""
+_RAISED_ORDINAL: Final = re.compile(
+    r"(?<![0-9])(?P<number>[0-9]+)\s*\^\s*(?:\{\s*\\text\s*\{\s*(?P<inner>st|nd|rd|th)\s*\}\s*\}|\\text\s*\{\s*(?P<upright>st|nd|rd|th)\s*\}"
+    r"|\{\s*(?P<bare>st|nd|rd|th)\s*\})"
+)
+_ORDINAL_ENDING: Final = re.compile(r"(?:st|nd|rd|th)\s*\}")
+_BASES: Final = {
+    "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16, "hex": 16, "two": 2, "three": 3, "four": 4,
+    "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
+    "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "twenty": 20,
+}  # fmt: skip
+_NAME_OF_BASE: Final = rf"{'|'.join(_BASES)}|[0-9]{{1,2}}"
+_BASE: Final = rf"(?:base[\s-]*)?(?P<%s>{_NAME_OF_BASE})"
+_NAMED_BASE: Final = re.compile(
+    r"_(?:(?<=[0-9)}]_)|(?<=[0-9][A-F]_))\s*(?:\{\s*(?:\\text\s*\{\s*"
+    + _BASE % "inner"
+    + r"\s*\}|"
+    + _BASE % "bare"
+    + r")\s*\}|\\text\s*\{\s*"
+    + _BASE % "upright"
+    + r"\s*\})"
+)
+_SPOKEN_BASE: Final = re.compile(
+    r"(?<=[0-9A-Z)])\s*(?:\\text\s*\{\s*\(?\s*(?:in\s+)?base[\s-]*"
+    rf"(?:\}}\s*(?P<outer>[0-9]{{1,2}})|(?P<inner>{_NAME_OF_BASE})\s*\)?\s*\}})"
+    rf"|\(?\s*(?:in\s+)?base[\s-]*(?P<plain>{_NAME_OF_BASE})\s*\)?)$"
+)
+_LEADING_SIGN: Final = re.compile(
+    r"(?:(?:&|=(?![=<>])|\\(?:implies|Rightarrow|Longrightarrow|therefore|to|rightarrow)(?![A-Za-z])|:(?!=))\s*)+(?=[^\s=:&])"
+)
+_QUOTES: Final = (("***", "***"), ("**", "**"), ("*", "*"), ("__", "__"), ("```", "```"), ("``", "''"), ("`", "`"), ('"', '"'), ("''", "''"), ("'", "'"), ("«", "»"), ("「", "」"))  # fmt: skip
+"""Marks of Markdown and of quotations around an entire answer, longest first."""
+_MARKS: Final = frozenset("*_`\"'«「")
+_LEADING: Final = frozenset("=&:\\")
+_FENCE: Final = re.compile(r"```[a-z]*\n([^`]*)```")
+_TAG: Final = re.compile(r"<(b|i|u|em|strong|code|mark)>([^<>]*)</\1>")
+_UPRIGHT_NUMBER: Final = re.compile(r"\\text\s*\{\s*(-?[0-9][0-9.,]*)\s*\}")
+_BOLD: Final = re.compile(r"(?<![\w)\]}*])\*\*(?!\s)([^*]+)(?<!\s)\*\*(?![\w(\[{\\*])")
 _ANNOUNCED: Final = re.compile(
     r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)",
     re.IGNORECASE,
@@ -82,10 +145,21 @@ _ESCAPED_TWICE: Final = re.compile(
     r"(?<!\\)\\\\(?:[dt]?frac|sqrt|left|text|pi|infty|cdot|times)(?![a-zA-Z])"
 )
 _ESCAPED_ONCE: Final = re.compile(r"(?<!\\)\\(?:\\\\)*(?!\\)[a-zA-Z]")
-_SPACE: Final = re.compile(r"\s+")
 _DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
+_SPACED_LETTER: Final = re.compile(r"(?<=[0-9}]) +(?=[mgshLNJWV]\s*$)")
+_LONE_DOLLAR: Final = re.compile(r"([-+]?)\s*\$(?=\s*[0-9.])[^$]*")
 _DOLLAR: Final = re.compile(r"(?<!\\)\$")
 _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
+
+
+# A text that no rule changes, also not in dollar signs: letters one by one, single spaces, and commands
+# that have one spelling. A rule that changes such a text must change this pattern; a test says where.
+_NORMAL: Final = re.compile(
+    r"(?![ =])(?:[-+/^()\[\]|>=!0-9,.}]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
+    r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}"
+    r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq)(?![A-Za-z])"
+    r")*+(?<![ ,.])(?<![0-9}] [A-Za-z])"
+)
 
 
 def balanced_end(text: str, start: int) -> int:
@@ -113,34 +187,58 @@ def normalize_text(text: str) -> str:
     text = text.strip()
     if len(text) > LONGEST_TEXT:
         return text
-    if _ESCAPED_TWICE.search(text) and not _ESCAPED_ONCE.search(text):
+    inner = text[1:-1] if len(text) > 2 and text[0] == text[-1] == "$" else text
+    if _NORMAL.fullmatch(inner):
+        return inner
+    if "\\\\" in text and _ESCAPED_TWICE.search(text) and not _ESCAPED_ONCE.search(text):
         text = text.replace("\\\\", "\\")
     for _ in range(4):
         changed = _normalize_once(text)
-        if changed == text:
-            break
+        is_normal = changed == text or _NORMAL.fullmatch(changed) is not None
         text = changed
+        if is_normal:
+            break
     return text
 
 
 def _normalize_once(text: str) -> str:
     if not text.isascii():
         text = _from_unicode(text)
-    if "{" in text or "\\" in text:
+    if ("{" in text or "\\" in text) and _SEPARATOR.search(text):
         text = _THOUSANDS.sub(lambda match: match[1] + _NOT_DIGIT.sub("", match[2]), text)
-        text = _BRACED_COMMA.sub(r"\1", text)
+    if "{" in text and _SIGN_IN_BRACES.search(text):
+        text = _BRACED_SIGN.sub(_unbrace_sign, text)
     if "\\" in text or "~" in text:
-        text = _unbox(text)
-        text = _COMMAND.sub(_respell, text)
-        if "\\choose" in text:
-            text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
+        if "\\!" in text:
+            text = _TIGHT_COLON.sub(":", text)
+        text = _without_styles(text)
+        if (
+            "\\left" in text
+            or "\\right" in text
+            or not _SPELLINGS.keys().isdisjoint(_COMMAND.findall(text))
+        ):
+            text = _COMMAND.sub(_respell, text)
         if "d}" in text:
             text = _DIFFERENTIAL.sub("d", text)
         if "{}" in text and "\\text" not in text:
             text = _EMPTY_GROUP.sub(" ", text)
+    if "^" in text and _ORDINAL_ENDING.search(text):
+        text = _RAISED_ORDINAL.sub(_write_ordinal, text)
+    if "\\text" in text:
+        text = _UPRIGHT_NUMBER.sub(_write_number, text)
+    if "</" in text:
+        text = _TAG.sub(r"\2", text)
+    if "_" in text:
+        text = _NAMED_BASE.sub(_write_base, text)
+    if "base" in text:
+        text = _SPOKEN_BASE.sub(_write_base, " ".join(text.split()), count=1)
     if "$" in text or "\\" in text:
         text = _undelimit(text)
-    text = _SPACE.sub(" ", text).strip()
+    if text[:1] in _MARKS or "**" in text:
+        text = _unquote(text)
+    text = " ".join(text.split())
+    if text[:1] in _LEADING:
+        text = _LEADING_SIGN.sub("", text, count=1) if _LEADING_SIGN.match(text) else text
     if ":" in text or text[:6].casefold() in {"the an", "answer", "the fi", "final "}:
         text = _ANNOUNCED.sub("", text, count=1) if _ANNOUNCED.match(text) else text
     while text and (text[-1] in ".,;:" or text.endswith("\\")) and not text.endswith("\\,"):
@@ -159,38 +257,139 @@ def _from_unicode(text: str) -> str:
     for char in _VULGAR:
         if char in text:
             text = re.sub(rf"(?<=\d)\s*{char}", f" {char}", text)
-    text = text.translate(_UNICODE)
-    text = _RAISED.sub(lambda match: "^{" + match[1].replace("^{", "").replace("}", "") + "}", text)
-    text = _LOWERED.sub(
-        lambda match: "_{" + match[1].replace("_{", "").replace("}", "") + "}", text
-    )
-    return text if text.isascii() else "".join(map(_fold_letter, text))
+    if max(text) >= "₀" and _SLANTED.search(text):
+        text = _SLANTED.sub(_write_slanted, text)
+    text = _WIDE_THOUSANDS.sub(",", text).translate(_UNICODE)
+    if not text.isascii():
+        text = "".join(map(_fold_letter, text))
+    text = _RAISED.sub(lambda match: f"^{{{match[0].replace('^{', '').replace('}', '')}}}", text)
+    return _LOWERED.sub(lambda match: f"_{{{match[0].replace('_{', '').replace('}', '')}}}", text)
+
+
+def _write_slanted(match: re.Match[str]) -> str:
+    """Write a fraction in raised and lowered digits as a fraction."""
+    top, low = (unicodedata.normalize("NFKC", group) for group in match.groups())
+    return f" \\frac{{{top}}}{{{low}}}"
 
 
 def _fold_letter(char: str) -> str:
-    """Fold wide and styled letters, but not circled digits, which number statements."""
-    if char.isascii() or unicodedata.decomposition(char).startswith(("<circle>", "<square>")):
+    """Fold digits of all scripts, wide, styled, raised and lowered letters; circled digits number statements."""
+    if char.isascii():
         return char
-    return unicodedata.normalize("NFKC", char)
+    kind = unicodedata.decomposition(char).partition(">")[0]
+    if kind in {"<circle", "<square"}:
+        return char
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
+    plain = unicodedata.normalize("NFKC", char)
+    if kind == "<super":
+        return f"^{{{plain}}}"
+    return f"_{{{plain}}}" if kind == "<sub" else plain
 
 
-def _unbox(text: str) -> str:
-    """Return the content of a box that is the entire text."""
-    match = _BOX.match(text)
-    if not match:
+def _unbrace_sign(match: re.Match[str]) -> str:
+    """Remove braces around a sign, as in 3{:}4; those of an exponent or an argument stay."""
+    before = match["before"] or ""
+    if not before or before.startswith("\\text"):
+        return match["sign"]
+    return match[0]
+
+
+def _without_styles(text: str) -> str:
+    r"""Remove boxes, colors, and bold type and lines that only emphasize."""
+    matches = list(_STYLE.finditer(text))
+    if len(matches) > MOST_STYLES:
         return text
-    start = match.end()
-    if start < len(text) and text[start] == "{":
-        return text[start + 1 : -1] if balanced_end(text, start) == len(text) else text
-    return text[start:]
+    # from the right, so that the inner of two is first and positions stay valid
+    for match in reversed(matches):
+        start, end = match.span()
+        for _ in range(1 + match[0].startswith("\\fcolorbox") if match["colors"] else 0):
+            color = _COLOR.match(text, end)
+            if color is None:
+                return text
+            end = color.end()
+        if match["frame"] and text[end : end + 1] == "[":
+            size = _SIZE.match(text, end)
+            end = size.end() if size else end
+        if text[end : end + 1] != "{":
+            is_switch = match[0].startswith("\\color") and not match[0].startswith("\\colorbox")
+            if is_switch or (match["frame"] and text[end:]) or text[end : end + 1].isdigit():
+                text = text[:start] + " " + text[end:]
+            continue
+        close = balanced_end(text, end)
+        if close < 0:
+            continue
+        inside = text[end + 1 : close - 1].strip()
+        is_whole = not text[:start].strip() and not text[close:].strip()
+        if match["unseen"] or (match["frame"] and is_whole and not inside):
+            inside = ""
+        elif not inside or (match["font"] and not _is_emphasized(inside, is_whole=is_whole)):
+            continue
+        inside = f"{{{inside}}}" if _TAKES_ARGUMENT.search(text[:start]) else f" {inside} "
+        text = text[:start] + inside + text[close:]
+    return text
+
+
+def _is_emphasized(inside: str, *, is_whole: bool) -> bool:
+    """Tell whether bold type or a line is no part of a name, as it is in a vector's."""
+    if is_whole and inside not in _LETTER_OF_SET:
+        return True
+    if inside in {"\\pi", "\\infty"}:
+        return True
+    signs = _COMMAND_NAME.sub("", inside)
+    return any(map(str.isdigit, signs)) and not any(map(str.isalpha, signs))
+
+
+def _write_ordinal(match: re.Match[str]) -> str:
+    """Write a raised ending of an ordinal beside its number; 2^{th} is a power."""
+    number, bare = match["number"], match["bare"]
+    if bare is not None:
+        regular = {"1": "st", "2": "nd", "3": "rd"}.get(number[-1], "th")
+        if bare != ("th" if number[-2:-1] == "1" else regular):
+            return match[0]
+    return f"{number}\\text{{{match['inner'] or match['upright'] or bare}}}"
+
+
+def _write_number(match: re.Match[str]) -> str:
+    """Write digits that are set as text without the command."""
+    is_argument = match.string[: match.start()].endswith(("^", "_"))
+    return f"{{{match[1]}}}" if is_argument else f" {match[1]} "
+
+
+def _write_base(match: re.Match[str]) -> str:
+    """Write the base of a number as a subscript in digits."""
+    base = next(group for group in match.groups() if group)
+    return f"_{{{_BASES.get(base, base)}}}"
+
+
+def _unquote(text: str) -> str:
+    """Remove the marks of Markdown and the quotation marks around a text."""
+    fence = _FENCE.fullmatch(text)
+    if fence is not None:
+        return fence[1].strip()
+    for opening, closing in _QUOTES:
+        if (
+            text.startswith(opening)
+            and text.endswith(closing)
+            and len(text) > len(opening + closing)
+        ):
+            inside = text[len(opening) : -len(closing)]
+            if opening[0] not in inside and closing[0] not in inside:
+                return inside.strip()
+    return _BOLD.sub(r"\1", text) if "**" in text else text
 
 
 def _undelimit(text: str) -> str:
-    for opening, closing in _DELIMITED:
+    for opening, closing in _DELIMITED if text[:1] in {"$", "\\"} else ():
         if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening) * 2 - 1:
             inner = text[len(opening) : -len(closing)]
             if opening not in inner and closing not in inner:
-                return inner
+                # in math mode 5 m is a product, outside of it a length
+                return _SPACED_LETTER.sub("", inner)
+    if _LONE_DOLLAR.fullmatch(text):
+        return text.replace("$", "\\$")
     if "$" in text:
         text = _DOLLAR.sub(" ", text)
-    return _MATH_SHIFT.sub(" ", text)
+    if "\\(" in text or "\\)" in text or "\\[" in text or "\\]" in text:
+        text = _MATH_SHIFT.sub(" ", text)
+    return text

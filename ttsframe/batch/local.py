@@ -55,15 +55,7 @@ class LocalEngine:
     """
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
-        """Run independent tasks.
-
-        Parameters
-        ----------
-        tasks
-            The tasks.
-        on_done
-            Called after each task.
-        """
+        """Run independent tasks, as `Engine.run` documents."""
         in_python = [task for task in tasks if task.keeps_one_core]
         if len(in_python) > 1:
             self._run_in_children(in_python, on_done)

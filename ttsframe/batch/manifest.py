@@ -168,25 +168,32 @@ class Manifest:
         list[str]
             One phrase per difference, the old value before the new one.
         """
-        versions = self.versions.keys() & now.versions.keys()
-        stages = [[str(stage["stage"]) for stage in of.stages] for of in (self, now)]
-        changes = _changed_files("source file", self.source, now.source)
-        changes += _changed_files(
-            "gold file", *[[of.gold] if of.gold else [] for of in (self, now)]
-        )
-        changes += _changed("reading", self.reading, now.reading)
-        changes += _changed("", {"by": list(self.by)}, {"by": list(now.by)})
-        changes += _changed("", {"stages": stages[0]}, {"stages": stages[1]})
-        if stages[0] == stages[1]:
-            for name, old, new in zip(stages[0], self.stages, now.stages, strict=True):
-                changes += _changed(name, old, new)
-        changes += _changed("parts", self.parts, now.parts)
-        changes += _changed("manifest", {"format": self.format}, {"format": now.format})
-        for name in sorted(versions):
-            changes += _changed(
-                "version of", {name: self.versions[name]}, {name: now.versions[name]}
-            )
-        return changes
+        old, new = self._settings(), now._settings()
+        return [
+            *_changed_files("source file", self.source, now.source),
+            *_changed_files("gold file", *[[of.gold] if of.gold else [] for of in (self, now)]),
+            *(
+                f"{name}: {old[name]!r} -> {new[name]!r}"
+                for name in old
+                if name in new and old[name] != new[name]
+            ),
+        ]
+
+    def _settings(self) -> dict[str, object]:
+        """Return all settings and versions in one table, by the name that a message gives them."""
+        stages = {str(stage["stage"]): stage for stage in self.stages}
+        tables = {"reading": self.reading, **stages, "parts": self.parts}
+        return {
+            "by": list(self.by),
+            "stages": list(stages),
+            **{
+                f"{of} {name}": value
+                for of, table in tables.items()
+                for name, value in table.items()
+            },
+            "manifest format": self.format,
+            **{f"version of {name}": self.versions[name] for name in sorted(self.versions)},
+        }
 
 
 def make_manifest(
@@ -297,15 +304,6 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
             f"holds the key {METADATA_KEY!r}."
         )
     return manifest
-
-
-def _changed(what: str, old: Settings, new: Settings) -> list[str]:
-    """List the settings that differ."""
-    return [
-        f"{what} {name}: {old.get(name)!r} -> {new.get(name)!r}".lstrip()
-        for name in {**old, **new}
-        if old.get(name) != new.get(name)
-    ]
 
 
 def _changed_files(

@@ -29,7 +29,7 @@ from ttsframe.batch.tasks import JoinTask, PartTask, ScanTask, Task, Writing
 from ttsframe.readers.engine import rename_schema
 from ttsframe.readers.trajectories import READERS, ScannedRun
 from ttsframe.schema import require_columns
-from ttsframe.scoring import plan_additions
+from ttsframe.scoring import GRADED_FROM
 
 __all__ = ["Phase", "Plan", "Size", "make_plan"]
 
@@ -94,86 +94,28 @@ class Plan:
             "row_group_size": self.row_group_size,
         }
 
+    @property
+    def is_scanned(self) -> bool:
+        """Whether slices are written to files, which the parts are made of."""
+        return self.kind == "hashed" or self.scoring is not None
+
+    @property
+    def amount(self) -> Amount:
+        """How much all slices hold."""
+        return total([part.amount for part in self.slices])
+
     def phases(self, folder: Path, parts: Path, metadata: str, *, is_file: bool) -> list[Phase]:
         """Lay the tasks out."""
-        slices, answers, keys = folder / "slices", folder / "answers", folder / "keys"
-        is_scanned = self.kind == "hashed" or self.scoring is not None
-        whole = total([part.amount for part in self.slices])
-        phases: list[Phase] = []
-        if is_scanned:
-            columns = self._scanned_columns()
-            n_parts = None if self.kind == "grouped" else self.n_parts
-            scans = [
-                ScanTask(
-                    name=f"slice {part.number}",
-                    reads=part.label,
-                    output=slices / f"{part.number:05}",
-                    amount=part.amount,
-                    slice=part,
-                    scoring=self.scoring,
-                    columns=tuple(columns),
-                    keys=self._cluster_keys(),
-                    n_parts=n_parts,
-                    row_group_size=self._rows_of_slices(),
-                )
-                for part in self.slices
-            ]
-            phases.append(Phase("scan", tuple(scans)))
-            if self.scoring is not None and (strings := self.scoring.strings()):
-                n_shards = _N_SHARDS if (whole.n_rows or math.inf) >= _SHARDS_FROM_ROWS else 1
-                gather = AnswersTask(
-                    name="distinct answers",
-                    reads="the extracted answers",
-                    output=answers,
-                    slices=slices,
-                    columns=tuple(strings),
-                    n_shards=n_shards,
-                    amount=whole,
-                )
-                shards = [
-                    KeysTask(
-                        name=f"keys {shard}",
-                        reads="the distinct answers",
-                        output=keys / f"{shard:05}",
-                        answers=answers,
-                        columns=tuple(strings),
-                        shard=shard,
-                        policy=self.scoring.stage.policy,
-                        amount=_share(whole, n_shards),
-                    )
-                    for shard in range(n_shards)
-                ]
-                phases += [Phase("answers", (gather,)), Phase("keys", tuple(shards))]
+        slices, keys = folder / "slices", folder / "keys"
         is_joined = self.table == "curve" or (is_file and self.n_parts > 1)
-        per_part = tuple(stage for stage in self.stages if not isinstance(stage, Curve))
-        written = {METADATA_KEY: metadata}
-        final = Writing("zstd", self.row_group_size, written)
+        final = Writing("zstd", self.row_group_size, {METADATA_KEY: metadata})
         passing = Writing("lz4", self.row_group_size, {})
-        part_tasks = [
-            PartTask(
-                name=f"part {number}",
-                reads=f"the rows of part {number}" if is_scanned else self.slices[number].label,
-                output=parts / f"part-{number:05}.parquet",
-                part=number,
-                rows=slices if is_scanned else self.slices[number],
-                schema=columns if is_scanned else self.schema,
-                stages=per_part,
-                scoring=self.scoring,
-                answer_keys=keys,
-                keys=self.keys,
-                order=(*self.keys, "problem_id", "attempt"),
-                numbering=self.numbering if self.kind == "hashed" else (),
-                columns=self.columns,
-                writing=passing if is_joined else final,
-                amount=(
-                    self.slices[number].amount
-                    if self.kind != "hashed"
-                    else _share(whole, self.n_parts)
-                ),
-            )
-            for number in range(self.n_parts)
-        ]
-        phases.append(Phase("parts", tuple(part_tasks)))
+        phases = []
+        if self.is_scanned:
+            phases.append(Phase("scan", self._scan_tasks(slices)))
+            phases += self._key_phases(slices, folder / "answers", keys)
+        part_tasks = self._part_tasks(slices, keys, parts, passing if is_joined else final)
+        phases.append(Phase("parts", part_tasks))
         if is_joined:
             last = self.stages[-1] if self.stages else None
             join = JoinTask(
@@ -184,10 +126,88 @@ class Plan:
                 curve=last if isinstance(last, Curve) else None,
                 keys=self.keys,
                 writing=final,
-                amount=whole,
+                amount=self.amount,
             )
             phases.append(Phase("result", (join,)))
         return phases
+
+    def _scan_tasks(self, slices: Path) -> tuple[Task, ...]:
+        """Return the tasks that read the slices of the source."""
+        columns = tuple(self._scanned_columns())
+        return tuple(
+            ScanTask(
+                name=f"slice {part.number}",
+                reads=part.label,
+                output=slices / f"{part.number:05}",
+                amount=part.amount,
+                slice=part,
+                scoring=self.scoring,
+                columns=columns,
+                keys=self._cluster_keys(),
+                n_parts=None if self.kind == "grouped" else self.n_parts,
+                row_group_size=self._rows_of_slices(),
+            )
+            for part in self.slices
+        )
+
+    def _key_phases(self, slices: Path, answers: Path, keys: Path) -> list[Phase]:
+        """Return the phases that find the distinct answers and key them; none without `Score`."""
+        if self.scoring is None or not (columns := tuple(self.scoring.strings())):
+            return []
+        whole = self.amount
+        n_shards = _N_SHARDS if (whole.n_rows or math.inf) >= _SHARDS_FROM_ROWS else 1
+        gather = AnswersTask(
+            name="distinct answers",
+            reads="the extracted answers",
+            output=answers,
+            slices=slices,
+            columns=columns,
+            n_shards=n_shards,
+            amount=whole,
+        )
+        shards = [
+            KeysTask(
+                name=f"keys {shard}",
+                reads="the distinct answers",
+                output=keys / f"{shard:05}",
+                answers=answers,
+                columns=columns,
+                shard=shard,
+                policy=self.scoring.stage.policy,
+                amount=_share(whole, n_shards),
+            )
+            for shard in range(n_shards)
+        ]
+        return [Phase("answers", (gather,)), Phase("keys", tuple(shards))]
+
+    def _part_tasks(
+        self, slices: Path, keys: Path, parts: Path, writing: Writing
+    ) -> tuple[Task, ...]:
+        """Return the tasks that make the parts."""
+        share = _share(self.amount, self.n_parts)
+        schema = self._scanned_columns() if self.is_scanned else self.schema
+        return tuple(
+            PartTask(
+                name=f"part {number}",
+                reads=f"the rows of part {number}"
+                if self.is_scanned
+                else self.slices[number].label,
+                output=parts / f"part-{number:05}.parquet",
+                part=number,
+                rows=slices if self.is_scanned else self.slices[number],
+                schema=schema,
+                stages=tuple(stage for stage in self.stages if not isinstance(stage, Curve)),
+                scoring=self.scoring,
+                answer_keys=keys,
+                keys=self.keys,
+                order=(*self.keys, "problem_id", "attempt"),
+                numbering=self.numbering if self.kind == "hashed" else (),
+                columns=self.columns,
+                writing=writing,
+                amount=share if self.kind == "hashed" else self.slices[number].amount,
+            )
+            for number in range(self.n_parts)
+        )
 
     def _rows_of_slices(self) -> int:
         """Return the rows of a row group of slices, one of which is held in memory for each part."""
@@ -225,11 +245,7 @@ def make_plan(reading: ScannedRun, stages: Sequence[Stage], by: Sequence[str], s
             return survey.rename.get(name, name) in needed
         return keeps_texts or name not in _TEXTS_OF_SOURCES
 
-    pieces = pieces_of(
-        survey,
-        is_kept,
-        1.0 if keeps_texts else _SHARE_WITHOUT_TEXTS,
-    )
+    pieces = pieces_of(survey, is_kept, 1.0 if keeps_texts else _SHARE_WITHOUT_TEXTS)
     whole = total([piece.amount for piece in pieces])
     n_bytes = sum(piece.n_bytes_kept for piece in pieces)
     numbering: tuple[str, ...] = ()
@@ -309,17 +325,9 @@ def _needed(
     score = next((stage for stage in stages if isinstance(stage, Score)), None)
     if score is None:
         return frozenset(needed)
-    additions = plan_additions(
-        pl.Schema(schema),
-        reduction=score.reduction,
-        style=score.style,
-        policy=score.policy,
-        overwrite=score.overwrite,
-        cut_at_next_question=score.cut_at_next_question,
-    )
-    for addition in reversed(additions):
+    for addition in reversed(score.additions(schema)):
         if addition.name in needed:
-            needed |= {addition.source, *(["answer_key"] if addition.name == "is_correct" else [])}
+            needed |= {addition.source, *(GRADED_FROM if addition.name == "is_correct" else [])}
     # Answers are extracted first; the texts are passed on only if they are written.
     return frozenset(needed if picking is None and score.texts else needed - set(TEXTS))
 

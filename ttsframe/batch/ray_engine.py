@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ttsframe._checks import check_positive
+from ttsframe._checks import check_not_negative, check_positive
 from ttsframe._files import TEMPORARY, remove_folder
 from ttsframe._settings import RERUN
 from ttsframe.batch.ray_cluster import available_cores, cluster, require_ray
@@ -85,9 +85,7 @@ class RayEngine:
         self.address = address
         self.n_workers = None if n_workers is None else check_positive(n_workers, "n_workers")
         self.n_threads = check_positive(n_threads, "n_threads")
-        if n_retries < 0:
-            raise ParameterError(f"n_retries == {n_retries}, must be at least 0.")
-        self.n_retries = n_retries
+        self.n_retries = check_not_negative(n_retries, "n_retries")
         self.log_to_driver = log_to_driver
         self._depth = 0
         self._stack = ExitStack()
@@ -111,15 +109,7 @@ class RayEngine:
             self._stack.close()
 
     def run(self, tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
-        """Run independent tasks.
-
-        Parameters
-        ----------
-        tasks
-            The tasks.
-        on_done
-            Called after each task, in the order in which they end.
-        """
+        """Run independent tasks, as `Engine.run` documents."""
         if not tasks:
             return
         with self:

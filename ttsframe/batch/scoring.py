@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe.batch.stages import Score
-from ttsframe.scoring import Addition, plan_additions
+from ttsframe.scoring import Addition
 
 __all__ = ["Scoring"]
 
@@ -30,14 +30,7 @@ class Scoring:
     @property
     def additions(self) -> list[Addition]:
         """The needed columns that have to be made, in order."""
-        planned = plan_additions(
-            pl.Schema(self.schema),
-            reduction=self.stage.reduction,
-            style=self.stage.style,
-            policy=self.stage.policy,
-            overwrite=self.stage.overwrite,
-            cut_at_next_question=self.stage.cut_at_next_question,
-        )
+        planned = self.stage.additions(self.schema)
         return [addition for addition in planned if addition.name in self.needed]
 
     def extract(self, attempts: pl.LazyFrame) -> pl.LazyFrame:

@@ -1,10 +1,13 @@
-"""Stages of a batch job, as values that can be saved and compared."""
+"""Stages of a batch job, as values that can be saved and compared.
+
+The fields of a stage are parameters of the function that makes its table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import ClassVar, Final, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import polars as pl
 
@@ -25,7 +28,7 @@ from ttsframe._typing import (
 from ttsframe.answers import AnswerPolicy
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError, ParameterTypeError
-from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
+from ttsframe.scoring import ADDED_COLUMNS, Addition, plan_additions, score_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS, select_answers
@@ -99,15 +102,17 @@ class Score:
 
     def make(self, attempts: pl.LazyFrame, _: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
-        scored = score_trajectories(
-            attempts,
-            reduction=self.reduction,
-            style=self.style,
-            policy=self.policy,
-            overwrite=self.overwrite,
-            cut_at_next_question=self.cut_at_next_question,
-        )
+        scored = score_trajectories(attempts, **self._parameters)
         return scored if self.texts else scored.drop(TEXTS, strict=False)
+
+    def additions(self, schema: Mapping[str, pl.DataType]) -> list[Addition]:
+        """List the columns that this stage adds to attempts with these columns, in order."""
+        return plan_additions(pl.Schema(schema), **self._parameters)
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        """The options that are parameters of `score_trajectories`."""
+        return {name: value for name, value in vars(self).items() if name != "texts"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,13 +153,7 @@ class Votes:
 
     def make(self, attempts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
-        return tally_votes(
-            attempts,
-            budgets=self.budgets,
-            reductions=self.reductions,
-            weights=self.weights,
-            by=keys,
-        )
+        return tally_votes(attempts, **vars(self), by=keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,14 +203,7 @@ class Select:
 
     def make(self, attempts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
-        return select_answers(
-            attempts,
-            selectors=self.selectors,
-            reductions=self.reductions,
-            budgets=self.budgets,
-            weights=self.weights,
-            by=keys,
-        )
+        return select_answers(attempts, **vars(self), by=keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,13 +248,8 @@ class Curve:
 
     def make(self, problems: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
-        return scaling_curve(
-            problems,
-            by=[name for name in keys if name not in self.replicates],
-            replicates=self.replicates,
-            include=self.include,
-            confidence_level=self.confidence_level,
-        )
+        groups = [name for name in keys if name not in self.replicates]
+        return scaling_curve(problems, **vars(self), by=groups)
 
 
 Stage: TypeAlias = Score | Votes | Select | Curve

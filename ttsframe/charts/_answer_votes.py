@@ -15,7 +15,7 @@ from ttsframe.errors import DataError, ParameterError
 
 __all__ = ["answer_votes"]
 
-_HINT: Final = "tts.tally_votes(trajectories, budgets=[...]) makes this table."
+_TABLE: Final = tables.Argument("votes", "tts.tally_votes(trajectories, budgets=[...])")
 _KNOWN: Final = frozenset({
     "problem_id",
     "budget",
@@ -106,9 +106,7 @@ def answer_votes(
         raise ParameterError(
             f"n_answers == {n_answers}, must be at most {_N_ANSWERS_MAX}. Hint: filter the votes."
         )
-    rows = tables.tidy(
-        votes, where="votes", texts=["problem_id", "answer_key"], numbers=["n_votes"], hint=_HINT
-    )
+    rows = _TABLE.collect(votes, texts=["problem_id", "answer_key"], numbers=["n_votes"])
     for name, value in (("problem_id", problem_id), ("budget", budget), ("reduction", reduction)):
         rows = _choose_rows(rows, name, value)
     problem = rows["problem_id"][0]
@@ -120,7 +118,7 @@ def answer_votes(
                 f"Hint: filter {name!r} to one of them."
             )
     if rows["answer_key"].is_duplicated().any():
-        raise DataError(f"votes of problem {problem!r} have an answer twice. Hint: {_HINT}")
+        raise DataError(f"votes of problem {problem!r} have an answer twice. Hint: {_TABLE.hint}")
     bars = _make_bars(rows, n_answers)
     top = style.heading(
         title or f"Votes per answer, problem {shorten(str(problem), 60)}",

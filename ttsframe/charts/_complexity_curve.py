@@ -15,7 +15,8 @@ from ttsframe.charts.lines import LinePlot, side_by_side
 
 __all__ = ["complexity_curve"]
 
-_HINT: Final = "pl.concat(result.to_frame() for result in results.values()) makes this table."
+_MAKER: Final = "pl.concat(result.to_frame() for result in results.values())"
+_TABLE: Final = tables.Argument("curve", _MAKER)
 _NUMBERS: Final = (
     "k",
     "complexity",
@@ -102,23 +103,17 @@ def complexity_curve(
     shown_interval = tables.name_interval(confidence_level)
     if threshold is not None:
         check_between(threshold, "threshold", 0.0, 1.0)
-    rows = tables.tidy(
-        curve,
-        where="curve",
-        texts=["task", "selector"],
-        numbers=_NUMBERS,
-        hint=_HINT,
-    )
+    rows = _TABLE.collect(curve, texts=["task", "selector"], numbers=_NUMBERS)
     apart = ["task", "selector", *tables.find_run_columns(rows, _KNOWN)]
     hint = "add a column that tells the runs apart."
-    tables.check_one_per_point(rows, [*apart, "k", "complexity"], where="curve", hint=hint)
-    known = tables.require_values(rows, ["accuracy"], "accuracy", where="curve", hint=_HINT)
+    _TABLE.check_one_per_point(rows, [*apart, "k", "complexity"], hint=hint)
+    known = _TABLE.require_values(rows, ["accuracy"], "accuracy")
     levels = known["complexity"].unique().sort().to_list()
     sizes = known["k"].unique().sort().to_list()
-    tables.check_at_most(len(sizes), _N_LINES_MAX, "values of k", where="curve")
-    tables.check_at_most(len(levels), _N_LEVELS_MAX, "levels of complexity", where="curve")
+    _TABLE.check_at_most(len(sizes), _N_LINES_MAX, "values of k")
+    _TABLE.check_at_most(len(levels), _N_LEVELS_MAX, "levels of complexity")
     named = known.with_columns(tables.space_words("task"), tables.space_words("selector"))
-    drawn = _add_texts(tables.add_panels(named, apart, where="curve"))
+    drawn = _add_texts(_TABLE.add_panels(named, apart))
     names = [f"K = {size}" for size in sizes]
     # The legend is at the end of the first row of panels.
     with_legend = drawn["panel"].unique(maintain_order=True)[:2][-1]

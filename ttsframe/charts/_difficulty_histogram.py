@@ -14,6 +14,7 @@ from ttsframe.errors import ParameterError
 
 __all__ = ["difficulty_histogram"]
 
+_TABLE: Final = tables.Argument("levels", "tts.difficulty_levels(trajectories)")
 _LEVEL_COLUMNS: Final = frozenset({
     "problem_id",
     "fold",
@@ -93,20 +94,18 @@ def difficulty_histogram(
     if check_positive(n_bins, "n_bins") > _N_BINS_MAX:
         raise ParameterError(f"n_bins == {n_bins}, must be at most {_N_BINS_MAX} to be told apart.")
     rows = _check_levels(levels)
-    known = tables.require_values(
+    known = _TABLE.require_values(
         rows,
         ["difficulty"],
         "difficulty",
-        where="levels",
         hint="without grades, tts.difficulty_levels(trajectories, metric='mean_score') reads the "
         "verifier.",
     )
     n_levels = int(rows["n_levels"].max() or 1)  # type: ignore[arg-type]
-    tables.check_at_most(
+    _TABLE.check_at_most(
         n_levels,
         _N_LEVELS_MAX,
         "levels",
-        where="levels",
         hint="tts.difficulty_levels(trajectories, n_levels=5) makes fewer.",
     )
     low, high = known.select(low=pl.min("difficulty"), high=pl.max("difficulty")).row(0)
@@ -137,13 +136,7 @@ def difficulty_histogram(
 
 def _check_levels(levels: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """Check a table of levels, fill the columns that may be absent, and name panels."""
-    rows = tables.tidy(
-        levels,
-        where="levels",
-        texts=["problem_id"],
-        numbers=["level", "difficulty"],
-        hint="tts.difficulty_levels(trajectories) makes this table.",
-    )
+    rows = _TABLE.collect(levels, texts=["problem_id"], numbers=["level", "difficulty"])
     defaults: dict[str, pl.Expr] = {
         "fold": pl.lit(None, pl.UInt32),
         "basis": pl.lit(None, pl.String),
@@ -154,7 +147,7 @@ def _check_levels(levels: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     half = pl.col("fold").replace_strict(_HALVES, default=None, return_dtype=pl.String)
     apart = tables.find_run_columns(rows, _LEVEL_COLUMNS)
     rows = rows.with_columns(pl.col("difficulty").cast(pl.Float64), **absent)
-    return tables.add_panels(rows.with_columns(half=half), [*apart, "half"], where="levels")
+    return _TABLE.add_panels(rows.with_columns(half=half), [*apart, "half"])
 
 
 def _count_bars(rows: pl.DataFrame, n_bins: int, ends: tuple[float, float]) -> pl.DataFrame:

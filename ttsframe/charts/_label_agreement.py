@@ -14,7 +14,7 @@ from ttsframe.charts.lines import LinePlot
 __all__ = ["label_agreement"]
 
 _N_SIZES_MAX: Final = 200
-_HINT: Final = "tts.process.step_agreement(steps).rollouts is this table."
+_TABLE: Final = tables.Argument("rollouts", "tts.process.step_agreement(steps)")
 
 
 class _Line(NamedTuple):
@@ -145,23 +145,16 @@ def label_agreement(
 
 def _check_rollouts(rollouts: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """Return the rows of a table of rollouts, with panels."""
-    rows = tables.tidy(rollouts, where="rollouts", numbers=_NUMBERS, hint=_HINT)
+    rows = _TABLE.collect(rollouts, numbers=_NUMBERS)
     apart = tables.find_run_columns(rows, _KNOWN)
-    tables.check_one_per_point(
-        rows,
-        [*apart, "n_rollouts"],
-        where="rollouts",
-        hint="keep the column that tells the groups apart, as "
-        "tts.process.step_agreement(steps, by=...) does.",
-    )
-    tables.check_at_most(
+    _TABLE.check_one_per_point(rows, [*apart, "n_rollouts"])
+    _TABLE.check_at_most(
         rows["n_rollouts"].n_unique(),
         _N_SIZES_MAX,
         "numbers of rollouts",
-        where="rollouts",
         hint="tts.process.step_agreement(steps, n_rollouts=[1, 2, 4, ...]) takes some.",
     )
-    return tables.add_panels(rows, apart, where="rollouts")
+    return _TABLE.add_panels(rows, apart)
 
 
 def _take_line(rows: pl.DataFrame, line: _Line) -> pl.DataFrame:

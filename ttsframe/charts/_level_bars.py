@@ -14,6 +14,7 @@ from ttsframe.errors import DataError
 
 __all__ = ["level_bars"]
 
+_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)")
 _N_BARS_MAX: Final = 120
 _WIDTH: Final = 700
 _ROW_SPACING: Final = 130
@@ -76,13 +77,11 @@ def level_bars(
     """
     interval = tables.name_interval(confidence_level)
     table = _collect_levels(curve)
-    all_rows = tables.check_curve(table.drop("basis", "caveat", strict=False), maker="level_curve")
+    all_rows = _TABLE.collect_curve(table.drop("basis", "caveat", strict=False))
     unknown, rows = all_rows.filter(pl.col("level").is_null()), all_rows.drop_nulls("level")
-    tables.require_values(
-        rows, ["accuracy"], "accuracy at a level", where="curve", hint=tables.GRADE_HINT
-    )
+    _TABLE.require_values(rows, ["accuracy"], "accuracy at a level", hint=tables.GRADE_HINT)
     apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, "level"})
-    rows = tables.add_panels(rows, apart, where="curve").drop(apart)
+    rows = _TABLE.add_panels(rows, apart).drop(apart)
     reductions = rows["reduction"].drop_nulls().unique().to_list()
     rows = tables.add_line_names(rows, show_reduction=len(reductions) > 1)
     methods = rows.select("line", "selector").unique(maintain_order=True)
@@ -138,8 +137,7 @@ def level_bars(
 
 def _collect_levels(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """Collect a curve by level, with the bars of costs at their nominal budgets."""
-    hint = "tts.level_curve(problems, levels=levels) makes this table."
-    table = tables.tidy(curve, where="curve", numbers=["level"], hint=hint)
+    table = _TABLE.collect(curve, numbers=["level"])
     if "nominal_budget" not in table.columns:
         return table
     # The budgets that were spent differ from bar to bar, and would split the groups of bars.

@@ -15,6 +15,7 @@ from ttsframe.charts.lines import DASHES, LinePlot, curve_tooltip, dash_by
 
 __all__ = ["level_curves"]
 
+_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)")
 _LEVEL_COLUMNS: Final = ("level", "basis", "caveat")
 _N_LEVELS_MAX: Final = 10
 _WIDTH: Final = 700
@@ -81,26 +82,19 @@ def level_curves(
     levels: estimated on the other half of the attempts
     """
     interval = tables.name_interval(confidence_level)
-    table = tables.tidy(
-        curve,
-        where="curve",
-        numbers=["level", "budget"],
-        hint="tts.level_curve(problems, levels=...) makes this table.",
-    )
+    table = _TABLE.collect(curve, numbers=["level", "budget"])
     levels = table["level"].unique().sort(nulls_last=True).to_list()
     # A level without problems has no budgets over costs, and still has its panel.
     spent = table.filter(pl.col("budget").is_not_null() | pl.col("budget").is_null().all())
-    rows = tables.check_curve(spent, maker="level_curve")
+    rows = _TABLE.collect_curve(spent)
     reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
-    tables.check_at_most(len(levels), _N_LEVELS_MAX, "levels", where="curve")
-    tables.check_at_most(len(reductions), len(DASHES), "reductions", where="curve")
+    _TABLE.check_at_most(len(levels), _N_LEVELS_MAX, "levels")
+    _TABLE.check_at_most(len(reductions), len(DASHES), "reductions")
     apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_LEVEL_COLUMNS})
-    rows = tables.add_panels(rows, apart, where="curve").drop(apart)
+    rows = _TABLE.add_panels(rows, apart).drop(apart)
     rows = tables.add_line_names(rows, show_reduction=len(reductions) > 1)
-    known = tables.require_values(
-        rows, ["accuracy"], "accuracy", where="curve", hint=tables.GRADE_HINT
-    )
-    drawn = tables.thin_lines(known, panel=["panel", "level"])
+    known = _TABLE.require_values(rows, ["accuracy"], "accuracy", hint=tables.GRADE_HINT)
+    drawn = _TABLE.thin_lines(known, panel=["panel", "level"])
     drawn = drawn.with_columns(x=pl.col("budget").cast(pl.Float64))
     unscored = {"no score": DASHES[0]} if "no score" in set(known["reads"]) else {}
     panels = _Panels(

@@ -19,7 +19,7 @@ from ttsframe.errors import DataError
 
 __all__ = ["optimal_curve"]
 
-_HINT: Final = "tts.curves.optimal_choices(problems, levels=levels) makes this table."
+_TABLE: Final = tables.Argument("choices", "tts.curves.optimal_choices(problems, levels=levels)")
 _CELL: Final = ("level", "budget")
 _KNOWN: Final = frozenset({
     *_CELL,
@@ -119,10 +119,8 @@ def optimal_curve(
     strategies = counts["strategy"].to_list()
     hint = "filter it to some levels or budgets."
     n_levels = rows["level"].n_unique()
-    tables.check_at_most(
-        len(strategies), len(ascii_uppercase), "strategies", where="choices", hint=hint
-    )
-    tables.check_at_most(n_levels, _N_LEVELS_MAX, "levels", where="choices", hint=hint)
+    _TABLE.check_at_most(len(strategies), len(ascii_uppercase), "strategies", hint=hint)
+    _TABLE.check_at_most(n_levels, _N_LEVELS_MAX, "levels", hint=hint)
     width = width or style.WIDTH
     spread = _space_out(rows["budget"].unique().sort().to_list(), width)
     letters = dict(zip(strategies, ascii_uppercase, strict=False))
@@ -155,14 +153,12 @@ def optimal_curve(
 
 def _check_choices(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -> pl.DataFrame:
     """Return the choice on all problems of each level and budget, and the choices of its folds."""
-    rows = tables.tidy(
+    rows = _TABLE.collect(
         choices,
-        where="choices",
         texts=["level", "problem_fold", *parts],
         numbers=["budget", "accuracy", "n_problems"],
-        hint=_HINT,
     )
-    tables.check_budgets(rows, where="choices")
+    _TABLE.check_budgets(rows)
     if "budget_unit" not in rows.columns:
         rows = rows.with_columns(budget_unit=pl.lit("attempts"))
     apart = tables.find_run_columns(rows, {*_KNOWN, *parts})
@@ -172,7 +168,7 @@ def _check_choices(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -
         pl.concat_str(pl.lit(" ("), pl.col(part).cast(pl.String), pl.lit(")")).fill_null("")
         for part in others
     ]
-    rows = tables.add_panels(rows, apart, where="choices").with_columns(
+    rows = _TABLE.add_panels(rows, apart).with_columns(
         strategy=pl.concat_str(name.str.replace_all("_", " ", literal=True), *details),
         selector=name,
     )
@@ -180,7 +176,7 @@ def _check_choices(choices: pl.DataFrame | pl.LazyFrame, parts: Sequence[str]) -
     is_on_all = pl.col("problem_fold").is_null()
     if rows.filter(is_on_all).is_empty():
         raise DataError(
-            f"choices has no row with a null problem_fold, the choice on all problems. Hint: {_HINT}"
+            f"choices has no row with a null problem_fold, the choice on all problems. Hint: {_TABLE.hint}"
         )
     cell = ["panel", *_CELL]
     strategy = pl.col("strategy")

@@ -14,8 +14,7 @@ from ttsframe.charts.lines import LinePlot, share_domain
 
 __all__ = ["over_optimization"]
 
-_MAKER: Final = "verifier.over_optimization"
-_HINT: Final = f"tts.{_MAKER}(problems) makes this table."
+_TABLE: Final = tables.Argument("turns", "tts.verifier.over_optimization(problems)")
 _NUMBERS: Final = ("budget", "accuracy", "ci_low", "ci_high", "n_problems", "peak_budget", "drop")
 _ADDED: Final = (
     "peak_budget",
@@ -78,15 +77,12 @@ def over_optimization(
     'Where more attempts begin to hurt'
     """
     interval = tables.name_interval(confidence_level)
-    texts = ["selector", "reduction", "is_turned_down"]
-    table = tables.tidy(turns, where="turns", texts=texts, numbers=_NUMBERS, hint=_HINT)
-    tables.check_boolean(table, "is_turned_down", where="turns", hint=_HINT)
-    table = tables.require_values(
-        table, ["budget", "accuracy"], "accuracy at any budget", where="turns", hint=_HINT
-    )
-    rows = tables.check_curve(table, where="turns", maker=_MAKER, parts=["peak_budget", "drop"])
+    texts = ["selector", "reduction"]
+    table = _TABLE.collect(turns, texts=texts, booleans=["is_turned_down"], numbers=_NUMBERS)
+    table = _TABLE.require_values(table, ["budget", "accuracy"], "accuracy at any budget")
+    rows = _TABLE.collect_curve(table, parts=["peak_budget", "drop"])
     apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_ADDED})
-    rows = tables.add_panels(rows, ["selector", *apart], where="turns").drop(apart)
+    rows = _TABLE.add_panels(rows, ["selector", *apart]).drop(apart)
     is_peak = pl.col("budget") == pl.col("peak_budget").sort_by("budget").last().over(
         "panel", "line"
     )
@@ -94,7 +90,7 @@ def over_optimization(
         line=pl.col("reduction").fill_null(pl.col("selector")),
         x=pl.col("budget").cast(pl.Float64),
     ).with_columns(is_peak=is_peak)
-    drawn = tables.thin_lines(rows, keep=pl.col("is_peak"), where="turns")
+    drawn = _TABLE.thin_lines(rows, keep=pl.col("is_peak"))
     budgets = BudgetAxis.of(drawn)
     names = drawn["line"].unique().sort().to_list()
     colors = {name: style.LINE_COLORS[i % len(style.LINE_COLORS)] for i, name in enumerate(names)}

@@ -11,10 +11,11 @@ from ttsframe._wording import CURVE_COLUMNS
 from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis, per_problem
 from ttsframe.charts.lines import share_domain
-from ttsframe.errors import ColumnsError, DataError
+from ttsframe.errors import DataError
 
 __all__ = ["pareto_frontier"]
 
+_TABLE: Final = tables.Argument("curve", "tts.pareto_frontier(curve)")
 _ADDED: Final = frozenset({"is_efficient", "basis", "caveat"})
 _N_OTHERS_MAX: Final = 2000
 """Points off the frontiers that a chart shows, evenly over the budgets."""
@@ -75,13 +76,9 @@ def pareto_frontier(
     Accuracy by tokens per problem: the Pareto frontier
     """
     interval = tables.name_interval(confidence_level)
-    rows = tables.check_curve(curve, maker="pareto_frontier")
-    if "is_efficient" not in rows.columns:
-        hint = "tts.pareto_frontier(curve) makes this table."
-        error = ColumnsError.missing(["is_efficient"], rows.columns, where="curve", hint=hint)
-        raise error
+    rows = _TABLE.collect_curve(curve, booleans=["is_efficient"])
     apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_ADDED})
-    rows = tables.add_panels(rows, apart, where="curve").drop(apart)
+    rows = _TABLE.add_panels(rows, apart).drop(apart)
     known = tables.add_line_names(rows, show_reduction=True).filter(
         pl.col("accuracy").is_not_null(), pl.col("of_budget") != "all"
     )
@@ -92,7 +89,7 @@ def pareto_frontier(
         )
     is_efficient = pl.col("is_efficient")
     n_selectors = known["selector"].n_unique()
-    tables.check_at_most(n_selectors, _N_SELECTORS_MAX, "selectors", where="curve")
+    _TABLE.check_at_most(n_selectors, _N_SELECTORS_MAX, "selectors")
     budgets, encodings = BudgetAxis.of(known), _encode_points(known)
     # Only points on the frontier have their intervals drawn.
     ends = pl.when(is_efficient).then(pl.col("ci_low", "ci_high"))
@@ -123,7 +120,7 @@ def pareto_frontier(
 
 def _thin_points(rows: pl.DataFrame) -> pl.DataFrame:
     """Leave out points where there are more than fit on a page."""
-    efficient = tables.thin_lines(rows.filter("is_efficient"), line=[], n_max=_N_EFFICIENT_MAX)
+    efficient = _TABLE.thin_lines(rows.filter("is_efficient"), line=[], n_max=_N_EFFICIENT_MAX)
     others = rows.filter(~pl.col("is_efficient")).sort("panel", "budget", "line")
     n_max = _N_OTHERS_MAX // rows["panel"].n_unique()
     n_rows = pl.len().over("panel").cast(pl.Int64)

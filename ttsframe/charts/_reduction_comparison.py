@@ -13,7 +13,7 @@ from ttsframe.errors import DataError
 
 __all__ = ["reduction_comparison"]
 
-_HINT: Final = "tts.verifier_metrics(trajectories, reductions=[...]) makes this table."
+_TABLE: Final = tables.Argument("metrics", "tts.verifier_metrics(trajectories, reductions=[...])")
 _NUMBERS: Final = ("auroc", "auroc_within", "ci_low", "ci_high", "n_judged")
 _KNOWN: Final = frozenset({
     *_NUMBERS,
@@ -85,8 +85,8 @@ def reduction_comparison(
     'filled: within problems, mean of 40 problems with right and wrong attempts'
     """
     interval = tables.name_interval(confidence_level)
-    rows = tables.tidy(metrics, where="metrics", texts=["reduction"], numbers=_NUMBERS, hint=_HINT)
-    rows = tables.add_panels(rows, tables.find_run_columns(rows, _KNOWN), where="metrics")
+    rows = _TABLE.collect(metrics, texts=["reduction"], numbers=_NUMBERS)
+    rows = _TABLE.add_panels(rows, tables.find_run_columns(rows, _KNOWN))
     drawn = tables.shorten_names(rows, "reduction").filter(
         pl.any_horizontal(pl.col("auroc", "auroc_within").is_not_null())
     )
@@ -96,7 +96,7 @@ def reduction_comparison(
             "is_correct grades attempts."
         )
     n_reductions = drawn["reduction"].n_unique()
-    tables.check_at_most(n_reductions, _N_REDUCTIONS_MAX, "reductions", where="metrics")
+    _TABLE.check_at_most(n_reductions, _N_REDUCTIONS_MAX, "reductions")
     best = drawn.group_by("reduction").agg(pl.col("auroc_within").mean())
     order = best.sort("auroc_within", "reduction", descending=[True, False], nulls_last=True)
     lowest = drawn.select(pl.min_horizontal("auroc", "auroc_within", "ci_low").min()).item()

@@ -12,7 +12,7 @@ from ttsframe.charts import style, tables
 
 __all__ = ["reliability"]
 
-_HINT: Final = "tts.verifier.reliability_curve(trajectories) makes this table."
+_TABLE: Final = tables.Argument("curve", "tts.verifier.reliability_curve(trajectories)")
 _NUMBERS: Final = ("mean_score", "accuracy", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "bin_low", "bin_high", "standard_error"})
 _COLOR: Final = style.LINE_COLORS[0]
@@ -68,10 +68,10 @@ def reliability(
     '400 attempts · size of a point: attempts in its bin · bars: confidence interval over problems'
     """
     interval = tables.name_interval(confidence_level)
-    rows = tables.tidy(curve, where="curve", texts=["reduction"], numbers=_NUMBERS, hint=_HINT)
+    rows = _TABLE.collect(curve, texts=["reduction"], numbers=_NUMBERS)
     points = ["mean_score", "accuracy"]
-    rows = tables.require_values(rows, points, "accuracy", where="curve", hint=_HINT)
-    rows = tables.add_panels(rows, tables.find_run_columns(rows, _KNOWN), where="curve")
+    rows = _TABLE.require_values(rows, points, "accuracy")
+    rows = _TABLE.add_panels(rows, tables.find_run_columns(rows, _KNOWN))
     n_bins = int(rows.group_by("panel").len()["len"].max() or 0)  # type: ignore[arg-type]
     drawn = _merge_bins(rows) if n_bins > _N_BINS_MAX else rows
     totals = drawn.group_by("panel").agg(pl.col("n_attempts").sum())["n_attempts"].to_list()

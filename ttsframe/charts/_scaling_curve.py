@@ -8,6 +8,7 @@ from typing import Final
 import altair as alt
 import polars as pl
 
+from ttsframe._checks import check_references
 from ttsframe._wording import CURVE_COLUMNS, percent, quantity_of, shorten
 from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis, per_problem
@@ -23,6 +24,7 @@ from ttsframe.errors import ParameterError
 
 __all__ = ["scaling_curve"]
 
+_TABLE: Final = tables.Argument("curve", "tts.scaling_curve(problems)")
 _N_REFERENCES_MAX: Final = 12
 _MEANINGS: Final = {
     "accuracy": "oracle: right if any attempt within the budget is right",
@@ -100,18 +102,18 @@ def scaling_curve(
     """
     interval = tables.name_interval(confidence_level)
     compared = _check_references(references or {})
-    rows = tables.check_curve(curve)
+    rows = _TABLE.collect_curve(curve)
     quantity = quantity_of(rows.columns)
     reductions = rows["reduction"].drop_nulls().unique(maintain_order=True).to_list()
     are_dashed = 1 < len(reductions) <= len(DASHES)
     if len(reductions) > len(DASHES):
         rows = _split_by_reduction(rows, reductions)
     apart = tables.find_run_columns(rows, CURVE_COLUMNS)
-    rows = tables.add_panels(rows, apart, where="curve").drop(apart)
+    rows = _TABLE.add_panels(rows, apart).drop(apart)
     rows = tables.add_line_names(rows, show_reduction=are_dashed)
     hint = "without gold answers, tts.build_report(trajectories) draws the agreement instead."
-    known = tables.require_values(rows, [quantity], quantity, where="curve", hint=hint)
-    drawn = tables.thin_lines(known)
+    known = _TABLE.require_values(rows, [quantity], quantity, hint=hint)
+    drawn = _TABLE.thin_lines(known)
     budgets = BudgetAxis.of(drawn)
     colors = style.selector_colors(drawn["selector"].unique().sort().to_list())
     plot = LinePlot(
@@ -167,18 +169,12 @@ def scaling_curve(
 
 def _check_references(references: Mapping[str, float]) -> dict[str, float]:
     """Return references as floats by name after checking that they can be drawn."""
-    for name, value in references.items():
-        if not 0.0 <= value <= 1.0:
-            raise ParameterError(
-                f"references[{name!r}] == {float(value)}, must be an accuracy between 0 and 1. Hint: "
-                "42 % is 0.42."
-            )
     if len(references) > _N_REFERENCES_MAX:
         raise ParameterError(
             f"references holds {len(references)} lines, a chart holds at most {_N_REFERENCES_MAX}. "
             "Hint: name those to compare."
         )
-    return {str(name): float(value) for name, value in references.items()}
+    return check_references(references)
 
 
 def _split_by_reduction(rows: pl.DataFrame, reductions: Sequence[str]) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from ttsframe.errors import DataError
 
 __all__ = ["score_distribution"]
 
-_HINT: Final = "tts.verifier.score_distribution(trajectories) makes this table."
+_TABLE: Final = tables.Argument("distribution", "tts.verifier.score_distribution(trajectories)")
 _NUMBERS: Final = ("bin_low", "bin_high", "n_attempts", "share")
 _KNOWN: Final = frozenset({*_NUMBERS, "is_correct"})
 _N_BINS_MAX: Final = 80
@@ -61,14 +61,12 @@ def score_distribution(
     >>> chart.title.text
     'Scores of right and wrong attempts'
     """
-    texts = ["reduction", "is_correct"]
-    rows = tables.tidy(
-        distribution, where="distribution", texts=texts, numbers=_NUMBERS, hint=_HINT
+    rows = _TABLE.collect(
+        distribution, texts=["reduction"], booleans=["is_correct"], numbers=_NUMBERS
     )
-    tables.check_boolean(rows, "is_correct", where="distribution", hint=_HINT)
     if not rows["n_attempts"].sum():
-        raise DataError(f"distribution has no attempt in any bin. Hint: {_HINT}")
-    rows = tables.add_panels(rows, tables.find_run_columns(rows, _KNOWN), where="distribution")
+        raise DataError(f"distribution has no attempt in any bin. Hint: {_TABLE.hint}")
+    rows = _TABLE.add_panels(rows, tables.find_run_columns(rows, _KNOWN))
     # Each panel has the bins of its reduction, so the panels may differ in the range of scores.
     return style.draw_panels(
         _merge_bins(rows),

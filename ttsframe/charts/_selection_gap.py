@@ -14,6 +14,8 @@ from ttsframe.charts.budgets import BudgetAxis
 
 __all__ = ["selection_gap"]
 
+_TABLE: Final = tables.Argument("gap", "tts.selection_gap(problems)")
+
 
 class _Part(NamedTuple):
     """One of the bands that fill a panel."""
@@ -88,12 +90,12 @@ def selection_gap(
     100 problems · budgets up to 8 attempts · bars: confidence interval of the selection gap
     """
     interval = tables.name_interval(confidence_level)
-    rows = tables.check_curve(gap, where="gap", maker="selection_gap", parts=_COLUMNS)
+    rows = _TABLE.collect_curve(gap, parts=_COLUMNS)
     apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_COLUMNS})
     rows = tables.add_line_names(rows, show_reduction=True).with_columns(selector="line")
-    rows = tables.add_panels(rows, [*apart, "selector"], where="gap").drop(apart)
-    known = tables.require_values(rows, _COLUMNS, "accuracy", where="gap", hint=tables.GRADE_HINT)
-    drawn = tables.thin_lines(known, where="gap")
+    rows = _TABLE.add_panels(rows, [*apart, "selector"]).drop(apart)
+    known = _TABLE.require_values(rows, _COLUMNS, "accuracy", hint=tables.GRADE_HINT)
+    drawn = _TABLE.thin_lines(known)
     budgets = BudgetAxis.of(drawn)
     name = "" if drawn["panel"].n_unique() > 1 else f": {drawn['selector'][0]}"
     return style.draw_panels(

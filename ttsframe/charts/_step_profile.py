@@ -13,7 +13,7 @@ from ttsframe.charts.lines import LinePlot
 
 __all__ = ["step_profile"]
 
-_HINT: Final = "tts.verifier.step_profile(trajectories) makes this table."
+_TABLE: Final = tables.Argument("profile", "tts.verifier.step_profile(trajectories)")
 _N_POSITIONS_MAX: Final = 200
 _NUMBERS: Final = ("position", "mean_score", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "is_correct", "standard_error", "n_unscored_steps"})
@@ -123,24 +123,16 @@ def step_profile(
 
 def _check_profile(profile: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """Return the points of a step profile, with panels and texts."""
-    rows = tables.tidy(profile, where="profile", texts=["is_correct"], numbers=_NUMBERS, hint=_HINT)
-    tables.check_boolean(rows, "is_correct", where="profile", hint=_HINT)
+    rows = _TABLE.collect(profile, booleans=["is_correct"], numbers=_NUMBERS)
     apart = tables.find_run_columns(rows, _KNOWN)
-    tables.check_one_per_point(
-        rows,
-        [*apart, "is_correct", "position"],
-        where="profile",
-        hint="keep the column that tells the runs apart, as "
-        "tts.verifier.step_profile(trajectories, by=...) does.",
-    )
-    rows = tables.add_panels(rows, apart, where="profile").drop(apart)
+    _TABLE.check_one_per_point(rows, [*apart, "is_correct", "position"])
+    rows = _TABLE.add_panels(rows, apart).drop(apart)
     hint = "the run has no step scores."
-    known = tables.require_values(rows, ["mean_score"], "score", where="profile", hint=hint)
-    tables.check_at_most(
+    known = _TABLE.require_values(rows, ["mean_score"], "score", hint=hint)
+    _TABLE.check_at_most(
         known["position"].n_unique(),
         _N_POSITIONS_MAX,
         "positions",
-        where="profile",
         hint="tts.verifier.step_profile(trajectories, n_bins=20) makes fewer.",
     )
     return _add_texts(known)

@@ -12,7 +12,7 @@ from ttsframe.charts import style, tables
 
 __all__ = ["step_values"]
 
-_HINT: Final = "tts.process.estimate_steps(rollouts) makes this table."
+_TABLE: Final = tables.Argument("steps", "tts.process.estimate_steps(rollouts)")
 _UNIT: Final = ("problem_id", "solution_id")
 _NUMBERS: Final = ("step", "soft", "ci_low", "ci_high", "n_rollouts", "n_correct")
 _LABELS: Final = ("is_correct", "is_first_error")
@@ -90,22 +90,20 @@ def step_values(
     1 solution · 3 rollouts per step · bars: confidence interval
     """
     interval = tables.name_interval(confidence_level)
-    rows = tables.tidy(steps, where="steps", texts=[*_UNIT, *_LABELS], numbers=_NUMBERS, hint=_HINT)
-    tables.check_boolean(rows, *_LABELS, where="steps", hint=_HINT)
+    rows = _TABLE.collect(steps, texts=_UNIT, booleans=_LABELS, numbers=_NUMBERS)
     apart = [name for name in rows.columns if name not in _KNOWN and not name.startswith("hard@")]
     point = [*apart, *_UNIT, "step"]
     hint = "keep the column that tells the runs apart."
-    tables.check_one_per_point(rows, point, where="steps", hint=hint)
-    tables.check_at_most(
+    _TABLE.check_one_per_point(rows, point, hint=hint)
+    _TABLE.check_at_most(
         rows["step"].n_unique(),
         _N_STEPS_MAX,
         "steps of a solution",
-        where="steps",
         hint="filter the table to the first steps.",
     )
     rows = _name_panels(rows.sort(point), apart)
     hint = "the rollouts are not graded."
-    drawn = tables.require_values(rows, ["soft"], "value", where="steps", hint=hint)
+    drawn = _TABLE.require_values(rows, ["soft"], "value", hint=hint)
     drawn = drawn.with_columns(outcome=style.name_outcome(pl.col("is_correct")))
     x = _make_axis(drawn)
     rollouts = counted(drawn["n_rollouts"].cast(pl.Int64).to_list(), "rollout")
@@ -139,7 +137,7 @@ def _name_panels(rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
         pl.col("problem_id").cast(pl.String).alias("problem"),
         pl.col("solution_id").cast(pl.String).alias("solution"),
     )
-    rows = tables.add_panels(rows, [*apart, "problem", "solution"], where="steps")
+    rows = _TABLE.add_panels(rows, [*apart, "problem", "solution"])
     if any(rows[name].n_unique() > 1 for name in (*apart, "problem")):
         return rows
     # A bare number would not say what it numbers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import altair as alt
 import polars as pl
@@ -61,74 +61,200 @@ _UNDRAWN: Final = (
 )
 
 
-def tidy(
-    table: pl.DataFrame | pl.LazyFrame,
-    *,
-    where: str,
-    texts: Sequence[str] = (),
-    numbers: Sequence[str] = (),
-    hint: str,
-) -> pl.DataFrame:
-    """Collect a table after checking that it is the one that the chart draws; NaN becomes null."""
-    check_frame(table, where)
-    schema = require_columns(table, [*texts, *numbers], where=where, hint=hint)
-    wrong = [
-        f"{name!r} is {schema[name]}"
-        for name in numbers
-        if not schema[name].is_numeric() and schema[name] != pl.Null
-    ]
-    if wrong:
-        raise ColumnsError(f"{where}: {', '.join(wrong)}, must be numbers. Hint: {hint}")
-    rows = table.collect() if isinstance(table, pl.LazyFrame) else table
-    if rows.is_empty():
-        raise DataError(f"{where} has no rows, so there is nothing to draw. Hint: {hint}")
-    return rows.with_columns(pl.col(numbers).fill_nan(None) if numbers else [])
+class Argument(NamedTuple):
+    """The table that a chart is given, as messages name it."""
 
+    where: str
+    """Name of the parameter."""
+    maker: str
+    """The call that makes such a table."""
 
-def check_boolean(rows: pl.DataFrame, *names: str, where: str, hint: str) -> None:
-    """Check that columns are Boolean, or null throughout."""
-    for name in names:
-        if rows[name].dtype not in {pl.Boolean, pl.Null}:
+    @property
+    def hint(self) -> str:
+        """Where to get the table."""
+        return f"{self.maker} makes this table."
+
+    def collect(
+        self,
+        table: pl.DataFrame | pl.LazyFrame,
+        *,
+        texts: Sequence[str] = (),
+        numbers: Sequence[str] = (),
+        booleans: Sequence[str] = (),
+    ) -> pl.DataFrame:
+        """Collect the table after checking that it has its columns and a row; NaN becomes null."""
+        check_frame(table, self.where)
+        required = [*texts, *booleans, *numbers]
+        schema = require_columns(table, required, where=self.where, hint=self.hint)
+        wrong = [
+            f"{name!r} is {schema[name]}"
+            for name in numbers
+            if not schema[name].is_numeric() and schema[name] != pl.Null
+        ]
+        self._refuse(wrong, "numbers")
+        wrong = [
+            f"{name!r} is {schema[name]}"
+            for name in booleans
+            if schema[name] not in {pl.Boolean, pl.Null}
+        ]
+        self._refuse(wrong, "Boolean")
+        rows = table.collect() if isinstance(table, pl.LazyFrame) else table
+        if rows.is_empty():
+            raise DataError(
+                f"{self.where} has no rows, so there is nothing to draw. Hint: {self.hint}"
+            )
+        return rows.with_columns(pl.col(numbers).fill_nan(None) if numbers else [])
+
+    def collect_curve(
+        self,
+        curve: pl.DataFrame | pl.LazyFrame,
+        *,
+        parts: Sequence[str] = (),
+        booleans: Sequence[str] = (),
+    ) -> pl.DataFrame:
+        """Check a curve, and that it has its parts; fill the columns that may be absent."""
+        rows = self.collect(
+            curve, texts=["selector"], numbers=["budget", *parts], booleans=booleans
+        )
+        quantity = quantity_of(rows.columns)
+        if quantity not in rows.columns:
+            raise ColumnsError.missing(["accuracy"], rows.columns, where=self.where, hint=self.hint)
+        defaults = {
+            "reduction": pl.lit(None, pl.String),
+            "budget_unit": pl.lit("attempts"),
+            "ci_low": pl.lit(None, pl.Float64),
+            "ci_high": pl.lit(None, pl.Float64),
+            "n_problems": pl.lit(None, pl.Int64),
+            **{f"n_{status}": pl.lit(0) for status in LEFT_OUT},
+        }
+        rows = rows.with_columns(**{
+            name: value for name, value in defaults.items() if name not in rows.columns
+        })
+        counts = [name for name in defaults if name.startswith(("ci_", "n_"))]
+        wrong = [
+            f"{name!r} is {rows[name].dtype}"
+            for name in (quantity, *counts)
+            if not (rows[name].dtype.is_numeric() or rows[name].is_null().all())
+        ]
+        self._refuse(wrong, "numbers")
+        values = pl.col(quantity, "ci_low", "ci_high").cast(pl.Float64).fill_nan(None)
+        rows = rows.with_columns(values)
+        apart = find_run_columns(rows, {*CURVE_COLUMNS, *parts, *booleans})
+        self.check_one_per_point(rows, [*apart, "selector", "reduction", "budget"])
+        units = rows["budget_unit"].unique().sort().to_list()
+        if len(units) > 1:
+            raise DataError(
+                f"{self.where} has budgets in {units}, one axis holds one unit. Hint: filter "
+                "'budget_unit'."
+            )
+        if rows["budget"].null_count() not in {0, rows.height}:
+            raise DataError(
+                f"{self.where} has budgets that are numbers and budgets that are null (all attempts). "
+                "Hint: filter one kind, or give the number of attempts as a budget."
+            )
+        self.check_budgets(rows)
+        return shorten_names(rows, "selector", "reduction")
+
+    def _refuse(self, wrong: Sequence[str], expected: str) -> None:
+        """Raise if there are columns of a wrong dtype."""
+        if wrong:
             raise ColumnsError(
-                f"{where}: {name!r} is {rows[name].dtype}, must be Boolean. Hint: {hint}"
+                f"{self.where}: {', '.join(wrong)}, must be {expected}. Hint: {self.hint}"
             )
 
+    def check_one_per_point(
+        self, rows: pl.DataFrame, point: Sequence[str], *, hint: str | None = None
+    ) -> None:
+        """Check that no two rows are drawn at one point."""
+        apart = f"keep the column that tells the runs apart, as {self.maker[:-1]}, by=...) does."
+        repeated = rows.filter(pl.struct(point).is_duplicated())
+        if not repeated.is_empty():
+            raise DataError(
+                f"{self.where} has several rows for {repeated.select(point).row(0, named=True)}, must "
+                f"have one per point. Hint: {hint or apart}"
+            )
 
-def check_one_per_point(rows: pl.DataFrame, point: Sequence[str], *, where: str, hint: str) -> None:
-    """Check that no two rows are drawn at one point."""
-    repeated = rows.filter(pl.struct(point).is_duplicated())
-    if not repeated.is_empty():
-        raise DataError(
-            f"{where} has several rows for {repeated.select(point).row(0, named=True)}, must have "
-            f"one per point. Hint: {hint}"
+    def check_at_most(self, n: int, most: int, what: str, *, hint: str = FILTER_HINT) -> None:
+        """Check that a chart holds no more than can be told apart, or than fits on a page."""
+        if n > most:
+            raise DataError(
+                f"{self.where} has {n:,} {what}, this chart holds at most {most:,}. Hint: {hint}"
+            )
+
+    def require_values(
+        self, rows: pl.DataFrame, columns: Sequence[str], what: str, *, hint: str | None = None
+    ) -> pl.DataFrame:
+        """Return the rows that have values to draw after checking that there are any."""
+        known = rows.drop_nulls(columns)
+        if known.is_empty():
+            raise DataError(
+                f"{self.where} has no {what}: null in all {rows.height} rows. Hint: {hint or self.hint}"
+            )
+        return known
+
+    def check_budgets(self, rows: pl.DataFrame) -> None:
+        """Check that every budget has a position on the axis, whose scale is logarithmic."""
+        if (rows["budget"].drop_nulls() <= 0).any():
+            raise DataError(
+                f"{self.where} has budgets down to {rows['budget'].min()!r}, must be above 0 because "
+                "the axis is logarithmic. Hint: filter out the rows that cost nothing."
+            )
+
+    def add_panels(self, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+        """Add the column `panel`: the text of those columns that vary, empty where none does."""
+        varying = [name for name in names if rows[name].n_unique() > 1]
+        # The name of a run speaks for itself, the number of a level or seed does not.
+        is_plain = len(varying) == 1 and not rows[varying[0]].dtype.is_numeric()
+        texts = [
+            pl.concat_str(
+                pl.lit("" if is_plain else f"{name}: "),
+                pl.col(name).cast(pl.String).fill_null("none"),
+            )
+            for name in varying
+        ]
+        panel = pl.concat_str(texts, separator=" · ") if texts else pl.lit("")
+        rows = rows.with_columns(panel.alias("panel"))
+        n_panels = rows["panel"].n_unique()
+        if n_panels > _N_PANELS_MAX:
+            raise DataError(
+                f"{self.where} has {n_panels} groups of {varying}, a chart holds at most "
+                f"{_N_PANELS_MAX}. Hint: filter the table to the groups to compare."
+            )
+        return rows
+
+    def thin_lines(
+        self,
+        rows: pl.DataFrame,
+        *,
+        panel: Sequence[str] = ("panel",),
+        line: Sequence[str] = ("line",),
+        n_max: int = _N_BUDGETS_MAX,
+        keep: pl.Expr | None = None,
+    ) -> pl.DataFrame:
+        """Keep as many points of each line as fit on a page, evenly on the log scale."""
+        # Each line by itself: budgets that are costs differ from line to line.
+        of_line = [*panel, *line]
+        lines = rows.select(of_line).unique()
+        n_in_panel = int(lines.group_by(panel).len()["len"].max() or 0)  # type: ignore[arg-type]
+        self.check_at_most(n_in_panel, _N_LINES_MAX, "lines in a panel")
+        self.check_at_most(lines.height, _N_POINTS_MAX // _N_BUDGETS_MIN, "lines")
+        n_kept = min(n_max, max(_N_POINTS_MAX // max(lines.height, 1), _N_BUDGETS_MIN))
+        budget = pl.col("budget").cast(pl.Float64)
+        first, last = budget.min().over(of_line), budget.max().over(of_line)
+        is_kept = pl.len().over(of_line) <= n_kept
+        if keep is not None:
+            is_kept |= keep
+        position = (budget / first).log() / (last / first).log() * (n_kept - 1)
+        numbered = rows.with_row_index("row_number")
+        nearest = (
+            numbered
+            .filter(~is_kept)
+            .with_columns(step=position.round(), distance=(position - position.round()).abs())
+            .sort("distance", "budget")
+            .unique([*of_line, "step"], keep="first")
         )
-
-
-def check_at_most(n: int, most: int, what: str, *, where: str, hint: str = FILTER_HINT) -> None:
-    """Check that a chart holds no more than can be told apart, or than fits on a page."""
-    if n > most:
-        raise DataError(
-            f"{where} has {n:,} {what}, this chart holds at most {most:,}. Hint: {hint}"
-        )
-
-
-def require_values(
-    rows: pl.DataFrame, columns: Sequence[str], what: str, *, where: str, hint: str
-) -> pl.DataFrame:
-    """Return the rows that have values to draw after checking that there are any."""
-    known = rows.drop_nulls(columns)
-    if known.is_empty():
-        raise DataError(f"{where} has no {what}: null in all {rows.height} rows. Hint: {hint}")
-    return known
-
-
-def check_budgets(rows: pl.DataFrame, *, where: str) -> None:
-    """Check that every budget has a position on the axis, whose scale is logarithmic."""
-    if (rows["budget"].drop_nulls() <= 0).any():
-        raise DataError(
-            f"{where} has budgets down to {rows['budget'].min()!r}, must be above 0 because the axis "
-            "is logarithmic. Hint: filter out the rows that cost nothing."
-        )
+        is_nearest = pl.col("row_number").is_in(nearest["row_number"].to_list())
+        return numbered.filter(is_kept | is_nearest).drop("row_number")
 
 
 def name_interval(confidence_level: float | None) -> str:
@@ -142,29 +268,6 @@ def name_interval(confidence_level: float | None) -> str:
 def find_run_columns(rows: pl.DataFrame, known: Collection[str]) -> list[str]:
     """Return the columns that are not part of a table's contract: they tell runs apart."""
     return [name for name in rows.columns if name not in known]
-
-
-def add_panels(rows: pl.DataFrame, names: Sequence[str], *, where: str) -> pl.DataFrame:
-    """Add the column `panel`: the text of those columns that vary, empty where none does."""
-    varying = [name for name in names if rows[name].n_unique() > 1]
-    # The name of a run speaks for itself, the number of a level or seed does not.
-    is_plain = len(varying) == 1 and not rows[varying[0]].dtype.is_numeric()
-    texts = [
-        pl.concat_str(
-            pl.lit("" if is_plain else f"{name}: "),
-            pl.col(name).cast(pl.String).fill_null("none"),
-        )
-        for name in varying
-    ]
-    panel = pl.concat_str(texts, separator=" · ") if texts else pl.lit("")
-    rows = rows.with_columns(panel.alias("panel"))
-    n_panels = rows["panel"].n_unique()
-    if n_panels > _N_PANELS_MAX:
-        raise DataError(
-            f"{where} has {n_panels} groups of {varying}, a chart holds at most {_N_PANELS_MAX}. "
-            "Hint: filter the table to the groups to compare."
-        )
-    return rows
 
 
 def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
@@ -193,56 +296,6 @@ def space_words(name: str) -> pl.Expr:
     return pl.col(name).cast(pl.String).str.replace_all("_", " ", literal=True)
 
 
-def check_curve(
-    curve: pl.DataFrame | pl.LazyFrame,
-    *,
-    where: str = "curve",
-    maker: str = "scaling_curve",
-    parts: Sequence[str] = (),
-) -> pl.DataFrame:
-    """Check a curve, and that it has its parts; fill the columns that may be absent."""
-    hint = f"tts.{maker}(problems) makes this table."
-    rows = tidy(curve, where=where, texts=["selector"], numbers=["budget", *parts], hint=hint)
-    quantity = quantity_of(rows.columns)
-    if quantity not in rows.columns:
-        raise ColumnsError.missing(["accuracy"], rows.columns, where=where, hint=hint)
-    defaults = {
-        "reduction": pl.lit(None, pl.String),
-        "budget_unit": pl.lit("attempts"),
-        "ci_low": pl.lit(None, pl.Float64),
-        "ci_high": pl.lit(None, pl.Float64),
-        "n_problems": pl.lit(None, pl.Int64),
-        **{f"n_{status}": pl.lit(0) for status in LEFT_OUT},
-    }
-    rows = rows.with_columns(**{
-        name: value for name, value in defaults.items() if name not in rows.columns
-    })
-    for name in (quantity, *[name for name in defaults if name.startswith(("ci_", "n_"))]):
-        if not (rows[name].dtype.is_numeric() or rows[name].is_null().all()):
-            raise ColumnsError(
-                f"{where}: {name!r} is {rows[name].dtype}, must be numbers. Hint: {hint}"
-            )
-    rows = rows.with_columns(pl.col(quantity, "ci_low", "ci_high").cast(pl.Float64).fill_nan(None))
-    check_one_per_point(
-        rows,
-        [*find_run_columns(rows, {*CURVE_COLUMNS, *parts}), "selector", "reduction", "budget"],
-        where=where,
-        hint=f"keep the column that tells the runs apart, as tts.{maker}(problems, by=...) does.",
-    )
-    units = rows["budget_unit"].unique().sort().to_list()
-    if len(units) > 1:
-        raise DataError(
-            f"{where} has budgets in {units}, one axis holds one unit. Hint: filter 'budget_unit'."
-        )
-    if rows["budget"].null_count() not in {0, rows.height}:
-        raise DataError(
-            f"{where} has budgets that are numbers and budgets that are null (all attempts). Hint: "
-            "filter one kind, or give the number of attempts as a budget."
-        )
-    check_budgets(rows, where=where)
-    return shorten_names(rows, "selector", "reduction")
-
-
 def add_line_names(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
     """Add as text each line's name, interval, scores, budget, and what it leaves out."""
     reduction = pl.concat_str(pl.lit(" ("), pl.col("reduction"), pl.lit(")")).fill_null("")
@@ -257,41 +310,6 @@ def add_line_names(rows: pl.DataFrame, *, show_reduction: bool) -> pl.DataFrame:
         of_budget=budget.cast(pl.String).fill_null("all"),
         budget=pl.col("budget").fill_null(1),
     )
-
-
-def thin_lines(
-    rows: pl.DataFrame,
-    *,
-    panel: Sequence[str] = ("panel",),
-    line: Sequence[str] = ("line",),
-    n_max: int = _N_BUDGETS_MAX,
-    keep: pl.Expr | None = None,
-    where: str = "curve",
-) -> pl.DataFrame:
-    """Keep as many points of each line as fit on a page, evenly on the log scale."""
-    # Each line by itself: budgets that are costs differ from line to line.
-    of_line = [*panel, *line]
-    lines = rows.select(of_line).unique()
-    n_in_panel = int(lines.group_by(panel).len()["len"].max() or 0)  # type: ignore[arg-type]
-    check_at_most(n_in_panel, _N_LINES_MAX, "lines in a panel", where=where)
-    check_at_most(lines.height, _N_POINTS_MAX // _N_BUDGETS_MIN, "lines", where=where)
-    n_kept = min(n_max, max(_N_POINTS_MAX // max(lines.height, 1), _N_BUDGETS_MIN))
-    budget = pl.col("budget").cast(pl.Float64)
-    first, last = budget.min().over(of_line), budget.max().over(of_line)
-    is_kept = pl.len().over(of_line) <= n_kept
-    if keep is not None:
-        is_kept |= keep
-    position = (budget / first).log() / (last / first).log() * (n_kept - 1)
-    numbered = rows.with_row_index("row_number")
-    nearest = (
-        numbered
-        .filter(~is_kept)
-        .with_columns(step=position.round(), distance=(position - position.round()).abs())
-        .sort("distance", "budget")
-        .unique([*of_line, "step"], keep="first")
-    )
-    is_nearest = pl.col("row_number").is_in(nearest["row_number"].to_list())
-    return numbered.filter(is_kept | is_nearest).drop("row_number")
 
 
 def count_problems(rows: pl.DataFrame) -> str:

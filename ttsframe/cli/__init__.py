@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import click
 
 from ttsframe.cli._errors import Commands
-from ttsframe.cli._options import examples
-from ttsframe.cli.compare import compare
-from ttsframe.cli.convert import convert
-from ttsframe.cli.curve import curve
-from ttsframe.cli.report import report
-from ttsframe.cli.score import score
-from ttsframe.cli.simulate import simulate
-from ttsframe.cli.steps import steps
-from ttsframe.cli.validate import validate
-from ttsframe.cli.vote import vote
 
 __all__ = ["cli", "main"]
+
+_SUMMARIES: Final[Mapping[str, str]] = {
+    "report": "Curves in the terminal, and a page of charts.",
+    "validate": "Check a run for problems in its data.",
+    "convert": "Any format to a table of one row per attempt.",
+    "score": "Add answers, grades and scores to attempts.",
+    "vote": "The chosen answer of each problem.",
+    "curve": "Accuracy by number of attempts, as a table.",
+    "compare": "Paired differences on the same problems.",
+    "steps": "Labeled steps: counts, agreement, conversion.",
+    "simulate": "Simulate a run with known true answers.",
+}
+"""The commands, each in the module of its name, as the list of commands shows them."""
 
 
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples(
-        "ttsframe report runs/bon.jsonl -o report.html",
-        "ttsframe report 'runs/*.jsonl' --by source_file",
-        "ttsframe validate runs/bon.jsonl",
+    commands=[click.Command(name, short_help=text) for name, text in _SUMMARIES.items()],
+    epilog=(
+        "\b\nExamples:\n"
+        "  ttsframe report runs/bon.jsonl -o report.html\n"
+        "  ttsframe report 'runs/*.jsonl' --by source_file\n"
+        "  ttsframe validate runs/bon.jsonl"
     ),
 )
-@click.version_option(version("ttsframe"), "-V", "--version", prog_name="ttsframe")
+@click.version_option(None, "-V", "--version", package_name="ttsframe", prog_name="ttsframe")
 def cli() -> None:
     """Analyze test-time-compute scaling runs: many attempts per problem, scored step by step.
 
@@ -41,10 +46,6 @@ def cli() -> None:
 
     Exit status: 0 success, 1 findings of validate, 2 bad input or options, 130 interrupted.
     """
-
-
-for _command in (report, validate, convert, score, vote, curve, compare, steps, simulate):
-    cli.add_command(_command)
 
 
 def main(args: Sequence[str] | None = None) -> None:

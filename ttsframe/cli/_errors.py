@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Final
 
 import click
@@ -38,11 +39,25 @@ _OPEN: Final[Mapping[str, str]] = {
 
 
 class Commands(click.Group):
-    """A group whose commands turn exceptions into one message."""
+    """A group whose commands load when they run, and turn exceptions into one message."""
 
     def list_commands(self, _: click.Context) -> list[str]:
         """Return the commands in the order in which they were added."""
         return list(self.commands)
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        """Load a command from the module of its name."""
+        if name not in self.commands:
+            return None
+        command: click.Command = getattr(import_module(f"ttsframe.cli.{name}"), name)
+        return command
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by their summaries, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([
+                (name, command.get_short_help_str()) for name, command in self.commands.items()
+            ])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command and report its errors; a closed pipe is left to click."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from ttsframe._wording import counted
 from ttsframe.batch import ENGINES, BatchResult, Engine, RayEngine, Stage, transform
 from ttsframe.batch.job import check_kind
 from ttsframe.cli._console import Console
-from ttsframe.cli._options import Command, Run, with_options
+from ttsframe.cli._options import Decorator, Run, gathers
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output
 from ttsframe.cli._progress import JobProgress
 from ttsframe.cli._stopping import stopping
@@ -66,7 +65,11 @@ class JobOptions:
         return ENGINES[self.engine]()
 
 
-_JOB_OPTIONS: Final[dict[str, Callable[[Command], Command]]] = {
+def _log_json(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    ctx.ensure_object(Console).is_log_json = value
+
+
+_JOB_OPTIONS: Final[dict[str, Decorator]] = {
     "engine": click.option(
         "--engine",
         type=click.Choice(list(ENGINES)),
@@ -106,6 +109,8 @@ _JOB_OPTIONS: Final[dict[str, Callable[[Command], Command]]] = {
     "log_json": click.option(
         "--log-json",
         is_flag=True,
+        callback=_log_json,
+        expose_value=False,
         help="Write start, progress, warnings, end and errors to stderr, one JSON object per line.",
     ),
 }
@@ -126,33 +131,7 @@ class JobCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def runs_job(command: Command) -> Command:
-    """Add the options of a job to a command, which takes them as `job`."""
-
-    @functools.wraps(command)
-    def with_job(
-        *,
-        engine: str,
-        address: str | None,
-        workers: int | None,
-        rows_per_part: int,
-        replace: bool,
-        restart: bool,
-        log_json: bool,
-        **others: object,
-    ) -> None:
-        click.get_current_context().ensure_object(Console).is_log_json = log_json
-        job = JobOptions(
-            engine=engine,
-            address=address,
-            workers=workers,
-            rows_per_part=rows_per_part,
-            replace=replace,
-            restart=restart,
-        )
-        command(job=job, **others)
-
-    return with_options(with_job, _JOB_OPTIONS.values())
+runs_job = gathers(JobOptions, "job", _JOB_OPTIONS.values())
 
 
 def is_job(output: str | None) -> bool:

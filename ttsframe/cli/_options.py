@@ -5,23 +5,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 import click
 import polars as pl
 
-from ttsframe._typing import AnswerStyle, StepReduction, Weights
+from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine import OnError, first_line
 from ttsframe.readers.trajectories import READERS, scan_trajectories
-from ttsframe.steps import STEP_REDUCTIONS
-from ttsframe.votes.engine.registry import SelectorName
-from ttsframe.votes.selectors import SELECTORS
 
 Command: TypeAlias = Callable[..., None]
+Decorator: TypeAlias = Callable[[Command], Command]
+Callback: TypeAlias = Callable[[click.Context, click.Parameter, Any], Any]
 
 
 def examples(*lines: str) -> str:
@@ -31,9 +30,6 @@ def examples(*lines: str) -> str:
         "Examples:" if len(lines) > 1 else "Example:",
         *[f"  {line}" for line in lines],
     ])
-
-
-Callback: TypeAlias = Callable[[click.Context, click.Parameter, Any], Any]
 
 
 def names_of(choices: Iterable[str]) -> Callback:
@@ -49,24 +45,6 @@ def names_of(choices: Iterable[str]) -> Callback:
         return tuple(dict.fromkeys(choice.convert(name, param, ctx) for name in names))
 
     return read
-
-
-def _read_budgets(
-    _ctx: click.Context, _param: click.Parameter, value: str | None
-) -> tuple[int, ...] | Literal["all"] | None:
-    """Read numbers of attempts separated by commas, or "all"."""
-    if value is None:
-        return None
-    if value.strip() == "all":
-        return "all"
-    parts = [part.strip() for part in value.split(",")]
-    for part in parts:
-        if not (part.isascii() and part.isdigit() and 0 < int(part[:20]) < 2**32):
-            raise click.BadParameter(
-                f"{part!r} is not a number of attempts; expected whole numbers from 1, such as "
-                f"1,2,4,8, or all."
-            )
-    return tuple(map(int, parts))
 
 
 def _read_pairs(
@@ -103,19 +81,25 @@ OUTPUT: Final = click.Path(path_type=Path)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """The sources to read, and the reading options."""
+class Sources:
+    """The sources to read, and how."""
 
     sources: tuple[str, ...]
     format: str
     rename: Mapping[str, str]
-    gold: str | None
     on_error: OnError
 
     @property
     def label(self) -> str:
         """The sources in a few words."""
         return self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} sources"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Sources):
+    """The sources of a run."""
+
+    gold: str | None
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -143,63 +127,34 @@ class Run:
             ) from error
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choosing:
-    """The options that say how answers are chosen."""
-
-    budgets: tuple[int, ...] | Literal["all"] | None
-    selectors: tuple[SelectorName, ...] | None
-    reductions: tuple[StepReduction, ...] | None
-    weights: Weights
-    style: AnswerStyle
-    by: tuple[str, ...]
-
-
-def with_options(command: Command, options: Iterable[Callable[[Command], Command]]) -> Command:
+def with_options(command: Command, options: Iterable[Decorator]) -> Command:
     """Add options to a command, in their order."""
     for option in reversed(list(options)):
         command = option(command)
     return command
 
 
-def reads_run(command: Command) -> Command:
-    """Add the sources and reading options to a command, which takes a `Run` as `run`."""
+def gathers(kind: type[Any], name: str, options: Iterable[Decorator]) -> Decorator:
+    """Add options to a command, which takes those that are fields of `kind` as one object, `name`."""
+    names = [field.name for field in fields(kind)]
 
-    @functools.wraps(command)
-    def with_run(
-        *,
-        sources: tuple[str, ...],
-        format_: str,
-        rename: Mapping[str, str],
-        gold: str | None,
-        on_error: OnError,
-        **others: object,
-    ) -> None:
-        run = Run(sources=sources, format=format_, rename=rename, gold=gold, on_error=on_error)
-        command(run=run, **others)
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_object(**values: object) -> None:
+            given = {field: values.pop(field) for field in names if field in values}
+            command(**values, **{name: kind(**given)})
 
-    return with_options(
-        with_run,
-        [
-            *source_options(READERS),
-            click.option(
-                "--gold",
-                type=click.Path(),
-                metavar="FILE",
-                help="File of reference answers, one row per problem (JSON, Parquet, Arrow, CSV).",
-            ),
-            on_error_option,
-        ],
-    )
+        return with_options(with_object, options)
+
+    return decorate
 
 
-def source_options(formats: Iterable[str]) -> list[Callable[[Command], Command]]:
-    """Make the options that name the source files: `sources`, `format_` and `rename`."""
+def source_options(formats: Iterable[str]) -> list[Decorator]:
+    """Make the options of `Sources`."""
     return [
         click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
         click.option(
             "--format",
-            "format_",
             type=click.Choice(["auto", *formats]),
             default="auto",
             show_default=True,
@@ -212,76 +167,29 @@ def source_options(formats: Iterable[str]) -> list[Callable[[Command], Command]]
             metavar="YOURS=OURS",
             help="Read the column YOURS as OURS, for example response=completion. Repeatable.",
         ),
+        click.option(
+            "--on-error",
+            type=click.Choice(get_args(OnError)),
+            default="raise",
+            show_default=True,
+            help="Rows that cannot be read: stop at the first, or skip and count them.",
+        ),
     ]
 
 
-on_error_option = click.option(
-    "--on-error",
-    type=click.Choice(get_args(OnError)),
-    default="raise",
-    show_default=True,
-    help="Rows that cannot be read: stop at the first, or skip and count them.",
+reads_run = gathers(
+    Run,
+    "run",
+    [
+        *source_options(READERS),
+        click.option(
+            "--gold",
+            type=click.Path(),
+            metavar="FILE",
+            help="File of reference answers, one row per problem (JSON, Parquet, Arrow, CSV).",
+        ),
+    ],
 )
-
-
-def chooses(command: Command) -> Command:
-    """Add the options that say how answers are chosen; the command takes them as `choosing`."""
-
-    @functools.wraps(command)
-    def with_choosing(
-        *,
-        budgets: tuple[int, ...] | Literal["all"] | None,
-        selectors: tuple[SelectorName, ...] | None,
-        reductions: tuple[StepReduction, ...] | None,
-        weights: Weights,
-        style: AnswerStyle,
-        by: tuple[str, ...],
-        **others: object,
-    ) -> None:
-        choosing = Choosing(
-            budgets=budgets,
-            selectors=selectors,
-            reductions=reductions,
-            weights=weights,
-            style=style,
-            by=by,
-        )
-        command(choosing=choosing, **others)
-
-    return with_options(
-        with_choosing,
-        [
-            click.option(
-                "--budgets",
-                callback=_read_budgets,
-                metavar="N,...",
-                help="Numbers of attempts, for example 1,2,4; or all, for all attempts at a problem.",
-            ),
-            click.option(
-                "--selectors",
-                callback=names_of(SELECTORS),
-                metavar="NAME,...",
-                help=f"How to choose an answer: {', '.join(SELECTORS)}.",
-            ),
-            click.option(
-                "--reductions",
-                callback=names_of(STEP_REDUCTIONS),
-                metavar="NAME,...",
-                help=f"How to reduce step scores to a score: {', '.join(STEP_REDUCTIONS)}. "
-                "Default: the column score if the run has one, else the last step's score.",
-            ),
-            click.option(
-                "--weights",
-                type=click.Choice(get_args(Weights)),
-                default="score",
-                show_default=True,
-                help="Weight of a vote in weighted_vote and top_fraction_vote; sigmoid and softmax are "
-                "for logits.",
-            ),
-            style_option,
-            by_option,
-        ],
-    )
 
 
 style_option = click.option(

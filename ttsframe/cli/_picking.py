@@ -7,33 +7,17 @@ from typing import Final
 import polars as pl
 
 from ttsframe.batch import Score, Select, Stage
-from ttsframe.cli._options import Choosing, Run
-from ttsframe.defaults import Budgets, Choice, PickOptions, choose_picks
-from ttsframe.scoring import plan_additions, score_trajectories
+from ttsframe.cli._options import Run
+from ttsframe.defaults import Choice, PickOptions, choose_picks
+from ttsframe.scoring import score_trajectories
 
 _READ_BY_PICKING: Final = frozenset({"answer", "answer_key", "is_correct"})
 
 
-def choose(
-    run: Run,
-    choosing: Choosing,
-    attempts: pl.LazyFrame,
-    *,
-    budgets: Budgets,
-    confidence_level: float = 0.95,
-) -> Choice:
+def choose(run: Run, choosing: PickOptions, attempts: pl.LazyFrame) -> Choice:
     """Take a first look at the attempts, and choose what the options leave open."""
     with run.named_in_errors():
-        options = PickOptions(
-            by=choosing.by,
-            budgets=budgets,
-            selectors=choosing.selectors,
-            reductions=choosing.reductions,
-            weights=choosing.weights,
-            style=choosing.style,
-            confidence_level=confidence_level,
-        )
-        return choose_picks(attempts, options)
+        return choose_picks(attempts, choosing)
 
 
 def all_budgets(choice: Choice) -> list[int] | None:
@@ -41,17 +25,9 @@ def all_budgets(choice: Choice) -> list[int] | None:
     return sorted({budget for group in choice.runs for budget in group.budgets or ()}) or None
 
 
-def picking_stages(choosing: Choosing, choice: Choice, attempts: pl.LazyFrame) -> list[Stage]:
+def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame) -> list[Stage]:
     """Return the stages of a job that picks answers; Score only where the run lacks what it adds."""
-    score = Score(style=choosing.style)
-    additions = plan_additions(
-        attempts.collect_schema(),
-        reduction=score.reduction,
-        style=score.style,
-        policy=None,
-        overwrite=(),
-        cut_at_next_question=score.cut_at_next_question,
-    )
+    score = Score(style=choosing.style, policy=choosing.policy)
     needed = _READ_BY_PICKING | ({"score"} if choice.options.reductions is None else set())
     select = Select(
         selectors=choice.options.selectors,
@@ -59,14 +35,16 @@ def picking_stages(choosing: Choosing, choice: Choice, attempts: pl.LazyFrame) -
         budgets=all_budgets(choice),
         weights=choice.options.weights,
     )
+    additions = score.additions(attempts.collect_schema())
     is_score_needed = any(addition.name in needed for addition in additions)
     return [score, select] if is_score_needed else [select]
 
 
-def pick(choosing: Choosing, choice: Choice, attempts: pl.LazyFrame) -> pl.LazyFrame:
+def pick(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame) -> pl.LazyFrame:
     """Plan the table `problems` of all runs, at the budgets of any of them."""
     *_, select = picking_stages(choosing, choice, attempts)
-    return select.make(score_trajectories(attempts, style=choosing.style), choice.keys)
+    scored = score_trajectories(attempts, style=choosing.style, policy=choosing.policy)
+    return select.make(scored, choice.keys)
 
 
 def curves_of(

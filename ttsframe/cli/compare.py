@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, get_args
 
@@ -10,12 +11,11 @@ import polars as pl
 
 from ttsframe._typing import Correction
 from ttsframe._wording import LEFT_OUT
+from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console, printable
 from ttsframe.cli._options import (
     OUTPUT,
-    Choosing,
     Run,
-    chooses,
     examples,
     level_option,
     prints,
@@ -32,7 +32,6 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
 
 
 @click.command(
-    short_help="Paired differences on the same problems.",
     epilog=examples(
         "ttsframe compare runs/bon.jsonl --budgets 4,16",
         "ttsframe compare runs/a.jsonl runs/b.jsonl --column source_file --baseline a.jsonl",
@@ -84,13 +83,11 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
 def compare(
     *,
     run: Run,
-    choosing: Choosing,
+    choosing: PickOptions,
     column: str,
     baseline: str | None,
-    replicates: tuple[str, ...],
     cluster: str | None,
     correction: Correction,
-    confidence_level: float,
     output: Path | None,
     console: Console,
 ) -> None:
@@ -106,15 +103,10 @@ def compare(
     with console.status(f"Reading {run.label}"):
         attempts = run.scan()
     with console.status("Comparing"):
-        options = PickOptions(
-            by=(*of_run, *groups),
-            # Kept like a seed: it identifies a problem within a run.
-            replicates=(*replicates, *([] if cluster is None else [cluster])),
-            budgets=choosing.budgets,
-            selectors=choosing.selectors,
-            reductions=choosing.reductions,
-            weights=choosing.weights,
-            style=choosing.style,
+        # The column of clusters is kept like a seed: it identifies a problem within a run.
+        of_problem = () if cluster is None else (cluster,)
+        options = replace(
+            choosing, by=(*of_run, *groups), replicates=(*choosing.replicates, *of_problem)
         )
         picks = plan_picks(attempts, options)
         problems = _problems(picks, choosing, column)
@@ -124,13 +116,13 @@ def compare(
             column=column,
             baseline=baseline_value,
             by=groups,
-            replicates=replicates,
+            replicates=choosing.replicates,
             cluster=cluster,
-            confidence_level=confidence_level,
+            confidence_level=choosing.confidence_level,
             correction=correction,
         )
     _check(table, column, baseline_value)
-    console.say(_text(table, column, groups, confidence_level, correction))
+    console.say(_text(table, column, groups, choosing.confidence_level, correction))
     for note in picks.notes:
         console.say(note)
     written = {} if output is None else save(table, output, console)
@@ -157,7 +149,7 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
         )
 
 
-def _problems(picks: Picks, choosing: Choosing, column: str) -> pl.DataFrame:
+def _problems(picks: Picks, choosing: PickOptions, column: str) -> pl.DataFrame:
     """Return the chosen answers; by default without the oracle, and at one budget."""
     # Each further budget is a further test, and no selector can beat the oracle.
     problems = pl.concat(picks.problems())

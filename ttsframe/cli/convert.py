@@ -22,7 +22,6 @@ from ttsframe.cli._output import save
 
 @click.command(
     cls=JobCommand,
-    short_help="Any format to a table of one row per attempt.",
     epilog=examples(
         "ttsframe convert runs/bon.jsonl -o attempts.parquet",
         "ttsframe convert 'runs/*.jsonl' -o attempts/ --log-json",

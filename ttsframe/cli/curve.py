@@ -10,6 +10,7 @@ import polars as pl
 
 from ttsframe._settings import setting
 from ttsframe.batch import BatchResult, Curve, Stage
+from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
@@ -24,25 +25,16 @@ from ttsframe.cli._jobs import (
     runs_job,
     summarize,
 )
-from ttsframe.cli._options import (
-    Choosing,
-    Run,
-    chooses,
-    examples,
-    level_option,
-    prints,
-    reads_run,
-)
+from ttsframe.cli._options import Run, examples, level_option, prints, reads_run
 from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, curves_of, pick, picking_stages
 from ttsframe.cli._tables import curve_text
-from ttsframe.defaults import Choice, join_curves, note_fewer_problems
+from ttsframe.defaults import Choice, PickOptions, join_curves, note_fewer_problems
 from ttsframe.errors import SourceError
 
 
 @click.command(
     cls=JobCommand,
-    short_help="Accuracy by number of attempts, as a table.",
     epilog=examples(
         "ttsframe curve runs/bon.jsonl",
         "ttsframe curve runs/bon.jsonl --budgets 1,4,16 --reductions last,min -o curve.csv",
@@ -58,8 +50,7 @@ from ttsframe.errors import SourceError
 def curve(
     *,
     run: Run,
-    choosing: Choosing,
-    confidence_level: float,
+    choosing: PickOptions,
     output: str | None,
     job: JobOptions,
     console: Console,
@@ -71,13 +62,7 @@ def curve(
     with logged(run, output, console) as done:
         with console.status(f"Reading {run.label}"):
             attempts = run.scan()
-            choice = choose(
-                run,
-                choosing,
-                attempts,
-                budgets=choosing.budgets,
-                confidence_level=confidence_level,
-            )
+            choice = choose(run, choosing, attempts)
         if output is not None and is_job(output):
             stages = picking_stages(choosing, choice, attempts)
             with running(run, job, console) as runner:
@@ -90,10 +75,10 @@ def curve(
         made = [table for table in tables if table is not None]
         notes = [
             *choice.notes,
-            *(note for table in made for note in note_fewer_problems(table, choosing.by)),
+            *(note for table in made for note in note_fewer_problems(table, choice.options.by)),
         ]
         for table in made:
-            console.say(curve_text(table, confidence_level=confidence_level) + "\n")
+            console.say(curve_text(table, confidence_level=choosing.confidence_level) + "\n")
         for note in notes:
             console.say(note)
         if result is not None and output is not None:

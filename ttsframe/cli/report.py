@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
 from ttsframe.cli._errors import in_options
 from ttsframe.cli._options import (
     OUTPUT,
-    Choosing,
     Run,
-    chooses,
     examples,
     level_option,
     names_of,
@@ -25,6 +24,7 @@ from ttsframe.cli._options import (
 )
 from ttsframe.cli._output import check_output
 from ttsframe.cli._tables import curve_text
+from ttsframe.defaults import PickOptions
 from ttsframe.report import SECTIONS, SectionName
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 
 
 @click.command(
-    short_help="Curves in the terminal, and a page of charts.",
     epilog=examples(
         "ttsframe report runs/bon.jsonl -o report.html",
         "ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3",
@@ -67,10 +66,9 @@ def report(
     *,
     run: Run,
     output: Path,
-    choosing: Choosing,
+    choosing: PickOptions,
     references: Mapping[str, float],
     sections: tuple[SectionName, ...] | None,
-    confidence_level: float,
     console: Console,
 ) -> None:
     """Show how accuracy grows with the number of attempts, and write a page of charts.
@@ -92,9 +90,10 @@ def report(
             reductions=choosing.reductions,
             weights=choosing.weights,
             style=choosing.style,
+            policy=choosing.policy,
             references=references,
             sections=sections,
-            confidence_level=confidence_level,
+            confidence_level=choosing.confidence_level,
         )
     with console.status(f"Drawing {output}"):
         made.save(output)
@@ -103,7 +102,7 @@ def report(
     console.say(f"{size}\n")
     for table in (made.curve, made.agreement):
         if table is not None:
-            console.say(curve_text(table, confidence_level=confidence_level) + "\n")
+            console.say(curve_text(table, confidence_level=choosing.confidence_level) + "\n")
     said = "\n".join(_sentences(made))
     if said:
         console.say(said + "\n")
@@ -126,7 +125,7 @@ def _sentences(made: Report) -> Iterator[str]:
             yield fill(answer, _WIDTH)
 
 
-def _numbers(choosing: Choosing) -> tuple[int, ...] | None:
+def _numbers(choosing: PickOptions) -> int | Sequence[int] | None:
     """Return the budgets, which must be numbers for a chart."""
     if choosing.budgets == "all":
         raise click.BadParameter(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ttsframe._typing import AnswerStyle, StepReduction
+from ttsframe.answers import AnswerPolicy
 from ttsframe.batch import Score
 from ttsframe.batch.stages import TEXTS
 from ttsframe.cli._console import Console
@@ -19,15 +20,22 @@ from ttsframe.cli._jobs import (
     run_job,
     runs_job,
 )
-from ttsframe.cli._options import Run, examples, names_of, prints, reads_run, style_option
+from ttsframe.cli._options import (
+    Run,
+    examples,
+    names_of,
+    prints,
+    reads_run,
+    style_option,
+)
 from ttsframe.cli._output import save
+from ttsframe.cli._policy import policy_option
 from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
 
 
 @click.command(
     cls=JobCommand,
-    short_help="Add answers, grades and scores to attempts.",
     epilog=examples(
         "ttsframe score runs/bon.jsonl --gold math500.jsonl -o scored.parquet",
         "ttsframe score 'runs/*.parquet' -o scored/ --engine ray --address auto",
@@ -43,6 +51,7 @@ from ttsframe.steps import STEP_REDUCTIONS
     help="How to reduce the step scores of an attempt to its score.",
 )
 @style_option
+@policy_option
 @click.option(
     "--keep-next-question",
     is_flag=True,
@@ -69,6 +78,7 @@ def score(
     reduction: StepReduction,
     style: AnswerStyle,
     keep_next_question: bool,
+    policy: AnswerPolicy | None,
     overwrite: tuple[str, ...] | None,
     texts: bool,
     job: JobOptions,
@@ -83,6 +93,7 @@ def score(
         stage = Score(
             reduction=reduction,
             style=style,
+            policy=policy,
             overwrite=overwrite or (),
             texts=texts,
             cut_at_next_question=not keep_next_question,
@@ -95,6 +106,7 @@ def score(
         attempts,
         reduction=reduction,
         style=style,
+        policy=policy,
         overwrite=overwrite or (),
         cut_at_next_question=not keep_next_question,
     )

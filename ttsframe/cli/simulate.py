@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,7 +14,6 @@ from ttsframe.simulation.trajectories import simulate_trajectories
 
 
 @click.command(
-    short_help="Simulate a run with known true answers.",
     epilog=examples(
         "ttsframe simulate -n 500 --attempts 64 --seed 1 -o run.parquet",
     ),
@@ -95,16 +95,9 @@ def simulate(
     *,
     problems: int,
     attempts: int,
-    seed: int,
-    accuracy: tuple[float, float],
-    missing_share: float,
-    respelled_share: float,
-    n_steps: tuple[int, int],
-    score_strength: float,
-    beam_width: int,
-    texts: bool,
     output: Path,
     console: Console,
+    **settings: Any,  # noqa: ANN401  (the other options are parameters of simulate_trajectories)
 ) -> None:
     """Simulate a run with known true answers, as a table of one row per attempt.
 
@@ -112,16 +105,5 @@ def simulate(
     """
     check_output(output, TABLE_SUFFIXES)
     with console.status(f"Simulating {problems * attempts:,} attempts"):
-        run = simulate_trajectories(
-            problems,
-            attempts,
-            seed=seed,
-            accuracy=accuracy,
-            missing_share=missing_share,
-            respelled_share=respelled_share,
-            n_steps=n_steps,
-            score_strength=score_strength,
-            beam_width=beam_width,
-            texts=texts,
-        )
+        run = simulate_trajectories(problems, attempts, **settings)
     console.result(save(run, output, console))

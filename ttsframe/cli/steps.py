@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,21 +16,20 @@ from ttsframe._wording import counted
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import (
     OUTPUT,
-    Command,
+    Sources,
     by_option,
     examples,
+    gathers,
     level_option,
-    on_error_option,
     prints,
     source_options,
-    with_options,
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.cli._tables import rows_text, table_text
 from ttsframe.errors import ColumnsError
 from ttsframe.process import StepAgreement, estimate_steps, step_agreement
 from ttsframe.process.summary import StepSummary, main_paths, summarize_steps, with_labels
-from ttsframe.readers.engine import FileFormat, OnError, order_columns, scan_source
+from ttsframe.readers.engine import FileFormat, order_columns, scan_source
 from ttsframe.readers.step_formats.prm800k import ALTERNATIVE_COLUMNS
 from ttsframe.readers.step_formats.table import ROLLOUTS
 from ttsframe.readers.steps import STEP_COLUMNS, STEP_FORMATS, WritableStepFormat, write_steps
@@ -90,30 +88,24 @@ class _Writing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Source:
-    """The sources to read, and the reading options."""
-
-    paths: tuple[str, ...]
-    format: str
-    rename: Mapping[str, str]
-    on_error: OnError
+class _StepSources(Sources):
+    """The sources of labeled steps."""
 
     def read(
         self, right_above: float | None, by: Sequence[str], console: Console
     ) -> tuple[str, pl.DataFrame]:
         """Read labeled steps, or estimate them from completions; return the format too."""
-        label = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} sources"
-        with console.status(f"Reading {label}"):
-            frame, survey, said = scan_source(
-                list(self.paths),
+        with console.status(f"Reading {self.label}"):
+            frame, survey, messages = scan_source(
+                list(self.sources),
                 _READERS,
                 format=self.format,
                 rename=self.rename,
                 on_error=self.on_error,
                 row="step",
             )
-            for warning in said:
-                warnings.warn(warning, stacklevel=2)
+            for message in messages:
+                warnings.warn(message, stacklevel=2)
             name = next(name for name, one in _READERS.items() if one is survey.format)
             if name == "rollouts":
                 table = estimate_steps(frame, right_above=right_above or 0.0, by=by).collect()
@@ -122,33 +114,14 @@ class _Source:
         return name, table
 
 
-def _reads_steps(command: Command) -> Command:
-    """Add the sources and reading options to a command, which takes them as `source`."""
-
-    @functools.wraps(command)
-    def with_source(
-        *,
-        sources: tuple[str, ...],
-        format_: str,
-        rename: Mapping[str, str],
-        on_error: OnError,
-        **others: object,
-    ) -> None:
-        source = _Source(paths=sources, format=format_, rename=rename, on_error=on_error)
-        command(source=source, **others)
-
-    return with_options(with_source, [*source_options(_READERS), on_error_option])
-
-
 @click.command(
-    short_help="Labeled steps: counts, agreement, conversion.",
     epilog=examples(
         "ttsframe steps math-shepherd.jsonl",
         "ttsframe steps prm800k.jsonl --paths --drop flagged --to trl --neutral right -o trl.jsonl",
         "ttsframe steps rollouts.parquet -o steps.parquet",
     ),
 )
-@_reads_steps
+@gathers(_StepSources, "source", source_options(_READERS))
 @click.option(
     "--paths",
     is_flag=True,
@@ -196,7 +169,7 @@ def _reads_steps(command: Command) -> Command:
 @prints
 def steps(
     *,
-    source: _Source,
+    source: _StepSources,
     paths: bool,
     scores: str | None,
     right_above: float | None,
@@ -220,7 +193,7 @@ def steps(
         neutral=None if neutral is None else _NEUTRAL[neutral],
         right_above=right_above,
     )
-    writing.check(source.paths)
+    writing.check(source.sources)
     name, table = source.read(right_above, by, console)
     _check_drop(drop, table.columns)
     with console.status("Counting"):
@@ -230,9 +203,9 @@ def steps(
         summary = summarize_steps(table, right_above=limit, by=by)
         report = None
         if has_scores or name == "rollouts":
-            labelled = with_labels(table, right_above=limit)
+            labeled = with_labels(table, right_above=limit)
             report = step_agreement(
-                labelled,
+                labeled,
                 labels=None if scores is None else "is_correct",
                 scores=scores,
                 by=by,

@@ -6,9 +6,18 @@ import click
 import polars as pl
 
 from ttsframe._typing import AnswerStyle
+from ttsframe.answers import AnswerPolicy
 from ttsframe.cli._console import Console
 from ttsframe.cli._errors import in_options
-from ttsframe.cli._options import Run, by_option, examples, prints, reads_run, style_option
+from ttsframe.cli._options import (
+    Run,
+    by_option,
+    examples,
+    prints,
+    reads_run,
+    style_option,
+)
+from ttsframe.cli._policy import policy_option
 from ttsframe.scoring import score_trajectories
 from ttsframe.validation import validate_trajectories
 
@@ -16,18 +25,24 @@ FOUND = 1
 
 
 @click.command(
-    short_help="Check a run for problems in its data.",
     epilog=examples(
         "ttsframe validate runs/bon.jsonl",
     ),
 )
 @reads_run
 @style_option
+@policy_option
 @by_option
 @prints
 @click.pass_context
 def validate(
-    ctx: click.Context, *, run: Run, by: tuple[str, ...], style: AnswerStyle, console: Console
+    ctx: click.Context,
+    *,
+    run: Run,
+    by: tuple[str, ...],
+    style: AnswerStyle,
+    policy: AnswerPolicy | None,
+    console: Console,
 ) -> None:
     """Check a run for problems in its data that would make its numbers wrong or misleading.
 
@@ -38,18 +53,20 @@ def validate(
     with console.status(f"Reading {run.label}"):
         attempts = run.scan()
     with console.status("Checking"):
-        report = validate_trajectories(_with_answers(attempts, style), by=by)
+        report = validate_trajectories(_with_answers(attempts, style, policy), by=by)
     console.result(report.to_dict())
     console.say(in_options(str(report)))
     if any(finding.severity != "note" for finding in report.findings):
         ctx.exit(FOUND)
 
 
-def _with_answers(attempts: pl.LazyFrame, style: AnswerStyle) -> pl.LazyFrame:
+def _with_answers(
+    attempts: pl.LazyFrame, style: AnswerStyle, policy: AnswerPolicy | None
+) -> pl.LazyFrame:
     """Add what can be extracted from the texts, so that missing answers are reported."""
     columns = attempts.collect_schema().names()
     if not {"completion", "answer"} & set(columns):
         return attempts
-    scored = score_trajectories(attempts, style=style)
+    scored = score_trajectories(attempts, style=style, policy=policy)
     # A score computed from step scores would repeat each finding about them.
     return scored if "score" in columns else scored.drop("score", strict=False)

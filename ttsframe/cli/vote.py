@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -10,6 +11,7 @@ import click
 import polars as pl
 
 from ttsframe.batch import Select, Votes
+from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
 from ttsframe.cli._jobs import (
     OUTPUT_HELP,
@@ -21,10 +23,11 @@ from ttsframe.cli._jobs import (
     run_job,
     runs_job,
 )
-from ttsframe.cli._options import Choosing, Run, chooses, examples, prints, reads_run
+from ttsframe.cli._options import Run, examples, prints, reads_run
 from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, picking_stages
 from ttsframe.cli._tables import rows_text
+from ttsframe.defaults import PickOptions
 from ttsframe.scoring import score_trajectories
 
 _N_ROWS: Final = 20
@@ -33,7 +36,6 @@ _HIDDEN: Final = ("subsets", "attempt", "answer_key", "value", "n_valid")
 
 @click.command(
     cls=JobCommand,
-    short_help="The chosen answer of each problem.",
     epilog=examples(
         "ttsframe vote runs/bon.jsonl -o problems.parquet",
         "ttsframe vote runs/bon.jsonl --budgets 4,16 --selectors weighted_vote --table votes",
@@ -55,7 +57,7 @@ _HIDDEN: Final = ("subsets", "attempt", "answer_key", "value", "n_valid")
 def vote(
     *,
     run: Run,
-    choosing: Choosing,
+    choosing: PickOptions,
     table: Literal["problems", "votes"],
     output: str | None,
     job: JobOptions,
@@ -65,7 +67,8 @@ def vote(
     check_target(output, run.sources, job)
     with console.status(f"Reading {run.label}"):
         attempts = run.scan()
-        choice = choose(run, choosing, attempts, budgets=choosing.budgets or "all")
+        choosing = replace(choosing, budgets=choosing.budgets or "all")
+        choice = choose(run, choosing, attempts)
     *score, counting = picking_stages(choosing, choice, attempts)
     if table == "votes" and isinstance(counting, Select):
         counting = Votes(
@@ -75,14 +78,14 @@ def vote(
         run_job(run, job, [*score, counting], output, console, by=choice.keys)
     else:
         with logged(run, output, console) as done:
-            scored = score_trajectories(attempts, style=choosing.style)
+            scored = score_trajectories(attempts, style=choosing.style, policy=choosing.policy)
             with console.status(f"Voting on {run.label}"), run.named_in_errors():
                 rows = counting.make(scored, choice.keys).collect(engine="streaming")
             done["rows"] = rows.height
             if output is not None:
                 console.result(save(rows, Path(output), console))
                 return
-            console.say(_text(rows, choosing.by))
+            console.say(_text(rows, choice.options.by))
         console.result({table: rows.to_dicts(), "notes": list(choice.notes)})
     for note in choice.notes:
         console.say(note)

@@ -153,7 +153,10 @@ def add_costs(
         )
     check_frame(trajectories, "trajectories")
     tokens = _cumulative_tokens(trajectories, schema, keys, tree_tokens, tree)
-    total = unused_name("tokens", schema)
+    # The caller's columns stay, so those of the other table get names that none of them has.
+    total: str = unused_name("tokens", schema)
+    n_seen: str = unused_name("n_seen", schema)
+    other: dict[str, str] = {key: unused_name(key, schema) for key in safe_names(keys)}
     expected = pl.col(total) / n_attempts * budget
     n_tokens = pl.when(is_expected).then(expected).otherwise(total)
     is_scored = pl.col("reduction").is_not_null() | pl.lit(tree_tokens is not None)
@@ -161,9 +164,9 @@ def add_costs(
 
     def count_tokens(lazy: pl.LazyFrame) -> pl.LazyFrame:
         return lazy.join(
-            tokens.rename({**safe_names(keys), "tokens": total}),
+            tokens.rename({**other, "tokens": total, "n_seen": n_seen}),
             left_on=[*keys, pl.col("n_attempts").cast(pl.Int64)],
-            right_on=[*keys, "n_seen"],
+            right_on=[*other.values(), n_seen],
             how="left",
             nulls_equal=True,
             maintain_order="left",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ttsframe._checks import (
@@ -18,16 +17,13 @@ from ttsframe._checks import (
     check_seed,
 )
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
-from ttsframe._typing import ColumnNames, FrameT
+from ttsframe._typing import ColumnNames, Flags, Floats, FrameT
 from ttsframe.curves.lines import SELECT_HINT
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.statistics.problem_values import describe_row, value_and_severity
 
 __all__ = ["efficiency_gain"]
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _MATCHED: Final = ("selector", "reduction", "subsets")
 """Columns of `problems` in which a pair agrees, unless they are compared."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
@@ -25,7 +25,7 @@ from ttsframe.curves.lines import (
     refuse_where,
 )
 from ttsframe.errors import ColumnsError, ParameterError
-from ttsframe.schema import CURVE_SCHEMA, require_columns
+from ttsframe.schema import CURVE_SCHEMA, require_columns, require_kind
 from ttsframe.statistics.problem_values import mean_interval
 from ttsframe.steps import STEP_REDUCTIONS
 
@@ -292,12 +292,11 @@ def _attempt_value(
     else:
         name, value = "step_scores", STEP_REDUCTIONS[reduction]("step_scores")
     require_columns(pl.LazyFrame(schema=schema), ["attempt", name], where=where)
-    dtype = schema[name]
-    if name not in {"is_correct", "step_scores"} and not (dtype.is_numeric() or dtype == pl.Null):
-        raise ColumnsError(
-            f"{where}: {name!r} is {dtype}, must be numeric. Hint: pl.col({name!r}).cast(pl.Int64), "
-            "after str.extract if the number is part of a text."
+    if name not in {"is_correct", "step_scores"}:
+        hint = (
+            f"pl.col({name!r}).cast(pl.Int64), after str.extract if the number is part of a text."
         )
+        require_kind(schema, "a number", name, where=where, hint=hint)
     return value.fill_nan(None)
 
 
@@ -574,9 +573,7 @@ def level_curve(
         hint=LEVELS_HINT,
     )
     line: list[str] = [*lines.columns]
-    shared: dict[str, str] = {
-        key: name for key, name in (lines.groups | lines.seeds).items() if name in levels_schema
-    }
+    shared: dict[str, str] = shared_columns(lines.groups | lines.seeds, levels_schema, lines.schema)
     # The column where the table has it, otherwise null.
     fold = pl.col("fold") if "fold" in lines.schema else pl.lit(None)
     caveat = pl.col("caveat") if "caveat" in levels_schema else pl.lit(None)
@@ -616,6 +613,16 @@ def level_curve(
         )
 
     return run_plan(problems, plan)
+
+
+def shared_columns(
+    names: Mapping[str, str], levels: pl.Schema, problems: pl.Schema
+) -> dict[str, str]:
+    """Return the caller's columns that levels are given for too, not those that describe a level."""
+    described = _LEVEL_COLUMNS[3:]
+    shared = {key: name for key, name in names.items() if name in levels and name not in described}
+    check_same_dtypes(levels, ["problem_id", *shared.values()], "levels", problems, "problems")
+    return shared
 
 
 def with_levels(rows: pl.LazyFrame, levels: pl.LazyFrame, shared: Sequence[str]) -> pl.LazyFrame:

@@ -19,18 +19,17 @@ from ttsframe._checks import (
 )
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
-from ttsframe.curves.levels import with_levels
+from ttsframe.curves.levels import shared_columns, with_levels
 from ttsframe.curves.lines import (
     DEFAULTS,
     LEFT_OUT,
     LEVELS_HINT,
     ORACLE,
     SELECT_HINT,
-    check_same_dtypes,
 )
 from ttsframe.curves.scaling import scaling_curve
-from ttsframe.errors import ColumnsError, ParameterError
-from ttsframe.schema import require_columns
+from ttsframe.errors import ParameterError
+from ttsframe.schema import require_columns, require_kind
 from ttsframe.statistics.problem_values import SEVERITY, raise_if_repeated, value_and_severity
 
 __all__ = ["optimal_choices", "optimal_curve", "select_optimal"]
@@ -547,12 +546,10 @@ def _check(
     levels_schema = require_columns(
         levels, ["problem_id", "level"], where="levels", hint=LEVELS_HINT
     )
-    if cost is not None and not (schema[cost].is_numeric() or schema[cost] == pl.Null):
-        raise ColumnsError(f"problems: {cost!r} is {schema[cost]}, must be a number.")
+    if cost is not None:
+        require_kind(schema, "a number", cost, where="problems")
     groups = safe_names(uses["by"])
-    shared = [key for key, name in groups.items() if name in levels_schema]
-    both = ["problem_id", *[groups[key] for key in shared]]
-    check_same_dtypes(levels_schema, both, "levels", schema, "problems")
+    shared = [*shared_columns(groups, levels_schema, schema)]
     others = [name for name in ("budget_unit", "subsets") if name not in uses["strategy"]]
     if cost is not None and "cost_unit" in schema:
         others.append("cost_unit")

@@ -166,7 +166,7 @@ def closed_form_passatk(n: int, c: int, k: int, *, n_below_k: NBelowK = "null") 
     ParameterTypeError
         If k is not an int.
     ParameterError
-        If k is below 1, c is not in [0, n], or ``n_below_k`` is not one of its choices.
+        If k is below 1, c is not in [0, n], or `n_below_k` is not one of its choices.
 
     Notes
     -----
@@ -334,7 +334,7 @@ def best_of_k(is_correct: IntoExprColumn, score: IntoExprColumn, k: int | Sequen
     Returns
     -------
     pl.Expr
-        As in `pass_at_k`, named as ``is_correct``, with fields named ``best_of@1``, ``best_of@8``;
+        As in `pass_at_k`, named as `is_correct`, with fields named ``best_of@1``, ``best_of@8``;
         also null where no graded attempt has a score.
 
     See Also

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ttsframe._typing import Floats
 from ttsframe.evaluator.results import ROUNDING
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _FEW: Final = 5.0
 """Expected solved and unsolved instances at the threshold below which Student's t is not used."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import polars as pl
 
 from ttsframe._checks import check_between, check_budgets, check_fraction
+from ttsframe._typing import Floats
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.evaluator._crossings import (
-    Floats,
     LevelTests,
     largest_solvable,
     level_tests,

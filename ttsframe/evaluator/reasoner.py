@@ -11,7 +11,13 @@ from typing import Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ttsframe._checks import check_between, check_choice, check_positive, check_seed
+from ttsframe._checks import (
+    check_between,
+    check_choice,
+    check_not_negative,
+    check_positive,
+    check_seed,
+)
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.evaluator._stream import Stream
 from ttsframe.evaluator.tasks import SeededTask, TaskInstance
@@ -190,11 +196,8 @@ class SimulatedReasoner:
         DataError
             When the task has made no instance with this prompt.
         """
-        if isinstance(draw, bool) or not isinstance(draw, int):
-            raise ParameterTypeError(f"draw is a {type(draw).__name__}, must be an int.")
-        if draw < 0:
-            raise ParameterError(f"draw == {draw}, must be at least 0.")
-        return self._respond(self._instance(prompt), draw)
+        number = check_not_negative(draw, "draw")
+        return self._respond(self._instance(prompt), number)
 
     def success_probability(self, complexity: int) -> float:
         """Return the probability that one response is right.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
 import polars as pl
 
-from ttsframe._checks import check_draws, check_fraction, check_frame, check_names
+from ttsframe._checks import check_draws, check_fraction, check_frame, check_names, check_numbers
+from ttsframe._exprs import safe_names, to_safe
 from ttsframe._settings import SCORES
 from ttsframe._typing import ColumnNames
-from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
+from ttsframe.errors import ColumnsError, DataError
 from ttsframe.process.rollout_agreement import ROLLOUTS, rollouts_table
 from ttsframe.process.score_agreement import (
     FIRST_ERRORS,
@@ -22,7 +22,7 @@ from ttsframe.process.score_agreement import (
     separation_table,
     thresholds_table,
 )
-from ttsframe.schema import require_columns
+from ttsframe.schema import require_columns, require_kind
 from ttsframe.statistics.problem_values import describe_row
 
 __all__ = ["StepAgreement", "step_agreement"]
@@ -216,25 +216,24 @@ def step_agreement(
     """
     check_frame(steps, "steps")
     check_fraction(confidence_level, "confidence_level")
-    thresholds = _check_thresholds(wrong_below)
+    thresholds = check_numbers(wrong_below, "wrong_below")
     sizes = None if n_rollouts is None else check_draws(n_rollouts, "n_rollouts")
     taken = {*_STEP_KEYS, *THRESHOLDS, *SEPARATION, *FIRST_ERRORS, *ROLLOUTS}
     names: tuple[str, ...] = check_names(by, "by", taken=taken)
     schema = require_columns(steps, [*names, *_STEP_KEYS], where="steps")
-    if not (schema["step"].is_integer() or schema["step"] == pl.Null):
-        raise ColumnsError(f"steps: 'step' is {schema['step']}, must be an integer.")
+    require_kind(schema, "an integer", "step", where="steps")
     label, score = labels or "is_correct", scores or "score"
     if labels or scores:
         require_columns(steps, [label, score], where="steps", hint=_HINT)
     read = _columns(schema, label, score)
     # A constant key makes the tables without `by` a special case of those with it.
-    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)}
+    keys: dict[str, str] = safe_names(names)
     groups = [*keys, "part"]
     table = (
         steps
         .lazy()
         .select(
-            *[pl.col(name).alias(key) for key, name in keys.items()],
+            *to_safe(keys),
             "problem_id",
             "solution_id",
             pl.col("step").cast(pl.Int64, strict=False),
@@ -262,39 +261,18 @@ def step_agreement(
     )
 
 
-def _check_thresholds(wrong_below: float | Sequence[float]) -> list[float]:
-    """Return the thresholds, ascending and each once."""
-    given = wrong_below if isinstance(wrong_below, Sequence) else (wrong_below,)
-    for threshold in given:
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-            raise ParameterTypeError(
-                f"wrong_below is a {type(threshold).__name__}, must be a number."
-            )
-        if math.isnan(threshold):
-            raise ParameterError("wrong_below is NaN, which no score is below.")
-    if not given:
-        raise ParameterError("wrong_below is empty, must hold at least one number.")
-    return sorted({float(threshold) for threshold in given})
-
-
 def _columns(schema: pl.Schema, labels: str, scores: str) -> dict[str, pl.Expr]:
     """Return the columns of labels, scores and counts that exist, after checking their dtypes."""
     read: dict[str, pl.Expr] = {}
     if {labels, scores} <= set(schema):
-        if schema[labels] not in {pl.Boolean, pl.Null}:
-            raise ColumnsError(
-                f"steps: {labels!r} is {schema[labels]}, must be Boolean. Hint: labels='...' names "
-                "the column with the labels."
-            )
-        if not (schema[scores].is_numeric() or schema[scores] == pl.Null):
-            raise ColumnsError(f"steps: {scores!r} is {schema[scores]}, must be numbers.")
+        hint = "labels='...' names the column with the labels."
+        require_kind(schema, "Boolean", labels, where="steps", hint=hint)
+        require_kind(schema, "a number", scores, where="steps")
         read["label"] = pl.col(labels).cast(pl.Boolean)
         read["score"] = pl.col(scores).cast(pl.Float64).fill_nan(None)
     if set(_COUNTS) <= set(schema):
-        for name in _COUNTS:
-            if not (schema[name].is_integer() or schema[name] == pl.Null):
-                raise ColumnsError(f"steps: {name!r} is {schema[name]}, must be integers.")
-            read[name] = pl.col(name).cast(pl.Int64)
+        require_kind(schema, "an integer", *_COUNTS, where="steps")
+        read |= {name: pl.col(name).cast(pl.Int64) for name in _COUNTS}
     if not read:
         raise ColumnsError(
             f"steps has neither labels and scores ({labels!r}, {scores!r}) nor counts of rollouts "

@@ -8,12 +8,12 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_between, check_draws, check_fraction, check_frame, check_names
-from ttsframe._exprs import raise_where, run_plan
+from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
 from ttsframe._settings import BY
 from ttsframe._typing import ColumnNames, FrameT
-from ttsframe.errors import ColumnsError, DataError
+from ttsframe.errors import DataError
 from ttsframe.estimators.passk import pass_at_k
-from ttsframe.schema import require_columns
+from ttsframe.schema import require_columns, require_kind
 from ttsframe.scoring import score_trajectories
 from ttsframe.statistics.intervals import wilson_interval
 from ttsframe.statistics.problem_values import describe_row
@@ -172,17 +172,16 @@ def estimate_steps(
     result: tuple[str, ...] = (*_ESTIMATES, *at_sizes, *_LABELS)
     names: tuple[str, ...] = check_names(by, "by", taken={*_STEP_KEYS, *result})
     schema = require_columns(rollouts, [*names, *_STEP_KEYS, "rollout"], where="rollouts")
-    if not (schema["step"].is_integer() or schema["step"] == pl.Null):
-        raise ColumnsError(
-            f"rollouts: 'step' is {schema['step']}, must be an integer from 0, or -1."
-        )
+    require_kind(schema, "an integer", "step", where="rollouts")
+    if "is_sampled" in schema:
+        require_kind(schema, "Boolean", "is_sampled", where="rollouts")
     is_sampled = pl.col("is_sampled") if "is_sampled" in schema else pl.lit(value=True)
     # The caller's names are restored at the end, so none collides with a name used here.
-    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)}
+    keys: dict[str, str] = safe_names(names)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         selected = lazy.select(
-            *[pl.col(name).alias(key) for key, name in keys.items()],
+            *to_safe(keys),
             "problem_id",
             "solution_id",
             pl.col("step").cast(pl.Int64, strict=False),
@@ -192,9 +191,7 @@ def estimate_steps(
         )
         counted = _count(selected, keys, sizes)
         labeled = _label(counted, keys, right_above, confidence_level)
-        return labeled.select(
-            *[pl.col(key).alias(name) for key, name in keys.items()], *_STEP_KEYS, *result
-        )
+        return labeled.select(*from_safe(keys), *_STEP_KEYS, *result)
 
     return run_plan(_graded(rollouts), plan)
 
@@ -260,8 +257,7 @@ def _graded(rollouts: FrameT) -> FrameT:
         scores = [name for name in ("step_scores", "score") if name in schema]
         graded = score_trajectories(rollouts.drop(scores))
         schema = require_columns(graded, ["is_correct"], where="rollouts", hint=_HINT)
-    if schema["is_correct"] not in {pl.Boolean, pl.Null}:
-        raise ColumnsError(f"rollouts: 'is_correct' is {schema['is_correct']}, must be Boolean.")
+    require_kind(schema, "Boolean", "is_correct", where="rollouts")
     return graded
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import run_plan
+from ttsframe._exprs import from_safe, run_plan, safe_names
 from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.engine.winners import TIE_TOLERANCE
@@ -141,7 +141,7 @@ def rank_answers(
     ranks: dict[SelectorName, str] = {selector: f"rank_{selector}" for selector in _TOTALS}
     names: tuple[str, ...] = check_names(by, "by", taken={*_VOTES, *ranks.values()})
     # The caller's names are restored at the end, so none collides with a name used here.
-    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(names)}
+    keys: dict[str, str] = safe_names(names)
     slot = [*keys, "problem_id", "budget", "reduction"]
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -170,9 +170,7 @@ def rank_answers(
                 .with_columns(_rank(selector, total, slot).alias(ranks[selector]))
                 .drop("picked_key", "is_decided")
             )
-        return ranked.select(
-            *[pl.col(key).alias(name) for key, name in keys.items()], *_VOTES, *ranks.values()
-        )
+        return ranked.select(*from_safe(keys), *_VOTES, *ranks.values())
 
     return run_plan(trajectories, plan)
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from ttsframe._checks import check_choices, check_frame, check_names
-from ttsframe._settings import setting
+from ttsframe._checks import check_choices, check_frame, check_names, check_references
 from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
@@ -16,6 +15,7 @@ from ttsframe._typing import (
     StepReduction,
     Weights,
 )
+from ttsframe.answers import AnswerPolicy
 from ttsframe.defaults import PickOptions, Picks, note_fewer_problems, plan_picks
 from ttsframe.errors import ParameterError
 from ttsframe.report.report import SECTIONS, Report, SectionName
@@ -39,6 +39,7 @@ def build_report(
     reductions: StepReduction | Sequence[StepReduction] | None = None,
     weights: Weights = "score",
     style: AnswerStyle = "auto",
+    policy: AnswerPolicy | None = None,
     references: Mapping[str, float] | None = None,
     sections: SectionName | Sequence[SectionName] | None = None,
     title: str | None = None,
@@ -72,6 +73,9 @@ def build_report(
         Weight of a vote in `weighted_vote`: "score", "sigmoid" or "softmax".
     style
         How to find an answer in a completion; see `extract_answer`.
+    policy
+        Conventions under which answers are the same; None is `AnswerPolicy()`. Keys that the attempts
+        have are kept.
     references
         Accuracies to compare with, as fractions by name, such as `{"greedy": 0.42}`.
     sections
@@ -109,7 +113,7 @@ def build_report(
     """
     check_frame(trajectories, "trajectories")
     by, replicates = check_names(by, "by"), check_names(replicates, "replicates")
-    checked_references = _check_references(references)
+    checked_references = check_references(references)
     wanted: tuple[SectionName, ...] = check_choices(
         list(SECTIONS) if sections is None else sections, "sections", SECTIONS
     )
@@ -124,6 +128,7 @@ def build_report(
         reductions=reductions,
         weights=weights,
         style=style,
+        policy=policy,
         confidence_level=confidence_level,
     )
     picks: Picks = plan_picks(trajectories, options)
@@ -166,7 +171,7 @@ def _make_tables(
         if runs.is_empty():
             continue
         try:
-            tables.update(section.make(data, runs))
+            tables.update(section.module.make(data, runs))
         except NoTableError as explanation:
             omitted[name] = str(explanation)
         except ParameterError as error:
@@ -175,15 +180,3 @@ def _make_tables(
                 raise
             omitted[name] = str(error)
     return tables, omitted
-
-
-def _check_references(references: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the references, or raise where one is not a fraction."""
-    lines = {str(name): float(value) for name, value in (references or {}).items()}
-    for name, value in lines.items():
-        if not 0.0 <= value <= 1.0:
-            raise ParameterError(
-                f"{setting('references', name, text=f'references[{name!r}] == ')}{value}, must be an accuracy between 0 and 1. Hint: 42 % "
-                "is 0.42."
-            )
-    return lines

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import polars as pl
 from polars import selectors
@@ -43,22 +43,30 @@ SectionName: TypeAlias = Literal[
 ]
 
 
-class Section(NamedTuple):
-    """One section of a report: its question, the tables it makes, and how it shows them.
+class SectionModule(Protocol):
+    """The functions of a section; the last two take a `Context`, then the tables it makes and reads."""
 
-    `answer` and `draw` take a `Context` and then the tables that the section makes and reads.
-    """
+    @property
+    def make(self) -> Callable[[RunData, pl.DataFrame], dict[str, Any]]:
+        """Make the tables from the runs that have what the section needs."""
+
+    @property
+    def answer(self) -> Callable[..., list[str]]:
+        """Answer the question, in a sentence per run."""
+
+    @property
+    def draw(self) -> Callable[..., list[Part]]:
+        """Draw charts and list tables."""
+
+
+class Section(NamedTuple):
+    """One section of a report: its question, the tables it makes, and how it shows them."""
 
     shows: str
     question: str
     tables: tuple[str, ...]
     """Fields of `Report` that `make` returns; the section is shown if one of them is not None."""
-    make: Callable[[RunData, pl.DataFrame], dict[str, Any]]
-    """Make the tables from the runs that have what the section needs."""
-    answer: Callable[..., list[str]]
-    """Answer the question, in a sentence per run."""
-    draw: Callable[..., list[Part]]
-    """Draw charts and list tables."""
+    module: SectionModule
     needs: Callable[[RunData], list[Rule]] | None = None
     """List the rules that a run must meet; None: every run qualifies."""
     reads: tuple[str, ...] = ()
@@ -72,45 +80,35 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         shows="the data that was read, and the findings of its validation",
         question="What was loaded?",
         tables=("loaded",),
-        make=loaded.make,
-        answer=loaded.answer,
-        draw=loaded.draw,
+        module=loaded,
         reads=("validation",),
     ),
     "votes": Section(
         shows="the vote on one problem",
         question="What does the vote on one problem look like?",
         tables=("example",),
-        make=votes.make,
-        answer=votes.answer,
-        draw=votes.draw,
+        module=votes,
     ),
     "accuracy": Section(
         shows="accuracy, or agreement, by number of attempts",
         question="How does accuracy grow with the number of attempts?",
         question_ungraded="How often do the attempts agree?",
         tables=("curve", "agreement"),
-        make=accuracy.make,
-        answer=accuracy.answer,
-        draw=accuracy.draw,
+        module=accuracy,
     ),
     "selection_gap": Section(
         shows="accuracy lost by choosing a wrong answer, and for lack of a right one",
         question="Where is accuracy lost?",
         tables=("selection_gap",),
         needs=selection_gap.needs,
-        make=selection_gap.make,
-        answer=selection_gap.answer,
-        draw=selection_gap.draw,
+        module=selection_gap,
     ),
     "difficulty": Section(
         shows="accuracy by level of difficulty",
         question="Which problems gain from more attempts?",
         tables=("levels", "level_curve"),
         needs=difficulty.needs,
-        make=difficulty.make,
-        answer=difficulty.answer,
-        draw=difficulty.draw,
+        module=difficulty,
         reads=("curve",),
     ),
     "compute_optimal": Section(
@@ -118,9 +116,7 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         question="How much does the best strategy for each level gain?",
         tables=("optimal", "choices"),
         needs=compute_optimal.needs,
-        make=compute_optimal.make,
-        answer=compute_optimal.answer,
-        draw=compute_optimal.draw,
+        module=compute_optimal,
         reads=("curve",),
     ),
     "cost": Section(
@@ -128,9 +124,7 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         question="How many tokens does accuracy cost?",
         tables=("cost", "efficiency"),
         needs=cost.needs,
-        make=cost.make,
-        answer=cost.answer,
-        draw=cost.draw,
+        module=cost,
         reads=("curve",),
     ),
     "verifier": Section(
@@ -138,17 +132,13 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         question="How good are the verifier scores?",
         tables=("verifier",),
         needs=verifier.needs,
-        make=verifier.make,
-        answer=verifier.answer,
-        draw=verifier.draw,
+        module=verifier,
     ),
     "steps": Section(
         shows="step scores over the course of right and wrong attempts",
         question="How early do step scores tell right from wrong?",
         tables=("profile",),
-        make=steps.make,
-        answer=steps.answer,
-        draw=steps.draw,
+        module=steps,
     ),
 })
 """The sections in the order of the page; "loaded" and "accuracy" are in every report."""
@@ -249,7 +239,7 @@ class Report:
         """
         context = _context_of(self)
         return {
-            name: section.answer(context, *_tables_of(self, section, {}))
+            name: section.module.answer(context, *_tables_of(self, section, {}))
             for name, section in _shown_sections(self)
         }
 
@@ -351,7 +341,10 @@ def _make_page(report: Report) -> Page:
         if report.curve is None:
             question = section.question_ungraded or question
         tables = _tables_of(report, section, short_names)
-        answers, parts = section.answer(context, *tables), section.draw(context, *tables)
+        answers, parts = (
+            section.module.answer(context, *tables),
+            section.module.draw(context, *tables),
+        )
         sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
     curves = _tables_of(report, SECTIONS["accuracy"], short_names)
     serious = [

@@ -8,7 +8,7 @@ from typing import Final, get_args
 import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
-from ttsframe._exprs import raise_where, run_plan
+from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Correction, FrameT
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.schema import require_columns
@@ -209,9 +209,8 @@ def compare(
     is_free: bool = column == "selector" and "reduction" in matched and "reduction" not in groups
     if is_free:
         matched.remove("reduction")
-    # Columns are renamed on the way, so that none collides with a name used here.
-    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(matched)}
-    seeds: dict[str, str] = {f"seed{i}": name for i, name in enumerate(repeats)}
+    keys: dict[str, str] = safe_names(matched)
+    seeds: dict[str, str] = safe_names(repeats, "seed")
     reductions = {"reduction": "reduction", "baseline_reduction": "baseline_reduction"}
     line: dict[str, str] = {**keys, "level": column, **(reductions if is_free else {})}
 
@@ -222,14 +221,12 @@ def compare(
             names["reduction"] = "reduction"
         if cluster is not None:
             names["cluster"] = cluster
-        rows = graded.select(
-            *[pl.col(name).alias(key) for key, name in names.items()], **value_and_severity()
-        )
+        rows = graded.select(*to_safe(names), **value_and_severity())
         both = _both_sides(rows, level, [*keys], column, is_free=is_free)
         pairs = _pair_problems(both, line, [*seeds], cluster)
         table = _sum_differences(pairs, [*line], confidence_level, is_clustered=cluster is not None)
         ordered: dict[str, str] = {key: line[key] for key in _in_order([*line], len(groups))}
-        shown = [pl.col(key).alias(name) for key, name in ordered.items()]
+        shown = from_safe(ordered)
         shown.insert(1 + [*ordered].index("level" if not is_free else "reduction"), level)
         statistics = list(_STATISTICS)
         if cluster is not None:

@@ -33,8 +33,8 @@ def wilson_interval(
     Returns
     -------
     pl.Expr
-        Struct with the fields ``ci_low`` and ``ci_high``, Float64, elementwise, named as
-        ``n_correct``; both null if a count is null or n is below 1.
+        Struct with the fields `ci_low` and `ci_high`, Float64, elementwise, named as
+        `n_correct`; both null if a count is null or n is below 1.
 
     Notes
     -----
@@ -103,7 +103,7 @@ def student_t_interval(
     Returns
     -------
     pl.Expr
-        Struct with the fields ``ci_low`` and ``ci_high``, Float64, elementwise, named as ``mean``;
+        Struct with the fields `ci_low` and `ci_high`, Float64, elementwise, named as `mean`;
         both null if an input is null or n is below 2. A standard error of 0 gives a width of 0.
 
     Notes

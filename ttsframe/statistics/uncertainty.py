@@ -35,7 +35,7 @@ def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = No
     Returns
     -------
     pl.Expr
-        Float64, aggregating, named as ``value``; null below two problems or clusters, NaN if a value
+        Float64, aggregating, named as `value`; null below two problems or clusters, NaN if a value
         is NaN.
 
     Notes
@@ -129,13 +129,13 @@ def bootstrap_interval(
     Returns
     -------
     pl.Expr
-        Struct with the fields ``ci_low`` and ``ci_high``, Float64, aggregating, named as ``value``;
+        Struct with the fields `ci_low` and `ci_high`, Float64, aggregating, named as `value`;
         both null below two problems or clusters, NaN if a value is NaN.
 
     Raises
     ------
     ParameterTypeError
-        At once, if ``n_resamples`` or ``seed`` is not an int, or a column is not a column.
+        At once, if `n_resamples` or `seed` is not an int, or a column is not a column.
     ParameterError
         At once, if a parameter is invalid.
 

@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import run_plan
+from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.schema import require_columns
 
@@ -103,8 +103,7 @@ def variance_components(
     check_frame(trajectories, "trajectories")
     groups: tuple[str, ...] = check_names(by, "by", taken={*_COLUMNS, "problem_id", value})
     require_columns(trajectories, [*groups, "problem_id", value])
-    # Columns are renamed on the way, so that none collides with a name used here.
-    keys: dict[str, str] = {f"key{i}": name for i, name in enumerate(groups)}
+    keys: dict[str, str] = safe_names(groups)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         values = pl.col(value).cast(pl.Float64).fill_nan(None)
@@ -113,7 +112,7 @@ def variance_components(
             .select(
                 "problem_id",
                 values.alias("value"),
-                *[pl.col(name).alias(key) for key, name in keys.items()],
+                *to_safe(keys),
                 pl.lit(0).alias("run"),
             )
             .group_by(*keys, "run", "problem_id")
@@ -151,7 +150,7 @@ def variance_components(
                 standard_error_all_attempts=error(total - sampling),
             )
             .sort(*keys, "run")
-            .select(*[pl.col(key).alias(name) for key, name in keys.items()], *_COLUMNS)
+            .select(*from_safe(keys), *_COLUMNS)
         )
 
     return run_plan(trajectories, plan)

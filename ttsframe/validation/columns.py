@@ -45,6 +45,8 @@ def is_usable(name: str, dtype: pl.DataType) -> bool:
         return isinstance(dtype, pl.List) and (dtype.inner == pl.Null or dtype.inner.is_numeric())
     if name == "problem_id":
         return is_text or dtype.is_integer()
+    if name in {"answer", "gold"} and isinstance(dtype, pl.Date | pl.Datetime):
+        return True
     if wanted.is_integer():
         return dtype.is_integer()
     return dtype.is_numeric() if wanted.is_float() else wanted == pl.String and is_text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import polars as pl
 
+from ttsframe._exprs import from_safe, safe_names, to_safe, unused_name
 from ttsframe.validation.finding import Finding, Pending, Severity
 
 
@@ -14,7 +15,6 @@ class _ProblemCheck(NamedTuple):
     """A rule about all attempts at a problem, and the texts of its finding."""
 
     code: str
-    severity: Severity
     column: str
     excess: pl.Expr
     """0 where the rule holds."""
@@ -23,6 +23,7 @@ class _ProblemCheck(NamedTuple):
     message: str
     """With {problems} (how many of how many), {total} (the sum of the excess) and {most} (attempts)."""
     hint: str
+    severity: Severity = "warning"
     counts_problems: bool = True
 
 
@@ -31,7 +32,6 @@ _NUMBERS: Final = pl.col("n_numbers").cast(pl.Int64)
 PROBLEM_CHECKS: Final = (
     _ProblemCheck(
         "duplicate_attempts",
-        "error",
         "attempt",
         _NUMBERED - _NUMBERS,
         "n_repeated",
@@ -39,10 +39,10 @@ PROBLEM_CHECKS: Final = (
         "name the column that identifies a run, such as by='source_file', or drop rows that appear "
         "twice.",
         counts_problems=False,
+        severity="error",
     ),
     _ProblemCheck(
         "attempt_gaps",
-        "warning",
         "attempt",
         pl.col("last") + 1 - _NUMBERS,
         "n_missing",
@@ -52,7 +52,6 @@ PROBLEM_CHECKS: Final = (
     ),
     _ProblemCheck(
         "ragged_attempts",
-        "warning",
         "attempt",
         pl.col("n").max().cast(pl.Int64) - pl.col("n"),
         "n_fewer",
@@ -61,25 +60,24 @@ PROBLEM_CHECKS: Final = (
     ),
     _ProblemCheck(
         "conflicting_problems",
-        "error",
         "problem",
         pl.col("n_distinct_problem").cast(pl.Int64) - 1,
         "n_other_texts",
         "{problems} have several problem texts under one 'problem_id'",
         "row numbers are not ids; use the ids of the source, or name the column of runs in by=.",
+        severity="error",
     ),
     _ProblemCheck(
         "conflicting_problems",
-        "error",
         "gold",
         pl.col("n_distinct_gold").cast(pl.Int64) - 1,
         "n_other_answers",
         "{problems} have several gold answers",
         "row numbers are not ids; use the ids of the source, or name the column of runs in by=.",
+        severity="error",
     ),
     _ProblemCheck(
         "duplicate_completions",
-        "warning",
         "completion",
         pl.col("n_completion").cast(pl.Int64) - pl.col("n_distinct_completion"),
         "n_repeated",
@@ -95,9 +93,9 @@ _DISTINCT: Final = ("problem", "gold", "completion")
 
 
 def problem_counts(
-    rows: pl.LazyFrame, keys: Sequence[str], usable: Collection[str]
+    rows: pl.LazyFrame, keys: Mapping[str, str], usable: Collection[str]
 ) -> pl.LazyFrame:
-    """Count the attempts, attempt numbers and distinct values of each problem."""
+    """Count the attempts, attempt numbers and distinct values of each problem, under safe names."""
     counts = [pl.len().alias("n")]
     if "attempt" in usable:
         attempt = pl.col("attempt").filter(pl.col("attempt") >= 0)
@@ -115,19 +113,20 @@ def problem_counts(
                 pl.col(name).count().alias(f"n_{name}"),
                 value.n_unique().alias(f"n_distinct_{name}"),
             ]
-    return rows.filter(pl.col("problem_id").is_not_null()).group_by(keys).agg(counts)
+    return rows.filter(pl.col("problem_id").is_not_null()).group_by(to_safe(keys)).agg(counts)
 
 
-def problem_findings(problems: pl.DataFrame, keys: Sequence[str]) -> Iterator[Pending]:
+def problem_findings(problems: pl.DataFrame, keys: Mapping[str, str]) -> Iterator[Pending]:
     """Find the rules that some problems break, from their counts."""
     for check in PROBLEM_CHECKS:
         if not set(check.excess.meta.root_names()) <= set(problems.columns):
             continue
-        broken = problems.select(*keys, check.excess.alias(check.shown)).filter(
-            pl.col(check.shown) > 0
+        shown = unused_name(check.shown, keys.values())
+        broken = problems.select(*from_safe(keys), check.excess.alias(shown)).filter(
+            pl.col(shown) > 0
         )
         if broken.height:
-            total = int(broken[check.shown].sum())
+            total = int(broken[shown].sum())
             message = check.message.format(
                 problems=f"{broken.height:,} of {problems.height:,} problems",
                 total=total,
@@ -145,17 +144,22 @@ def inconsistent_answers(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFram
     graded = rows.filter(
         pl.all_horizontal(pl.col("problem_id", "answer_key", "is_correct").is_not_null())
     )
-    grades = graded.group_by(*keys, "answer_key").agg(
+    names = safe_names(dict.fromkeys([*keys, "answer_key"]))
+    grades = graded.group_by(to_safe(names)).agg(
         pl.col("is_correct").any().alias("some"), pl.col("is_correct").all().alias("every")
     )
-    return grades.filter(pl.col("some") & ~pl.col("every")).select(*keys, "answer_key")
+    return grades.filter(pl.col("some") & ~pl.col("every")).select(from_safe(names))
 
 
 def grade_findings(answers: pl.DataFrame) -> Iterator[Pending]:
     """Report the inconsistent answers, if any."""
     if answers.height:
         message = f"{answers.height:,} answers are graded as correct in some attempts and as wrong in others"
-        hint = "either 'answer_key' merges different answers, or a recorded 'is_correct' is wrong."
+        hint = (
+            "a vote takes the grade of its first attempt. Either only grading tells them apart (a percent "
+            "sign, the content of an option), or 'answer_key' merges different answers, or a recorded "
+            "'is_correct' is wrong."
+        )
         finding = Finding(
             "inconsistent_grades", "warning", "is_correct", answers.height, message, (), hint
         )

@@ -11,6 +11,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
+from ttsframe._exprs import safe_names
 from ttsframe._typing import ColumnNames
 from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
 from ttsframe.validation.columns import canonical_casts, is_usable, missing_columns, wrong_dtypes
@@ -199,12 +200,13 @@ def validate_trajectories(
     if "step_scores" in usable:
         queries["steps"] = value_counts(flat_steps(rows), STEP_CHECKS, usable, score="step_scores")
     if "problem_id" in usable:
-        queries["problems"] = problem_counts(rows, keys, usable)
+        queries["problems"] = problem_counts(rows, safe_names(keys), usable)
         if {"answer_key", "is_correct"} <= usable:
             queries["answers"] = inconsistent_answers(rows, keys)
     tables = dict(zip(queries, pl.collect_all(queries.values()), strict=True))
 
-    places = [name for name in (*keys, "attempt") if name in usable or name in names]
+    located = dict.fromkeys([*keys, "attempt"])
+    places = [name for name in located if name in usable or name in names]
     counts = tables["attempts"].row(0, named=True)
     pending = [*missing_columns(schema), *wrong_dtypes(schema), *whole_run_findings(counts, usable)]
     implied = {"gold"} if "is_correct" in usable else set()
@@ -217,7 +219,7 @@ def validate_trajectories(
         pending += value_findings(rows, steps, STEP_CHECKS, places, score="step_scores")
     sizes = []
     if "problems" in tables:
-        pending += problem_findings(tables["problems"], keys)
+        pending += problem_findings(tables["problems"], safe_names(keys))
         sizes = tables["problems"]["n"].to_list()
     if "answers" in tables:
         pending += grade_findings(tables["answers"])

@@ -20,11 +20,11 @@ class _Check(NamedTuple):
     """A rule about single values, and the texts of its finding."""
 
     code: str
-    severity: Severity
     column: str
     is_broken: Callable[[pl.Expr], pl.Expr]
     clause: str
     hint: str
+    severity: Severity = "warning"
     shows_value: bool = False
 
 
@@ -42,24 +42,23 @@ _LOGITS: Final = f"use {constant('weights', 'sigmoid')} or 'softmax' for a weigh
 ATTEMPT_CHECKS: Final = (
     _Check(
         "null_problem_ids",
-        "error",
         "problem_id",
         pl.Expr.is_null,
         "have a null 'problem_id'",
         f"name the column that identifies problems: {constant('rename', text='rename={...}')}.",
+        severity="error",
     ),
     _Check(
         "unnumbered_attempts",
-        "error",
         "attempt",
         lambda attempt: attempt.is_null() | (attempt < 0),
         "have a null or negative 'attempt'",
         "tts.renumber_attempts(trajectories) numbers the attempts of a problem in row order.",
         shows_value=True,
+        severity="error",
     ),
     _Check(
         "empty_completions",
-        "warning",
         "completion",
         lambda text: text.str.strip_chars().fill_null("") == "",
         "have no text",
@@ -67,24 +66,23 @@ ATTEMPT_CHECKS: Final = (
     ),
     _Check(
         "missing_answers",
-        "note",
         "answer",
         pl.Expr.is_null,
         "have no answer",
         "they abstain from votes and count as wrong; many of them point to a token limit or to "
         "another answer style.",
+        severity="note",
     ),
     _Check(
         "missing_answers",
-        "note",
         "answer_key",
         pl.Expr.is_null,
         "have no answer",
         "they abstain from votes and count as wrong.",
+        severity="note",
     ),
     _Check(
         "missing_gold",
-        "warning",
         "gold",
         pl.Expr.is_null,
         "have no gold answer",
@@ -92,17 +90,15 @@ ATTEMPT_CHECKS: Final = (
     ),
     _Check(
         "ungraded_attempts",
-        "warning",
         "is_correct",
         pl.Expr.is_null,
         "are not graded",
         "curves leave their problems out and count them; add gold answers to grade them.",
     ),
-    _Check("missing_scores", "warning", "score", pl.Expr.is_null, "have no 'score'", _ABSTAINS),
-    _Check("nan_scores", "warning", "score", pl.Expr.is_nan, "have a NaN 'score'", _ABSTAINS),
+    _Check("missing_scores", "score", pl.Expr.is_null, "have no 'score'", _ABSTAINS),
+    _Check("nan_scores", "score", pl.Expr.is_nan, "have a NaN 'score'", _ABSTAINS),
     _Check(
         "infinite_scores",
-        "warning",
         "score",
         pl.Expr.is_infinite,
         "have an infinite 'score'",
@@ -111,7 +107,6 @@ ATTEMPT_CHECKS: Final = (
     ),
     _Check(
         "out_of_range_scores",
-        "warning",
         "score",
         _is_outside,
         "have a 'score' outside [0, 1]",
@@ -120,7 +115,6 @@ ATTEMPT_CHECKS: Final = (
     ),
     _Check(
         "missing_scores",
-        "warning",
         "step_scores",
         pl.Expr.is_null,
         "have no 'step_scores'",
@@ -128,7 +122,6 @@ ATTEMPT_CHECKS: Final = (
     ),
     _Check(
         "empty_steps",
-        "warning",
         "step_scores",
         lambda scores: scores.list.len() == 0,
         "have an empty list of 'step_scores'",
@@ -140,7 +133,6 @@ ATTEMPT_CHECKS: Final = (
 STEP_CHECKS: Final = (
     _Check(
         "null_scores",
-        "warning",
         "step_scores",
         pl.Expr.is_null,
         "are null",
@@ -148,7 +140,6 @@ STEP_CHECKS: Final = (
     ),
     _Check(
         "nan_scores",
-        "warning",
         "step_scores",
         pl.Expr.is_nan,
         "are NaN",
@@ -156,7 +147,6 @@ STEP_CHECKS: Final = (
     ),
     _Check(
         "infinite_scores",
-        "warning",
         "step_scores",
         pl.Expr.is_infinite,
         "are infinite",
@@ -165,7 +155,6 @@ STEP_CHECKS: Final = (
     ),
     _Check(
         "out_of_range_scores",
-        "warning",
         "step_scores",
         _is_outside,
         "are outside [0, 1]",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
 import polars as pl
 
-from ttsframe._checks import check_frame, check_names
+from ttsframe._checks import check_frame, check_names, check_number, check_numbers
 from ttsframe._exprs import from_safe, into_expr, keep_name, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT, IntoExprColumn
-from ttsframe.errors import ColumnsError, ParameterError, ParameterTypeError
+from ttsframe.errors import ColumnsError
 from ttsframe.schema import require_columns
 
 __all__ = ["first_error", "processbench_f1"]
@@ -32,7 +31,7 @@ def first_error(step_scores: IntoExprColumn, error_threshold: float = 0.5) -> pl
     """Find the first step with a score below a threshold.
 
     Applied to step labels (1 or true for a right step, 0 or false for a wrong one), it returns the
-    labelled first error in the same form.
+    labeled first error in the same form.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def first_error(step_scores: IntoExprColumn, error_threshold: float = 0.5) -> pl
     >>> frame.select(tts.verifier.first_error("step_scores", 0.5)).to_series().to_list()
     [1, -1, 1, None]
     """
-    limit = _check_threshold(error_threshold)
+    limit = check_number(error_threshold, "error_threshold")
     source = into_expr(step_scores, "step_scores")
     scores = source.cast(pl.List(pl.Float64))
     step = pl.element()
@@ -123,8 +122,8 @@ def processbench_f1(
         - `no_error_accuracy` (Float64 in [0, 1]): share of the right solutions in which no step is
           flagged; null if there are none;
         - `f1` (Float64 in [0, 1]): their harmonic mean, 0 if both are 0, null if one is null;
-        - `n_wrong`, `n_right` (UInt32): solutions counted, with and without a labelled error;
-        - `n_unscored`, `n_unlabelled` (UInt32): labelled solutions for which `first_error` of the
+        - `n_wrong`, `n_right` (UInt32): solutions counted, with and without a labeled error;
+        - `n_unscored`, `n_unlabelled` (UInt32): labeled solutions for which `first_error` of the
           scores is null, and solutions without a label, which are left out.
 
     Raises
@@ -160,10 +159,7 @@ def processbench_f1(
     """
     check_frame(trajectories, "trajectories")
     groups: tuple[str, ...] = check_names(by, "by", taken={*_F1_COLUMNS, "step_scores", labels})
-    several = error_threshold if isinstance(error_threshold, Sequence) else (error_threshold,)
-    limits = sorted({_check_threshold(limit) for limit in several})
-    if not limits:
-        raise ParameterError("error_threshold is empty, must hold at least one number.")
+    limits = check_numbers(error_threshold, "error_threshold")
     schema = require_columns(
         trajectories,
         [*groups, "step_scores", labels],
@@ -180,9 +176,9 @@ def processbench_f1(
             predicted.alias("predicted"),
             pl.lit(limits, pl.List(pl.Float64)).alias("threshold"),
         ).explode("predicted", "threshold", empty_as_null=False)
-        is_labelled, is_scored = pl.col("label").is_not_null(), pl.col("predicted").is_not_null()
+        is_labeled, is_scored = pl.col("label").is_not_null(), pl.col("predicted").is_not_null()
         is_wrong, is_hit = pl.col("label") >= 0, pl.col("label") == pl.col("predicted")
-        wrong, right = is_labelled & is_scored & is_wrong, is_labelled & is_scored & ~is_wrong
+        wrong, right = is_labeled & is_scored & is_wrong, is_labeled & is_scored & ~is_wrong
         accuracies = pl.col("first_error_accuracy"), pl.col("no_error_accuracy")
         product, total = accuracies[0] * accuracies[1], accuracies[0] + accuracies[1]
         harmonic = pl.when(total > 0).then(2.0 * product / total).otherwise(0.0)
@@ -194,8 +190,8 @@ def processbench_f1(
                 is_hit.filter(right).mean().alias("no_error_accuracy"),
                 wrong.sum().cast(pl.UInt32).alias("n_wrong"),
                 right.sum().cast(pl.UInt32).alias("n_right"),
-                (is_labelled & ~is_scored).sum().cast(pl.UInt32).alias("n_unscored"),
-                (~is_labelled).sum().cast(pl.UInt32).alias("n_unlabelled"),
+                (is_labeled & ~is_scored).sum().cast(pl.UInt32).alias("n_unscored"),
+                (~is_labeled).sum().cast(pl.UInt32).alias("n_unlabelled"),
             )
             .with_columns(f1=pl.when(total.is_not_null()).then(harmonic))
             .sort(*keys, "threshold")
@@ -205,19 +201,8 @@ def processbench_f1(
     return run_plan(trajectories, plan)
 
 
-def _check_threshold(threshold: float) -> float:
-    """Return a threshold as a float, not NaN."""
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-        raise ParameterTypeError(
-            f"error_threshold is a {type(threshold).__name__}, must be a number."
-        )
-    if math.isnan(threshold):
-        raise ParameterError("error_threshold is NaN, must be a number.")
-    return float(threshold)
-
-
 def _label(dtype: pl.DataType, name: str) -> pl.Expr:
-    """Return the position of the labelled first error, -1 if there is none."""
+    """Return the position of the labeled first error, -1 if there is none."""
     if isinstance(dtype, pl.List | pl.Array):
         return first_error(name)
     if dtype.is_integer() or dtype == pl.Null:

@@ -12,9 +12,9 @@ from ttsframe._checks import check_fraction, check_frame, check_names, check_pos
 from ttsframe._exprs import run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Floats, FrameT, Integers
 from ttsframe.errors import ColumnsError
-from ttsframe.schema import require_columns
+from ttsframe.schema import require_columns, require_kind
 from ttsframe.statistics.intervals import student_t_interval
-from ttsframe.verifier.tables import Schema, check_grades, in_threads, name_numbers
+from ttsframe.verifier.tables import Schema, in_threads, name_numbers
 
 __all__ = ["step_profile"]
 
@@ -150,7 +150,7 @@ def _check_dtypes(schema: pl.Schema) -> None:
         raise ColumnsError(
             f"trajectories: 'step_scores' is {scores}, must be a list of numbers per attempt."
         )
-    check_grades(schema)
+    require_kind(schema, "Boolean", "is_correct")
 
 
 class _Block(NamedTuple):

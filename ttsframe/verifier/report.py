@@ -11,7 +11,7 @@ from typing import Final, get_args
 import polars as pl
 
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
-from ttsframe._exprs import unused_name
+from ttsframe._exprs import safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, StepReduction
 from ttsframe.schema import require_columns
 from ttsframe.verifier.labels import processbench_f1
@@ -264,6 +264,7 @@ def _best_of_n(
 
 def _powers_of_two(attempts: pl.DataFrame, groups: Sequence[str]) -> tuple[int, ...]:
     """Return the powers of two up to the median number of attempts at a problem."""
-    sizes = attempts.group_by(*groups, "problem_id").len()["len"].to_list()
+    keys = safe_names([*groups, "problem_id"])
+    sizes = attempts.group_by(to_safe(keys)).len("n_attempts")["n_attempts"].to_list()
     most = int(median(sizes or [1]))
     return tuple(2**i for i in range(most.bit_length()))

@@ -6,16 +6,13 @@ Polars expressions with `rank` and `cum_sum` took 2.7 times as long for the same
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from ttsframe._typing import Floats, Integers
+from ttsframe._typing import Flags, Floats, Integers
 from ttsframe.votes.engine.runs import run_lengths, run_starts
-
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Group(NamedTuple):

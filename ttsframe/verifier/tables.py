@@ -12,10 +12,9 @@ import polars as pl
 from ttsframe._checks import check_frame, check_names
 from ttsframe._draws import Purpose, problem_bits
 from ttsframe._exprs import run_plan, safe_names, to_safe
-from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, StepReduction
-from ttsframe.errors import ColumnsError
-from ttsframe.schema import require_columns
-from ttsframe.verifier.sorted_scores import Flags, Group, SortedScores, ordinal_codes
+from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, StepReduction
+from ttsframe.schema import require_columns, require_kind
+from ttsframe.verifier.sorted_scores import Group, SortedScores, ordinal_codes
 from ttsframe.votes.engine.pools import Reading, make_readings
 
 Columns: TypeAlias = Mapping[str, Sequence[object] | Floats | Integers]
@@ -163,18 +162,10 @@ def attempt_columns(
     check_frame(trajectories, "trajectories")
     groups = check_names(by, "by", taken={*taken, "problem_id"})
     schema = require_columns(trajectories, [*groups, "problem_id", "is_correct"])
-    check_grades(schema)
+    require_kind(schema, "Boolean", "is_correct")
     readings = make_readings(schema, reductions, is_score_needed=True)
     # The number of threads is asked for here, because it is 1 inside of a query.
     return AttemptColumns(schema, groups, readings, pl.thread_pool_size())
-
-
-def check_grades(schema: pl.Schema) -> None:
-    """Raise unless grades are Boolean."""
-    if schema["is_correct"] not in {pl.Boolean, pl.Null}:
-        raise ColumnsError(
-            f"trajectories: 'is_correct' is {schema['is_correct']}, must be Boolean."
-        )
 
 
 def in_threads(

@@ -7,10 +7,10 @@ import math
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names, check_positive
-from ttsframe._exprs import raise_where, run_plan
+from ttsframe._exprs import raise_where, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT
-from ttsframe.errors import ColumnsError, DataError, ParameterError
-from ttsframe.schema import require_columns
+from ttsframe.errors import DataError, ParameterError
+from ttsframe.schema import require_columns, require_kind
 
 __all__ = ["best_trajectories"]
 
@@ -102,7 +102,9 @@ def best_trajectories(
     schema: pl.Schema = require_columns(
         trajectories, [*keys, "attempt", "score", *grades, *compared]
     )
-    _check_dtypes(schema, only_correct=only_correct)
+    require_kind(schema, "a number", "score")
+    if only_correct:
+        require_kind(schema, "Boolean", "is_correct")
     score = pl.col("score").cast(pl.Float64).fill_nan(None)
     is_kept = score.is_not_null()
     if min_score is not None:
@@ -116,7 +118,7 @@ def best_trajectories(
         (n_attempts < n_rows).alias("broken"),
         n_rows.alias("n_rows"),
         n_attempts.alias("n_attempts"),
-        *[pl.col(key).alias(f"key{i}") for i, key in enumerate(keys)],
+        *to_safe(safe_names(keys)),
     )
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -132,20 +134,11 @@ def best_trajectories(
     return run_plan(trajectories, plan)
 
 
-def _check_dtypes(schema: pl.Schema, *, only_correct: bool) -> None:
-    """Raise unless scores are numbers and the grades that are read are Boolean."""
-    if not (schema["score"].is_numeric() or schema["score"] == pl.Null):
-        raise ColumnsError(f"trajectories: 'score' is {schema['score']}, must be a number.")
-    if only_correct and schema["is_correct"] not in {pl.Boolean, pl.Null}:
-        raise ColumnsError(
-            f"trajectories: 'is_correct' is {schema['is_correct']}, must be Boolean."
-        )
-
-
 def _repeated(rows: pl.DataFrame, keys: list[str]) -> DataError:
     """Describe the first problem in which an attempt appears twice."""
-    row = rows.sort([f"key{i}" for i in range(len(keys))]).row(0, named=True)
-    problem = ", ".join(f"{key} {row[f'key{i}']!r}" for i, key in enumerate(keys))
+    names = safe_names(keys)
+    row = rows.sort(*names).row(0, named=True)
+    problem = ", ".join(f"{name} {row[key]!r}" for key, name in names.items())
     return DataError(
         f"{problem}: {row['n_rows']} rows with {row['n_attempts']} different attempts. Hint: name "
         "the column that tells runs, models or seeds apart in by=(...)."

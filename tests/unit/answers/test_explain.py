@@ -49,11 +49,11 @@ def test_it_says_why_two_answers_differ(first: str, second: str, reason: str) ->
 
 
 def test_it_follows_the_policy() -> None:
-    assert tts.explain_answer("25\\%", "25").reason != "Equivalent: both have the same key."
-    policy = tts.answers.AnswerPolicy(percent="ignored")
+    assert tts.explain_answer("25\\%", "25").reason == "Equivalent: both have the same key."
+    policy = tts.answers.AnswerPolicy(percent="fraction")
     assert (
         tts.explain_answer("25\\%", "25", policy=policy).reason
-        == "Equivalent: both have the same key."
+        == "Different numbers: they differ by 99/4."
     )
 
 

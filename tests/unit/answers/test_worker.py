@@ -10,8 +10,10 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,9 +210,9 @@ def test_a_library_that_cannot_be_imported_is_an_error(
     script = tmp_path / "child.py"
     script.write_text('print(\'{"status": "unavailable", "value": "no module"}\', flush=True)')
     own = pool(script)
-    for _ in range(2):
+    for items in (["1+1"], [f"{i}+1" for i in range(40)]):
         with pytest.raises(MissingExtraError, match=message):
-            own.run(task, ["1+1"], 1.0)
+            own.run(task, items, 1.0)
     assert not own.workers
 
 
@@ -262,6 +264,28 @@ def test_a_worker_that_does_not_answer_is_killed(
     assert own.run("evaluate", ["1+1"], 0.1) == {"1+1": Outcome(None, "limit")}
     assert own.counts["n_limited"] == 1
     assert not own.workers
+
+
+def test_an_interrupted_call_ends_at_once(
+    tmp_path: Path,
+    pool: Callable[[Path | None], worker._Pool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = tmp_path / "child.py"
+    script.write_text('import time; print(\'{"status": "ready"}\', flush=True); time.sleep(600)')
+    own = pool(script)
+    waits = iter([KeyboardInterrupt()])
+
+    def interrupted_once(*args: Any) -> Any:
+        for error in waits:
+            raise error
+        return futures.wait(*args)
+
+    monkeypatch.setattr(worker, "wait", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        own.run("evaluate", [f"{i}+1" for i in range(40)], 600.0)
+    assert not own.workers
+    assert own.counts["n_items"] == 0
 
 
 def test_the_parser_imports_where_typing_io_is_gone(

@@ -195,6 +195,7 @@ class Deed:
             begun.write_text(str(os.getpid()))
             for _ in range(3_000):
                 time.sleep(0.1)
+            self.write()
         finally:
             ended.touch()
 
@@ -279,10 +280,8 @@ def test_the_first_failure_ends_the_other_tasks(
             raise DataError("no")
 
     tasks = [*deeds(tmp_path, "wait"), RefuseLater(output=tmp_path / "1")]
-    begun = time.monotonic()
     with pytest.raises(DataError, match="no"):
         engine.run([*tasks, *deeds(tmp_path / "more", *["write"] * 40)], lambda _: None)
-    assert time.monotonic() - begun < 200  # not the 300 seconds that the task waits
     assert (tmp_path / "0.ended").exists()
     assert not (tmp_path / "0").exists()
 

@@ -257,18 +257,37 @@ def test_keys_follow_the_policy_and_the_column(tmp_path: Path) -> None:
     rows = pl.DataFrame({
         "problem_id": [f"p{i % 30}" for i in range(300)],
         "attempt": [i // 30 for i in range(300)],
-        "answer": ["50%", "50", None, "", "x"] * 60,
+        "answer": ["50%", "50", None, "", "(B) 50"] * 60,
         # Text that is no answer by itself, and holds one: only a reference answer is read so.
-        "gold": [r"Hence \boxed{50}", "#### 50", None] * 100,
+        "gold": [r"Hence \boxed{50}", "#### 50", None, "0.5"] * 75,
     })
     rows.write_parquet(tmp_path / "run.parquet", row_group_size=50)
-    for policy in (None, tts.answers.AnswerPolicy(percent="ignored")):
-        sink = tmp_path / f"{policy is None}.parquet"
+    grades = set()
+    for percent in (None, "fraction", "kept"):
+        policy = None if percent is None else tts.answers.AnswerPolicy(percent=percent)  # type: ignore[arg-type]
+        sink = tmp_path / f"{percent}.parquet"
         tts.batch.transform(
             tmp_path / "run.parquet", sink, stages=tts.batch.Score(policy=policy), **SMALL
         )
         expected = tts.score_trajectories(rows.cast({"attempt": pl.UInt32}), policy=policy)
         assert_same_rows(read(sink), expected)
+        grades.add(expected["is_correct"].sum())
+    assert len(grades) == 3
+
+
+def test_votes_take_grades_that_only_texts_decide(tmp_path: Path) -> None:
+    rows = pl.DataFrame({
+        "problem_id": [f"p{i % 30}" for i in range(300)],
+        "attempt": pl.Series([i // 30 for i in range(300)], dtype=pl.UInt32),
+        "answer": ["50%"] * 300,
+        "solution": [r"Hence $\boxed{0.5}$, as 50% is half."] * 300,
+    })
+    rows.write_parquet(tmp_path / "run.parquet", row_group_size=50)
+    stages = [tts.batch.Score(), tts.batch.Select(selectors="majority_vote", budgets=[1, 4])]
+    tts.batch.transform(tmp_path / "run.parquet", tmp_path / "out.parquet", stages=stages, **SMALL)
+    picked = read(tmp_path / "out.parquet").filter(pl.col("selector") == "majority_vote")
+    assert picked.height == 60
+    assert picked["is_correct"].all()
 
 
 def test_replicates_are_told_apart_and_averaged(tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_what_is_impossible_is_refused() -> None:
         levels(run, reference=run.drop("is_correct"))
     with pytest.raises(ColumnsError, match="'problem_id' is Int64, must be String"):
         levels(run, reference=run.with_columns(problem_id=pl.lit(1, pl.Int64)))
-    with pytest.raises(ColumnsError, match="'hard' is String, must be numeric"):
+    with pytest.raises(ColumnsError, match="'hard' is String, must be a number"):
         levels(run.with_columns(hard=pl.lit("Level 5")), column="hard")
     with pytest.raises(ParameterTypeError, match=r"reference must be .*, got dict"):
         levels(run, reference={})  # type: ignore[arg-type]

@@ -217,7 +217,7 @@ def test_bad_calls_are_named() -> None:
         reasoner(prompt, 0)
     with pytest.raises(ParameterError, match="draw == -1"):
         reasoner.response_at(prompt, -1)
-    with pytest.raises(ParameterTypeError, match="draw is a float"):
+    with pytest.raises(ParameterTypeError, match="draw must be an int, got float"):
         reasoner.response_at(prompt, 0.5)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="method == 'verifier'"):
         reasoner.expected_accuracy(2, 3, "verifier")  # type: ignore[arg-type]

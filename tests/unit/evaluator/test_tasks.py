@@ -152,7 +152,7 @@ def test_an_instance_is_found_by_its_prompt(make: type[SeededTask]) -> None:
         (lambda task: task.generate_instance(True), ParameterTypeError, "complexity must be an int, got bool"),
         (lambda task: task.generate_instance([]), ParameterTypeError, "complexity must be an int, got list"),
         (lambda task: task.instance_at(3, -1), ParameterError, "index == -1"),
-        (lambda task: task.instance_at(3, 0.0), ParameterTypeError, "index is a float"),
+        (lambda task: task.instance_at(3, 0.0), ParameterTypeError, "index must be an int, got float"),
         (lambda task: task.generate_batch((4, 3)), ParameterError, r"complexity_range == \(4, 3\)"),
         (lambda task: task.generate_batch((0, 3)), ParameterError, "complexity_range == 0"),
         (lambda task: task.generate_batch(3), ParameterTypeError, "complexity_range is 3, must be a pair"),

@@ -34,7 +34,7 @@ from ttsframe.errors import (
 KEY = "sk-very-secret"
 
 LONG = 120.0
-"""Seconds that a server holds an answer back; a client that waited for it would take longer than `SOON`."""
+"""Seconds that a server holds an answer back, unless the test ends before; it counts the answers that it held so long."""
 
 SOON = 60.0
 """Seconds within which everything else happens, even on a busy machine."""
@@ -58,6 +58,7 @@ class Server:
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.is_over = threading.Event()
+        self.n_waited_for = 0
         self.lock = threading.Lock()
         server = self
 
@@ -85,6 +86,12 @@ class Server:
 
         self.http = Quick(("127.0.0.1", 0), Handler)
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.01,))
+
+    def hold(self) -> None:
+        """Hold an answer back, and count it if the client waited for it."""
+        if not self.is_over.wait(LONG):
+            with self.lock:
+                self.n_waited_for += 1
 
     @property
     def url(self) -> str:
@@ -352,11 +359,9 @@ def test_an_error_ends_the_waits_of_other_requests() -> None:
             is_refused.set()
 
     with serving(answer) as server:
-        start = time.monotonic()
         with pytest.raises(CompletionError, match="answered 400"):
             client(server, timeout=LONG)(["a", "bad"], 1)
-        assert time.monotonic() - start < SOON
-        assert len(server.requests) == 2
+        assert len(server.requests) == 2  # a client that waited would have asked again
     assert not workers()
 
 
@@ -461,8 +466,7 @@ def test_a_slow_server_is_not_waited_for(how: str) -> None:
             handler.flush_headers()
         if how == "dripping":
             handler.end_headers()
-        end = time.monotonic() + LONG
-        while not server.is_over.wait(0.02) and time.monotonic() < end:
+        while not server.is_over.wait(0.02):
             if how != "silent":
                 handler.wfile.write(b" " if how == "dripping" else b"X-More: x\r\n")
 
@@ -503,13 +507,12 @@ def test_an_error_ends_the_other_requests_at_once() -> None:
         if body["prompt"] == "bad":
             send(handler, b"", 400)
         else:
-            server.is_over.wait(LONG)
+            server.hold()
 
     with serving(answer) as server:
-        start = time.monotonic()
         with pytest.raises(CompletionError, match="answered 400"):
             client(server, n_workers=3, timeout=LONG)(["a", "b", "bad", *"cdefghij"], 1)
-        assert time.monotonic() - start < SOON
+        assert not server.n_waited_for
         assert len(server.requests) <= 5  # of 11; a worker may begin one more
     assert not workers()
 
@@ -520,15 +523,14 @@ def test_an_interrupt_does_not_wait_for_completions() -> None:
 
     def answer(server: Server, *_: object) -> None:
         two.wait(SOON)  # both requests are under way
-        server.is_over.wait(LONG)
+        server.hold()
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with serving(answer) as server:
-            start = time.monotonic()
             with pytest.raises(KeyboardInterrupt):
                 client(server, n_workers=2, timeout=LONG)(["a", "b", "c"], 1)
-            assert time.monotonic() - start < SOON
+            assert not server.n_waited_for
     finally:
         signal.signal(signal.SIGINT, before)
     assert not workers()

@@ -156,8 +156,8 @@ def test_one_kind_of_solution_has_no_f1() -> None:
     [
         ({"error_threshold": NAN}, ParameterError, "threshold is NaN"),
         ({"error_threshold": []}, ParameterError, "threshold is empty"),
-        ({"error_threshold": "high"}, ParameterTypeError, "threshold is a str"),
-        ({"error_threshold": True}, ParameterTypeError, "threshold is a bool"),
+        ({"error_threshold": "high"}, ParameterTypeError, "threshold must be a number, got str"),
+        ({"error_threshold": True}, ParameterTypeError, "threshold must be a number, got bool"),
         ({"labels": "gold"}, ColumnsError, r"'gold'.*Hint: labels='gold'"),
         ({"labels": "text"}, ColumnsError, "'text' is String"),
         ({"by": "f1"}, ParameterError, "by names .'f1'."),

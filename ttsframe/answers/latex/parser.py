@@ -6,8 +6,17 @@ reads each string to its end and refuses what has two readings.
 
 from __future__ import annotations
 
+from math import gcd, lcm
 from typing import Final
 
+from ttsframe.answers.latex.exact import (
+    exact_function,
+    exact_power,
+    exact_root,
+    exact_value,
+    number_node,
+    value_in_base,
+)
 from ttsframe.answers.latex.tokens import FUNCTIONS, TRIGONOMETRIC, Unreadable, scan
 from ttsframe.answers.latex.tree import INFINITY, MINUS_ONE, ONE, Node
 
@@ -22,6 +31,18 @@ _UNKNOWN_FUNCTIONS: Final = frozenset("fghFGH")
 _STARTS: Final = frozenset("LC({[")
 """Kinds of tokens that begin a factor."""
 _CLOSERS: Final = frozenset({"rfloor", "rceil"})
+_SELECTIONS: Final = frozenset({"gcd", "lcm", "min", "max"})
+_SELECTIONS_BY_INITIALS: Final = {
+    "GCD": "gcd",
+    "HCF": "gcd",
+    "GCF": "gcd",
+    "hcf": "gcd",
+    "LCM": "lcm",
+}
+"""Functions of several numbers, in any order."""
+MOST_SELECTED: Final = 20
+LARGEST_COMMON: Final = 10**300
+"""Largest argument of a greatest common divisor or least common multiple."""
 _PRODUCT: Final = frozenset({"cdot", "times", "div"})
 _INVERSES: Final = {
     name: "arc" + name for name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh")
@@ -59,6 +80,7 @@ class _Parser:
         "differential",
         "integral_depth",
         "kinds",
+        "loose_end",
         "position",
         "values",
     )
@@ -77,6 +99,8 @@ class _Parser:
         """Depth of the innermost integral that is open inside the current brackets; 0 for none."""
         self.differential: str | None = None
         r"""Variable of an integral whose dx was found in a numerator, as in \frac{dx}{x}."""
+        self.loose_end = 0
+        """Position after a function's argument without brackets, which a number could continue."""
 
     # ---- tokens ---------------------------------------------------------------------------------
 
@@ -200,8 +224,7 @@ class _Parser:
                 self.position += 1
                 factors = [("/", _product(factors), self.signed_factor())]
             elif (kind in _STARTS and self.values[self.position] not in _CLOSERS) or (
-                (kind == "|" and not self.bars)
-                or (kind == "N" and self.kinds[self.position - 1] == "!")
+                (kind == "|" and not self.bars) or (kind == "N" and self.multiplies())
             ):
                 if self.integral_depth and self.at_differential():
                     break
@@ -212,6 +235,34 @@ class _Parser:
             else:
                 break
         return _product(factors)
+
+    def multiplies(self) -> bool:
+        """Tell whether the number that follows a factor is a factor, unlike the 2 of x2 or (1)2."""
+        kinds, values, at = self.kinds, self.values, self.position
+        before = kinds[at - 1]
+        if before == "!":
+            return True
+        if not values[at][0].isdigit() or at == self.loose_end:
+            return False
+        if kinds[at + 1] == "^" and not self.at_degree_after(at + 1):
+            # the base of a power, as in n2^{n-1}
+            return before in {"L", ")", "]", "}"} or (
+                before == "C" and (values[at - 1] in _GREEK or values[at - 1] == "pi")
+            )
+        return before in {")", "]"} and self.closes_variable(at - 1)
+
+    def closes_variable(self, end: int) -> bool:
+        """Tell whether brackets hold a variable, but not only letters: (n-2), unlike (a) or (B)."""
+        kinds = self.kinds
+        depth, start = 1, end
+        while start and depth:
+            start -= 1
+            depth += (kinds[start] in {")", "]"}) - (kinds[start] in {"(", "["})
+        inside = range(start + 1, end)
+        return any(
+            kinds[index] == "L" or (kinds[index] == "C" and self.values[index] in _GREEK)
+            for index in inside
+        ) and not all(kinds[index] == "L" for index in inside)
 
     def signed_factor(self) -> Node:
         """Read a factor that may carry its own sign, as in 2 * -3."""
@@ -241,7 +292,8 @@ class _Parser:
                         base = ("*", (base, _ONE_DEGREE))
                     continue
                 self.position += 1
-                base = ("^", base, self.exponent())
+                exponent = self.exponent()
+                base = exact_power(base, exponent) or ("^", base, exponent)
                 if self.kinds[self.position] == "^" and not self.at_degree():
                     raise self.refuse()
             else:
@@ -249,7 +301,11 @@ class _Parser:
 
     def at_degree(self) -> bool:
         """Tell whether a degree sign follows, with or without braces."""
-        kinds, values, at = self.kinds, self.values, self.position
+        return self.at_degree_after(self.position)
+
+    def at_degree_after(self, at: int) -> bool:
+        """Tell whether the caret at a position raises a degree sign."""
+        kinds, values = self.kinds, self.values
         if kinds[at + 1] == "{":
             at += 1
         return kinds[at + 1] == "C" and values[at + 1] == "circ"
@@ -325,14 +381,22 @@ class _Parser:
         elif kind == "{":
             node = self.group()
         elif kind == "(" or (kind == "[" and self.position):
-            self.position += 1
-            node = self.bracketed(")" if kind == "(" else "]")
+            node = self.in_brackets(")" if kind == "(" else "]")
         elif kind == "|":
             node = self.absolute()
         else:
             raise self.refuse()
         self.depth -= 1
         return node
+
+    def in_brackets(self, closer: str) -> Node:
+        """Read an expression in brackets; (101)_2 is a number in a base."""
+        kinds, at = self.kinds, self.position + 1
+        if closer == ")" and kinds[at] == "N" and kinds[at + 1] == ")" and kinds[at + 2] == "_":
+            self.position += 3
+            return self.number_in_base(self.values[at])
+        self.position = at
+        return self.bracketed(closer)
 
     def absolute(self) -> Node:
         """Read an absolute value between bars."""
@@ -344,7 +408,7 @@ class _Parser:
         if self.kinds[self.position] in _STARTS and "|" in self.kinds[self.position :]:
             # |2|x|-1| has two readings.
             raise self.refuse()
-        return ("f", "abs", (node,))
+        return _known_function("abs", node)
 
     def numeral(self) -> Node:
         """Read a number: decimal, repeating, in a base, or mixed with a fraction."""
@@ -390,17 +454,20 @@ class _Parser:
 
     def number_in_base(self, text: str) -> Node:
         self.position += 1
-        braced = self.kinds[self.position] == "{"
-        self.position += braced
+        closers: list[str] = []
+        while len(closers) < 2 and self.kinds[self.position] in ("{(" if closers else "{"):
+            closers.append("}" if self.kinds[self.position] == "{" else ")")
+            self.position += 1
         base = self.values[self.position]
         self.expect("N")
-        if braced:
-            self.expect("}")
-        if not (base.isdigit() and text.isdigit() and len(base) < 3 and 2 <= int(base) <= 36):
+        for closer in reversed(closers):
+            self.expect(closer)
+        if not base.isdigit():
             raise self.refuse()
-        if len(text) > 400 or any(int(digit) >= int(base) for digit in text):
+        value = value_in_base(text, int(base)) if len(base) < 3 else None
+        if value is None:
             raise self.refuse()
-        return ("q", int(text, int(base)), 1)
+        return number_node(value)
 
     def symbol(self) -> Node:
         """Read a letter with its subscript and primes; e and i are constants where nothing binds them."""
@@ -451,15 +518,17 @@ class _Parser:
         if name == "text":
             return self.upright_letters()
         if name == "binom":
-            return ("f", "binomial", (self.argument(), self.argument()))
+            return _known_function("binomial", self.argument(), self.argument())
         if name in {"lfloor", "lceil"}:
             node = self.expression()
             if self.kinds[self.position] != "C" or self.values[self.position] != "r" + name[1:]:
                 raise self.refuse()
             self.position += 1
-            return ("f", name[1:], (node,))
+            return _known_function(name[1:], node)
         if name in {"abs", "floor", "ceil"} and self.kinds[self.position] in {"(", "{"}:
-            return ("f", name, (self.atom(),))
+            return _known_function(name, self.atom())
+        if name in _SELECTIONS:
+            return self.selection(name)
         if name in _ACCENTS and self.kinds[self.position] in {"{", "L", "C"}:
             return ("s", self.decorated_name("\\" + name + "{" + self.joined_tokens() + "}"))
         if name in {"sum", "prod"}:
@@ -479,7 +548,31 @@ class _Parser:
             return ("s", self.decorated_name(word))
         if word in FUNCTIONS:
             return self.function(word)
+        word = _SELECTIONS_BY_INITIALS.get(word, word)
+        if word in _SELECTIONS:
+            return self.selection(word)
         raise self.refuse()
+
+    def selection(self, name: str) -> Node:
+        r"""Read \gcd(12, 18) and its like; only of numbers, because the order of symbols is unknown."""
+        closer = {"(": ")", "[": "]", "\\{": "\\}", "{": "}"}.get(self.kinds[self.position])
+        if closer is None:
+            raise self.refuse()
+        self.position += 1
+        arguments = [self.expression()]
+        while self.kinds[self.position] == ",":
+            self.position += 1
+            arguments.append(self.expression())
+        self.expect(closer)
+        values = [value for value in map(exact_value, arguments) if value is not None]
+        if len(values) < len(arguments) or not 2 <= len(values) <= MOST_SELECTED:
+            raise self.refuse()
+        if name in {"min", "max"}:
+            return number_node(min(values) if name == "min" else max(values))
+        if any(value.denominator > 1 or abs(value) > LARGEST_COMMON for value in values):
+            raise self.refuse()
+        whole = [value.numerator for value in values]
+        return ("q", gcd(*whole) if name == "gcd" else lcm(*whole), 1)
 
     def fraction(self) -> Node:
         """Read a fraction, or the differential operator that is written as one."""
@@ -511,9 +604,10 @@ class _Parser:
         if kind == "N":
             # \sqrt12 prints as the root of 1 followed by 2, but means the root of 12.
             self.position += 1
-            return ("r", _number(self.values[self.position - 1]), degree)
-        inner = self.atom() if kind == "(" else self.argument()
-        return ("r", inner, degree)
+            inner = _number(self.values[self.position - 1])
+        else:
+            inner = self.atom() if kind == "(" else self.argument()
+        return exact_root(inner, degree) or ("r", inner, degree)
 
     def function(self, name: str) -> Node:
         """Read the base, the exponent and the argument of a named function."""
@@ -536,13 +630,17 @@ class _Parser:
                 raise self.refuse()
             name, power = _INVERSES[name], None
         node: Node
-        self.degrees += name in TRIGONOMETRIC
+        has_angle = name in TRIGONOMETRIC or name == "cis"
+        self.degrees += has_angle
         argument = self.operand()
-        self.degrees -= name in TRIGONOMETRIC
+        self.degrees -= has_angle
         if base is not None:
             node = ("/", ("f", "ln", (argument,)), ("f", "ln", (base,)))
         elif name == "exp":
             node = ("^", ("c", "e"), argument)
+        elif name == "cis":
+            # cos x + i sin x
+            node = ("^", ("c", "e"), ("*", (("c", "i"), argument)))
         else:
             node = ("f", name, (argument,))
         return ("^", node, power) if power is not None else node
@@ -569,6 +667,12 @@ class _Parser:
         if kind == "-":
             self.position += 1
             return ("*", (MINUS_ONE, self.factor()))
+        node = self.bare_operand()
+        self.loose_end = self.position
+        return node
+
+    def bare_operand(self) -> Node:
+        """Read an argument without brackets: the product that follows, up to a number or function."""
         factors = [self.factor()]
         while True:
             kind = self.kinds[self.position]
@@ -754,6 +858,11 @@ def _number(text: str) -> Node:
     if not decimals:
         return ("q", int(whole or "0"), 1)
     return ("q", int((whole + decimals) or "0"), 10 ** len(decimals))
+
+
+def _known_function(name: str, *arguments: Node) -> Node:
+    """Return the value of a function of numbers where it is exact, else its node."""
+    return exact_function(name, arguments) or ("f", name, arguments)
 
 
 def _product(factors: list[Node]) -> Node:

@@ -20,6 +20,7 @@ __all__ = [
     "Node",
     "children",
     "closed_calculus",
+    "has_symbols",
     "infinity_sign",
     "replace_nodes",
     "symbols_of",
@@ -67,6 +68,20 @@ def _collect_symbols(node: Node, found: set[str]) -> None:
             found.add(node[1])
         for child in children(node):
             _collect_symbols(child, found)
+
+
+def has_symbols(node: Node) -> bool:
+    """Tell whether a tree has free symbols or unknown functions."""
+    op = node[0]
+    if op == "s":
+        return True
+    if op in {"q", "c"}:
+        return False
+    if op in {"+", "*"}:
+        return any(map(has_symbols, node[1]))
+    if op in {"S", "L", "u"}:
+        return bool(symbols_of(node))
+    return any(map(has_symbols, children(node)))
 
 
 def uses_function(node: Node, name: str) -> bool:

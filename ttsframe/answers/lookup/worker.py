@@ -10,12 +10,15 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
 import threading
+import time
+from collections import deque
 from collections.abc import Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
@@ -33,6 +36,8 @@ CPU_SECONDS: Final = 4.0
 """Processor time for one item; not wall-clock time, which depends on the load of the machine."""
 _WALL_SECONDS: Final = 30.0
 _START_SECONDS: Final = 60.0
+_SECONDS_BETWEEN_CHECKS: Final = 0.5
+"""How often a call looks for workers that are late: a timer for each item would cost more than many items."""
 _ITEMS_PER_WORKER: Final = 8
 _MOST_FAILED_STARTS: Final = 3
 _CHILD: Final = Path(__file__).with_name("sympy_child.py")
@@ -98,37 +103,35 @@ class _Worker:
         self.requests = cast("IO[bytes]", self.process.stdin)
         self.replies = cast("IO[bytes]", self.process.stdout)
         self.is_ready = False
+        self.deadline = time.monotonic() + _START_SECONDS
         self.was_late = False
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any] | None:
         """Send a request and return the reply; None where the process ends, or is killed as late."""
         if not self.is_ready:
-            ready = self._reply(_START_SECONDS)
+            ready = self._reply()
             if ready is None or ready["status"] != "ready":
                 return ready
             self.is_ready = True
+        self.deadline = time.monotonic() + seconds
         try:
             self.requests.write(json.dumps(request).encode() + b"\n")
         except OSError:
             return None
-        return self._reply(seconds)
+        return self._reply()
 
-    def _reply(self, seconds: float) -> dict[str, Any] | None:
+    def _reply(self) -> dict[str, Any] | None:
         """Wait for one line; each request has exactly one."""
-        timer = threading.Timer(seconds, self._kill_late)
-        timer.daemon = True
-        timer.start()
         line = b""
         try:
             while not line.endswith(b"\n") and (chunk := os.read(self.replies.fileno(), 1 << 16)):
                 line += chunk
         except OSError:
             return None
-        finally:
-            timer.cancel()
         return cast("dict[str, Any]", json.loads(line)) if line.endswith(b"\n") else None
 
-    def _kill_late(self) -> None:
+    def kill(self) -> None:
+        """Kill the process, for which a thread may be waiting."""
         self.was_late = True
         with contextlib.suppress(OSError):
             self.process.kill()
@@ -161,18 +164,10 @@ class _Pool:
 
     def run(self, task: Task, items: list[_ItemT], cpu_seconds: float) -> dict[_ItemT, Outcome]:
         """Run all items, then those that failed once more, one at a time."""
-
-        def outcome(item: _ItemT) -> Outcome:
-            return self._outcome(task, item, cpu_seconds)
-
-        n_threads = min(self.size, -(-len(items) // _ITEMS_PER_WORKER))
-        if n_threads <= 1:
-            outcomes = dict(zip(items, map(outcome, items), strict=True))
-        else:
-            with ThreadPoolExecutor(n_threads) as threads:
-                outcomes = dict(zip(items, threads.map(outcome, items), strict=True))
+        outcomes = self._run_once(task, items, cpu_seconds)
         failed = [item for item, found in outcomes.items() if found.status != "done"]
-        outcomes |= {item: outcome(item) for item in failed}
+        for item in failed:
+            outcomes |= self._run_once(task, [item], cpu_seconds)
         with self.lock:
             self.counts["n_items"] += len(items)
             for item in failed:
@@ -180,17 +175,59 @@ class _Pool:
                 self.counts["n_died"] += outcomes[item].status == "died"
         return outcomes
 
-    def _outcome(self, task: Task, item: Hashable, cpu_seconds: float) -> Outcome:
+    def _run_once(
+        self, task: Task, items: list[_ItemT], cpu_seconds: float
+    ) -> dict[_ItemT, Outcome]:
+        """Run all items in as many threads as they need, and kill workers that are late."""
+        waiting = deque(items)
+        outcomes: dict[_ItemT, Outcome] = {}
+        busy: set[_Worker] = set()
+
+        def serve() -> None:
+            while True:
+                try:
+                    item = waiting.popleft()
+                except IndexError:
+                    return
+                outcomes[item] = self._outcome(task, item, cpu_seconds, busy)
+
+        n_threads = min(self.size, -(-len(items) // _ITEMS_PER_WORKER))
+        failure: BaseException | None = None
+        with ThreadPoolExecutor(max(1, n_threads)) as threads:
+            pending = {threads.submit(serve) for _ in range(n_threads)}
+            while pending:
+                try:
+                    done, pending = wait(pending, _SECONDS_BETWEEN_CHECKS, FIRST_EXCEPTION)
+                    for thread in done:
+                        thread.result()
+                except BaseException as error:  # noqa: BLE001 - raised when the threads have ended
+                    failure = failure or error
+                    waiting.clear()
+                now = time.monotonic()
+                with self.lock:
+                    late = [each for each in busy if failure or each.deadline < now]
+                for worker in late:
+                    worker.kill()
+        if failure is not None:
+            raise failure
+        return {item: outcomes[item] for item in items}
+
+    def _outcome(
+        self, task: Task, item: Hashable, cpu_seconds: float, busy: set[_Worker]
+    ) -> Outcome:
         """Give one item to the first worker that is free."""
         request = {"item": item, "cpu_seconds": cpu_seconds}
         with self.free:
             while True:
-                worker = self._take(task)
+                worker = self._take(task, busy)
                 try:
                     reply = worker.ask(request, cpu_seconds + _WALL_SECONDS)
                 except BaseException:
                     self._drop(worker)
                     raise
+                finally:
+                    with self.lock:
+                        busy.discard(worker)
                 if reply is None or reply["status"] != "done":
                     self._drop(worker)
                 if reply is None and not worker.is_ready:
@@ -211,14 +248,17 @@ class _Pool:
                     self.idle[task].append(worker)
             return Outcome(reply["value"], cast("WorkerStatus", reply["status"]))
 
-    def _take(self, task: Task) -> _Worker:
-        """Return a worker that is idle, or a new one."""
+    def _take(self, task: Task, busy: set[_Worker]) -> _Worker:
+        """Return a worker that is idle, or a new one, as one of the busy workers of a call."""
         with self.lock:
             if self.idle[task]:
-                return self.idle[task].pop()
-            worker = _Worker(task)
-            self.workers.add(worker)
-            self.counts["n_started"] += 1
+                worker = self.idle[task].pop()
+                worker.deadline = math.inf
+            else:
+                worker = _Worker(task)
+                self.workers.add(worker)
+                self.counts["n_started"] += 1
+            busy.add(worker)
             return worker
 
     def _drop(self, worker: _Worker) -> None:

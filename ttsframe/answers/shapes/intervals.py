@@ -11,28 +11,45 @@ from typing import Final, NamedTuple, TypeAlias
 from flint import arb
 
 from ttsframe.answers.latex.parser import parse
-from ttsframe.answers.latex.tree import MINUS_ONE, ONE, Node, infinity_sign, symbols_of
+from ttsframe.answers.latex.tree import (
+    MINUS_ONE,
+    ONE,
+    Node,
+    children,
+    infinity_sign,
+    replace_nodes,
+    symbols_of,
+)
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.values.fingerprint import scalar_key, scale_free_key, sign_of, value_of
 
-__all__ = ["Bound", "bounds_of", "intersection_key", "punctured_line", "union_key"]
+__all__ = ["intersection_key", "is_union", "punctured_line", "solution_of", "union_key"]
 
 # ---- inequalities -------------------------------------------------------------------------------
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-class Bound(NamedTuple):
-    """One end of an interval: the body of its key, and whether the end point is excluded."""
+class _End(NamedTuple):
+    """One end of an interval, and whether it is excluded."""
 
-    key: str
+    node: Node
     is_open: bool
 
 
-def bounds_of(
+_Ends: TypeAlias = tuple[_End | None, _End | None]
+"""Lower and upper end; None where there is none."""
+
+_NAMES_OF_COMPLEX: Final = frozenset({"z", "w", "\\omega", "\\zeta"})
+"""An absolute value of these may be a distance in the plane."""
+_ABSOLUTE: Final[Node] = ("s", "|")
+"""Stands for the absolute value in an inequality."""
+
+
+def solution_of(
     parts: list[str], operators: list[str], policy: AnswerPolicy
-) -> tuple[str, Bound | None, Bound | None] | str | None:
-    """Return symbol, lower and upper bound of a linear chain, the key of another chain, or None."""
+) -> tuple[str, str] | str | None:
+    """Return symbol and body of a linear chain's solutions, the key of another chain, or None."""
     if operators[0][0] == ">":
         parts, operators = parts[::-1], [_FLIPPED[operator] for operator in reversed(operators)]
     if any(operator[0] == ">" for operator in operators):
@@ -41,45 +58,111 @@ def bounds_of(
     symbols = frozenset[str]().union(*(symbols_of(node) for node in nodes))
     if not symbols:
         return None
-    if len(nodes) == 2:
-        difference: Node = ("+", (nodes[0], ("*", (MINUS_ONE, nodes[1]))))
-        linear = _linear(difference) if len(symbols) == 1 and not _has_infinity(nodes) else None
-        if linear is None:
-            if _has_infinity(nodes):
-                return None
-            return f"Q{operators[0]}" + scale_free_key(difference, policy, signed=True)
-        # slope x + rest < 0
-        slope, rest = linear
-        direction = sign_of(slope, policy)
-        if not direction:
-            return None
-        end: Node = ("/", ("*", (MINUS_ONE, rest)), slope)
-        bound = Bound(scalar_key(end, policy)[0], is_open=operators[0] == "<")
+    if len(symbols) == 1 and len(nodes) <= 3:
         name = next(iter(symbols))
-        return (name, None, bound) if direction > 0 else (name, bound, None)
-    if len(nodes) != 3:
+        ends = _ends_of(nodes, operators, policy)
+        if ends is not None:
+            return name, _interval_body(ends, policy)
+        body = _absolute_body(nodes, operators, policy)
+        if body is not None and name not in _NAMES_OF_COMPLEX:
+            return name, body
+    if len(nodes) > 3 or _has_infinity(nodes):
         return None
-    middle = symbols_of(nodes[1])
-    linear = _linear(nodes[1]) if len(middle) == 1 and symbols == middle else None
-    if linear is None:
-        if _has_infinity(nodes):
+    keys = [
+        f"Q{operator}" + scale_free_key(low, high, policy, signed=True)
+        for operator, low, high in zip(operators, nodes, nodes[1:], strict=False)
+    ]
+    return keys[0] if len(keys) == 1 else "&{" + ";".join(sorted(keys)) + "}"
+
+
+def _ends_of(nodes: list[Node], operators: list[str], policy: AnswerPolicy) -> _Ends | None:
+    """Solve a chain that is linear in its symbol."""
+    if len(nodes) == 2:
+        linear = None if _has_infinity(nodes) else _linear(_difference(*nodes))
+        if linear is None:
             return None
-        keys = [
-            f"Q{operator}"
-            + scale_free_key(("+", (low, ("*", (MINUS_ONE, high)))), policy, signed=True)
-            for operator, low, high in zip(operators, nodes, nodes[1:], strict=False)
-        ]
-        return "&{" + ";".join(sorted(keys)) + "}"
+        # slope x + rest < 0
+        return _solved((None, _End(("q", 0, 1), operators[0] == "<")), linear, policy)
+    if symbols_of(nodes[0]) or symbols_of(nodes[2]):
+        return None
+    linear = _linear(nodes[1])
+    if linear is None or infinity_sign(nodes[0]) > 0 or infinity_sign(nodes[2]) < 0:
+        return None
+    low, high = (
+        None if infinity_sign(node) else _End(node, operator == "<")
+        for node, operator in ((nodes[0], operators[0]), (nodes[2], operators[1]))
+    )
+    return _solved((low, high), linear, policy)
+
+
+def _solved(ends: _Ends, linear: tuple[Node, Node], policy: AnswerPolicy) -> _Ends | None:
+    """Return the ends of x, given those of slope x + rest."""
     slope, rest = linear
     direction = sign_of(slope, policy)
     if not direction:
         return None
     low, high = (
-        Bound(_end_key(node, slope, rest, direction, policy), is_open=operator == "<")
-        for node, operator in ((nodes[0], operators[0]), (nodes[2], operators[1]))
+        None if end is None else _End(("/", _difference(end.node, rest), slope), end.is_open)
+        for end in ends
     )
-    name = next(iter(middle))
-    return (name, low, high) if direction > 0 else (name, high, low)
+    return (low, high) if direction > 0 else (high, low)
+
+
+def _absolute_body(nodes: list[Node], operators: list[str], policy: AnswerPolicy) -> str | None:
+    """Return the body of the solutions of an inequality of one absolute value, such as |x - 2| < 3."""
+    absolutes = {part for node in nodes for part in _absolutes(node)}
+    if len(absolutes) != 1:
+        return None
+    absolute = absolutes.pop()
+    hidden = [
+        replace_nodes(node, lambda part: _ABSOLUTE if part == absolute else None) for node in nodes
+    ]
+    linear = _linear(absolute[2][0])
+    if linear is None or any(symbols_of(node) - {_ABSOLUTE[1]} for node in hidden):
+        return None
+    ends = _ends_of(hidden, operators, policy)
+    if ends is None:
+        return None
+    low, high = ends
+    if high is not None and sign_of(high.node, policy) <= 0:
+        return None
+    low_sign = -1 if low is None else sign_of(low.node, policy)
+    pieces: list[_Ends]
+    if low is None or low_sign < 0 or (low_sign == 0 and not low.is_open):
+        if high is None:
+            return None
+        pieces = [(_negative(high), high)]
+    else:
+        pieces = [(None if high is None else _negative(high), _negative(low)), (low, high)]
+    solved = [_solved(piece, linear, policy) for piece in pieces]
+    bodies = {_interval_body(ends, policy) for ends in solved if ends is not None}
+    return union_key(bodies) if len(bodies) == len(pieces) else None
+
+
+def _absolutes(node: Node) -> list[Node]:
+    """Return the outermost absolute values that hold a symbol."""
+    if node[0] == "f" and node[1] == "abs" and symbols_of(node):
+        return [node]
+    return [part for child in children(node) for part in _absolutes(child)]
+
+
+def _interval_body(ends: _Ends, policy: AnswerPolicy) -> str:
+    low, high = ends
+    left = (
+        "(-oo" if low is None else ("(" if low.is_open else "[") + scalar_key(low.node, policy)[0]
+    )
+    right = (
+        "oo)" if high is None else scalar_key(high.node, policy)[0] + (")" if high.is_open else "]")
+    )
+    return f"{left};{right}"
+
+
+def _negative(end: _End) -> _End:
+    return _End(("*", (MINUS_ONE, end.node)), end.is_open)
+
+
+def _difference(left: Node, right: Node) -> Node:
+    return ("+", (left, ("*", (MINUS_ONE, right))))
 
 
 def punctured_line(nodes: list[Node], policy: AnswerPolicy) -> str | None:
@@ -96,14 +179,6 @@ def punctured_line(nodes: list[Node], policy: AnswerPolicy) -> str | None:
     if len(set(points.values())) != len(points):
         return None
     return "U{" + ";".join(sorted(f"({low};{high})" for low, high in pairwise(ends))) + "}"
-
-
-def _end_key(node: Node, slope: Node, rest: Node, direction: int, policy: AnswerPolicy) -> str:
-    infinite = infinity_sign(node)
-    if infinite:
-        return "oo" if infinite * direction > 0 else "-oo"
-    end: Node = ("/", ("+", (node, ("*", (MINUS_ONE, rest)))), slope)
-    return scalar_key(end, policy)[0]
 
 
 def _has_infinity(nodes: list[Node]) -> bool:
@@ -147,6 +222,7 @@ End: TypeAlias = Fraction | float
 _INTERVAL: Final = re.compile(
     r"(?P<opening>[(\[])(?P<low>[^;()\[\]]+);(?P<high>[^;()\[\]]+)(?P<closing>[)\]])"
 )
+MOST_PIECES: Final = 64
 _RATIONAL: Final = re.compile(r"-?[0-9]+(?:/[0-9]+)?")
 
 
@@ -168,17 +244,40 @@ def union_key(bodies: set[str]) -> str:
 
 
 def intersection_key(bodies: set[str]) -> str | None:
-    """Return the key of the intersection of intervals; None where it is empty or unknown."""
-    pieces = [piece for piece in map(_parse_piece, bodies) if piece]
-    if len(pieces) == len(bodies):
-        low = max(piece.low for piece in pieces)
-        high = min(piece.high for piece in pieces)
-        return _piece_key(_Piece(low, high)) if low[0] < high[0] else None
+    """Return the key of the intersection of intervals and unions; None where it is empty or unknown."""
+    sets = [_parse_pieces(body) for body in bodies]
+    if all(sets):
+        first, *rest = sets
+        for pieces in rest:
+            first = [met for one in first for other in pieces if (met := _meet(one, other))]
+        found = {_piece_key(piece) for piece in _merge_pieces(first)}
+        return union_key(found) if found else None
     lower = [body for body in bodies if body.endswith(";oo)")]
     upper = [body for body in bodies if body.startswith("(-oo;")]
     if len(bodies) == 2 and len(lower) == len(upper) == 1:
         return lower[0].removesuffix("oo)") + upper[0].removeprefix("(-oo;")
     return None
+
+
+def is_union(body: str) -> bool:
+    """Tell whether the body of a key is that of a union of intervals."""
+    return body.startswith("U{")
+
+
+def _meet(one: _Piece, other: _Piece) -> _Piece | None:
+    low, high = max(one.low, other.low), min(one.high, other.high)
+    return _Piece(low, high) if low[0] < high[0] else None
+
+
+def _parse_pieces(body: str) -> list[_Piece]:
+    """Return the intervals of a key; none if an end is not rational."""
+    texts = _INTERVAL.findall(body) if is_union(body) else []
+    if texts:
+        texts = [f"{opening}{low};{high}{closing}" for opening, low, high, closing in texts]
+        if len(";".join(texts)) + 3 != len(body) or len(texts) > MOST_PIECES:
+            return []
+    pieces = [_parse_piece(text) for text in texts or [body]]
+    return [] if None in pieces else [piece for piece in pieces if piece]
 
 
 def _parse_piece(body: str) -> _Piece | None:

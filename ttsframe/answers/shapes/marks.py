@@ -15,6 +15,7 @@ __all__ = [
     "outer_brackets",
     "split_at",
     "top_marks",
+    "turn_brackets",
 ]
 
 RELATIONS: Final = frozenset({"=", "<", "<=", ">", ">=", "!=", "in"})
@@ -30,9 +31,10 @@ class Mark(NamedTuple):
     sign: str
 
 
+# Each alternative begins with a letter of its own, so that the search passes over the others quickly.
 _SCAN: Final = re.compile(
-    r"\\(?:begin|end)\s*\{[A-Za-z*]+\}|\\text\s*\{[^{}]*\}|\\[A-Za-z]+|\\.|[()\[\]{},;:=<>!&|]"
-    r"|(?<![A-Za-z])(?:and|or)(?![A-Za-z])",
+    r"\\(?:(?:begin|end)\s*\{[A-Za-z*]+\}|text\s*\{[^{}]*\}|[A-Za-z]+|.)|\(|\)|\[|\]|\{|\}|,|;|:|=|<|>|!|&|\|"
+    r"|and(?<![A-Za-z]and)(?![A-Za-z])|or(?<![A-Za-z]or)(?![A-Za-z])",
     re.DOTALL,
 )
 _JOINING_TEXT: Final = re.compile(r"\\text\s*\{\s*(?:,\s*)?(and|or|if|when|where|for)\s*\}")
@@ -48,7 +50,19 @@ _WANTED: Final = {
 }  # fmt: skip
 _OPENING: Final = frozenset({"(", "[", "{", "\\{", "\\langle", "\\lfloor", "\\lceil"})
 _CLOSING: Final = frozenset({")", "]", "}", "\\}", "\\rangle", "\\rfloor", "\\rceil"})
+# what each part adds to the depth of nesting
+_STEPS: Final = (
+    dict.fromkeys(_WANTED, 0)
+    | dict.fromkeys(("\\frac", "\\sqrt", "\\pi"), 0)
+    | dict.fromkeys(_OPENING, 1)
+    | dict.fromkeys(_CLOSING, -1)
+)
 _PARTNER: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "\\langle": "\\rangle"}
+_SQUARE: Final = re.compile(r"\\sqrt\s*\[[^\[\]]*\]|[\[\]]")
+_BEFORE_INTERVAL: Final = re.compile(r"(?:[^\[\](){},;]{1,40}(?:\\in(?![A-Za-z])|[=:]))?\s*")
+_BETWEEN_INTERVALS: Final = re.compile(
+    r"\s*(?:,|;|\\c[ua]p(?![A-Za-z])|and|or|\\text\s*\{\s*(?:and|or)\s*\})\s*"
+)
 _SIGNS: Final = re.compile(r"\\(pm|mp)(?![A-Za-z])")
 
 
@@ -58,23 +72,22 @@ def top_marks(text: str) -> list[Mark] | None:
     depth = 0
     for match in _SCAN.finditer(text):
         part = match[0]
-        if part in _OPENING or part.startswith("\\begin"):
-            depth += 1
-        elif part in _CLOSING or part.startswith("\\end"):
-            depth -= 1
-            if depth < 0:
-                return None
-        elif not depth:
-            wanted = _WANTED.get(part)
-            if wanted is None:
-                if part == "!":
-                    if text[match.end() : match.end() + 1] == "=":
-                        marks.append(Mark(match.start(), match.end() + 1, "!="))
-                elif part.startswith("\\text"):
+        step = _STEPS.get(part)
+        if step is None:
+            step = (part[:6] == "\\begin") - (part[:4] == "\\end")
+            if not step and not depth:
+                if part == "!" and text[match.end() : match.end() + 1] == "=":
+                    marks.append(Mark(match.start(), match.end() + 1, "!="))
+                elif part[:5] == "\\text":
                     joining = _JOINING_TEXT.fullmatch(part)
                     if joining:
                         marks.append(Mark(match.start(), match.end(), joining[1]))
-                continue
+        if step:
+            depth += step
+            if depth < 0:
+                return None
+        elif not depth and part in _WANTED:
+            wanted = _WANTED[part]
             if (
                 wanted == "="
                 and marks
@@ -135,6 +148,33 @@ def outer_brackets(text: str) -> tuple[str, str, str] | None:
                     return None
                 return opening, text[first.end() : match.start()].strip(), part
     return None
+
+
+def turn_brackets(text: str) -> str | None:
+    """Write intervals such as ]0,1[ and [0,1[ with round brackets at their open ends; None for other texts."""
+    found = [match for match in _SQUARE.finditer(text) if len(match[0]) == 1]
+    if len(found) % 2 or all(
+        pair[0][0] == "[" and pair[1][0] == "]"
+        for pair in zip(found[::2], found[1::2], strict=True)
+    ):
+        return None
+    written: list[str] = []
+    end = 0
+    for opening, closing in zip(found[::2], found[1::2], strict=True):
+        between, inside = text[end : opening.start()], text[opening.end() : closing.start()]
+        expected = _BETWEEN_INTERVALS if written else _BEFORE_INTERVAL
+        marks = top_marks(inside)
+        if expected.fullmatch(between) is None or marks is None:
+            return None
+        if (
+            sum(mark.sign in {",", ";"} for mark in marks) != 1
+            or len(split_at(inside, marks, JOINERS)) != 2
+        ):
+            return None
+        signs = "(" if opening[0] == "]" else "[", ")" if closing[0] == "[" else "]"
+        written.append(between + signs[0] + inside + signs[1])
+        end = closing.end()
+    return None if text[end:].strip() else "".join(written)
 
 
 def expand_signs(text: str) -> list[str] | None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ttsframe.answers.shapes.marks import RELATIONS, outer_brackets, top_marks
+from ttsframe.answers.shapes.marks import JOINERS, RELATIONS, outer_brackets, split_at, top_marks
 
 __all__ = [
     "COORDINATES",
+    "assignments",
+    "is_function",
     "is_function_name",
     "is_name",
+    "is_quantity",
     "is_tuple_of_names",
-    "named_value",
+    "is_variable",
+    "left_side",
     "without_spaces",
 ]
 
@@ -60,15 +64,48 @@ def is_tuple_of_names(text: str) -> bool:
     return wrapped is not None and all(is_name(part.strip()) for part in wrapped[1].split(","))
 
 
-def named_value(part: str) -> tuple[str, str] | None:
-    """Split a part `name = value`."""
-    left, equals, right = part.partition("=")
-    left = left.strip()
-    if not equals or "=" in right or left[-1:] in "<>!" or not is_name(left):
+def is_variable(text: str) -> bool:
+    """Tell whether a name is a letter, perhaps with a subscript, whose values may be listed without it."""
+    return len(text) <= 60 and "\\text" not in text and _SYMBOL.fullmatch(text) is not None
+
+
+def is_function(text: str) -> bool:
+    """Tell whether a name is a function of its variables, such as f(x)."""
+    return len(text) <= 60 and _FUNCTION.fullmatch(text) is not None
+
+
+def is_quantity(text: str) -> bool:
+    """Tell whether a name describes what is asked, such as f(x) or area: unlike A or AB, it is no operand."""
+    return (
+        is_function(text)
+        or "\\text" in text
+        or (text[-1:].islower() and len(text) > 2 and text.isalpha())
+    )
+
+
+def assignments(part: str) -> list[tuple[str, str]] | None:
+    """Split `name = value` or `name = name = value` into pairs of a name and a value."""
+    marks = top_marks(part) if "=" in part else None
+    if not marks or any(mark.sign != "=" for mark in marks if mark.sign in RELATIONS | JOINERS):
         return None
-    if any(mark.sign in RELATIONS for mark in top_marks(right) or []):
+    equals = [mark for mark in marks if mark.sign == "="]
+    sides = split_at(part, equals, frozenset({"="}))
+    if len(sides) != len(equals) + 1 or not equals:
         return None
-    return without_spaces(left), right.strip()
+    n_names = 0
+    while n_names < len(equals) and is_name(sides[n_names]):
+        n_names += 1
+    value = part[equals[n_names - 1].end :].strip()
+    return [(without_spaces(name), value) for name in sides[:n_names]] or None
+
+
+def left_side(part: str) -> str | None:
+    """Return the left side of a part that is one equation, else None."""
+    marks = top_marks(part) if "=" in part else None
+    if not marks or any(mark.sign != "=" for mark in marks if mark.sign in RELATIONS | JOINERS):
+        return None
+    equals = next((mark for mark in marks if mark.sign == "="), None)
+    return None if equals is None else part[: equals.start].strip()
 
 
 def without_spaces(text: str) -> str:

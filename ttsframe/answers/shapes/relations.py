@@ -10,9 +10,8 @@ from typing import Final
 
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
-from ttsframe.answers.latex.tree import MINUS_ONE, Node, symbols_of
-from ttsframe.answers.policy import AnswerPolicy
-from ttsframe.answers.shapes.intervals import bounds_of, punctured_line
+from ttsframe.answers.latex.tree import Node, has_symbols
+from ttsframe.answers.shapes.intervals import punctured_line, solution_of
 from ttsframe.answers.shapes.marks import (
     INEQUALITIES,
     RELATIONS,
@@ -24,12 +23,20 @@ from ttsframe.answers.shapes.marks import (
 from ttsframe.answers.shapes.names import (
     is_function_name,
     is_name,
+    is_quantity,
     is_tuple_of_names,
+    is_variable,
     without_spaces,
 )
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
 from ttsframe.answers.shapes.sets import read_alternatives
-from ttsframe.answers.values.fingerprint import Uncertified, real_number, scalar_key, scale_free_key
+from ttsframe.answers.values.fingerprint import (
+    Uncertified,
+    Vanishes,
+    real_number,
+    scalar_key,
+    scale_free_key,
+)
 
 __all__ = ["read_relation", "read_unequal"]
 
@@ -102,7 +109,7 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
             middle = {reader.read_part(part, depth + 1) for part in parts[1:-1]}
             if middle != {reading}:
                 reading = None
-        if reading is not None and _names_value(reader, left, reading):
+        if reading is not None and _names_value(reader, left, right, reading):
             if reader.policy.assignment != "kept":
                 return reading
             return f"N{{{without_spaces(left)}={reading[0]}}}", reading[1]
@@ -120,25 +127,27 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
     if any("\\begin" in part for part in parts):
         readings = {reader.read_part(part, depth + 1) for part in parts}
         return readings.pop() if len(readings) == 1 else None
-    nodes = [parse(reader.prepare(part)) for part in parts]
+    nodes = [reader.parsed(part) for part in parts]
     if len(nodes) > 2:
         return _read_chain(reader, nodes)
-    if not symbols_of(nodes[0]) and not symbols_of(nodes[-1]):
+    if not has_symbols(nodes[0]) and not has_symbols(nodes[-1]):
         return _read_agreed(reader, nodes)
-    body = _equation_key(nodes[0], nodes[-1], reader.policy)
-    return scalar_key(nodes[0], reader.policy) if body is None else (body, "structure")
+    body = _equation_key(reader, nodes[0], nodes[-1])
+    if body is None:
+        return scalar_key(nodes[0], reader.policy, reader.known)
+    return body, "structure"
 
 
 def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
     """Read a = b = c: the value if all agree, else every equation in it that is not trivial."""
-    keys = {scalar_key(node, reader.policy) for node in nodes}
+    keys = {scalar_key(node, reader.policy, reader.known) for node in nodes}
     if len(keys) == 1:
         return keys.pop()
     bodies: set[str] = set()
     for left, right in pairwise(nodes):
-        if not symbols_of(left) and not symbols_of(right):
+        if not has_symbols(left) and not has_symbols(right):
             return None
-        body = _equation_key(left, right, reader.policy)
+        body = _equation_key(reader, left, right)
         if body is not None:
             bodies.add(body)
     return (
@@ -173,34 +182,29 @@ def _read_agreed(reader: ScalarReader, nodes: list[Node]) -> Reading | None:
     return None
 
 
-def _names_value(reader: ScalarReader, left: str, reading: Reading) -> bool:
+def _names_value(reader: ScalarReader, left: str, right: str, reading: Reading) -> bool:
     """Tell whether an equation only names its right side, unlike the equation of a line or curve."""
-    if reading[1] == "symbolic":
-        return reader.policy.assignment == "dropped" or is_function_name(left)
+    if reading[1] == "symbolic" and reader.policy.assignment != "dropped":
+        # B = C states that two things are equal; f(x) = C names a value.
+        return is_function_name(left) and (is_quantity(left) or not is_variable(right))
     return True
 
 
 def _read_inequality(
     reader: ScalarReader, parts: list[str], operators: list[str]
 ) -> Reading | None:
-    bounds = bounds_of([reader.prepare(part) for part in parts], operators, reader.policy)
-    if bounds is None:
+    solution = solution_of([reader.prepare(part) for part in parts], operators, reader.policy)
+    if solution is None:
         return None
-    if isinstance(bounds, str):
-        return bounds, "structure"
-    name, low, high = bounds
-    body = (
-        ("(-oo" if low is None or low.key == "-oo" else ("(" if low.is_open else "[") + low.key)
-        + ";"
-        + ("oo)" if high is None or high.key == "oo" else high.key + (")" if high.is_open else "]"))
-    )
+    if isinstance(solution, str):
+        return solution, "structure"
+    name, body = solution
     return (body if reader.policy.inequality == "interval" else f"N{{{name}in{body}}}"), "structure"
 
 
-def _equation_key(left: Node, right: Node, policy: AnswerPolicy) -> str | None:
+def _equation_key(reader: ScalarReader, left: Node, right: Node) -> str | None:
     """Return the key of an equation up to a constant factor; None if both sides are the same."""
-    difference: Node = ("+", (left, ("*", (MINUS_ONE, right))))
-    body, _ = scalar_key(difference, policy)
-    if body == "0":
+    try:
+        return "E" + scale_free_key(left, right, reader.policy, signed=False, known=reader.known)
+    except Vanishes:
         return None
-    return "E" + scale_free_key(difference, policy, signed=False)

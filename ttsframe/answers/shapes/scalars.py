@@ -17,7 +17,7 @@ from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import Node, closed_calculus, infinity_sign, replace_nodes
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.shapes.words import strip_units
-from ttsframe.answers.values.fingerprint import Uncertified, scalar_key
+from ttsframe.answers.values.fingerprint import KnownValues, Uncertified, scalar_key
 from ttsframe.answers.values.rational import rational_key
 
 __all__ = ["MOST_PARTS", "Reading", "ScalarReader"]
@@ -38,7 +38,7 @@ class ScalarReader(ABC):
     called with the name of a layer and the text it read, for `explain_answer`.
     """
 
-    __slots__ = ("last", "policy", "resolved", "trace", "unresolved")
+    __slots__ = ("_trees", "known", "last", "policy", "resolved", "trace", "unresolved")
 
     def __init__(
         self,
@@ -51,6 +51,9 @@ class ScalarReader(ABC):
         self.unresolved: list[Node] = []
         self.trace = trace
         self.last: Node | None = None
+        self.known = KnownValues()
+        """Values of the trees read so far, so that each side of a relation is evaluated once."""
+        self._trees: dict[str, Node] = {}
 
     @abstractmethod
     def read_part(self, text: str, depth: int) -> Reading | None:
@@ -94,6 +97,8 @@ class ScalarReader(ABC):
 
     def prepare(self, text: str) -> str:
         """Prepare the text of a scalar for the parser."""
+        if self.policy.units == "kept":
+            return _LEADING_COMMA.sub("", text)
         if "\\text" in text or text[-1:].isalpha() or text[-1:] in _UNIT_ENDS:
             # the dm of an integral is not a length
             text = text if "\\int" in text else strip_units(text)
@@ -103,10 +108,17 @@ class ScalarReader(ABC):
             text = text.lstrip("\\$£€¥ ")
         return text
 
+    def parsed(self, text: str) -> Node:
+        """Return the tree of a scalar; the same object for the same text."""
+        node = self._trees.get(text)
+        if node is None:
+            node = self._trees[text] = parse(self.prepare(text))
+        return node
+
     def scalar(self, text: str) -> Reading | None:
         """Return the reading of one scalar, or None."""
         try:
-            node = parse(self.prepare(text))
+            node = self.parsed(text)
         except Unreadable:
             return None
         reading = self._read_tree(text, node)
@@ -122,7 +134,7 @@ class ScalarReader(ABC):
             self.last = None
             return ("oo" if sign > 0 else "-oo"), "exact"
         try:
-            reading = scalar_key(node, self.policy)
+            reading = scalar_key(node, self.policy, self.known)
         except Uncertified:
             return None
         self.note("scalar", text)

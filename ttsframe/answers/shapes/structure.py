@@ -9,10 +9,14 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from hashlib import blake2b
+from math import gcd
 from typing import Final
 
+from ttsframe.answers.latex.exact import value_in_base
 from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
+from ttsframe.answers.shapes.choices import choice_letter, labeled_option
+from ttsframe.answers.shapes.dates import looks_like_date, read_date, read_time
 from ttsframe.answers.shapes.lists import read_list
 from ttsframe.answers.shapes.marks import (
     JOINERS,
@@ -23,12 +27,14 @@ from ttsframe.answers.shapes.marks import (
     outer_brackets,
     split_at,
     top_marks,
+    turn_brackets,
 )
 from ttsframe.answers.shapes.matrices import read_matrix
 from ttsframe.answers.shapes.relations import read_relation
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
 from ttsframe.answers.shapes.sets import EMPTY, read_alternatives, read_bracketed, read_union
-from ttsframe.answers.shapes.words import choice_letter, read_words, unwrap_text
+from ttsframe.answers.shapes.units import Quantity, split_quantity
+from ttsframe.answers.shapes.words import read_words, unwrap_text
 from ttsframe.answers.values.fingerprint import Uncertified, real_number, scalar_key
 from ttsframe.answers.values.rational import read_rational
 
@@ -42,11 +48,22 @@ _SYSTEM: Final = re.compile(
     r"(?P<rows>(?:(?!\\begin|\\text|\\\\).)*[=<>](?:(?!\\begin|\\text).)*)\\end\s*\{(?P=name)\}",
     re.DOTALL,
 )
-_NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
-_TIME: Final = re.compile(
-    r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-5][0-9]))?(?::(?P<second>[0-5][0-9]))?\s*"
-    r"(?:\\text\s*\{\s*)?(?P<half>[aApP]\.?\s?[mM]\.?)?\s*\}?"
+_RATIO_IN_WORDS: Final = re.compile(
+    r"[1-9][0-9]{0,8}(?:(?:\s*\\text\s*\{[\s-]*to[\s-]*\}\s*|\s+to\s+|-to-)[1-9][0-9]{0,8}){1,3}"
 )
+_TO: Final = re.compile(r"[^0-9]+")
+_LETTER_DIGITS: Final = re.compile(
+    r"(?P<sign>-?)\s*(?:\(\s*(?:\\text\s*\{\s*)?(?P<round>[0-9A-Z]+)\s*\}?\s*\)"
+    r"|\\text\s*\{\s*(?P<upright>[0-9A-Za-z]{2,})\s*\}|(?P<bare>(?=[A-Z]*[0-9])[0-9A-Z]+|1[a-z]|[0-9]+[a-z]+[0-9][0-9a-z]*|[A-F]{2,}(?=\s*_\s*\{?\s*1[1-6])))"
+    r"\s*_\s*(?:\{\s*(?P<braced>[2-9]|[1-3][0-9])\s*\}|(?P<base>[2-9]|[1-3][0-9]))"
+)
+"""A number in a base, whose digits may be letters: only as an entire answer."""
+_NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|_\{?[+>0-9]+\}?)?")
+_MAY_BE_CHOICE: Final = re.compile(
+    r"(?:\\text\s*\{\s*)?(?:(?i:option|choice)\s|\(|[A-Z](?:\s*[).]|,| and ))"
+)
+_UNREAD: Final = frozenset({"?", "...", "if", "when", "where", "for"})
+_LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)* and \(?[A-J]\)?")
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
@@ -80,19 +97,29 @@ class Reader(ScalarReader):
     def read_part(self, text: str, depth: int) -> Reading | None:
         if depth > DEEPEST or not text:
             return None
-        rational = read_rational(text, self.policy)
+        # the engine has found that the entire answer is no number
+        rational = read_rational(text, self.policy) if depth else None
         if rational is not None:
             return self.rational(text, rational)
+        date = read_date(text, needs_year=depth > 0)
+        if date is not None:
+            self.note("date", text)
+            return date, "structure"
+        letter = self._read_choice(text, depth)
+        if letter is not None:
+            return letter
         if "\\begin" in text:
             system = _SYSTEM.fullmatch(text)
             if system is not None:
                 rows = [row.replace("&", " ").strip(" ,;") for row in system["rows"].split("\\\\")]
                 return self.read_part(", ".join(row for row in rows if row), depth + 1)
+        if depth < 2 and ("]" in text or "[" in text):
+            text = turn_brackets(text) or text
         marks = top_marks(text)
         if marks is None:
             return None
         signs = {mark.sign for mark in marks}
-        if signs & {"?", "...", "if", "when", "where", "for"}:
+        if not signs.isdisjoint(_UNREAD):
             return None
         if not signs:
             if text[-1] == ")" and "\\in" in text:
@@ -128,12 +155,21 @@ class Reader(ScalarReader):
             return read_alternatives(self, texts, depth)
         if "\\begin" in text:
             return self._read_matrix(text)
+        if "_" in text:
+            digits = _LETTER_DIGITS.fullmatch(text)
+            if digits is not None:
+                return self._read_digits(text, digits)
+        if "to" in text and _RATIO_IN_WORDS.fullmatch(text):
+            return self._read_ratio_in_words(text)
         wrapped = outer_brackets(text) if text[0] in "([{\\" else None
         if wrapped is not None:
             return read_bracketed(self, wrapped, depth)
         content = unwrap_text(text)
         if content is not None:
             return self._read_text(content, depth)
+        quantity = split_quantity(text, self.policy) if self.policy.units == "kept" else None
+        if quantity is not None:
+            return self._read_quantity(quantity, depth)
         words = read_words(text, self.policy, as_text=False)
         if words is not None:
             return self.words(text, words)
@@ -145,6 +181,8 @@ class Reader(ScalarReader):
         time = self._read_time(text)
         if time is not None:
             return time
+        if looks_like_date(text):
+            return None
         if "\\mathbb" in text:
             match = _NUMBER_SET.fullmatch(text)
             if match:
@@ -156,6 +194,15 @@ class Reader(ScalarReader):
         if text == "\\emptyset":
             return EMPTY, "structure"
         return self.scalar(text)
+
+    def _read_quantity(self, quantity: Quantity, depth: int) -> Reading | None:
+        """Read a number or an expression with its unit."""
+        reading = self.read_part(quantity.number, depth + 1)
+        if reading is None or reading[1] == "text":
+            return None
+        self.note("unit", quantity.unit)
+        self.last = None
+        return f"{reading[0]}@{quantity.unit}", reading[1]
 
     def _read_text(self, content: str, depth: int) -> Reading | None:
         r"""Read the content of \text{...}: a number, a letter, or words."""
@@ -173,7 +220,10 @@ class Reader(ScalarReader):
             return None
         self.note("matrix", text)
         try:
-            bodies = [";".join(scalar_key(cell, self.policy)[0] for cell in row) for row in rows]
+            bodies = [
+                ";".join(scalar_key(cell, self.policy, self.known)[0] for cell in row)
+                for row in rows
+            ]
         except Uncertified:
             return None
         return "M(" + "|".join(bodies) + ")", "structure"
@@ -195,17 +245,47 @@ class Reader(ScalarReader):
             return None
         return "R" + ":".join(bodies), "structure"
 
+    def _read_ratio_in_words(self, text: str) -> Reading | None:
+        """Read 3 to 4 as a ratio; 6 to 8, which can be reduced and increases, may be a range and is text."""
+        numbers = _TO.sub(" ", text).split()
+        values = [int(number) for number in numbers]
+        if gcd(*values) == 1 or values != sorted(values):
+            colons = ":".join(numbers)
+            return self._read_ratio(colons, top_marks(colons) or [])
+        self.note("words", text)
+        return "t" + " to ".join(numbers), "text"
+
+    def _read_digits(self, text: str, digits: re.Match[str]) -> Reading | None:
+        """Read a number in a base whose digits are letters, such as 1A_{16}."""
+        written = digits["round"] or digits["upright"] or digits["bare"]
+        value = value_in_base(written, int(digits["braced"] or digits["base"]))
+        if value is None:
+            return self.scalar(text)
+        return self.rational(text, (-value if digits["sign"] else value, False))
+
     def _read_time(self, text: str) -> Reading | None:
         """Read a time of day, or return None."""
-        if not text[0].isdigit():
-            return None
-        match = _TIME.fullmatch(text)
-        if match is None or (match["minute"] is None and match["half"] is None):
-            return None
-        hour = int(match["hour"])
-        half = (match["half"] or "").casefold().replace(".", "").replace(" ", "")
-        if hour > (12 if half else 24):
+        body = read_time(text)
+        if body is None:
             return None
         self.note("time", text)
-        second = f":{match['second']}" if match["second"] else ""
-        return f"T{hour}:{match['minute'] or '00'}{second}{half}", "structure"
+        return body, "structure"
+
+    def _read_choice(self, text: str, depth: int) -> Reading | None:
+        """Read the letter of `E)`, or of an option that also states its content, as in `(B) 12`."""
+        if _MAY_BE_CHOICE.match(text) is None:
+            return None
+        if " and " in text and _LETTERS.fullmatch(text):
+            return self.read_part(text.replace(" and ", ", "), depth + 1)
+        letter = None
+        beginning = text[:14].casefold()
+        is_named = "option " in beginning or "choice " in beginning
+        if text[1:] == ")" or is_named:
+            letter = choice_letter(text)
+        if letter is None and (is_named or ")" in text or "." in text):
+            option = labeled_option(text)
+            letter = None if option is None else option[0]
+        if letter is None:
+            return None
+        self.note("choice", letter)
+        return self.scalar(letter)

@@ -1,4 +1,4 @@
-"""Answers in words, letters of choices, and the words after a number: units and multipliers."""
+"""Answers in words, and the words after a number: units and multipliers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from ttsframe.answers.policy import AnswerPolicy
 
 __all__ = [
     "MULTIPLIERS",
-    "choice_letter",
     "is_unit_phrase",
     "read_words",
     "strip_units",
@@ -19,9 +18,27 @@ __all__ = [
 ]
 
 _LONGEST_KEY: Final = 60
+LONGEST_TEXT: Final = 4_000
+"""Longer texts keep their spaces: work on them must be bounded."""
+_MODULUS: Final = re.compile(
+    r"\(?\s*(?:\\(?:pmod|bmod|mod)(?![A-Za-z])|\\text\s*\{\s*\(?\s*mod\s*\}|(?<![A-Za-z\\])mod(?![A-Za-z]))"
+    r"\s*(?:\{\s*([0-9A-Za-z]+)\s*\}|([0-9A-Za-z]+))\s*\)?"
+)
+_CAPITALIZED: Final = re.compile(r"(?<![A-Za-z\\])[A-Z][a-z]{2,}(?![A-Za-z])")
+_NEEDLESS_SPACE: Final = re.compile(
+    r" (?![0-9A-Za-z])|(?<![0-9A-Za-z.,:]) |(?<=[.,:]) (?![0-9])|(?<=[.,:])(?<![0-9][.,:]) "
+)
+"""A space that separates neither two words nor two numbers."""
+_SPACE_AFTER_COMMAND: Final = re.compile(r"(\\[A-Za-z]+) (?=[0-9])")
+_FRACTION: Final = re.compile(r"\\frac(?:(\{[^{}]*\})|([0-9])) ?(?:([0-9])|(?=\{))")
+_BARE_ARGUMENT: Final = re.compile(
+    r"((?:\\(?:sqrt|pmod|mathbb)(?![A-Za-z])|(?<!\\)[\^_])) ?([0-9]+|[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)"
+)
+_NEEDLESS_BRACES: Final = re.compile(
+    r"(?<![0-9A-Za-z}\]\\^_])\{ ?([0-9]+|[A-Za-z]) ?\}(?![0-9A-Za-z])"
+)
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WHOLE_TEXT: Final = re.compile(r"\\text\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_CHOICE: Final = re.compile(r"(?:\\text\s*\{\s*)?\(?\s*([A-Z])\s*(?:\)|\.|:)?\s*\}?\)?\s*\.?")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _BETWEEN_WORDS: Final = re.compile(r"[\s,;:.!?&\"'()/-]*")
 _SHORT_WORDS: Final = frozenset(
@@ -68,9 +85,31 @@ _UPRIGHT_SYMBOLS: Final = frozenset({
 _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
 
 
-def text_key(text: str) -> str:
-    """Return the key of a text that could not be read; case counts, because it may be mathematics."""
-    return "r" + _text_key(" ".join(text.split()))[1:]
+def text_key(text: str, policy: AnswerPolicy | None = None) -> str:
+    """Return the key of a text that could not be read; case counts in symbols, not in capitalized words."""
+    text = " ".join(text.split())
+    if len(text) <= LONGEST_TEXT and ("\\" in text or "^" in text or "_" in text or " " in text):
+        text = _as_typeset(text)
+        if policy is not None and policy.case == "folded":
+            text = _CAPITALIZED.sub(lambda match: match[0].casefold(), text)
+    return "r" + _text_key(text)[1:]
+
+
+def _as_typeset(text: str) -> str:
+    """Remove spaces and braces that LaTeX ignores, or that separate neither words nor numbers."""
+    if "\\equiv" in text:
+        text = _MODULUS.sub(lambda match: f"\\pmod{{{match[1] or match[2]}}}", text)
+    text = _SPACE_AFTER_COMMAND.sub(r"\1", text)
+    text = _NEEDLESS_SPACE.sub("", text)
+    text = _FRACTION.sub(_brace_arguments, text)
+    text = _BARE_ARGUMENT.sub(r"\1{\2}", text)
+    return _NEEDLESS_BRACES.sub(r"\1", text)
+
+
+def _brace_arguments(match: re.Match[str]) -> str:
+    r"""Write \frac12 as \frac{1}{2}."""
+    low = "" if match[3] is None else f"{{{match[3]}}}"
+    return "\\frac" + (match[1] or f"{{{match[2]}}}") + low
 
 
 def _text_key(text: str) -> str:
@@ -85,16 +124,10 @@ def unwrap_text(text: str) -> str | None:
     return match[1].strip() if match else None
 
 
-def choice_letter(text: str) -> str | None:
-    """Return the capital letter of a choice such as `(A)` or `B.`, else None."""
-    match = _CHOICE.fullmatch(text)
-    return match[1] if match else None
-
-
 def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
     """Return the key of an answer in words, else None; set as text, short runs of letters are words."""
     if "\\" in text:
-        text = _TEXT.sub(r" \1 ", text)
+        text = _TEXT.sub(r" \1 ", text) if "\\text" in text else text
         if "\\" in text:
             return None
     words = _WORD.findall(text)
@@ -121,7 +154,7 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
 
 def strip_units(text: str) -> str:
     """Remove units from the end of an expression."""
-    for _ in range(4):
+    for _ in range(4 if "\\text" in text else 0):
         match = _TRAILING_UNIT.search(text)
         if match is None or match.start() == 0:
             break
@@ -130,7 +163,8 @@ def strip_units(text: str) -> str:
         if word and (not is_unit_phrase(word, as_text=True) or (unit in _UPRIGHT_SYMBOLS)):
             break
         text = text[: match.start()].rstrip()
-    match = _TRAILING_WORD.search(text)
+    may_be_word = text[-1:].isalpha() or text[-1:] == "." or "^" in text[-8:]
+    match = _TRAILING_WORD.search(text) if may_be_word else None
     if match is not None and match.start() and match["word"] not in _NOT_UNITS:
         head = text[: match.start()].rstrip()
         if head and is_unit_phrase(match["word"], as_text=False) and head[-1] not in "+-*/^_=({[,":
@@ -143,7 +177,7 @@ def strip_units(text: str) -> str:
 UNITS: Final = frozenset(
     """
     mm cm dm km m2 m3 cm2 cm3 km2 mi ft yd in sq cu ml cl dl kl mg cg dg kg gm gms lb lbs oz pt
-    qt gal hr hrs h min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
+    qt gal hr hrs min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
     hz khz mhz ghz pa kpa atm ev kev mev gev kj kw mw kwh mol rad rads deg degs mile miles ton
     tons usd rmb yuan dollar dollars cent cents euro euros pound pounds rs inr ppm db cal kcal
     year years month months week weeks hour hours minute minutes second seconds man men car cars
@@ -174,7 +208,8 @@ _NOT_UNIT_WORDS: Final = frozenset(
     least most at about approximately or/and factorial choose root sin cos tan log ln exp left
     right up down north south east west northeast northwest southeast southwest ago later before
     after early late increase decrease gain loss debt deficit above below under clockwise
-    counterclockwise shorter longer ahead behind deep overdue
+    counterclockwise shorter longer ahead behind deep overdue january february march april may june
+    july august september october november december
     """.split()  # noqa: SIM905 (a word list reads best as one)
 ) | frozenset(MULTIPLIERS)
 _UNIT_SYMBOLS: Final = UNITS | frozenset("msghNJWVAKL")

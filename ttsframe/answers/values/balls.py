@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha512
 from typing import Any, Final, TypeAlias
@@ -44,10 +45,13 @@ ABSORBED_BITS: Final = 119
 """A term that is smaller than its sum by more bits is lost in the sum."""
 LARGEST_BITS: Final = 100_000
 """Largest size of an exact number; larger ones have keys made of residues."""
+_ABSORBED: Final = 2.0**-ABSORBED_BITS
 ROUGH_BITS: Final = 300
 """Largest size of a rational beside an irrational, without its small prime factors."""
 RATIONAL_BITS: Final = 110
 """Largest denominator of a rational that is recognized in a ball."""
+_LARGEST_DENOMINATOR: Final = 2**RATIONAL_BITS
+_LARGE_QUOTIENT: Final = 2**40
 LARGEST_ARGUMENT: Final = 1e7
 """Largest exponent and argument of a function."""
 FLAT: Final = 1e-18
@@ -69,8 +73,16 @@ class OutsideDomain(Exception):  # noqa: N818
 
 # Where symbols stand: below one, where 1 - x and arcsin x are real; the same with mixed signs; a little
 # above one with the opposite signs; and far enough out for ln(x - 3), if the first fails. Powers
-# neither vanish nor swamp the rest at the first three.
-_RANGES: Final = ((0.5, 0.45), (0.5, 0.45), (1.05, 0.85), (3.5, 1.0))
+# neither vanish nor swamp the rest at the first three. The last two, far out on both sides, are for |x - 5|.
+_RANGES: Final = (
+    (0.5, 0.45),
+    (0.5, 0.45),
+    (1.05, 0.85),
+    (3.5, 1.0),
+    (300.0, 400.0),
+    (300.0, 400.0),
+)
+FAR_POINTS: Final = (4, 5)
 _UNIT: Final = 2**448
 
 
@@ -81,14 +93,18 @@ def symbol_value(name: str, point: int) -> Value:
     low, width = (int(part * 1_000) for part in _RANGES[point])
     random = int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
     mantissa = (low * _UNIT + width * random) // 1_000
-    if point in {1, 2} and (sha512(seed).digest()[0] + point) % 2:
+    # by the sum of its letters, so that neighbors such as x and y have opposite signs
+    if point == FAR_POINTS[1] or (point in {1, 2} and (sum(seed) + point) % 2):
         mantissa = -mantissa
     return arb((mantissa, -448))
 
 
 # Keys quantize the value times this offset: simple numbers lie on the edges of a decimal or binary grid, but
 # not on the edges of this one.
-_OFFSET: Final = 6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big")
+_OFFSET: Final = arb((
+    6 * 2**448 // 10 + int.from_bytes(sha512(b"offset").digest()[:56], "big"),
+    -448,
+))
 
 
 def leading_bits(value: Value) -> str:
@@ -97,21 +113,27 @@ def leading_bits(value: Value) -> str:
         raise Uncertified
     if value.rel_accuracy_bits() < KEY_BITS + 20:
         raise TooImprecise
-    scaled = value * arb((_OFFSET, -448))
-    mantissa, exponent = scaled.mid().man_exp()
-    top = mantissa.bit_length() + int(exponent)
-    whole = (scaled * arb((1, KEY_BITS - top))).floor().unique_fmpz()
+    scaled = value * _OFFSET
+    top = _binary_exponent(scaled)
+    whole = (scaled * _power_of_two(KEY_BITS - top)).floor().unique_fmpz()
     if whole is None:
         raise TooImprecise
     return f"{int(whole):x}p{top}"
 
 
+@lru_cache(maxsize=1_024)
+def _power_of_two(exponent: int) -> Value:
+    return arb((1, exponent))
+
+
 def part_key(value: Value) -> str:
     """Return the leading bits of a value at one point."""
-    if isinstance(value, acb):
+    if type(value) is arb:
+        return leading_bits(value)
+    if type(value) is acb:
         real, imaginary = value.real, value.imag
         return f"{'0' if real.is_zero() else leading_bits(real)}i{leading_bits(imaginary)}"
-    return leading_bits(arb(value)) if value != 0 else "0"
+    return leading_bits(arb(value)) if value else "0"
 
 
 def as_rational(value: Value) -> Value | None:
@@ -128,10 +150,15 @@ def as_rational(value: Value) -> Value | None:
     is_negative = a < 0
     a = abs(a)
     p0, q0, p1, q1 = 0, 1, 1, 0
-    while q1.bit_length() <= RATIONAL_BITS:
+    while q1 < _LARGEST_DENOMINATOR:
         quotient, rest = divmod(a, b)
         # After such a large partial quotient, the convergent agrees with the ball to the last proven bit.
-        if q1 and p1 and quotient.bit_length() + q1.bit_length() + p1.bit_length() > KEY_BITS:
+        if (
+            quotient > _LARGE_QUOTIENT
+            and q1
+            and p1
+            and quotient.bit_length() + q1.bit_length() + p1.bit_length() > KEY_BITS
+        ):
             break
         p0, q0, p1, q1 = p1, q1, quotient * p1 + p0, quotient * q1 + q0
         if not rest:
@@ -144,13 +171,13 @@ def as_rational(value: Value) -> Value | None:
 
 def resolve_zero(value: Value, is_final: bool) -> Value:
     """Replace a value that cannot be told from zero at the last precision by zero."""
-    if isinstance(value, fmpq):
+    if type(value) is fmpq:
         return value
-    if isinstance(value, arb):
+    if type(value) is arb:
+        if 0 not in value and value.is_finite():
+            return value
         if not value.is_finite():
             raise Uncertified if is_final else TooImprecise
-        if 0 not in value:
-            return value
         if value.is_zero():
             return ZERO
         if not is_final:
@@ -197,27 +224,33 @@ def _divide_out(value: Value, prime: int) -> Value:
 
 
 def magnitude_of(value: Value) -> float:
-    """Return the magnitude of a value as a float; infinity beyond the range of floats."""
+    """Return the magnitude of a ball as a float; infinity beyond the range of floats."""
     try:
-        return abs(complex(value)) if isinstance(value, acb) else abs(float(arb(value)))
+        return abs(complex(value)) if type(value) is acb else abs(float(value))
     except OverflowError:
         return math.inf
 
 
-def check_absorption(terms: list[Value]) -> None:
+def check_absorption(balls: Sequence[Value]) -> None:
     """Raise if a sum is so large that one of its terms no longer shows in it."""
-    sizes = [magnitude_of(term) for term in terms]
+    try:
+        sizes = list(map(abs, map(float, balls)))
+    except TypeError:
+        sizes = list(map(magnitude_of, balls))
     largest = max(sizes)
-    if 1e-250 < largest < 1e290 and min(sizes) > largest * 2.0**-ABSORBED_BITS:
+    if 1e-250 < largest < 1e290 and min(sizes) > largest * _ABSORBED:
         return
-    tops = [_binary_exponent(term) for term in terms]
+    tops = list(map(_binary_exponent, balls))
     if max(tops) - min(tops) > ABSORBED_BITS:
         raise Uncertified
 
 
 def _binary_exponent(value: Value) -> int:
     """Return the binary exponent of a value that is not zero."""
-    ball = abs(value) if isinstance(value, acb) else arb(value)
+    ball = abs(value) if type(value) is acb else value
+    number = float(ball)
+    if 1e-250 < abs(number) < 1e290:
+        return math.frexp(number)[1]
     mantissa, exponent = ball.mid().man_exp()
     return int(mantissa.bit_length()) + int(exponent)
 

@@ -1,12 +1,14 @@
-"""The value of a tree at one point and precision."""
+"""The value of a tree at some points and one precision."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Final
 
 from flint import acb, arb, fmpq, fmpz
 
-from ttsframe.answers.latex.tree import INFINITY, Node
+from ttsframe.answers.latex.tree import INFINITY, MINUS_ONE, Node
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.values.balls import (
     LARGEST_ARGUMENT,
@@ -31,7 +33,7 @@ from ttsframe.answers.values.balls import (
     symbol_value,
 )
 
-__all__ = ["Evaluation"]
+__all__ = ["Evaluation", "KnownValues", "PointsDiffer"]
 
 MOST_STEPS: Final = 10_000
 """Largest work: a node counts one, and an operation on a large exact number one for every 64 bits."""
@@ -53,65 +55,133 @@ _FLAT_FAR_OUT: Final = {"tanh": FARTHEST, "coth": FARTHEST, "arctan": 1e18}
 _AT_ZERO: Final = dict.fromkeys(_FLAT_AT_ZERO, ONE) | dict.fromkeys(
     ("sin", "tan", "sinh", "tanh", "arcsin", "arctan", "arcsinh", "arctanh"), ZERO
 )
+_METHODS: Final = {
+    "percent": "_percent", "binomial": "_binomial", "ln": "_logarithm", "log": "_logarithm_of_unknown_base",
+    "abs": "_absolute", "floor": "_floor", "ceil": "_ceiling", "factorial": "_factorial",
+}  # fmt: skip
+"""Methods that evaluate a function; flint has the others."""
+_E: Final[Node] = ("c", "e")
+_NEGATIVE: Final = fmpq(-1)
+_NOWHERE: Final = arb.nan()
+"""Stands in a list of balls at a point where a real function is outside its domain."""
+
+
+class PointsDiffer(Exception):  # noqa: N818 (a verdict on a tree, not a failure)
+    """A value is exact at some of the points only, so that each point must be evaluated by itself."""
+
+
+class KnownValues:
+    """Values at the hidden points that the trees of one answer share.
+
+    `trees` has those of entire trees by identity, `functions` those of functions and roots. An entry also
+    names the positions of points at which it is undefined.
+    """
+
+    __slots__ = ("functions", "trees")
+
+    def __init__(self) -> None:
+        self.trees: dict[tuple[int, tuple[int, ...]], tuple[Node, Value, set[int]]] = {}
+        self.functions: dict[tuple[Node, tuple[int, ...]], tuple[Value, set[int]]] = {}
 
 
 class Evaluation:
-    """One evaluation of a tree at one point and precision.
+    """One evaluation of a tree at one or several points, and at one precision.
 
-    `point` numbers the hidden point at which symbols stand (None: no symbols). `is_final` marks the last
+    `points` numbers the hidden points at which symbols stand; empty for a tree without symbols. A value is
+    exact, one ball, or, where it differs between points, a list of balls. `is_final` marks the last
     precision, at which values that may be zero are zero. With `is_real`, real functions may not leave their
-    domain where that depends on symbols.
+    domain where that depends on symbols: one point raises, of several the position goes to `undefined`.
     """
 
-    __slots__ = ("bound", "is_final", "is_real", "point", "policy", "steps")
+    __slots__ = ("bound", "is_final", "is_real", "known", "points", "policy", "steps", "undefined")
 
     def __init__(
-        self, policy: AnswerPolicy, point: int | None, *, is_final: bool, is_real: bool = False
+        self,
+        policy: AnswerPolicy,
+        points: tuple[int, ...],
+        known: KnownValues | None = None,
+        *,
+        is_final: bool,
+        is_real: bool = False,
     ) -> None:
         self.policy = policy
-        self.point = point
+        self.points = points
+        self.known = None if is_final or not is_real else known
         self.is_final = is_final
         self.is_real = is_real
+        self.undefined: set[int] = set()
         self.bound: dict[str, Value] = {}
         self.steps = 0
 
     def value(self, node: Node) -> Value:
-        """Evaluate a node."""
+        """Evaluate a node; no ball that is returned may be zero."""
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise Uncertified
         op = node[0]
-        if op == "q":
-            return fmpq(node[1], node[2])
-        if op == "s":
-            name = node[1]
-            if self.bound and name in self.bound:
-                return self.bound[name]
-            return symbol_value(name, self.point or 0)
         if op == "*":
-            return self._product(node[1])
+            factors = node[1]
+            if factors[0] is MINUS_ONE and len(factors) == 2:
+                return self.negative(self.value(factors[1]))
+            return self._product([self.value(factor) for factor in factors])
+        if op == "q":
+            return _NEGATIVE if node is MINUS_ONE else _rational(node[1], node[2])
+        if op == "s":
+            if self.bound and node[1] in self.bound:
+                return self.bound[node[1]]
+            return self._symbol(node[1])
         if op == "+":
-            return self._sum([self.value(term) for term in node[1]])
+            return self.sum_of([self.value(term) for term in node[1]])
+        if op == "^":
+            exponent = node[2]
+            if exponent[0] == "q" and exponent[2] == 1 and node[1] != _E:
+                return self._integer_power(self.value(node[1]), exponent[1])
+            return self._shared(node, self._power_of_nodes)
         if op == "/":
             return self._quotient(self.value(node[1]), self.value(node[2]))
-        if op == "^":
-            return self._power_of_nodes(node[1], node[2])
-        if op == "r":
-            degree = self.value(node[2])
-            if not isinstance(degree, fmpq) or degree == 0:
-                raise Uncertified
-            return self.power(self.value(node[1]), 1 / degree)
         if op == "f":
-            return self._function(node[1], [self.value(part) for part in node[2]])
+            return self._shared(node, self._function_of_nodes)
+        if op == "r":
+            return self._shared(node, self._root_of_nodes)
         if op == "c":
             return self._constant(node[1])
         if op == "u":
-            parts = [part_key(resolve_zero(self.value(part), self.is_final)) for part in node[2]]
-            return symbol_value(f"{node[1]}({';'.join(parts)})", self.point or 0)
+            values = [self.value(part) for part in node[2]]
+            return self._hidden(lambda parts: f"{node[1]}({';'.join(parts)})", values)
         if op == "S" and node[1] != "int":
             return self._indexed(node)
         # integrals, limits and derivatives are left to sympy
         raise Uncertified
+
+    def tree(self, node: Node) -> Value:
+        """Evaluate an entire tree, which may have been evaluated before."""
+        if self.known is None:
+            return self.value(node)
+        key = id(node), self.points
+        entry = self.known.trees.get(key)
+        if entry is None:
+            before, self.undefined = self.undefined, set()
+            value = self.value(node)
+            entry = self.known.trees[key] = node, value, self.undefined
+            self.undefined = before
+        self.undefined |= entry[2]
+        return entry[1]
+
+    def difference(self, left: Node, right: Node) -> Value:
+        """Subtract two trees."""
+        return self.sum_of([self.tree(left), self.negative(self.tree(right))])
+
+    def _shared(self, node: Node, evaluate: Callable[[Node], Value]) -> Value:
+        """Evaluate a node that other trees of the answer may hold too."""
+        if self.known is None or self.bound or self.undefined:
+            return evaluate(node)
+        entry = self.known.functions.get((node, self.points))
+        if entry is None:
+            value = evaluate(node)
+            self.known.functions[node, self.points] = value, set(self.undefined)
+            return value
+        self.undefined |= entry[1]
+        return entry[0]
 
     @staticmethod
     def _constant(name: str) -> Value:
@@ -123,59 +193,152 @@ class Evaluation:
             return acb(0, 1)
         raise Uncertified
 
-    def _sum(self, terms: list[Value]) -> Value:
-        exact = ZERO
+    # ---- several points at once -----------------------------------------------------------------
+
+    def _symbol(self, name: str) -> Value:
+        points = self.points
+        return _symbol_values(name, points) if len(points) > 1 else symbol_value(name, *points)
+
+    def _columns(self, values: list[Value]) -> list[tuple[int, tuple[Value, ...]]]:
+        """Return each position that is defined, and the values there."""
+        n = len(self.points)
+        columns = enumerate(zip(*[v if type(v) is list else [v] * n for v in values], strict=True))
+        if self.undefined:
+            return [column for column in columns if column[0] not in self.undefined]
+        return list(columns)
+
+    def _at_each_point(self, function: Callable[..., Value], values: list[Value]) -> Value:
+        """Apply a function of the values at one point."""
+        if list not in map(type, values):
+            return resolve_zero(function(*values), self.is_final)
+        results: list[Value] = [_NOWHERE] * len(self.points)
+        for position, column in self._columns(values):
+            try:
+                results[position] = resolve_zero(function(*column), self.is_final)
+            except OutsideDomain:
+                self.undefined.add(position)
+        return self._joined(results)
+
+    def _hidden(self, name: Callable[[list[str]], str], values: list[Value]) -> Value:
+        """Return hidden values whose names are built of the values at each point."""
+        results: list[Value] = [_NOWHERE] * len(self.points)
+        for position, column in self._columns(values):
+            parts = [value if isinstance(value, str) else part_key(value) for value in column]
+            results[position] = symbol_value(name(parts), self.points[position])
+        return results if len(results) > 1 else results[0]
+
+    def _joined(self, results: list[Value]) -> Value:
+        """Return results of each point as a list of balls, or as the exact value that they share."""
+        exact = [result for result in results if type(result) is fmpq]
+        if not exact:
+            return results
+        if len(exact) + len(self.undefined) < len(results) or exact.count(exact[0]) < len(exact):
+            raise PointsDiffer
+        return exact[0]
+
+    def _resolved(self, value: Value) -> Value:
+        """Replace what may be zero by zero, and complex numbers that may be real by real ones."""
+        if type(value) is not list:
+            return (
+                value
+                if type(value) is arb and 0 not in value
+                else resolve_zero(value, self.is_final)
+            )
+        for ball in value:
+            if type(ball) is not arb or 0 in ball:
+                break
+        else:
+            return value
+        results: list[Value] = [_NOWHERE] * len(value)
+        for position, (ball,) in self._columns([value]):
+            results[position] = resolve_zero(ball, self.is_final)
+        return self._joined(results)
+
+    # ---- sums, products, powers -----------------------------------------------------------------
+
+    def sum_of(self, terms: list[Value]) -> Value:
+        """Add values."""
+        exact: Value = ZERO
         balls: list[Value] = []
         for term in terms:
-            if isinstance(term, fmpq):
+            if type(term) is fmpq:
                 exact += term
                 self._count_large_work(exact)
             else:
-                ball = resolve_zero(term, self.is_final)
-                if isinstance(ball, fmpq):
-                    exact += ball
-                else:
-                    balls.append(ball)
+                balls.append(term)
         if not balls:
             return exact
-        total = balls[0]
-        if exact != 0:
-            balls.append(checked_rational(exact))
-        for ball in balls[1:]:
-            total = ball + total
-        if len(balls) > 1:
+        if exact:
+            balls.append(arb(checked_rational(exact)))
+        if len(balls) == 1:
+            return balls[0]
+        if list not in map(type, balls):
             check_absorption(balls)
-        return resolve_zero(total, self.is_final)
+            return self._resolved(sum(balls[1:], balls[0]))
+        totals: list[Value] = [_NOWHERE] * len(self.points)
+        for position, column in self._columns(balls):
+            check_absorption(column)
+            totals[position] = sum(column[1:], column[0])
+        return self._resolved(totals)
 
-    def _product(self, nodes: tuple[Node, ...]) -> Value:
-        exact = ONE
-        ball: Value = None
-        for node in nodes:
-            factor = self.value(node)
-            if isinstance(factor, fmpq):
-                exact *= factor
+    @staticmethod
+    def negative(value: Value) -> Value:
+        """Return minus a value."""
+        return [-ball for ball in value] if type(value) is list else -value
+
+    def _product(self, factors: list[Value]) -> Value:
+        exact: Value = None
+        scale: Value = None
+        balls: Value = None
+        is_negative = False
+        for factor in factors:
+            if factor is _NEGATIVE:
+                is_negative = not is_negative
+            elif type(factor) is fmpq:
+                exact = factor if exact is None else exact * factor
                 self._count_large_work(exact)
+            elif type(factor) is list:
+                balls = factor if balls is None else [a * b for a, b in zip(balls, factor)]  # noqa: B905
             else:
-                ball = factor if ball is None else ball * factor
-        if ball is None or exact == 0:
-            return exact
-        return ball if exact == 1 else ball * checked_rational(exact)
+                scale = factor if scale is None else scale * factor
+        if exact is not None:
+            if is_negative:
+                exact, is_negative = -exact, False
+            if not exact or (scale is None and balls is None):
+                return exact
+            if exact != 1:
+                checked_rational(exact)
+                scale = exact if scale is None else scale * exact
+        elif scale is None and balls is None:
+            return _NEGATIVE if is_negative else ONE
+        if is_negative:
+            if scale is None:
+                return self._resolved([-ball for ball in balls])
+            scale = -scale
+        if balls is None:
+            return self._resolved(scale)
+        return self._resolved(balls if scale is None else [ball * scale for ball in balls])
 
     def _quotient(self, top: Value, low: Value) -> Value:
-        low = resolve_zero(low, self.is_final)
-        if isinstance(low, fmpq):
+        if type(low) is fmpq:
             if low == 0:
                 raise Uncertified
-            if not isinstance(top, fmpq):
-                checked_rational(low)
-        elif isinstance(top, fmpq):
+            if type(top) is fmpq:
+                self._count_large_work(top)
+                self._count_large_work(low)
+                return top / low
+            checked_rational(low)
+        elif type(top) is fmpq:
             if top == 0:
                 return top
             checked_rational(top)
-        if isinstance(top, fmpq) and isinstance(low, fmpq):
-            self._count_large_work(top)
-            self._count_large_work(low)
-        return top / low
+        if type(top) is list:
+            if type(low) is list:
+                return self._resolved([a / b for a, b in zip(top, low)])  # noqa: B905
+            return self._resolved([ball / low for ball in top])
+        if type(low) is list:
+            return self._resolved([top / ball for ball in low])
+        return self._resolved(top / low)
 
     def _count_large_work(self, value: Value) -> None:
         """Count the work on a large exact number."""
@@ -185,20 +348,40 @@ class Evaluation:
             if bits > LARGEST_BITS or self.steps > MOST_STEPS:
                 raise Uncertified
 
-    def _power_of_nodes(self, base_node: Node, exponent_node: Node) -> Value:
-        exponent = self.value(exponent_node)
-        if base_node == ("c", "e"):
-            if isinstance(exponent, fmpq):
-                if exponent == 0:
-                    return ONE
-                exponent = arb(checked_rational(exponent))
-            return checked_exponent(resolve_zero(exponent, self.is_final)).exp()
-        return self.power(self.value(base_node), exponent)
+    def _power_of_nodes(self, node: Node) -> Value:
+        exponent = self.value(node[2])
+        if node[1] == _E:
+            return self._at_each_point(_exponential, [exponent])
+        return self._power(self.value(node[1]), exponent)
 
-    def power(self, base: Value, exponent: Value) -> Value:
+    def _root_of_nodes(self, node: Node) -> Value:
+        degree = self.value(node[2])
+        if type(degree) is not fmpq or degree == 0:
+            raise Uncertified
+        return self._power(self.value(node[1]), 1 / degree)
+
+    def _function_of_nodes(self, node: Node) -> Value:
+        values = [self.value(part) for part in node[2]]
+        method = _METHODS.get(node[1])
+        function = partial(self._elementary, node[1]) if method is None else getattr(self, method)
+        return self._at_each_point(function, values)
+
+    def _power(self, base: Value, exponent: Value) -> Value:
+        if type(exponent) is fmpq and exponent.q == 1:
+            return self._integer_power(base, int(exponent.p))
+        return self._at_each_point(self._power_at_point, [base, exponent])
+
+    def _integer_power(self, base: Value, exponent: int) -> Value:
+        if type(base) is not list:
+            return self._resolved(integer_power(base, exponent))
+        if exponent == 2:
+            return self._resolved([ball * ball for ball in base])
+        if 0 < exponent < LARGEST_ARGUMENT:
+            return self._resolved([ball**exponent for ball in base])
+        return self._resolved([integer_power(ball, exponent) for ball in base])
+
+    def _power_at_point(self, base: Value, exponent: Value) -> Value:
         """Raise a value; rational powers with odd denominators of negative reals are real."""
-        base = resolve_zero(base, self.is_final)
-        exponent = resolve_zero(exponent, self.is_final)
         if isinstance(exponent, fmpq):
             if exponent.q == 1:
                 return integer_power(base, int(exponent.p))
@@ -245,29 +428,14 @@ class Evaluation:
             return acb(0, 1) ** (top % 4) * positive
         return (acb(0, 1) * arb.pi() * exponent).exp() * positive
 
-    def _function(self, name: str, values: list[Value]) -> Value:
-        if name == "percent":
-            if self.policy.percent == "kept":
-                raise Uncertified
-            return fmpq(1, 100) if self.policy.percent == "fraction" else ONE
-        if name == "binomial":
-            return self._binomial(values[0], values[1])
-        value = resolve_zero(values[0], self.is_final)
-        if name == "ln":
-            return self._logarithm(value)
-        if name == "log":
-            base = {"10": arb(10), "e": arb.const_e()}.get(self.policy.log_base)
-            return (
-                self._logarithm(value)
-                / (7 + symbol_value("log", 0) if base is None else base).log()
-            )
-        if name == "abs":
-            return abs(value)
-        if name in {"floor", "ceil"}:
-            return self._floor_or_ceil(name, value)
-        if name == "factorial":
-            return self._factorial(value)
-        return self._elementary(name, value)
+    def _percent(self) -> Value:
+        if self.policy.percent == "kept":
+            raise Uncertified
+        return fmpq(1, 100) if self.policy.percent == "fraction" else ONE
+
+    def _logarithm_of_unknown_base(self, value: Value) -> Value:
+        base = {"10": arb(10), "e": arb.const_e()}.get(self.policy.log_base)
+        return self._logarithm(value) / (7 + symbol_value("log", 0) if base is None else base).log()
 
     def _logarithm(self, value: Value) -> Value:
         if isinstance(value, fmpq):
@@ -282,7 +450,11 @@ class Evaluation:
             value = acb(value)
         return value.log()
 
-    def _floor_or_ceil(self, name: str, value: Value) -> Value:
+    @staticmethod
+    def _absolute(value: Value) -> Value:
+        return abs(value)
+
+    def _floor(self, value: Value, name: str = "floor") -> Value:
         if isinstance(value, acb):
             raise Uncertified
         whole = value.floor() if name == "floor" else value.ceil()
@@ -295,6 +467,9 @@ class Evaluation:
                     raise TooImprecise
                 whole = rational.p
         return fmpq(whole)
+
+    def _ceiling(self, value: Value) -> Value:
+        return self._floor(value, "ceil")
 
     def _factorial(self, value: Value) -> Value:
         if isinstance(value, fmpq):
@@ -322,9 +497,8 @@ class Evaluation:
                 factors = self._quotient(factors * (top - step), fmpq(step + 1))
             return factors
         top, low = (arb(value) if isinstance(value, fmpq) else value for value in (top, low))
-        return self._quotient(
-            gamma_function(top + 1), gamma_function(low + 1) * gamma_function(top - low + 1)
-        )
+        below = gamma_function(low + 1) * gamma_function(top - low + 1)
+        return self._quotient(gamma_function(top + 1), resolve_zero(below, self.is_final))
 
     def _elementary(self, name: str, value: Value) -> Value:
         if name == "arccot":
@@ -366,28 +540,39 @@ class Evaluation:
             self.bound[index] = fmpq(step)
             values.append(self.value(body))
             self.bound.pop(index)
-        if kind == "sum":
-            return self._sum(values)
-        product = ONE
-        for value in values:
-            product *= value
-            if isinstance(product, fmpq):
-                self._count_large_work(product)
-        return product
+        return self.sum_of(values) if kind == "sum" else self._product(values)
 
     def _unexpanded(self, node: Node, low: Value, high: Value | None) -> Value:
         """Represent a sum with symbolic bounds by a hidden value of its terms and bounds."""
         _, kind, index, _, _, body = node
-        if self.point is None:
+        if not self.points:
             raise Uncertified
-        self.bound[index] = symbol_value("index", self.point)
+        self.bound[index] = self._symbol("index")
         term = self.value(body)
         self.bound.pop(index)
-        parts = [
-            "oo" if value is None else part_key(resolve_zero(value, self.is_final))
-            for value in (low, high, term)
-        ]
-        return symbol_value(f"{kind}({index};{';'.join(parts)})", self.point)
+        return self._hidden(
+            lambda parts: f"{kind}({index};{';'.join(parts)})",
+            [low, "oo" if high is None else high, term],
+        )
+
+
+@lru_cache(maxsize=4_096)
+def _rational(numerator: int, denominator: int) -> Value:
+    return fmpq(numerator, denominator)
+
+
+@lru_cache(maxsize=4_096)
+def _symbol_values(name: str, points: tuple[int, ...]) -> list[Value]:
+    return [symbol_value(name, point) for point in points]
+
+
+def _exponential(exponent: Value) -> Value:
+    """Raise e."""
+    if isinstance(exponent, fmpq):
+        if exponent == 0:
+            return ONE
+        exponent = arb(checked_rational(exponent))
+    return checked_exponent(exponent).exp()
 
 
 def _is_in_domain(name: str, value: Value) -> bool:

@@ -21,28 +21,39 @@ from math import isfinite
 from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
-from flint import acb, ctx, fmpq
+from flint import acb, arb, ctx, fmpq
 
-from ttsframe.answers.latex.tree import Node, symbols_of, uses_function
+from ttsframe.answers.latex.tree import (
+    MINUS_ONE,
+    Node,
+    children,
+    has_symbols,
+    replace_nodes,
+    uses_function,
+)
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.values.balls import (
+    FAR_POINTS,
     ZERO,
     OutsideDomain,
     TooImprecise,
     Uncertified,
     Value,
     as_rational,
+    exact_root,
     leading_bits,
     part_key,
     resolve_zero,
 )
-from ttsframe.answers.values.evaluation import Evaluation
+from ttsframe.answers.values.evaluation import Evaluation, KnownValues, PointsDiffer
 from ttsframe.answers.values.rational import rational_key
 from ttsframe.answers.values.residues import residue_key
 
 __all__ = [
+    "KnownValues",
     "Scalar",
     "Uncertified",
+    "Vanishes",
     "real_number",
     "scalar_key",
     "scale_free_key",
@@ -57,8 +68,14 @@ Scalar: TypeAlias = tuple[str, str]
 
 _UNDEFINED: Final = "u"
 """Stands for a value at a point outside the domain of a real function."""
+_LARGEST_DEGREE: Final = 64
 PRECISIONS: Final = ((576, False), (2_304, True))
 """Precisions in bits; at the last one, a value that may be zero is zero."""
+
+
+class Vanishes(Uncertified):
+    """The expression is zero, so that it has no key up to a factor."""
+
 
 _lock = Lock()
 
@@ -98,23 +115,32 @@ def _at_enough_precision(read: Callable[[bool], _T]) -> _T:
     raise Uncertified
 
 
-def scalar_key(node: Node, policy: AnswerPolicy) -> Scalar:
+def scalar_key(node: Node, policy: AnswerPolicy, known: KnownValues | None = None) -> Scalar:
     """Return the body of a scalar's key and its kind; raise `Uncertified` where there is none."""
-    symbols = symbols_of(node)
+    is_symbolic = has_symbols(node)
     with _FlintPrecision():
         try:
-            return _symbolic_key(node, policy) if symbols else _constant_key(node, policy)
+            return (
+                _symbolic_key(node, policy, known) if is_symbolic else _constant_key(node, policy)
+            )
         except Uncertified:
             residue = residue_key(node, policy)
             if residue is None:
                 raise
-            return residue, "symbolic" if symbols else "exact"
+            return residue, "symbolic" if is_symbolic else "exact"
 
 
-def scale_free_key(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
-    """Return the key of an expression up to a constant factor, positive if `signed`."""
+def scale_free_key(
+    left: Node,
+    right: Node,
+    policy: AnswerPolicy,
+    *,
+    signed: bool,
+    known: KnownValues | None = None,
+) -> str:
+    """Return the key of a difference up to a factor, positive if `signed`; raise `Vanishes` if it is zero."""
     with _FlintPrecision():
-        return _ratio_key(node, policy, signed=signed)
+        return _ratio_key((left, right), policy, known or KnownValues(), signed=signed)
 
 
 def sign_of(node: Node, policy: AnswerPolicy) -> int:
@@ -130,14 +156,14 @@ def value_of(node: Node, policy: AnswerPolicy) -> Value:
     with _FlintPrecision():
         return _at_enough_precision(
             lambda is_final: resolve_zero(
-                Evaluation(policy, None, is_final=is_final).value(node), is_final
+                Evaluation(policy, (), is_final=is_final).value(node), is_final
             )
         )
 
 
 def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
     """Return the value of a real constant within the range of floats, else None."""
-    if symbols_of(node) or (policy.log_base == "unknown" and uses_function(node, "log")):
+    if has_symbols(node) or (policy.log_base == "unknown" and uses_function(node, "log")):
         return None
     value = value_of(node, policy)
     if isinstance(value, acb):
@@ -148,18 +174,58 @@ def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
     return number if isfinite(number) else None
 
 
-def _constant_key(node: Node, policy: AnswerPolicy, point: int | None = None) -> Scalar:
+def _constant_key(node: Node, policy: AnswerPolicy) -> Scalar:
     def read(is_final: bool) -> Scalar:
-        value = resolve_zero(Evaluation(policy, point, is_final=is_final).value(node), is_final)
-        return _complex_key(value) if isinstance(value, acb) else _real_key(value)
+        value = Evaluation(policy, (), is_final=is_final).value(node)
+        if type(value) is arb and _is_irrational(node):
+            return _irrational_key(value)
+        return _number_key(value)
 
     return _at_enough_precision(read)
+
+
+def _is_irrational(node: Node) -> bool:
+    """Tell whether the form of a tree proves that it is irrational: one root or pi, else rational numbers."""
+    op = node[0]
+    if op == "r":
+        inner, degree = node[1], node[2]
+        return (
+            inner[0] == degree[0] == "q"
+            and inner[1] > 0
+            and degree[2] == 1
+            and 2 <= degree[1] <= _LARGEST_DEGREE
+            and exact_root(fmpq(inner[1], inner[2]), degree[1]) is None
+        )
+    if op in {"+", "*"}:
+        others = [part for part in node[1] if not _is_nonzero_rational(part)]
+        return len(others) == 1 and _is_irrational(others[0])
+    if op == "/":
+        top, low = node[1], node[2]
+        if _is_nonzero_rational(low):
+            return _is_irrational(top)
+        return _is_nonzero_rational(top) and _is_irrational(low)
+    return node in {("c", "pi"), ("c", "e")}
+
+
+def _is_nonzero_rational(node: Node) -> bool:
+    op = node[0]
+    if op == "q":
+        return bool(node[1])
+    return op in {"*", "/"} and all(map(_is_nonzero_rational, children(node)))
+
+
+def _number_key(value: Value) -> Scalar:
+    return _complex_key(value) if type(value) is acb else _real_key(value)
 
 
 def _real_key(value: Value) -> Scalar:
     rational = value if isinstance(value, fmpq) else as_rational(value)
     if rational is not None:
         return rational_key(int(rational.p), int(rational.q)), "exact"
+    return _irrational_key(value)
+
+
+def _irrational_key(value: Value) -> Scalar:
     return "~" + _digest(leading_bits(value)), "numeric"
 
 
@@ -174,51 +240,134 @@ def _exact_if_zero(value: Value) -> Value:
     return ZERO if value.is_zero() else value
 
 
-def _symbolic_key(node: Node, policy: AnswerPolicy) -> Scalar:
-    def part_at(point: int, *, is_real: bool = True) -> str:
-        def read(is_final: bool) -> str:
-            evaluation = Evaluation(policy, point, is_final=is_final, is_real=is_real)
-            return part_key(resolve_zero(evaluation.value(node), is_final))
+def _values_at(
+    trees: tuple[Node, ...],
+    policy: AnswerPolicy,
+    points: tuple[int, ...],
+    known: KnownValues | None,
+    *,
+    is_final: bool,
+    is_real: bool = True,
+) -> list[Value | None]:
+    """Return the value of a tree, or the difference of two, at each point; None outside the domain."""
+    evaluation = Evaluation(policy, points, known, is_final=is_final, is_real=is_real)
+    try:
+        value = evaluation.tree(*trees) if len(trees) == 1 else evaluation.difference(*trees)
+    except OutsideDomain:
+        return [None] * len(points)
+    except PointsDiffer:
+        return [
+            value
+            for point in points
+            for value in _values_at(
+                trees, policy, (point,), known, is_final=is_final, is_real=is_real
+            )
+        ]
+    values = value if type(value) is list else [value] * len(points)
+    if not evaluation.undefined:
+        return values
+    return [
+        None if position in evaluation.undefined else one for position, one in enumerate(values)
+    ]
 
-        try:
-            return _at_enough_precision(read)
-        except OutsideDomain:
-            return _UNDEFINED
 
-    parts = [part_at(point) for point in range(3)]
-    if _UNDEFINED in parts:
-        parts.append(part_at(3))
-    defined = [point for point, part in enumerate(parts) if part != _UNDEFINED]
-    if not defined:
-        return "s" + _digest(part_at(0, is_real=False)), "symbolic"
-    if len(defined) > 1 and len({parts[point] for point in defined}) == 1:
-        # The symbols cancel, so that this is a number.
-        return _constant_key(node, policy, defined[0])
-    return "s" + _digest("|".join(parts)), "symbolic"
+def _hidden_values(
+    trees: tuple[Node, ...], policy: AnswerPolicy, known: KnownValues | None, is_final: bool
+) -> list[Value | None]:
+    """Return the values at the first three hidden points, and at the fourth if one of them fails."""
+    values = _values_at(trees, policy, (0, 1, 2), known, is_final=is_final)
+    if None in values:
+        values = values + _values_at(trees, policy, (3,), known, is_final=is_final)
+    return values
 
 
-def _ratio_key(node: Node, policy: AnswerPolicy, *, signed: bool) -> str:
+def _sign(value: Value | None) -> int:
+    """Return the sign of a real value, 0 for any other."""
+    if value is None or type(value) is acb:
+        return 0
+    return int(value > 0) - int(value < 0)
+
+
+def _far_parts(
+    trees: tuple[Node, ...], policy: AnswerPolicy, part: Callable[[Value], str], is_final: bool
+) -> list[str]:
+    # |x + 1| is x + 1 at every hidden point; at the far points it is neither x + 1 nor -x - 1. Where such
+    # bars change nothing, as in |x + 1|^2, there are no such parts, so the key is that of (x + 1)^2.
+    if not any(uses_function(tree, "abs") for tree in trees):
+        return []
+
+    def parts(of: tuple[Node, ...]) -> list[str]:
+        found = []
+        for point in FAR_POINTS:
+            try:
+                (value,) = _values_at(of, policy, (point,), None, is_final=is_final)
+                found.append(_UNDEFINED if value is None else part(value))
+            except Uncertified:
+                found.append(_UNDEFINED)
+        return found
+
+    def open_bars(node: Node) -> Node | None:
+        if node[0] != "f" or node[1] != "abs":
+            return None
+        inner = replace_nodes(node[2][0], open_bars)
+        signs = {
+            _sign(value)
+            for value in _values_at((inner,), policy, (0, 1, 2), None, is_final=is_final)
+        }
+        if len(signs) > 1 or 0 in signs:
+            return ("f", "abs", (inner,))
+        return inner if signs == {1} else ("*", (MINUS_ONE, inner))
+
+    with_bars = parts(trees)
+    without = parts(tuple(replace_nodes(tree, open_bars) for tree in trees))
+    return [] if with_bars == without else with_bars
+
+
+def _symbolic_key(node: Node, policy: AnswerPolicy, known: KnownValues | None) -> Scalar:
+    def read(is_final: bool) -> Scalar:
+        values = _hidden_values((node,), policy, known, is_final)
+        parts = [_UNDEFINED if value is None else part_key(value) for value in values]
+        parts += _far_parts((node,), policy, part_key, is_final)
+        defined = [value for value in values if value is not None]
+        if not defined:
+            (value,) = _values_at((node,), policy, (0,), None, is_final=is_final, is_real=False)
+            return "s" + _digest(part_key(value)), "symbolic"
+        if len(defined) > 1 and len({*parts} - {_UNDEFINED}) == 1:
+            # The symbols cancel, so that this is a number.
+            return _number_key(defined[0])
+        return "s" + _digest("|".join(parts)), "symbolic"
+
+    return _at_enough_precision(read)
+
+
+def _ratio_key(
+    sides: tuple[Node, Node], policy: AnswerPolicy, known: KnownValues, *, signed: bool
+) -> str:
     def read(is_final: bool) -> str:
-        values = [value_at(point, is_final=is_final) for point in range(4)]
-        if sum(value is not None for value in values) < 2:
-            values = [value_at(point, is_final=is_final, is_real=False) for point in (0, 3)]
-        first = next(value for value in values if value is not None)
-        if first == 0 or (signed and isinstance(first, acb)):
+        values = _hidden_values(sides, policy, known, is_final)
+        defined = [value for value in values if value is not None]
+        if len(defined) < 2:
+            values = defined = [
+                value
+                for point in (0, 3)
+                for value in _values_at(
+                    sides, policy, (point,), None, is_final=is_final, is_real=False
+                )
+            ]
+        if not any(value != 0 for value in defined):
+            raise Vanishes
+        first = defined[0]
+        if first == 0 or (signed and type(first) is acb):
             raise Uncertified
         sign = ("+" if first > 0 else "-") if signed else ""
         scale = abs(first) if signed else first
-        parts = [
-            _UNDEFINED if value is None else part_key(resolve_zero(value / scale, is_final))
-            for value in values
-        ]
-        return sign + _digest("|".join(parts))
 
-    def value_at(point: int, *, is_final: bool, is_real: bool = True) -> Value | None:
-        evaluation = Evaluation(policy, point, is_final=is_final, is_real=is_real)
-        try:
-            return resolve_zero(evaluation.value(node), is_final)
-        except OutsideDomain:
-            return None
+        def part(value: Value) -> str:
+            return part_key(resolve_zero(value / scale, is_final))
+
+        parts = [_UNDEFINED if value is None else part(value) for value in values]
+        parts += _far_parts(sides, policy, part, is_final)
+        return sign + _digest("|".join(parts))
 
     return _at_enough_precision(read)
 

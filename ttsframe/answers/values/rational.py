@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from hashlib import blake2b
 from typing import Final
@@ -10,7 +11,14 @@ from typing import Final
 from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.answers.shapes.words import MULTIPLIERS, is_unit_phrase
 
-__all__ = ["LARGEST_EXPONENT", "percent_value", "rational_key", "read_plain", "read_rational"]
+__all__ = [
+    "LARGEST_EXPONENT",
+    "percent_value",
+    "rational_key",
+    "read_plain",
+    "read_rational",
+    "unit_after_number",
+]
 
 LARGEST_EXPONENT: Final = 5_000
 """Largest exponent of ten in scientific notation; the parser reads larger ones."""
@@ -39,6 +47,10 @@ _NUMBER: Final = re.compile(
     rf"\s*(?P<rest>.*)",
     re.DOTALL,
 )
+_STARTS: Final = frozenset("0123456789.+-\\ $£€¥\t\n\r\f\v")
+"""First characters of a number; a backslash begins a fraction or a dollar sign."""
+_STARTS_OF_REST: Final = frozenset("%\\^$£€¥")
+"""First characters of what may follow a number: percent sign, degree sign, currency, or text; and letters."""
 _PERCENT: Final = re.compile(
     r"(?:\\?%|\\text\s*\{\s*\\?%\s*\}|(?:\\text\s*\{)?\s*(?:percentage(?: points?)?|percents?|per cent|pct)\.?\s*\}?)",
     re.IGNORECASE,
@@ -51,6 +63,13 @@ _PER_TEXT: Final = re.compile(
     r"(?:/|-|\\cdot)?\s*\\text\s*\{(?P<text>[^{}]*)\}\s*(?:\^\s*(?:\{\s*-?[1234]\s*\}|[1234]))?(?P<rest>.*)",
     re.DOTALL,
 )
+_MULTIPLIER: Final = re.compile(rf"\b(?:{'|'.join(MULTIPLIERS)})\b", re.IGNORECASE)
+_NO_UNIT: Final = re.compile(
+    rf"(?:{_PERCENT.pattern}|st|nd|rd|th|\s*(?:\\text\s*\{{)?\s*(?:{'|'.join(MULTIPLIERS)})\s*\}}?)?",
+    re.IGNORECASE,
+)
+_BARE_UNITS: Final = frozenset("mgshLNJWV")
+"""Letters that are units after a plain number and a space; in `5m` and in math mode they are factors."""
 _CURRENCY: Final = re.compile(r"\\?\$|[£€¥]")
 _ORDINAL: Final = re.compile(r"(?:st|nd|rd|th)")
 _DECIMAL_COMMA: Final = {
@@ -81,18 +100,25 @@ def percent_value(value: Fraction, policy: AnswerPolicy) -> Fraction:
 
 def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | None:
     """Return a rational number, perhaps with a unit, and whether it is a percentage kept apart."""
-    if len(text) > LONGEST_NUMBER:
+    first = text[:1]
+    if first not in _STARTS or len(text) > LONGEST_NUMBER:
         return None
+    if first == "\\" and not text.startswith(("\\frac", "\\$")):
+        return None
+    if _PLAIN.fullmatch(text):
+        return Fraction(int(text)), False
     commas = _DECIMAL_COMMA.get(policy.decimal_comma) if "," in text else None
     if commas is not None and commas.fullmatch(text):
         text = text.replace(",", ".")
     if " " in text:
-        text = _SPACED_THOUSANDS.sub(lambda match: match[1] + match[2].replace(" ", ""), text)
+        text = _SPACED_THOUSANDS.sub(_join_thousands, text)
     match = _NUMBER.match(text)
     if match is None:
         return None
     rest = match["rest"]
     if rest and rest[0].isalpha() and text[match.start("rest") - 1] == ".":
+        return None
+    if rest and not rest[0].isalpha() and rest[0] not in _STARTS_OF_REST:
         return None
     value = _matched_value(match)
     if value is None:
@@ -101,7 +127,32 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
         return None
     if match["sign"] == "-" or match["inner_sign"]:
         value = -value
+    if policy.units == "kept" and (match["currency"] or (rest and not _NO_UNIT.fullmatch(rest))):
+        return None
+    if rest in _BARE_UNITS and text[match.start("rest") - 1] == " " and "\\" not in text:
+        return value, False
     return _with_rest(value, rest, policy) if rest else (value, False)
+
+
+def unit_after_number(text: str, policy: AnswerPolicy) -> tuple[str, str] | None:
+    """Split a rational number from the currency before it and the unit after it, or return None."""
+    if read_rational(text, replace(policy, units="dropped")) is None:
+        return None
+    text = _SPACED_THOUSANDS.sub(_join_thousands, text)
+    match = _NUMBER.match(text)
+    if match is None:
+        return None
+    currency, rest = match["currency"], match["rest"]
+    if _NO_UNIT.fullmatch(rest):
+        unit, end, scale = currency, len(text), None
+    else:
+        unit, end, scale = f"{currency} {rest}", match.start("rest"), _MULTIPLIER.search(rest)
+    number = match["sign"] + match["inner_sign"] + text[match.end("inner_sign") : end].strip()
+    return (f"{number} {scale[0]}" if scale else number), unit
+
+
+def _join_thousands(match: re.Match[str]) -> str:
+    return match[1] + match[2].replace(" ", "")
 
 
 def _matched_value(match: re.Match[str]) -> Fraction | None:
@@ -158,6 +209,9 @@ def _with_rest(value: Fraction, rest: str, policy: AnswerPolicy) -> tuple[Fracti
     folded = rest.casefold()
     if folded in MULTIPLIERS:
         return value * MULTIPLIERS[folded], False
+    first, _, more = folded.partition(" ")
+    if first in MULTIPLIERS and is_unit_phrase(more, as_text=False):
+        return value * MULTIPLIERS[first], False
     text = _TEXT.fullmatch(rest)
     if text is None:
         return (value, False) if is_unit_phrase(rest, as_text=False) else None

@@ -37,8 +37,8 @@ NullOrZero: TypeAlias = Literal["null", "zero"]
 class Aggregator(Protocol):
     """The protocol of aggregators, which turn the attempts at a problem into one row.
 
-    An aggregator has a ``name`` and can be called with a frame and the columns that identify a
-    problem. The frame has one row per attempt and a numeric or Boolean column ``value``.
+    An aggregator has a `name` and can be called with a frame and the columns that identify a
+    problem. The frame has one row per attempt and a numeric or Boolean column `value`.
 
     Examples
     --------
@@ -58,14 +58,14 @@ class Aggregator(Protocol):
         Parameters
         ----------
         frame
-            One row per attempt, with the column ``value``.
+            One row per attempt, with the column `value`.
         identifier_columns
             Columns that together identify a problem.
 
         Returns
         -------
         FrameT
-            The same columns with the aggregated ``value``; a LazyFrame for a LazyFrame.
+            The same columns with the aggregated `value`; a LazyFrame for a LazyFrame.
         """
         ...
 
@@ -86,27 +86,7 @@ class Identity:
     name: ClassVar[str] = "Identity"
 
     def __call__(self, frame: FrameT, identifier_columns: Sequence[str], /) -> FrameT:
-        """Return the attempts unchanged.
-
-        Parameters
-        ----------
-        frame
-            One row per attempt, with the column ``value``.
-        identifier_columns
-            Columns that together identify a problem.
-
-        Returns
-        -------
-        FrameT
-            The frame itself.
-
-        Raises
-        ------
-        ParameterError
-            At once, if no identifier column is named, or ``value`` is.
-        ColumnsError
-            At once, if one of the columns is missing.
-        """
+        """Return the attempts unchanged, after the checks of every aggregator."""
         _check_frame(frame, identifier_columns)
         return frame
 
@@ -124,7 +104,7 @@ class PerProblem(ABC):
         Parameters
         ----------
         frame
-            One row per attempt, with the column ``value``: numeric or Boolean, null if the attempt
+            One row per attempt, with the column `value`: numeric or Boolean, null if the attempt
             was not graded.
         identifier_columns
             Columns that together identify a problem; rows with the same values, nulls included,
@@ -133,13 +113,13 @@ class PerProblem(ABC):
         Returns
         -------
         FrameT
-            One row per problem, in no particular order, columns as in ``frame``: ``value`` is the
+            One row per problem, in no particular order, columns as in `frame`: `value` is the
             aggregated Float64; any other column has its first non-null value in the order of rows.
 
         Raises
         ------
         ParameterError
-            At once, if no identifier column is named, or ``value`` is.
+            At once, if no identifier column is named, or `value` is.
         ColumnsError
             At once, if one of the columns is missing.
         """
@@ -311,7 +291,7 @@ class PassAtK(_OfDraws):
     ParameterTypeError
         If k is not an int.
     ParameterError
-        If k is below 1, or ``n_below_k`` is not one of its choices.
+        If k is below 1, or `n_below_k` is not one of its choices.
 
     Examples
     --------
@@ -355,7 +335,7 @@ class PassHatK(_OfDraws):
     ParameterTypeError
         If k is not an int.
     ParameterError
-        If k is below 1, or ``n_below_k`` is not one of its choices.
+        If k is below 1, or `n_below_k` is not one of its choices.
 
     Examples
     --------
@@ -398,7 +378,7 @@ class GPassAtK(_OfDraws):
     ParameterTypeError
         If k is not an int.
     ParameterError
-        If k is below 1, tau lies outside [0, 1], or ``n_below_k`` is not one of its choices.
+        If k is below 1, tau lies outside [0, 1], or `n_below_k` is not one of its choices.
 
     Examples
     --------
@@ -440,7 +420,7 @@ class AtLeastK(_OfDraws):
     k
         Number of attempts that must be correct, at least 1.
     threshold
-        Smallest ``value`` of a correct attempt.
+        Smallest `value` of a correct attempt.
     n_below_k
         Result for a problem with n < k attempts, of which k cannot be correct: ``"null"``, or
         ``"zero"``, the convention of inspect_ai.
@@ -450,7 +430,7 @@ class AtLeastK(_OfDraws):
     ParameterTypeError
         If k is not an int.
     ParameterError
-        If k is below 1, or ``n_below_k`` is not one of its choices.
+        If k is below 1, or `n_below_k` is not one of its choices.
 
     Examples
     --------

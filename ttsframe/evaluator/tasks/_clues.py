@@ -153,11 +153,11 @@ def _keep_clue(domains: list[int], pair: _Pair) -> None:
 
 def _place_the_only(domains: list[int]) -> None:
     """Place objects that are the only candidate for a place."""
-    once = twice = 0
+    seen = seen_twice = 0
     for domain in domains:
-        twice |= once & domain
-        once |= domain
-    only = once & ~twice
+        seen_twice |= seen & domain
+        seen |= domain
+    only = seen & ~seen_twice
     for i, domain in enumerate(domains):
         if domain & only and domain & (domain - 1):
             domains[i] = domain & only

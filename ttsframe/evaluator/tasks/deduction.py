@@ -9,7 +9,7 @@ from ttsframe.errors import DataError
 from ttsframe.evaluator._stream import Stream
 from ttsframe.evaluator.tasks._clues import Clue, as_clue, holds, is_unique, sentence, true_clues
 from ttsframe.evaluator.tasks._orders import NAMES, find_order
-from ttsframe.evaluator.tasks.task import SeededTask, TaskInstance, TaskResult
+from ttsframe.evaluator.tasks.task import Findings, SeededTask, TaskInstance
 
 __all__ = ["LogicalDeduction"]
 
@@ -45,7 +45,9 @@ class LogicalDeduction(SeededTask):
     by a name, the first one in a tie. Without a marker it is the list at the end of the response,
     with at most 60 characters after it, because other lists may repeat the clues.
 
-    An answer is verified against the clues, not against the stored order.
+    A list that lacks birds is an answer, but not a right one. An answer is verified against the clues,
+    not against the stored order; `error_message` names the first clue that does not hold, and
+    `metadata` contains `violated`, the numbers of all such clues, if each bird is listed.
 
     Examples
     --------
@@ -88,43 +90,12 @@ class LogicalDeduction(SeededTask):
         return TaskInstance(prompt, complexity, ", ".join(order), metadata)
 
     def parse(self, response: str) -> str | None:
-        """Read the order.
-
-        Parameters
-        ----------
-        response
-            Response of the model.
-
-        Returns
-        -------
-        str or None
-            The birds from left to right, such as ``owl, finch, robin``; None with fewer than two. A
-            list that lacks birds is an answer, but not a right one.
-        """
+        """Read the birds from left to right, such as ``owl, finch, robin``; None with fewer than two."""
         order = find_order(response)
         return ", ".join(order) if len(order) > 1 else None
 
-    def verify_solution(self, instance: TaskInstance, response: str) -> TaskResult:
-        """Check that each bird is listed once and that every clue holds.
-
-        Parameters
-        ----------
-        instance
-            An instance of this task.
-        response
-            Response of the model.
-
-        Returns
-        -------
-        TaskResult
-            Whether all clues hold; `error_message` names the first one that does not. `metadata`
-            contains `violated`, the numbers of all clues that do not hold, if each bird is listed.
-
-        Raises
-        ------
-        DataError
-            When the instance is of another task.
-        """
+    def _verify(self, instance: TaskInstance, response: str) -> Findings:
+        """Check that each bird is listed once and that every clue holds."""
         objects, clues = _puzzle(instance)
         order = find_order(response)
         missing = sorted(set(objects) - set(order))
@@ -144,7 +115,7 @@ class LogicalDeduction(SeededTask):
             if violated:
                 clue = sentence(clues[violated[0] - 1])
                 message = f"clue {violated[0]} of {len(clues)} does not hold: {clue}"
-        return TaskResult(response, message is None, instance.complexity, message, metadata)
+        return message, metadata
 
     def wrong_answer(self, instance: TaskInstance, number: int) -> str:
         """Return the order with its last birds rearranged, or with a bird that is not in the row."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from ttsframe.errors import DataError
 from ttsframe.evaluator.tasks._moves import MOST_MOVES, PEGS, Move, find_moves, with_discs
-from ttsframe.evaluator.tasks.task import SeededTask, TaskInstance, TaskResult
+from ttsframe.evaluator.tasks.task import Findings, SeededTask, TaskInstance
 
 __all__ = ["TowerOfHanoi"]
 
@@ -50,6 +50,14 @@ class TowerOfHanoi(SeededTask):
     ``</think>``) that is followed by moves; without a marker it is the last list. A list has one
     notation, so remarks in another one do not interrupt it (the longer list counts), and ends where
     400 characters follow without a move.
+
+    `parse` can read its own result. A disc that the response does not name is the top one; after an
+    illegal move it is left out. There is no answer without moves, with more than 262,140 moves, or
+    with pegs numbered both from 0 and from 1; illegal moves are an answer, but not a right one.
+
+    A solution is right if every move is legal and the tower ends on the right peg. `error_message`
+    names the first illegal move, numbered from 1; `metadata` contains `n_moves` and `n_legal`, the
+    number of moves before the first illegal one.
 
     References
     ----------
@@ -103,46 +111,12 @@ class TowerOfHanoi(SeededTask):
         )
 
     def parse(self, response: str) -> str | None:
-        """Read the moves, whatever their notation.
-
-        Parameters
-        ----------
-        response
-            Response of the model.
-
-        Returns
-        -------
-        str or None
-            Each move as disc, source and target, such as ``1:A>C 2:A>B 1:C>B``, which can be read
-            again. A disc that the response does not name is the top one; after an illegal move it is
-            left out. None without moves, with more than 262,140 moves, or with pegs numbered both
-            from 0 and from 1. Illegal moves are an answer, but not a right one.
-        """
+        """Read the moves, whatever their notation, as disc, source and target: ``1:A>C 2:A>B``."""
         moves = find_moves(response)
         return None if isinstance(moves, int) or not moves else _written(with_discs(moves))
 
-    def verify_solution(self, instance: TaskInstance, response: str) -> TaskResult:
-        """Make the moves one by one.
-
-        Parameters
-        ----------
-        instance
-            An instance of this task.
-        response
-            Response of the model.
-
-        Returns
-        -------
-        TaskResult
-            Whether every move is legal and the tower ends on the right peg; `error_message` names
-            the first illegal move, numbered from 1. `metadata` contains `n_moves` and `n_legal`, the
-            number of moves before the first illegal one.
-
-        Raises
-        ------
-        DataError
-            When the instance is of another task.
-        """
+    def _verify(self, instance: TaskInstance, response: str) -> Findings:
+        """Make the moves one by one."""
         start, goal = _ends(instance)
         n_discs = instance.complexity
         moves = find_moves(response)
@@ -164,8 +138,7 @@ class TowerOfHanoi(SeededTask):
                 message = _unsolved(n_moves, pegs, goal)
             if not message and self.optimal and n_moves > shortest:
                 message = f"{n_moves} moves, but {shortest} are enough."
-        metadata: dict[str, object] = {"n_moves": n_moves, "n_legal": n_legal}
-        return TaskResult(response, not message, n_discs, message or None, metadata)
+        return message or None, {"n_moves": n_moves, "n_legal": n_legal}
 
     def wrong_answer(self, instance: TaskInstance, number: int) -> str:
         """Return the shortest solution with one move to the other peg, or with void moves at the end."""

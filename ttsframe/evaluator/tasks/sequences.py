@@ -14,7 +14,7 @@ from ttsframe.answers import AnswerPolicy, extract_answer
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.values.rational import read_rational
 from ttsframe.errors import DataError
-from ttsframe.evaluator.tasks.task import SeededTask, TaskInstance, TaskResult
+from ttsframe.evaluator.tasks.task import Findings, SeededTask, TaskInstance
 
 __all__ = ["ArithmeticSequence"]
 
@@ -130,55 +130,24 @@ class ArithmeticSequence(SeededTask):
         return TaskInstance(prompt, complexity, str(terms[-1]), {"terms": shown})
 
     def parse(self, response: str) -> str | None:
-        """Read the integer.
-
-        Parameters
-        ----------
-        response
-            Response of the model.
-
-        Returns
-        -------
-        str or None
-            Its digits, with a minus sign if it is negative. None without an answer, or if the answer
-            is not a single integer of at most 40 digits.
-        """
+        """Read the digits of the integer, with a minus sign if it is negative; None without one."""
         answer = _announced(response)
         return None if answer is None else _integer(answer)
 
-    def verify_solution(self, instance: TaskInstance, response: str) -> TaskResult:
-        """Compare the integer with the term.
-
-        Parameters
-        ----------
-        instance
-            An instance of this task.
-        response
-            Response of the model.
-
-        Returns
-        -------
-        TaskResult
-            Whether they are equal.
-
-        Raises
-        ------
-        DataError
-            When the instance is of another task.
-        """
+    def _verify(self, instance: TaskInstance, response: str) -> Findings:
+        """Compare the integer with the term."""
         truth = _truth(instance)
         answer = _announced(response)
         value = None if answer is None else _integer(answer)
         if answer is None:
-            message: str | None = "no answer found."
-        elif value is None:
+            return "no answer found.", {}
+        if value is None:
             quoted = answer if len(answer) <= _LONGEST_QUOTE else f"{answer[:_LONGEST_QUOTE]}..."
-            message = (
+            error = (
                 f"the answer {quoted!r} is not a single integer of at most {_MOST_DIGITS} digits."
             )
-        else:
-            message = None if value == truth else f"the answer is {value}, must be {truth}."
-        return TaskResult(response, message is None, instance.complexity, message)
+            return error, {}
+        return (None if value == truth else f"the answer is {value}, must be {truth}."), {}
 
     def wrong_answer(self, instance: TaskInstance, number: int) -> str:
         """Return an integer near the right one: 1 above it, 1 below, 2 above, and so on."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
-from ttsframe._checks import check_positive, check_seed
+from ttsframe._checks import check_not_negative, check_positive, check_seed
 from ttsframe.errors import ParameterError, ParameterTypeError
 from ttsframe.evaluator._stream import Stream
 
@@ -180,6 +180,10 @@ class Task(ABC):
         return [self.generate_instance(level) for level in levels for _ in range(count)]
 
 
+Findings: TypeAlias = tuple[str | None, dict[str, object]]
+"""The first error of a response, None if it is right, and further findings by name."""
+
+
 class SeededTask(Task):
     """A task whose instances are functions of a seed, a level and an index alone.
 
@@ -238,11 +242,7 @@ class SeededTask(Task):
             When the task has no such level, or the index is negative.
         """
         self._check_level(complexity)
-        if isinstance(index, bool) or not isinstance(index, int):
-            raise ParameterTypeError(f"index is a {type(index).__name__}, must be an int.")
-        if index < 0:
-            raise ParameterError(f"index == {index}, must be at least 0.")
-        instance = self._make(complexity, index)
+        instance = self._make(complexity, check_not_negative(index, "index"))
         instance.metadata["index"] = index
         self._made[Stream(instance.prompt).bits()] = complexity, index
         return instance
@@ -294,6 +294,33 @@ class SeededTask(Task):
         levels = check_levels(complexity_range)
         count = check_positive(instances_per_level, "instances_per_level")
         return [self.instance_at(level, index) for level in levels for index in range(count)]
+
+    def verify_solution(self, instance: TaskInstance, response: str) -> TaskResult:
+        """Verify a response; no response raises an error.
+
+        Parameters
+        ----------
+        instance
+            An instance of this task.
+        response
+            Response of the model, of any length and content.
+
+        Returns
+        -------
+        TaskResult
+            Whether it is right; what `error_message` and `metadata` contain is in the notes of the task.
+
+        Raises
+        ------
+        DataError
+            When the instance is of another task.
+        """
+        error, findings = self._verify(instance, response)
+        return TaskResult(response, error is None, instance.complexity, error, findings)
+
+    @abstractmethod
+    def _verify(self, instance: TaskInstance, response: str) -> Findings:
+        """Verify a response."""
 
     def _check_level(self, complexity: int) -> None:
         """Check that the task has instances of a level."""

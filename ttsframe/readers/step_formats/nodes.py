@@ -9,9 +9,8 @@ import polars as pl
 from ttsframe._checks import check_frame
 from ttsframe._exprs import run_plan
 from ttsframe._typing import FrameT
-from ttsframe.errors import ColumnsError
 from ttsframe.readers.step_formats.writing import IDS, refuse, sort_steps
-from ttsframe.schema import require_columns
+from ttsframe.schema import require_columns, require_kind
 
 _TREE: Final = (*IDS, "step", "node", "parent")
 
@@ -63,9 +62,7 @@ def step_paths(steps: FrameT, /) -> FrameT:
         where="a tree of steps",
         hint="only trees, as MATH-APS has them, need paths; other formats already hold solutions.",
     )
-    for name in ("node", "parent"):
-        if not (schema[name].is_integer() or isinstance(schema[name], pl.Null)):
-            raise ColumnsError(f"column {name!r} of steps is {schema[name]}, must be an integer.")
+    require_kind(schema, "an integer", "node", "parent", where="a tree of steps")
     result = {name: dtype for name, dtype in schema.items() if name not in {"node", "parent"}}
     result |= {"solution_id": pl.String(), "step": pl.Int64()}
     return run_plan(steps, lambda frame: frame.map_batches(_paths, schema=result))

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
+from ttsframe._exprs import safe_names, to_safe
 from ttsframe._typing import ColumnNames
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.schema import require_columns
@@ -65,13 +66,13 @@ def read_attempts(
         raise ColumnsError(
             f"trajectories: 'is_correct' is {schema['is_correct']}, must be Boolean."
         )
-    renamed = {f"key{i}": name for i, name in enumerate(names)} | {"problem": "problem_id"}
+    renamed = safe_names(names) | {"problem": "problem_id"}
     optional = [name for name in ("attempt", "is_exchangeable") if name in schema]
     rows = (
         trajectories
         .lazy()
         .select(
-            *[pl.col(name).alias(key) for key, name in renamed.items()],
+            *to_safe(renamed),
             pl.col("is_correct").cast(pl.Boolean),
             *optional,
         )

@@ -34,6 +34,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ttsframe._checks import check_choices
+from ttsframe._exprs import from_safe, safe_names
 from ttsframe._typing import Floats, Integers, StepReduction
 from ttsframe.errors import DataError
 from ttsframe.schema import require_columns
@@ -208,7 +209,7 @@ def map_pools(
     """Plan a table made from attempts: columns `keys`, then `result`, by default as `made`."""
     # `work` returns a table with the columns of `Pools.problems` and then those of the schema `made`.
     # Polars runs it on one thread, so expressions belong in `result`.
-    named = {f"key{i}": name for i, name in enumerate(keys)}
+    named = safe_names(keys)
     category = _new_category()
 
     def column(name: str) -> pl.Expr:
@@ -245,7 +246,7 @@ def map_pools(
 
     of_problem = {key: dtypes[name] for key, name in named.items()}
     return narrow.map_batches(apply, schema={**of_problem, **made}).select(
-        *[pl.col(key).alias(name) for key, name in named.items()],
+        *from_safe(named),
         **(result or {name: pl.col(name) for name in made}),
     )
 

@@ -18,7 +18,7 @@ from ttsframe._checks import (
     check_positive,
     check_seed,
 )
-from ttsframe._exprs import raise_where, run_plan
+from ttsframe._exprs import raise_where, run_plan, safe_names, to_safe
 from ttsframe._typing import (
     ColumnNames,
     Flags,
@@ -226,11 +226,11 @@ def expected_accuracy(
 
 def _exchangeable_only(keys: Sequence[str]) -> pl.Expr:
     """Build a filter that raises if attempts depend on each other."""
-    named = {f"key{i}": pl.col(name).alias(f"key{i}") for i, name in enumerate(keys)}
+    named = safe_names(keys)
 
     def describe(rows: pl.DataFrame) -> DataError:
         row = rows.sort(*named).row(0, named=True)
-        where = ", ".join(f"{name} {row[key]!r}" for key, name in zip(named, keys, strict=True))
+        where = ", ".join(f"{name} {row[key]!r}" for key, name in named.items())
         return DataError(
             f"{where}: is_exchangeable is false, expected true: attempts of a tree search depend on "
             "each other, so a random subset of them is not a run with a smaller budget. Hint: "
@@ -239,7 +239,7 @@ def _exchangeable_only(keys: Sequence[str]) -> pl.Expr:
         )
 
     is_broken = ~pl.col("is_exchangeable")
-    described = pl.struct(is_broken.alias("broken"), *named.values())
+    described = pl.struct(is_broken.alias("broken"), *to_safe(named))
     return raise_where(described, describe)
 
 
