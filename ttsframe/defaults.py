@@ -80,8 +80,18 @@ class PickOptions:
     """None: the column `score` if it exists, else the last step's score."""
     weights: Weights = "score"
     style: AnswerStyle = "auto"
+    cut_at_next_question: bool = True
     policy: AnswerPolicy | None = None
     confidence_level: float = 0.95
+
+    def score(self, trajectories: FrameT) -> FrameT:
+        """Add the answers, keys, grades and scores that the trajectories lack."""
+        return score_trajectories(
+            trajectories,
+            style=self.style,
+            cut_at_next_question=self.cut_at_next_question,
+            policy=self.policy,
+        )
 
 
 class Options(NamedTuple):
@@ -203,7 +213,7 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
         check_budgets(asked.budgets)
     check_fraction(asked.confidence_level, "confidence_level")
     schema = require_columns(trajectories, [*by, *replicates, "problem_id", "attempt"])
-    scored = score_trajectories(trajectories, style=asked.style, policy=asked.policy)
+    scored = asked.score(trajectories)
     reductions = asked.reductions
     needs_score = asked.selectors is not None and any(
         SELECTORS[name].reads_score for name in selectors

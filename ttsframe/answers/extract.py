@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from ttsframe._checks import check_choice
-from ttsframe._exprs import into_expr, keep_name
+from ttsframe._exprs import into_expr, map_column
 from ttsframe._typing import AnswerStyle, ExtractionRule, IntoExprColumn
 from ttsframe.answers import marks as _marks
 from ttsframe.answers import statements as _statements
@@ -147,8 +147,7 @@ def extract_answer(
     source = into_expr(completion, "completion")
     # One function, because Polars would repeat the search for each use of an intermediate result.
     extract = partial(_answers, style=style, cut=bool(cut_at_next_question))
-    found = source.map_batches(extract, return_dtype=pl.String, is_elementwise=True)
-    return keep_name(found, source)
+    return map_column(source, extract, pl.String())
 
 
 def extraction_rule(
@@ -192,8 +191,7 @@ def extraction_rule(
     check_choice(style, "style", get_args(AnswerStyle))
     source = into_expr(completion, "completion")
     name_rules = partial(_rules, style=style, cut=bool(cut_at_next_question))
-    found = source.map_batches(name_rules, return_dtype=_RULE, is_elementwise=True)
-    return keep_name(found, source)
+    return map_column(source, name_rules, _RULE)
 
 
 def explain_extraction(

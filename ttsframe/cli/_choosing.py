@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import click
 
 from ttsframe._typing import Weights
-from ttsframe.cli._options import by_option, gathers, names_of, style_option
+from ttsframe.cli._options import by_option, gathers, names_of, question_option, style_option
 from ttsframe.cli._policy import policy_option
 from ttsframe.defaults import PickOptions
 from ttsframe.steps import STEP_REDUCTIONS
@@ -64,6 +64,7 @@ chooses = gathers(
             "for logits.",
         ),
         style_option,
+        question_option,
         policy_option,
         by_option,
     ],

@@ -199,6 +199,12 @@ style_option = click.option(
     show_default=True,
     help="How answers are marked in completions.",
 )
+question_option = click.option(
+    "--cut-at-next-question/--keep-next-question",
+    default=True,
+    show_default=True,
+    help="Stop reading where a completion goes on with a question of its own after its answer.",
+)
 by_option = click.option(
     "--by",
     multiple=True,

@@ -9,7 +9,6 @@ import polars as pl
 from ttsframe.batch import Score, Select, Stage
 from ttsframe.cli._options import Run
 from ttsframe.defaults import Choice, PickOptions, choose_picks
-from ttsframe.scoring import score_trajectories
 
 _READ_BY_PICKING: Final = frozenset({"answer", "answer_key", "is_correct"})
 
@@ -27,7 +26,11 @@ def all_budgets(choice: Choice) -> list[int] | None:
 
 def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame) -> list[Stage]:
     """Return the stages of a job that picks answers; Score only where the run lacks what it adds."""
-    score = Score(style=choosing.style, policy=choosing.policy)
+    score = Score(
+        style=choosing.style,
+        cut_at_next_question=choosing.cut_at_next_question,
+        policy=choosing.policy,
+    )
     needed = _READ_BY_PICKING | ({"score"} if choice.options.reductions is None else set())
     select = Select(
         selectors=choice.options.selectors,
@@ -43,8 +46,7 @@ def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame
 def pick(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame) -> pl.LazyFrame:
     """Plan the table `problems` of all runs, at the budgets of any of them."""
     *_, select = picking_stages(choosing, choice, attempts)
-    scored = score_trajectories(attempts, style=choosing.style, policy=choosing.policy)
-    return select.make(scored, choice.keys)
+    return select.make(choosing.score(attempts), choice.keys)
 
 
 def curves_of(

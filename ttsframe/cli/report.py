@@ -90,6 +90,7 @@ def report(
             reductions=choosing.reductions,
             weights=choosing.weights,
             style=choosing.style,
+            cut_at_next_question=choosing.cut_at_next_question,
             policy=choosing.policy,
             references=references,
             sections=sections,

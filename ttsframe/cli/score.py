@@ -25,6 +25,7 @@ from ttsframe.cli._options import (
     examples,
     names_of,
     prints,
+    question_option,
     reads_run,
     style_option,
 )
@@ -52,11 +53,7 @@ from ttsframe.steps import STEP_REDUCTIONS
 )
 @style_option
 @policy_option
-@click.option(
-    "--keep-next-question",
-    is_flag=True,
-    help="Read on where a completion goes on with a question of its own after its answer.",
-)
+@question_option
 @click.option(
     "--overwrite",
     callback=names_of(ADDED_COLUMNS),
@@ -77,7 +74,7 @@ def score(
     output: str,
     reduction: StepReduction,
     style: AnswerStyle,
-    keep_next_question: bool,
+    cut_at_next_question: bool,
     policy: AnswerPolicy | None,
     overwrite: tuple[str, ...] | None,
     texts: bool,
@@ -96,7 +93,7 @@ def score(
             policy=policy,
             overwrite=overwrite or (),
             texts=texts,
-            cut_at_next_question=not keep_next_question,
+            cut_at_next_question=cut_at_next_question,
         )
         run_job(run, job, [stage], output, console)
         return
@@ -108,7 +105,7 @@ def score(
         style=style,
         policy=policy,
         overwrite=overwrite or (),
-        cut_at_next_question=not keep_next_question,
+        cut_at_next_question=cut_at_next_question,
     )
     if not texts:
         scored = scored.drop(TEXTS, strict=False)

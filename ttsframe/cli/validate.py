@@ -14,11 +14,12 @@ from ttsframe.cli._options import (
     by_option,
     examples,
     prints,
+    question_option,
     reads_run,
     style_option,
 )
 from ttsframe.cli._policy import policy_option
-from ttsframe.scoring import score_trajectories
+from ttsframe.defaults import PickOptions
 from ttsframe.validation import validate_trajectories
 
 FOUND = 1
@@ -31,6 +32,7 @@ FOUND = 1
 )
 @reads_run
 @style_option
+@question_option
 @policy_option
 @by_option
 @prints
@@ -41,6 +43,7 @@ def validate(
     run: Run,
     by: tuple[str, ...],
     style: AnswerStyle,
+    cut_at_next_question: bool,
     policy: AnswerPolicy | None,
     console: Console,
 ) -> None:
@@ -52,21 +55,20 @@ def validate(
     """
     with console.status(f"Reading {run.label}"):
         attempts = run.scan()
+    options = PickOptions(style=style, cut_at_next_question=cut_at_next_question, policy=policy)
     with console.status("Checking"):
-        report = validate_trajectories(_with_answers(attempts, style, policy), by=by)
+        report = validate_trajectories(_with_answers(attempts, options), by=by)
     console.result(report.to_dict())
     console.say(in_options(str(report)))
     if any(finding.severity != "note" for finding in report.findings):
         ctx.exit(FOUND)
 
 
-def _with_answers(
-    attempts: pl.LazyFrame, style: AnswerStyle, policy: AnswerPolicy | None
-) -> pl.LazyFrame:
+def _with_answers(attempts: pl.LazyFrame, options: PickOptions) -> pl.LazyFrame:
     """Add what can be extracted from the texts, so that missing answers are reported."""
     columns = attempts.collect_schema().names()
     if not {"completion", "answer"} & set(columns):
         return attempts
-    scored = score_trajectories(attempts, style=style, policy=policy)
+    scored = options.score(attempts)
     # A score computed from step scores would repeat each finding about them.
     return scored if "score" in columns else scored.drop("score", strict=False)

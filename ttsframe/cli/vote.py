@@ -28,7 +28,6 @@ from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, picking_stages
 from ttsframe.cli._tables import rows_text
 from ttsframe.defaults import PickOptions
-from ttsframe.scoring import score_trajectories
 
 _N_ROWS: Final = 20
 _HIDDEN: Final = ("subsets", "attempt", "answer_key", "value", "n_valid")
@@ -78,7 +77,7 @@ def vote(
         run_job(run, job, [*score, counting], output, console, by=choice.keys)
     else:
         with logged(run, output, console) as done:
-            scored = score_trajectories(attempts, style=choosing.style, policy=choosing.policy)
+            scored = choosing.score(attempts)
             with console.status(f"Voting on {run.label}"), run.named_in_errors():
                 rows = counting.make(scored, choice.keys).collect(engine="streaming")
             done["rows"] = rows.height

@@ -39,6 +39,7 @@ def build_report(
     reductions: StepReduction | Sequence[StepReduction] | None = None,
     weights: Weights = "score",
     style: AnswerStyle = "auto",
+    cut_at_next_question: bool = True,
     policy: AnswerPolicy | None = None,
     references: Mapping[str, float] | None = None,
     sections: SectionName | Sequence[SectionName] | None = None,
@@ -71,7 +72,7 @@ def build_report(
         exists, else the last step's score.
     weights
         Weight of a vote in `weighted_vote`: "score", "sigmoid" or "softmax".
-    style
+    style, cut_at_next_question
         How to find an answer in a completion; see `extract_answer`.
     policy
         Conventions under which answers are the same; None is `AnswerPolicy()`. Keys that the attempts
@@ -128,6 +129,7 @@ def build_report(
         reductions=reductions,
         weights=weights,
         style=style,
+        cut_at_next_question=cut_at_next_question,
         policy=policy,
         confidence_level=confidence_level,
     )

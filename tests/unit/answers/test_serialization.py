@@ -28,6 +28,7 @@ EXPRESSIONS = {
     "is_equivalent of a policy": tts.is_equivalent("answer", "gold", policy=KEPT, rel_tol=0.1),
     "is_same_key": tts.answers.is_same_key("answer_key", "gold_key"),
     "extract_answer": tts.extract_answer("gold"),
+    "extraction_rule": tts.answers.extraction_rule("gold"),
 }
 COLLECT = """
 import io, sys
@@ -80,7 +81,10 @@ def test_keys_are_pickled_without_another_library() -> None:
 import sys
 sys.modules["cloudpickle"] = None
 import pickle, ttsframe as tts
-for make in (tts.answer_key, tts.gold_key, tts.normalize_answer, tts.answers.answer_kind):
+for make in (
+    tts.answer_key, tts.gold_key, tts.normalize_answer, tts.answers.answer_kind,
+    tts.extract_answer, tts.answers.extraction_rule,
+):
     pickle.dumps(make("answer"))
 pickle.dumps(tts.is_equivalent("answer", "gold"))
 """
