@@ -199,14 +199,16 @@ def has_box(text: str) -> bool:
     return False
 
 
+def _letters_in_last_box(text: str) -> str:
+    """Return the letters in the last box, without commands and case."""
+    content = re.findall(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}", text)[-1:]
+    return re.sub(r"\\[a-zA-Z]+|[^A-Za-z]", "", "".join(content)).lower()
+
+
 def _of_abstention(within: Sequence[Attempt]) -> str:
     """An attempt without a box voted there with its last number or what is left of one, or with a placeholder."""
     silent = [attempt for attempt in within if attempt.key is None]
-    if any(attempt.answer is None and has_box(attempt.text) for attempt in silent):
-        return UNEXPLAINED
-    boxed = {
-        re.sub(r"\\text|[^A-Za-z]", "", attempt.answer or "").lower() for attempt in silent
-    } - {""}
+    boxed = {_letters_in_last_box(attempt.text) for attempt in silent if has_box(attempt.text)}
     if boxed:
         return "a placeholder voted there" if boxed <= _PLACEHOLDERS else UNEXPLAINED
     return "no answer voted there" if silent else UNEXPLAINED
