@@ -154,6 +154,13 @@ _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
 
 # A text that no rule changes, also not in dollar signs: letters one by one, single spaces, and commands
 # that have one spelling. A rule that changes such a text must change this pattern; a test says where.
+_CURRENCY_FIRST: Final = re.compile(
+    r"(?P<sign>-?)(?P<name>(?:US|CA|AU|C|A)(?=\\?\$)|₹|(?i:Rs\.?(?=[ .\d])|INR|USD|EUR|GBP|JPY|CNY|RMB|CAD|AUD|CHF))"
+    r"(?:\\?\$)?\s?(?P<number>\d[\d,]*(?:\.\d+)?)"
+)
+_CURRENCY_NAMES: Final = {
+    "US": "usd", "CA": "cad", "C": "cad", "AU": "aud", "A": "aud", "₹": "rs", "RS.": "rs", "RS": "rs", "INR": "rs",
+}  # fmt: skip
 _NORMAL: Final = re.compile(
     r"(?![ =])(?:[-+/^()\[\]|>=!0-9,.}]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
     r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}"
@@ -232,6 +239,9 @@ def _normalize_once(text: str) -> str:
         text = _NAMED_BASE.sub(_write_base, text)
     if "base" in text:
         text = _SPOKEN_BASE.sub(_write_base, " ".join(text.split()), count=1)
+    if text[-1:].isdigit() and (first := _CURRENCY_FIRST.fullmatch(text)):
+        name = first["name"].upper()
+        return f"{first['sign']}{first['number']} {_CURRENCY_NAMES.get(name, name.lower())}"
     if "$" in text or "\\" in text:
         text = _undelimit(text)
     if text[:1] in _MARKS or "**" in text:

@@ -179,7 +179,8 @@ UNITS: Final = frozenset(
     mm cm dm km m2 m3 cm2 cm3 km2 mi ft yd in sq cu ml cl dl kl mg cg dg kg gm gms lb lbs oz pt
     qt gal hr hrs min mins sec secs ms yr yrs day days wk wks mo mph kph kmh kmph rpm mps fps
     hz khz mhz ghz pa kpa atm ev kev mev gev kj kw mw kwh mol rad rads deg degs mile miles ton
-    tons usd rmb yuan dollar dollars cent cents euro euros pound pounds rs inr ppm db cal kcal
+    tons usd rmb yuan dollar dollars cent cents euro euros pound pounds rs inr rupee rupees eur
+    gbp jpy yen cny cad aud chf ppm db cal kcal
     year years month months week weeks hour hours minute minutes second seconds man men car cars
     cat cats dog dogs cup cups egg eggs box boxes pen pens toy toys hen hens cow cows ant ants
     bag bags ball boy boys girl girls way ways unit units inch inches foot feet yard yards meter
