@@ -84,6 +84,7 @@ def test_the_answer_is_the_value_of_the_interpolating_polynomial(order: int, n_a
         ("The answer is -1 234 or so", "-1234"),
         ("The answer is 3.e5 or so", "300000"),
         ("The answer is ４32.", "432"),
+        ("٤٢", "42"),
         ("Final answer: " + "9" * 40, "9" * 40),
     ],
 )
@@ -96,7 +97,7 @@ def test_an_integer_is_read(response: str, answer: str) -> None:
     [
         "", "I do not know.", "Final answer:", "Final answer: none", "Final answer: 17 + 25", "Final answer: 3.5", "Final answer: 1/3",
         "Final answer: 1.000.000", "Final answer: 3, 5", "The next terms are 3, 5, 7.", "Final answer: x + 1", "Final answer: 50%",
-        "Final answer: " + "9" * 41, "Final answer: " + "9" * 5_000, "Final answer: 1e40", "Final answer: 1e999999", "٤٢", "Final answer: 4²", "Final answer: 4 + x", "Final answer: 4 or 5", "Final answer: (4, 5)",
+        "Final answer: " + "9" * 41, "Final answer: " + "9" * 5_000, "Final answer: 1e40", "Final answer: 1e999999", "Final answer: 4²", "Final answer: 4 + x", "Final answer: 4 or 5", "Final answer: (4, 5)",
         "The answer is 1.000.000, I think", "The answer is 4² or so", "The answer is 4.e50", "The answer is **4½**", r"The answer is 4\frac12 or so", "\x00", "\ud800",
     ],
 )  # fmt: skip
