@@ -94,7 +94,7 @@ def open_page(browser: str, page: Path, profile: Path) -> tuple[Marks, list[str]
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
         env={**os.environ, "HOME": str(profile)},
     )
     console = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]

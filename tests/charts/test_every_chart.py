@@ -404,7 +404,7 @@ def test_charts_need_no_network(curve: pl.DataFrame, tmp_path: Path) -> None:
         "chart.save('curve.png'); chart.save('curve.svg')"
     )
     command = [unshare, "-rn", sys.executable, "-c", script]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=300)
     assert (tmp_path / "curve.png").stat().st_size > 10_000
 
 

@@ -345,7 +345,7 @@ def test_a_job_that_is_told_to_stop_says_so_and_goes_on_later(
         assert process.stdout is not None
         assert process.stdout.readline() == "paused\n"
         process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate(timeout=300)
     assert (process.returncode, stdout) == (128 + number, "")
     last = events(stderr)[-1]
     assert last["event"] == "stopped"

@@ -22,7 +22,7 @@ PROGRAM = [sys.executable, "-m", "ttsframe"]
 
 def run(*args: object) -> subprocess.CompletedProcess[str]:
     command = [*PROGRAM, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_streams_and_status(sample: Path, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_is_stopped_while_writing_leaves_the_old_file(
         assert len(list(target.parent.iterdir())) == 2
         process.send_signal(number)
         # The query ends, and sees the signal that was sent before.
-        _, stderr = process.communicate(b"\n" if number == signal.SIGINT else None, timeout=60)
+        _, stderr = process.communicate(b"\n" if number == signal.SIGINT else None, timeout=300)
     assert target.read_text() == "old"
     if number == signal.SIGINT:
         assert (process.returncode, stderr) == (130, b"Interrupted.\n")

@@ -91,7 +91,7 @@ def test_any_number_of_threads_gives_the_same_tables(
         env={**os.environ, "POLARS_MAX_THREADS": n_threads},
         cwd=Path(__file__).parents[2],
         check=True,
-        timeout=120,
+        timeout=300,
     )
     for name, table in expected().items():
         assert_same(pl.read_parquet(tmp_path / f"{name}.parquet"), table)

@@ -38,7 +38,7 @@ def modules_after(code: str) -> set[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
         cwd=Path(__file__).parents[2],
     )
     return set(done.stderr.split())

@@ -240,7 +240,7 @@ SCRIPT_KEYS = key("0.5", "0.5", "10", "x+1")
 
 def run(command: Sequence[str], **options: object) -> str:
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, **options
+        command, capture_output=True, text=True, timeout=300, check=False, **options
     )  # type: ignore[call-overload]
     assert done.returncode == 0, done.stderr
     return str(done.stdout).strip()

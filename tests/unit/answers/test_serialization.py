@@ -46,7 +46,7 @@ sys.stdout.buffer.write(frame.select(expression).write_ipc(None).getvalue())
 
 def in_a_fresh_process(code: str, sent: bytes) -> pl.DataFrame:
     done = subprocess.run(
-        [sys.executable, "-c", code], input=sent, capture_output=True, timeout=120, check=False
+        [sys.executable, "-c", code], input=sent, capture_output=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr.decode()
     return pl.read_ipc(done.stdout)
@@ -89,7 +89,7 @@ for make in (
 pickle.dumps(tts.is_equivalent("answer", "gold"))
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, timeout=120, check=False
+        [sys.executable, "-c", code], capture_output=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr.decode()
 

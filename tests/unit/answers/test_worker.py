@@ -194,7 +194,7 @@ def test_workers_start_on_the_first_string_that_needs_one() -> None:
     assert len(worker._pool.workers) == 1
     assert "sympy" not in sys.modules and "latex2sympy2" not in sys.modules
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=300)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_a_forked_child_has_workers_of_its_own() -> None:
     assert set(each.process.pid for each in worker._pool.workers) == mine
     """
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(command, check=True, timeout=300)
 
 
 def test_workers_end_with_a_killed_parent() -> None:
@@ -345,7 +345,7 @@ def test_workers_end_with_a_killed_parent() -> None:
     os.kill(os.getpid(), 9)
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     processes = [int(process) for process in done.stdout.split()]
     assert processes
     deadline = time.monotonic() + 100

@@ -274,7 +274,7 @@ def test_a_lock_is_taken_by_one_of_many_at_a_time(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, str(tmp_path)]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
     for process in running:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
         assert (process.returncode, said) == (0, b"")
     assert list(tmp_path.iterdir()) == []
 
@@ -333,7 +333,7 @@ def test_a_job_that_is_killed_again_and_again_gives_the_same_rows(
     points = [(str(calls.randint(1, 3)), "") for _ in range(3)]
     points += [("0", "part-00001.parquet"), ("0", "publishing"), ("0", "out")]
     for n_calls, name in points:
-        done = subprocess.run([*command, n_calls, name], check=False, timeout=120)
+        done = subprocess.run([*command, n_calls, name], check=False, timeout=300)
         assert done.returncode == -signal.SIGKILL
         assert not sink.exists()
     tts.batch.transform(source, sink, **SMALL)
@@ -409,7 +409,7 @@ def test_a_disk_that_takes_no_more_is_said_and_work_goes_on_when_it_does(
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
     sink = tmp_path / "out"
     command = [sys.executable, "-c", LIMITED, str(source), str(sink), "8000"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 3, done.stderr
     assert "could not be written (File too large)" in done.stdout
     assert "rerun the same call; completed parts are reused" in done.stdout

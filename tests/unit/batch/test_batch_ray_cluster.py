@@ -121,7 +121,7 @@ def test_a_cluster_that_was_started_is_ended_and_leaves_nothing(
     source: Path, tmp_path: Path
 ) -> None:
     process = driver(OWN, tmp_path, source, tmp_path / "out")
-    said, complained = process.communicate(timeout=180)
+    said, complained = process.communicate(timeout=300)
     assert (process.returncode, said, complained) == (0, "", "")
     assert left_over(tmp_path) == []
     tts.batch.transform(source, tmp_path / "here", **OPTIONS)
@@ -163,7 +163,7 @@ def test_a_driver_that_is_ended_leaves_no_process_and_a_job_to_go_on_with(
     assert process.stdout is not None
     assert process.stdout.readline() == "scan\n"
     process.send_signal(sent)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode != 0
     assert left_over(tmp_path) == []
     tts.batch.transform(source, tmp_path / "here", **OPTIONS)
@@ -205,10 +205,10 @@ def test_a_cluster_with_an_address_is_joined_and_left(
     address = head.stdout.readline().strip()
     given = ("", {"RAY_ADDRESS": address}) if is_variable else (address, {})
     joined = driver(JOIN, tmp_path / "join", source, tmp_path / "out", given[0], **mode, **given[1])
-    _, complained = joined.communicate(timeout=120)
+    _, complained = joined.communicate(timeout=300)
     assert (joined.returncode, complained) == (0, "")
     assert left_over(tmp_path / "join") == []
-    said, complained = head.communicate("\n", timeout=60)
+    said, complained = head.communicate("\n", timeout=300)
     assert (head.returncode, said.splitlines()[-1:]) == (0, ["still there"]), complained
     assert left_over(tmp_path / "head") == []
     tts.batch.transform(source, tmp_path / "here", **OPTIONS)

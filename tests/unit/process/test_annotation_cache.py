@@ -276,14 +276,14 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path) -> 
             str(n_calls),
         ]
 
-    subprocess.run(command("plain", "plain.log", "plain.parquet"), check=True, timeout=120)
+    subprocess.run(command("plain", "plain.log", "plain.parquet"), check=True, timeout=300)
     rng = random.Random(11)
     log = tmp_path / "killed.log"
     n_kills, n_kept = 4, 0
     for _ in range(n_kills):
         # The run ends itself in a call of its completer, of which there are 28 in all.
         arguments = command("killed", "killed.log", "killed.parquet", rng.randrange(3, 7))
-        done = subprocess.run(arguments, check=False, timeout=120)
+        done = subprocess.run(arguments, check=False, timeout=300)
         assert done.returncode == -signal.SIGKILL
         parts = list((tmp_path / "killed").rglob("*.parquet"))
         finished = pl.concat(
@@ -292,7 +292,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path) -> 
         assert finished.is_unique().all()  # no batch is there twice
         assert finished.height > n_kept
         n_kept = finished.height
-    subprocess.run(command("killed", "killed.log", "killed.parquet"), check=True, timeout=120)
+    subprocess.run(command("killed", "killed.log", "killed.parquet"), check=True, timeout=300)
     assert_frame_equal(
         pl.read_parquet(tmp_path / "killed.parquet"), pl.read_parquet(tmp_path / "plain.parquet")
     )
