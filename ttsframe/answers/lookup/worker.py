@@ -34,8 +34,8 @@ _ItemT = TypeVar("_ItemT", bound=Hashable)
 
 CPU_SECONDS: Final = 4.0
 """Processor time for one item; not wall-clock time, which depends on the load of the machine."""
-_WALL_SECONDS: Final = 30.0
-_START_SECONDS: Final = 60.0
+_WALL_SECONDS: Final = 120.0
+_START_SECONDS: Final = 180.0
 _SECONDS_BETWEEN_CHECKS: Final = 0.5
 """How often a call looks for workers that are late: a timer for each item would cost more than many items."""
 _ITEMS_PER_WORKER: Final = 8
