@@ -32,6 +32,7 @@ Node: TypeAlias = tuple[Any, ...]
 INFINITY: Final[Node] = ("c", "oo")
 ONE: Final[Node] = ("q", 1, 1)
 MINUS_ONE: Final[Node] = ("q", -1, 1)
+_LEAVES: Final = frozenset({"q", "c", "s"})
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -86,9 +87,16 @@ def has_symbols(node: Node) -> bool:
 
 def uses_function(node: Node, name: str) -> bool:
     """Tell whether a tree applies a function anywhere."""
-    if node[0] == "f" and node[1] == name:
-        return True
-    return any(uses_function(child, name) for child in children(node))
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        op = node[0]
+        if op in _LEAVES:
+            continue
+        if op == "f" and node[1] == name:
+            return True
+        waiting += children(node)
+    return False
 
 
 def infinity_sign(node: Node) -> int:
