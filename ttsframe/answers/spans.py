@@ -177,7 +177,7 @@ _GOES_ON: Final = re.compile(
     r"|,? (?:hundred|thousand|million|billion|trillion|dozen|percent)\b"
 )
 _GOES_ON_BEFORE: Final = re.compile(
-    rf"(?:[{_LETTERS}\d_^{{)}}\]\\{_SUPERSCRIPTS}{_SYMBOLS}]|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"
+    rf"(?:[{_LETTERS}\d_^{{)}}\]\\{_SUPERSCRIPTS}{_SYMBOLS}]|[\^_{{]{_BLANK}+|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"
     r"|\\(?:times|cdot|div|pm|sqrt|[dt]?frac)\s*)$"
 )
 _OPEN_INTERVAL: Final = re.compile(
