@@ -153,6 +153,7 @@ _OPTION_KEY: Final = re.compile(
     r"(?:option|choice)s?[\s*]*(?:(?:is|are):?|:|：)\s*$", re.IGNORECASE
 )
 _PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|\s*\n\s*1[.)]\s")
+_UNDERSCORED: Final = re.compile(r"(?<![\w\\^{}])(__?)(?=[^\s_])([^_\n]+)(?<=\S)\1(?!\w)")
 _BOLD: Final = re.compile(r"\*\*([^*\n]+?)\s*\*\*")
 _BOLD_LABEL: Final = re.compile(
     r"(?:the )?(?:final |correct )?(?:answer|result)\s*(?:is\b)?\s*[:：=]?\s*", re.IGNORECASE
@@ -266,6 +267,7 @@ def answer_tagged(text: str) -> str | None:
 def answer_concluded(text: str) -> str | None:
     """Read the last line of a finished text, if it states a result."""
     text = _NOTE.sub("", _STEP_TAG.sub("", text)).rstrip()
+    text = _UNDERSCORED.sub(r"**\2**", text)
     lines = [line for raw in text.splitlines() if (line := raw.strip())]
     if not lines:
         return None
