@@ -12,6 +12,7 @@ curves become charts and reports. The most used names are here; each wing holds 
 - ``tts.curves``: accuracy against budget, by difficulty, by cost; compute-optimal choices.
 - ``tts.verifier``: how good the scores of a verifier are.
 - ``tts.process``: labels of steps from rollouts.
+- ``tts.search``: search against a verifier, with the tree kept as a table.
 - ``tts.charts``: Altair charts, one function per question.
 - ``tts.batch``: Parquet-to-Parquet jobs of any size.
 - ``tts.evaluator``: accuracy by task complexity.
@@ -35,6 +36,7 @@ if _TYPE_CHECKING:
     from ttsframe import evaluator as evaluator
     from ttsframe import process as process
     from ttsframe import readers as readers
+    from ttsframe import search as search
     from ttsframe import statistics as statistics
     from ttsframe import verifier as verifier
     from ttsframe import votes as votes
@@ -210,6 +212,7 @@ _WINGS = frozenset({
     "evaluator",
     "process",
     "readers",
+    "search",
     "statistics",
     "verifier",
     "votes",

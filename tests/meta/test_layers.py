@@ -29,7 +29,7 @@ LAYERS: list[set[str]] = [
     {"curves"},
     {"verifier"},
     {"process"},
-    {"evaluator"},
+    {"evaluator", "search"},
     {"defaults"},
     {"report", "batch"},
     {"_namespace"},

@@ -87,7 +87,12 @@ def test_dir_shows_the_public_names_and_no_others() -> None:
     shown = {name for name in dir(tts) if not name.startswith("__")}
     modules = {name for name in shown if inspect.ismodule(getattr(tts, name))}
     assert shown - modules == set(tts.__all__)
-    assert modules == {wing.rpartition(".")[2] for wing in WINGS} | {"batch", "charts", "evaluator"}
+    assert modules == {wing.rpartition(".")[2] for wing in WINGS} | {
+        "batch",
+        "charts",
+        "evaluator",
+        "search",
+    }
 
 
 @pytest.mark.parametrize("module", [tts, *(import_module(f"ttsframe.{wing}") for wing in WINGS)])

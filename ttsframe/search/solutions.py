@@ -1,0 +1,249 @@
+"""From the tree to the solutions that a search returns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from ttsframe._checks import check_frame, check_names
+from ttsframe._exprs import run_plan
+from ttsframe._typing import ColumnNames, FrameT, Integers
+from ttsframe.errors import ColumnsError
+from ttsframe.schema import require_columns
+from ttsframe.search.driver import check_policy
+from ttsframe.search.nodes import require_nodes
+from ttsframe.search.policies import Policy
+from ttsframe.search.tree import Tree, make_tree
+from ttsframe.steps import STEP_REDUCTIONS
+
+__all__ = ["to_trajectories"]
+
+_READ: Final = (
+    "problem_id",
+    "node_id",
+    "parent_id",
+    "round",
+    "depth",
+    "text",
+    "step_score",
+    "score_vector",
+    "n_tokens",
+    "n_lookahead_tokens",
+    "n_allocated",
+    "n_children",
+    "finish_reason",
+    "is_terminal",
+    "is_kept",
+)
+_SOLUTION: Final = {
+    "attempt": pl.UInt32(),
+    "completion": pl.String(),
+    "step_scores": pl.List(pl.Float64()),
+    "n_tokens": pl.Int64(),
+    "tree_tokens": pl.Int64(),
+    "finish_reason": pl.String(),
+    "is_exchangeable": pl.Boolean(),
+    "node_id": pl.UInt64(),
+}
+
+
+def to_trajectories(
+    nodes: FrameT,
+    /,
+    *,
+    policy: Policy | None = None,
+    problems: pl.DataFrame | None = None,
+    by: ColumnNames = (),
+) -> FrameT:
+    """Turn the nodes of a search into the solutions that it returns, one row per solution.
+
+    A solution is a path to a kept step that nothing continues. Dropped paths and paths that were cut by a
+    limit are no solutions. A problem for which the search returns none gets one attempt without a
+    text, so that it counts as wrong instead of vanishing.
+
+    Parameters
+    ----------
+    nodes
+        A `nodes` table.
+    policy
+        The policy that made it. It says how many solutions are returned, and in which order, and adds the
+        columns `policy` and `width`. None: all solutions, in the order in which they were finished.
+    problems
+        Columns to add by `problem_id`, such as `problem` and `gold`. Its problems without any node count
+        as problems without a solution.
+    by
+        Columns that identify a search.
+
+    Returns
+    -------
+    FrameT
+        A `trajectories` table: the columns of `by`, `problem_id`, `attempt`, `policy` and `width`,
+        `completion`, `step_scores`, `n_tokens` (of the path), `tree_tokens` (generated tokens of the
+        problem's whole search, lookahead included, for `tts.curves.add_costs`), `finish_reason`,
+        `is_exchangeable` (true for best-of-N only), `node_id` of the last step, and the columns of
+        `problems`. A solution that a policy holds several times is repeated. A LazyFrame for a
+        LazyFrame.
+
+    Raises
+    ------
+    ParameterTypeError
+        When an argument has the wrong type.
+    ColumnsError
+        When a column of `nodes` is missing, or a column of `problems` is one of the result.
+    DataError
+        At collection, when the rows are not a tree.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> problems, generator, prm = tts.search.simulate(2, seed=0)
+    >>> policy = tts.search.DVTS(8)
+    >>> nodes = tts.search.search(problems, generator, prm, policy, seed=0)
+    >>> solutions = tts.search.to_trajectories(nodes, policy=policy, problems=problems)
+    >>> solutions.group_by("policy", "width", "problem_id", maintain_order=True).len().rows()
+    [('dvts', 8, 'problem-0', 8), ('dvts', 8, 'problem-1', 8)]
+    """
+    check_frame(nodes, "nodes")
+    names = check_names(by, "by", taken=[*_SOLUTION, "policy", "width", "problem_id"])
+    if policy is not None:
+        check_policy(policy)
+    schema = require_nodes(nodes, [*names, *_READ])
+    ids = {name: schema[name] for name in [*names, "problem_id"]}
+    about = {} if policy is None else {"policy": pl.String(), "width": pl.Int64()}
+    (first, *others) = _SOLUTION
+    result = {**ids, first: _SOLUTION[first], **about, **{n: _SOLUTION[n] for n in others}}
+    read = [*names, *_READ]
+
+    def plan(frame: pl.LazyFrame) -> pl.LazyFrame:
+        return frame.select(read).map_batches(
+            lambda tree: _solutions(tree, names, policy).select(*result), schema=pl.Schema(result)
+        )
+
+    if problems is None:
+        return run_plan(nodes, plan)
+    require_columns(problems, ["problem_id"], where="problems")
+    if both := [name for name in problems.columns if name in result and name != "problem_id"]:
+        raise ColumnsError(
+            f"problems: {both} are columns of the result. Hint: problems.drop({both}) or rename them."
+        )
+    return run_plan(nodes, lambda frame: _joined(plan(frame), problems, names, result))
+
+
+def _joined(
+    solutions: pl.LazyFrame,
+    problems: pl.DataFrame,
+    names: tuple[str, ...],
+    result: dict[str, pl.DataType],
+) -> pl.LazyFrame:
+    """Add the columns of problems; those without a node get an attempt without a text."""
+    runs = solutions.select(names).unique(maintain_order=True) if names else None
+    wanted = problems.lazy().with_row_index("__order")
+    if runs is not None:
+        wanted = runs.with_row_index("__run").join(wanted, how="cross")
+    keys = [*names, "problem_id"]
+    joined = wanted.join(solutions, on=keys, how="left", maintain_order="left_right", nulls_equal=True)
+    constants = [name for name in ("policy", "width", "is_exchangeable") if name in result]
+    return joined.with_columns(
+        pl.col("attempt").fill_null(0),
+        pl.col("n_tokens").fill_null(pl.when(pl.col("attempt").is_null()).then(0)),
+        pl.col("tree_tokens").fill_null(pl.when(pl.col("attempt").is_null()).then(0)),
+        pl.when(pl.col("attempt").is_null())
+        .then(pl.lit("length"))
+        .otherwise("finish_reason")
+        .alias("finish_reason"),
+        *(pl.col(name).fill_null(pl.col(name).drop_nulls().first()) for name in constants),
+    ).select(*result, pl.exclude(*result, "__order", "__run"))
+
+
+def _solutions(nodes: pl.DataFrame, by: tuple[str, ...], policy: Policy | None) -> pl.DataFrame:
+    tree = make_tree(nodes, by)
+    is_end = (nodes["is_kept"] & (nodes["n_children"] == 0)).to_numpy()
+    ends = np.flatnonzero(is_end)
+    copies = np.maximum(nodes["n_allocated"].to_numpy()[ends], 1)
+    # Rows come in the order of rounds, which is that of finishing.
+    finished = ends[np.lexsort((ends, nodes["round"].to_numpy()[ends], tree.group[ends]))]
+    scores = _step_scores(nodes, tree, finished)
+    copies = np.maximum(nodes["n_allocated"].to_numpy()[finished], 1)
+    chosen = _chosen(tree.group[finished], scores, copies, policy)
+    paths = _texts(nodes, tree, finished)
+    n_groups = tree.keys.height
+    spent = nodes.select(
+        pl.col("n_tokens").fill_null(0) + pl.col("n_lookahead_tokens").fill_null(0)
+    ).to_series()
+    tokens = np.bincount(tree.group, weights=spent.to_numpy(), minlength=n_groups)
+    ended = pl.DataFrame({
+        "group": tree.group[finished],
+        "step_scores": scores,
+        "finish_reason": nodes["finish_reason"].gather(finished),
+        "node_id": nodes["node_id"].gather(finished),
+    }).hstack(paths)[chosen]
+    without = np.setdiff1d(np.arange(n_groups), tree.group[finished])
+    lost = pl.DataFrame({"group": without}).with_columns(
+        finish_reason=pl.lit("length"), n_tokens=pl.lit(0, pl.Int64)
+    )
+    rows = pl.concat([ended, lost], how="diagonal").sort("group", maintain_order=True)
+    group = rows["group"].to_numpy()
+    rows = rows.hstack(tree.keys[group]).with_columns(
+        attempt=pl.Series(np.arange(len(group)) - np.searchsorted(group, group), dtype=pl.UInt32),
+        tree_tokens=pl.Series(tokens[group].astype(np.int64)),
+        is_exchangeable=pl.lit(policy is not None and policy.is_exchangeable),
+    )
+    if policy is not None:
+        rows = rows.with_columns(
+            policy=pl.lit(policy.name), width=pl.lit(policy.width, pl.Int64)
+        )
+    return rows
+
+
+def _texts(nodes: pl.DataFrame, tree: Tree, leaves: Integers) -> pl.DataFrame:
+    """Join the texts and add the tokens of each path."""
+    rows, leaf = tree.paths(leaves)
+    steps = pl.DataFrame({
+        "leaf": leaf,
+        "completion": nodes["text"].gather(rows),
+        "n_tokens": nodes["n_tokens"].gather(rows),
+    })
+    known = pl.col("n_tokens").is_not_null().all()
+    return (
+        steps.group_by("leaf", maintain_order=True)
+        .agg(pl.col("completion").str.join(""), pl.when(known).then(pl.col("n_tokens").sum()))
+        .select(pl.col("completion").cast(pl.String), pl.col("n_tokens").cast(pl.Int64))
+    )
+
+
+def _step_scores(nodes: pl.DataFrame, tree: Tree, leaves: Integers) -> pl.Series:
+    """Return the scores of each path: the verifier's own list, else those given step by step."""
+    rows, leaf = tree.paths(leaves)
+    own = (
+        pl.DataFrame({"leaf": leaf, "score": nodes["step_score"].gather(rows)})
+        .group_by("leaf", maintain_order=True)
+        .agg("score")["score"]
+        .cast(pl.List(pl.Float64))
+    )
+    vectors = nodes["score_vector"].cast(pl.List(pl.Float64)).gather(leaves)
+    return pl.select(pl.coalesce(vectors, own).alias("step_scores")).to_series()
+
+
+def _chosen(
+    group: Integers, scores: pl.Series, copies: Integers, policy: Policy | None
+) -> Integers:
+    """Return which solutions are returned, by their index, repeated and in order."""
+    index = np.arange(len(group))
+    if policy is not None and policy.returned == "best":
+        reduced = pl.DataFrame([scores]).select(STEP_REDUCTIONS[policy.reduction]("step_scores"))
+        score = reduced.to_series().fill_null(float("nan")).to_numpy()
+        index = np.lexsort((index, -score, group))
+    index = np.repeat(index, copies[index])
+    if policy is None or policy.returned == "all":
+        return index
+    sorted_group = group[index]
+    position = np.arange(len(index)) - np.searchsorted(sorted_group, sorted_group)
+    index = index[position < policy.width]
+    if not policy.pads_returned or not len(index):
+        return index
+    starts = np.flatnonzero(np.append(True, np.diff(group[index]) > 0))  # noqa: FBT003
+    sizes = np.diff(np.append(starts, len(index)))
+    slot = np.arange(policy.width)
+    return np.asarray(index[(starts[:, None] + slot[None, :] % sizes[:, None]).ravel()])
