@@ -15,7 +15,7 @@ from ttsframe._checks import check_positive, check_seed
 from ttsframe._typing import Flags
 from ttsframe.errors import CompletionError, DataError, ParameterTypeError
 from ttsframe.schema import require_columns
-from ttsframe.search.engine import Batch, Call, Record
+from ttsframe.search.engine import Batch, Call, Record, Rounds
 from ttsframe.search.generators import Generator, ProcessRewardModel
 from ttsframe.search.identity import root_ids
 from ttsframe.search.nodes import NODE_COLUMNS
@@ -112,7 +112,9 @@ def run_search(
     listed = listed_problems(problems)
     size = max(listed.height, 1) if batch_size is None else check_positive(batch_size, "batch_size")
     batches = [
-        Batch(listed[start : start + size], policy, seed, recorded=recorded, allows_short=allows_short)
+        Batch(
+            listed[start : start + size], policy, seed, recorded=recorded, allows_short=allows_short
+        )
         for start in range(0, max(listed.height, 1), size)
     ]
     if is_async(generator) or is_async(prm):
@@ -189,7 +191,7 @@ async def _drive_async(batch: Batch, generator: Server, prm: Server, keep: Keep 
             answer = await cast("Awaitable[object]", answer)
 
 
-def _next(rounds: Any, answer: object, batch: Batch, keep: Keep | None) -> Call | None:
+def _next(rounds: Rounds, answer: object, batch: Batch, keep: Keep | None) -> Call | None:
     """Return the next call, after what a finished round answered has been kept."""
     try:
         call: Call | None = rounds.send(answer)

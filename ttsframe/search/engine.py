@@ -94,7 +94,7 @@ class Outcomes:
             "n_allocated": pl.Series(allocated),
             "n_children": pl.Series(children),
             "is_kept": code < 0,
-            "dropped_because": names.gather(code.set(code < 0, None)),  # type: ignore[arg-type]
+            "dropped_because": names.gather(code.set(code < 0, None)),
         }
 
 
@@ -154,7 +154,7 @@ class Batch:
             subtree=pl.lit(0, pl.Int64),
             child=pl.lit(0, pl.Int64),
             score=pl.lit(None, pl.Float64),
-            is_terminal=pl.lit(False),  # noqa: FBT003
+            is_terminal=pl.lit(False),
             n_copies=pl.lit(1, pl.Int64),
             n_tokens=pl.lit(0, pl.Int64),
             row=pl.lit(-1, pl.Int64),
@@ -268,7 +268,7 @@ class Batch:
             "prefix",
             pl.col("n_allocated").alias("n"),
             pl.Series("draw", request_draws(self._seed, nodes)),
-            pl.lit(False).alias("is_greedy"),  # noqa: FBT003
+            pl.lit(False).alias("is_greedy"),
             pl.lit("end" if is_last else "step").alias("until"),
             "state",
         )
@@ -334,7 +334,7 @@ class Batch:
                 pl.concat_str("prefix", "text", texts.gather(going).alias("ahead")).alias("prefix"),
                 pl.lit(1, pl.Int64).alias("n"),
                 pl.Series("draw", draws),
-                pl.lit(True).alias("is_greedy"),  # noqa: FBT003
+                pl.lit(True).alias("is_greedy"),
                 pl.lit("step").alias("until"),
                 states.gather(going).alias("state"),
             )
@@ -344,7 +344,8 @@ class Batch:
             got = going[found["request"].to_numpy()]
             ahead = pl.DataFrame({"at": got, "ahead": found["text"].fill_null("")})
             texts = (
-                pl.DataFrame({"at": np.arange(n), "text": texts})
+                pl
+                .DataFrame({"at": np.arange(n), "text": texts})
                 .join(ahead, on="at", how="left", maintain_order="left")
                 .select(pl.concat_str("text", pl.col("ahead").fill_null("")))
                 .to_series()
@@ -357,7 +358,7 @@ class Batch:
             going = got[(found["finish_reason"] == "step").to_numpy()]
         # An empty lookahead is none: the step ended the solution.
         return paths.with_columns(
-            lookahead_text=texts.set(texts == "", None),  # type: ignore[arg-type]
+            lookahead_text=texts.set(texts == "", None),
             n_lookahead_tokens=pl.Series(tokens),
             seen_state=states,
         )
@@ -456,9 +457,10 @@ class Batch:
         children = answers.with_columns(
             local=parents["local"],
             root=parents["root"],
-            parent_id=parents["node_id"].set(is_first, None),  # type: ignore[arg-type]
+            parent_id=parents["node_id"].set(is_first, None),
             depth=parents["depth"] + 1,
-            subtree=pl.when(is_first)
+            subtree=pl
+            .when(is_first)
             .then(pl.col("child") // self._policy.subtree_size)
             .otherwise(parents["subtree"]),
             is_terminal=terminal,
@@ -483,7 +485,7 @@ class Batch:
         """Ask the policy which new steps cannot be continued."""
         frontier = self._frontier(children, number).with_columns(
             children["finish_reason"],
-            is_duplicate=pl.lit(False),  # noqa: FBT003
+            is_duplicate=pl.lit(False),
         )
         if self._policy.duplicates == "drop":
             path = pl.struct("local", pl.concat_str("prefix", "text"), "is_terminal")
@@ -594,15 +596,13 @@ _POOL_COLUMNS: Final = [
 
 
 def _numbered(children: pl.DataFrame, starts: Integers) -> pl.DataFrame:
-    """Number the children of each request, behind those that it already has."""
+    """Give each child its index in its request, behind those that came before."""
     request = children["request"].to_numpy()
     position = np.arange(len(request)) - np.searchsorted(request, request)
     return children.with_columns(child=pl.Series(starts[request] + position))
 
 
-def _checked_allocation(
-    answer: pl.DataFrame, pool: pl.DataFrame, name: str
-) -> list[pl.Series]:
+def _checked_allocation(answer: object, pool: pl.DataFrame, name: str) -> list[pl.Series]:
     """Check what a policy decided."""
     if not isinstance(answer, pl.DataFrame) or answer.height != pool.height:
         size = answer.height if isinstance(answer, pl.DataFrame) else type(answer).__name__
@@ -625,5 +625,5 @@ def _checked_allocation(
     kept = n_allocated > 0
     return [
         n_allocated.alias("n_allocated"),
-        reason.set(kept, None).alias("dropped_because"),  # type: ignore[arg-type]
+        reason.set(kept, None).alias("dropped_because"),
     ]

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from ttsframe._typing import Flags
@@ -48,7 +49,7 @@ PREFIX_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({
 
 
 class Generator(Protocol):
-    """Continues paths by a step: a function, a coroutine function, or an object that can be called.
+    r"""Continues paths by a step: a function, a coroutine function, or an object that can be called.
 
     It is called with a frame of requests (`tts.search.REQUEST_COLUMNS`) and returns a frame with one
     row per continuation, the `n` of the first request first:
@@ -67,7 +68,7 @@ class Generator(Protocol):
     >>> import ttsframe as tts
     >>> def one_step(requests):
     ...     return requests.select(
-    ...         text=pl.lit(r"The answer is \\boxed{42}.").repeat_by("n"),
+    ...         text=pl.lit(r"The answer is \boxed{42}.").repeat_by("n"),
     ...     ).explode("text").with_columns(finish_reason=pl.lit("stop"))
     >>> generator: tts.search.Generator = one_step
     >>> problems = pl.DataFrame({"problem_id": ["a"], "problem": ["6 x 7?"]})
@@ -204,7 +205,7 @@ def check_scores(answer: object, n_prefixes: int) -> Verdict:
         found = found.cast(pl.Float64)
     if isinstance(found.dtype, pl.List):
         inner = found.dtype.inner
-        if inner is not None and not (inner == pl.Null or inner.is_numeric()):  # type: ignore[union-attr]
+        if not (inner == pl.Null or inner.is_numeric()):
             raise CompletionError(f"{who}: scores are {found.dtype}, must be numbers.")
         vectors = found.cast(pl.List(pl.Float64))
         _check_finite(vectors.explode(empty_as_null=False).drop_nulls(), who)
@@ -216,7 +217,7 @@ def check_scores(answer: object, n_prefixes: int) -> Verdict:
     return Verdict(_no_nan(last), None)
 
 
-def _series(values: object) -> pl.Series:
+def _series(values: Sequence[object] | npt.NDArray[np.float64]) -> pl.Series:
     try:
         return pl.Series("step_score", values, strict=False)
     except (TypeError, pl.exceptions.PolarsError) as error:

@@ -102,6 +102,7 @@ def simulate(
     accuracy: float = 0.4,
     spread: float = 1.0,
     n_steps: tuple[int, int] = (4, 10),
+    step_spread: int = 1,
     recovery: float = 0.02,
     faults: VerifierFaults | None = None,
     cut_rate: float = 0.0,
@@ -125,7 +126,9 @@ def simulate(
         How far problems differ: 0, all equally hard; 1, uniform if `accuracy` is one half; larger,
         most are nearly always or nearly never solved.
     n_steps
-        Smallest and largest number of steps of a problem.
+        Smallest and largest number of steps of a problem's typical solution.
+    step_spread
+        How many steps a path can be shorter or longer than that.
     recovery
         Probability that a wrong path becomes right again in a step.
     faults
@@ -150,8 +153,8 @@ def simulate(
     >>> import ttsframe as tts
     >>> problems, generator, prm = tts.search.simulate(100, seed=0, accuracy=0.3)
     >>> nodes = tts.search.search(problems, generator, prm, tts.search.BestOfN(4), seed=1)
-    >>> nodes.select("text").row(0)
-    ('Step 1: take 826305.\n\n',)
+    >>> nodes["text"][0].strip()
+    'Step 1: take 745818.'
     """
     check_positive(n_problems, "n_problems")
     check_seed(seed)
@@ -169,13 +172,19 @@ def simulate(
     length = least + integers_below(bits_at(bits, np.array([1])), most - least + 1)
     stays = p ** (1.0 / length)
     gold = integers_below(bits_at(bits, np.array([2])), 1000)
-    world = _World(length, stays, gold, recovery, cut_rate, text_length)
+    if check_not_negative(step_spread, "step_spread") >= least:
+        raise ParameterError(
+            f"{found('step_spread', step_spread)}, must be below the smallest number of steps ({least})."
+        )
+    world = _World(length, stays, gold, step_spread, recovery, cut_rate, text_length)
     ids = pl.select(pl.format("problem-{}", pl.int_range(n_problems))).to_series()
     problems = pl.DataFrame({
         "problem_id": ids,
-        "problem": pl.select(pl.format("Simulated problem {}.", pl.int_range(n_problems))).to_series(),
+        "problem": pl.select(
+            pl.format("Simulated problem {}.", pl.int_range(n_problems))
+        ).to_series(),
         "gold": pl.Series(gold).cast(pl.String),
-        "true_accuracy": world.value(np.arange(n_problems), np.zeros_like(length), length),
+        "true_accuracy": world.accuracy(),
         "true_n_steps": length,
         "true_step_accuracy": stays,
     })
@@ -195,6 +204,7 @@ class _World:
     length: Integers
     stays: Floats
     gold: Integers
+    step_spread: int
     recovery: float
     cut_rate: float
     text_length: int
@@ -206,6 +216,13 @@ class _World:
         total = leaves + self.recovery
         limit = np.divide(self.recovery, total, out=np.ones_like(total), where=total > 0)
         return np.asarray(limit + ((off == 0) - limit) * (1.0 - total) ** left)
+
+    def accuracy(self) -> Floats:
+        """Return the probability that a solution of each problem is right."""
+        rows = np.arange(len(self.length))
+        lengths = [self.length + more for more in range(-self.step_spread, self.step_spread + 1)]
+        values = [self.value(rows, np.zeros_like(rows), length) for length in lengths]
+        return np.asarray(np.mean(values, axis=0))
 
 
 def _accuracies(u: Floats, mean: float, spread: float) -> Floats:
@@ -224,13 +241,15 @@ class _State(NamedTuple):
     """Error of the verifier about the last step, in logits."""
     off: Integers
     """Steps since the path went wrong; 0: it is right."""
-    step: Integers
-    """Number of steps."""
+    left: Integers
+    """Steps until the end."""
 
     def pack(self) -> Bits:
         error = self.error.astype(np.float32).view(np.uint32).astype(np.uint64)
         off = np.minimum(self.off, _MOST_OFF).astype(np.uint64)
-        return np.asarray(error << np.uint64(32) | off << np.uint64(16) | self.step.astype(np.uint64))
+        return np.asarray(
+            error << np.uint64(32) | off << np.uint64(16) | self.left.astype(np.uint64)
+        )
 
 
 def _unpack(states: pl.Series) -> _State:
@@ -265,22 +284,27 @@ class SimulatedGenerator:
         rows = _world_rows(requests, self.rows)[request]
         bits = bits_at(requests["draw"].to_numpy()[request], child)
         before = _unpack(requests["state"])
-        state = _State(before.error[request], before.off[request], before.step[request])
+        depth = requests["depth"].to_numpy()[request]
+        more = integers_below(bits_at(bits, np.array([7])), 2 * self.world.step_spread + 1)
+        length = self.world.length[rows] + more - self.world.step_spread
+        left = np.where(depth == 0, length, before.left[request])
+        state = _State(before.error[request], before.off[request], left)
         is_greedy = requests["is_greedy"].to_numpy()[request]
-        n_steps = np.ones(len(rows), dtype=np.int64)
-        if (is_end := (requests["until"] == "end").to_numpy()[request]).any():
-            n_steps = np.where(is_end, self.world.length[rows] - state.step, 1)
+        is_end = (requests["until"] == "end").to_numpy()[request]
+        n_steps = np.where(is_end, left, 1)
         tokens = np.zeros(len(rows), dtype=np.int64)
         texts = pl.Series([""], dtype=pl.String).new_from_index(0, len(rows))
         for index in range(int(n_steps.max(initial=0))):
             bits = bits if index == 0 else bits_at(bits, np.array([99]))
             goes = index < n_steps
-            state = self._step(rows, state, bits, is_greedy, goes)
+            state = self._step(rows, state, bits, is_greedy, goes, is_first=depth + index == 0)
             tokens += np.where(goes, 20 + integers_below(bits_at(bits, np.array([4])), 40), 0)
-            text = self._texts(rows, state, bits)
-            texts = pl.select(pl.when(pl.Series(goes)).then(texts + text).otherwise(texts)).to_series()
+            text = self._texts(rows, state, bits, depth + index + 1)
+            texts = pl.select(
+                pl.when(pl.Series(goes)).then(texts + text).otherwise(texts)
+            ).to_series()
         is_cut = uniforms(bits_at(bits, np.array([5]))) < self.world.cut_rate
-        is_last = state.step >= self.world.length[rows]
+        is_last = state.left <= 0
         reason = np.where(is_cut, 2, np.where(is_last, 1, 0))
         names = pl.Series(["step", "stop", "length"])
         return pl.DataFrame({
@@ -291,7 +315,14 @@ class SimulatedGenerator:
         })
 
     def _step(
-        self, rows: Integers, state: _State, bits: Bits, is_greedy: Flags, goes: Flags
+        self,
+        rows: Integers,
+        state: _State,
+        bits: Bits,
+        is_greedy: Flags,
+        goes: Flags,
+        *,
+        is_first: Flags,
     ) -> _State:
         u = uniforms(bits_at(bits, np.array([0])))
         is_right = state.off == 0
@@ -300,7 +331,6 @@ class SimulatedGenerator:
         off = np.where(right, 0, state.off + 1)
         faults = self.faults
         fresh = faults.noise * bells(bits_at(bits, np.array([1])))
-        is_first = state.step == 0
         kept = faults.persistence * state.error
         error = np.where(is_first, fresh, kept + np.sqrt(1 - faults.persistence**2) * fresh)
         if faults.hack_rate:
@@ -309,19 +339,18 @@ class SimulatedGenerator:
         return _State(
             np.where(goes, error, state.error),
             np.where(goes, off, state.off),
-            state.step + goes,
+            state.left - goes,
         )
 
-    def _texts(self, rows: Integers, state: _State, bits: Bits) -> pl.Series:
-        is_last = state.step >= self.world.length[rows]
+    def _texts(self, rows: Integers, state: _State, bits: Bits, depth: Integers) -> pl.Series:
         u = uniforms(bits_at(bits, np.array([3])))
         # Half of the wrong solutions give one answer, a quarter another, and so on.
         wrong = 1 + np.minimum(np.floor(-np.log2(1.0 - u)), _WRONG - 1).astype(np.int64)
         answer = self.world.gold[rows] + np.where(state.off == 0, 0, wrong)
         frame = pl.DataFrame({
-            "step": state.step,
+            "step": depth,
             "number": integers_below(bits_at(bits, np.array([6])), 1_000_000),
-            "is_last": is_last,
+            "is_last": state.left <= 0,
             "answer": answer,
         })
         end = pl.concat_str(
@@ -360,15 +389,14 @@ class SimulatedVerifier:
         state = _unpack(prefixes["state"])
         faults = self.faults
         seen = np.where(state.off <= faults.delay, 0, state.off)
-        left = np.maximum(self.world.length[rows] - state.step, 0)
-        value = np.clip(self.world.value(rows, seen, left), _CLIP, 1 - _CLIP)
+        value = np.clip(self.world.value(rows, seen, state.left), _CLIP, 1 - _CLIP)
         logit = np.log(value) - np.log1p(-value) + state.error
-        logit += faults.optimism + faults.length_bias * state.step
+        logit += faults.optimism + faults.length_bias * prefixes["depth"].to_numpy()
         scores = pl.Series("step_score", 1.0 / (1.0 + np.exp(-logit)))
         if not faults.missing_rate:
             return scores
         bits = bits_at(prefixes["node_id"].to_numpy() ^ np.uint64(self.key), np.array([0]))
-        return scores.set(pl.Series(uniforms(bits) < faults.missing_rate), None)  # type: ignore[arg-type]
+        return scores.set(pl.Series(uniforms(bits) < faults.missing_rate), None)
 
 
 def _world_rows(frame: pl.DataFrame, rows: pl.DataFrame) -> Integers:

@@ -106,14 +106,15 @@ def to_trajectories(
     [('dvts', 8, 'problem-0', 8), ('dvts', 8, 'problem-1', 8)]
     """
     check_frame(nodes, "nodes")
-    names = check_names(by, "by", taken=[*_SOLUTION, "policy", "width", "problem_id"])
+    names: tuple[str, ...] = check_names(
+        by, "by", taken=[*_SOLUTION, "policy", "width", "problem_id"]
+    )
     if policy is not None:
         check_policy(policy)
     schema = require_nodes(nodes, [*names, *_READ])
     ids = {name: schema[name] for name in [*names, "problem_id"]}
     about = {} if policy is None else {"policy": pl.String(), "width": pl.Int64()}
-    (first, *others) = _SOLUTION
-    result = {**ids, first: _SOLUTION[first], **about, **{n: _SOLUTION[n] for n in others}}
+    result = {**ids, "attempt": pl.UInt32(), **about, **_SOLUTION}
     read = [*names, *_READ]
 
     def plan(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -128,40 +129,43 @@ def to_trajectories(
         raise ColumnsError(
             f"problems: {both} are columns of the result. Hint: problems.drop({both}) or rename them."
         )
-    return run_plan(nodes, lambda frame: _joined(plan(frame), problems, names, result))
+    return run_plan(nodes, lambda frame: _joined(plan(frame), problems.lazy(), names, policy))
 
 
 def _joined(
-    solutions: pl.LazyFrame,
-    problems: pl.DataFrame,
-    names: tuple[str, ...],
-    result: dict[str, pl.DataType],
+    solutions: pl.LazyFrame, problems: pl.LazyFrame, names: tuple[str, ...], policy: Policy | None
 ) -> pl.LazyFrame:
     """Add the columns of problems; those without a node get an attempt without a text."""
+    known = solutions.join(problems, on="problem_id", how="left", maintain_order="left")
     runs = solutions.select(names).unique(maintain_order=True) if names else None
-    wanted = problems.lazy().with_row_index("__order")
-    if runs is not None:
-        wanted = runs.with_row_index("__run").join(wanted, how="cross")
-    keys = [*names, "problem_id"]
-    joined = wanted.join(solutions, on=keys, how="left", maintain_order="left_right", nulls_equal=True)
-    constants = [name for name in ("policy", "width", "is_exchangeable") if name in result]
-    return joined.with_columns(
-        pl.col("attempt").fill_null(0),
-        pl.col("n_tokens").fill_null(pl.when(pl.col("attempt").is_null()).then(0)),
-        pl.col("tree_tokens").fill_null(pl.when(pl.col("attempt").is_null()).then(0)),
-        pl.when(pl.col("attempt").is_null())
-        .then(pl.lit("length"))
-        .otherwise("finish_reason")
-        .alias("finish_reason"),
-        *(pl.col(name).fill_null(pl.col(name).drop_nulls().first()) for name in constants),
-    ).select(*result, pl.exclude(*result, "__order", "__run"))
+    wanted = problems if runs is None else runs.join(problems, how="cross", maintain_order="left")
+    lost = wanted.join(
+        solutions, on=[*names, "problem_id"], how="anti", nulls_equal=True, maintain_order="left"
+    ).with_columns(_nothing_found(policy))
+    return pl.concat([known, lost], how="diagonal")
+
+
+def _nothing_found(policy: Policy | None) -> list[pl.Expr]:
+    """Return the columns of the attempt of a problem for which a search returned nothing."""
+    found = [
+        pl.lit(0, pl.UInt32).alias("attempt"),
+        pl.lit(0, pl.Int64).alias("n_tokens"),
+        pl.lit(0, pl.Int64).alias("tree_tokens"),
+        pl.lit("length").alias("finish_reason"),
+        pl.lit(policy is not None and policy.is_exchangeable).alias("is_exchangeable"),
+    ]
+    if policy is not None:
+        found += [
+            pl.lit(policy.name).alias("policy"),
+            pl.lit(policy.width, pl.Int64).alias("width"),
+        ]
+    return found
 
 
 def _solutions(nodes: pl.DataFrame, by: tuple[str, ...], policy: Policy | None) -> pl.DataFrame:
     tree = make_tree(nodes, by)
     is_end = (nodes["is_kept"] & (nodes["n_children"] == 0)).to_numpy()
     ends = np.flatnonzero(is_end)
-    copies = np.maximum(nodes["n_allocated"].to_numpy()[ends], 1)
     # Rows come in the order of rounds, which is that of finishing.
     finished = ends[np.lexsort((ends, nodes["round"].to_numpy()[ends], tree.group[ends]))]
     scores = _step_scores(nodes, tree, finished)
@@ -180,9 +184,8 @@ def _solutions(nodes: pl.DataFrame, by: tuple[str, ...], policy: Policy | None) 
         "node_id": nodes["node_id"].gather(finished),
     }).hstack(paths)[chosen]
     without = np.setdiff1d(np.arange(n_groups), tree.group[finished])
-    lost = pl.DataFrame({"group": without}).with_columns(
-        finish_reason=pl.lit("length"), n_tokens=pl.lit(0, pl.Int64)
-    )
+    lost = pl.DataFrame({"group": without}).with_columns(_nothing_found(policy))
+    lost = lost.select("group", "finish_reason", "n_tokens")
     rows = pl.concat([ended, lost], how="diagonal").sort("group", maintain_order=True)
     group = rows["group"].to_numpy()
     rows = rows.hstack(tree.keys[group]).with_columns(
@@ -191,9 +194,7 @@ def _solutions(nodes: pl.DataFrame, by: tuple[str, ...], policy: Policy | None) 
         is_exchangeable=pl.lit(policy is not None and policy.is_exchangeable),
     )
     if policy is not None:
-        rows = rows.with_columns(
-            policy=pl.lit(policy.name), width=pl.lit(policy.width, pl.Int64)
-        )
+        rows = rows.with_columns(policy=pl.lit(policy.name), width=pl.lit(policy.width, pl.Int64))
     return rows
 
 
@@ -207,7 +208,8 @@ def _texts(nodes: pl.DataFrame, tree: Tree, leaves: Integers) -> pl.DataFrame:
     })
     known = pl.col("n_tokens").is_not_null().all()
     return (
-        steps.group_by("leaf", maintain_order=True)
+        steps
+        .group_by("leaf", maintain_order=True)
         .agg(pl.col("completion").str.join(""), pl.when(known).then(pl.col("n_tokens").sum()))
         .select(pl.col("completion").cast(pl.String), pl.col("n_tokens").cast(pl.Int64))
     )
@@ -217,7 +219,8 @@ def _step_scores(nodes: pl.DataFrame, tree: Tree, leaves: Integers) -> pl.Series
     """Return the scores of each path: the verifier's own list, else those given step by step."""
     rows, leaf = tree.paths(leaves)
     own = (
-        pl.DataFrame({"leaf": leaf, "score": nodes["step_score"].gather(rows)})
+        pl
+        .DataFrame({"leaf": leaf, "score": nodes["step_score"].gather(rows)})
         .group_by("leaf", maintain_order=True)
         .agg("score")["score"]
         .cast(pl.List(pl.Float64))
@@ -243,7 +246,7 @@ def _chosen(
     index = index[position < policy.width]
     if not policy.pads_returned or not len(index):
         return index
-    starts = np.flatnonzero(np.append(True, np.diff(group[index]) > 0))  # noqa: FBT003
+    starts = np.flatnonzero(np.append(True, np.diff(group[index]) > 0))
     sizes = np.diff(np.append(starts, len(index)))
     slot = np.arange(policy.width)
     return np.asarray(index[(starts[:, None] + slot[None, :] % sizes[:, None]).ravel()])

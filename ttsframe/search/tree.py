@@ -40,8 +40,8 @@ class Tree(NamedTuple):
             here = (rows >= 0) & (self.depth[rows] == column + 1)
             matrix[here, column] = rows[here]
             rows = np.where(here, self.parent[rows], rows)
-        leaf, column = np.nonzero(matrix >= 0)
-        return matrix[leaf, column], leaf
+        leaf, place = np.nonzero(matrix >= 0)
+        return matrix[leaf, place], leaf
 
 
 def make_tree(nodes: pl.DataFrame, by: Sequence[str]) -> Tree:

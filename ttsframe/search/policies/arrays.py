@@ -37,7 +37,8 @@ def reasons(
     frame = pl.DataFrame({"n_allocated": n_allocated, "is_spent": is_spent})
     return frame.select(
         "n_allocated",
-        pl.when(pl.col("n_allocated") > 0)
+        pl
+        .when(pl.col("n_allocated") > 0)
         .then(None)
         .when("is_spent")
         .then(pl.lit("budget"))

@@ -52,10 +52,8 @@ def ranks(groups: Groups, scores: Floats, *, prefers_later: bool = False) -> Int
 
 
 def softmax_weights(groups: Groups, scores: Floats, temperature: float) -> Floats:
-    """Return exp(score / temperature), shifted by the group's maximum.
-
-    A row without a score weighs nothing, unless no row of its group has one: then all weigh the same.
-    """
+    """Return exp(score / temperature), shifted by the group's maximum."""
+    # A row without a score weighs nothing, unless no row of its group has one: then all weigh the same.
     if not len(scores):
         return scores
     known = np.where(np.isnan(scores), -np.inf, scores)
@@ -68,11 +66,9 @@ def softmax_weights(groups: Groups, scores: Floats, temperature: float) -> Float
 
 
 def allocate_ceil(groups: Groups, weights: Floats, order: Integers, widths: Integers) -> Integers:
-    """Give each group's width to its rows, best first, each its share of the rest, rounded up.
-
-    The shares are taken of suffix sums, so that the last row's is exactly the whole rest: the sum is
-    exactly the width, whatever the weights.
-    """
+    """Give each group's width to its rows, best first, each its share of the rest, rounded up."""
+    # The shares are taken of suffix sums, so that the last row's is exactly the whole rest: the sum is
+    # exactly the width, whatever the weights.
     sorted_weights = _padded(groups, weights, order)
     rest = np.cumsum(sorted_weights[:, ::-1], axis=1)[:, ::-1]
     left = np.maximum(widths, 0).astype(np.float64)
@@ -90,11 +86,9 @@ def allocate_ceil(groups: Groups, weights: Floats, order: Integers, widths: Inte
 
 
 def allocate_round(groups: Groups, weights: Floats, order: Integers, widths: Integers) -> Integers:
-    """Give each row its share of the width, rounded to the nearest integer, half to even.
-
-    The list of copies, in row order, is cut to the width or repeated up to it. If every share rounds
-    to 0, the best rows get one each.
-    """
+    """Give each row its share of the width, rounded to the nearest integer, half to even."""
+    # The list of copies, in row order, is cut to the width or repeated up to it. If every share rounds
+    # to 0, the best rows get one each.
     positions = groups.position
     by_row = _padded(groups, weights, positions)
     ranked = _padded(groups, order.astype(np.float64), positions, fill=np.inf)

@@ -184,7 +184,8 @@ class Policy(ABC):
         """
         is_open = ~pl.col("is_terminal")
         return children.select(
-            pl.when(is_open & pl.col("finish_reason").is_in(["length", "error"]))
+            pl
+            .when(is_open & pl.col("finish_reason").is_in(["length", "error"]))
             .then(pl.lit("truncated"))
             .when(is_open & pl.col("is_duplicate"))
             .then(pl.lit("duplicate"))

@@ -34,6 +34,8 @@ SEARCH_POLICIES: Final[Mapping[PolicyName, SearchPolicy]] = MappingProxyType({
     "beam": SearchPolicy("the best paths of a round share the width", Beam),
     "dvts": SearchPolicy("a beam search in each of several subtrees", DVTS),
     "rebase": SearchPolicy("every path has a share that grows with its score", Rebase),
-    "particle_filter": SearchPolicy("paths are resampled by the odds of their scores", ParticleFilter),
+    "particle_filter": SearchPolicy(
+        "paths are resampled by the odds of their scores", ParticleFilter
+    ),
 })
 """The search policies by name."""
