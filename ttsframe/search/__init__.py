@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from ttsframe.search.bank import Bank, simulate_bank
+from ttsframe.search.cache import cache_by_round
+from ttsframe.search.diversity import diversity_by_depth
 from ttsframe.search.driver import search
 from ttsframe.search.generators import (
     PREFIX_COLUMNS,
@@ -20,6 +23,8 @@ from ttsframe.search.policies import (
     Policy,
     Rebase,
 )
+from ttsframe.search.regret import node_values, pruning_regret
+from ttsframe.search.replay import Replay, accuracy_bounds, replay
 from ttsframe.search.simulation import (
     SimulatedGenerator,
     SimulatedVerifier,
@@ -28,6 +33,7 @@ from ttsframe.search.simulation import (
     simulate,
 )
 from ttsframe.search.solutions import to_trajectories
+from ttsframe.search.spending import search_costs
 
 __all__ = [
     "DVTS",
@@ -36,6 +42,7 @@ __all__ = [
     "PREFIX_COLUMNS",
     "REQUEST_COLUMNS",
     "SEARCH_POLICIES",
+    "Bank",
     "Beam",
     "BestOfN",
     "Generator",
@@ -43,11 +50,20 @@ __all__ = [
     "Policy",
     "ProcessRewardModel",
     "Rebase",
+    "Replay",
     "SimulatedGenerator",
     "SimulatedVerifier",
     "Simulation",
     "VerifierFaults",
+    "accuracy_bounds",
+    "cache_by_round",
+    "diversity_by_depth",
+    "node_values",
+    "pruning_regret",
+    "replay",
     "search",
+    "search_costs",
     "simulate",
+    "simulate_bank",
     "to_trajectories",
 ]
