@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeAlias, cast
@@ -18,6 +19,7 @@ from ttsframe.schema import require_columns
 from ttsframe.search.engine import Batch, Call, Record, Rounds
 from ttsframe.search.generators import Generator, ProcessRewardModel
 from ttsframe.search.identity import root_ids
+from ttsframe.search.journal import Journal, key_of
 from ttsframe.search.nodes import NODE_COLUMNS
 from ttsframe.search.policies import Policy
 
@@ -38,6 +40,7 @@ def search(
     *,
     seed: int,
     batch_size: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> pl.DataFrame:
     """Search for solutions of problems, guided by a verifier, and keep the whole tree.
 
@@ -60,6 +63,12 @@ def search(
     batch_size
         Problems that are searched together, round by round; None: all. Batches run one after the other,
         or at the same time if the generator or the verifier is asynchronous.
+    checkpoint
+        A folder, empty or that of the same search. What the generator and the verifier answer is kept
+        there as it comes. A search that was stopped, by whatever, goes on when the same call is
+        repeated: it asks again only for rounds that were not finished, and ends with the same tree. At
+        the end the folder holds ``nodes.parquet``, which a repeated call returns. That generator and
+        verifier are the same as before cannot be checked.
 
     Returns
     -------
@@ -77,6 +86,8 @@ def search(
         When a problem appears twice, or the policy decides something impossible.
     CompletionError
         When the generator or the verifier does not return what was asked for.
+    SourceError
+        When `checkpoint` belongs to another search, is in use, or cannot be written.
 
     Examples
     --------
@@ -90,7 +101,28 @@ def search(
     >>> solutions.pipe(tts.score_trajectories).pipe(tts.select_answers)["is_correct"].len()
     60
     """
-    found, _ = run_search(problems, generator, prm, policy, seed=seed, batch_size=batch_size)
+    check_policy(policy)
+    check_seed(seed)
+    if checkpoint is None:
+        found, _ = run_search(problems, generator, prm, policy, seed=seed, batch_size=batch_size)
+        return found
+    journal = Journal(checkpoint, key_of(listed_problems(problems), policy, seed))
+    if (finished := journal.finished()) is not None:
+        return finished
+    try:
+        found, _ = run_search(
+            problems,
+            generator,
+            prm,
+            policy,
+            seed=seed,
+            batch_size=batch_size,
+            recorded=journal.recorded(),
+            keep=journal.keep,
+        )
+        journal.finish(found)
+    finally:
+        journal.close()
     return found
 
 

@@ -117,7 +117,11 @@ class Batch:
         self._problems = problems
         self._policy = policy
         self._seed = seed
-        self._recorded = recorded
+        self._recorded = (
+            None
+            if recorded is None
+            else recorded.join(problems.select("problem"), on="problem", how="semi")
+        )
         self._allows_short = allows_short
         self._log: list[pl.DataFrame] = []
         self._n_rows = 0

@@ -67,7 +67,7 @@ def node_values(
     check_frame(solutions, "solutions")
     names: tuple[str, ...] = check_names(by, "by", taken=["problem_id", "node_id", "value"])
     schema = require_nodes(bank, [*names, *_VALUES])
-    keys = [*names, "problem_id", "node_id"]
+    keys: list[str] = [*names, "problem_id", "node_id"]
     graded = require_columns(solutions, [*keys, "is_correct"], where="solutions")
     require_kind(graded, "Boolean", "is_correct", where="solutions")
     result = {name: schema[name] for name in keys} | {"value": pl.Float64()}

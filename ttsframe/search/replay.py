@@ -242,8 +242,9 @@ def _refuse_searched(nodes: pl.DataFrame) -> None:
         .filter(pl.col("n_children") > 1)
     )
     if sizes.height:
+        depth = int(sizes["depth"].to_numpy().min())
         raise DataError(
-            f"nodes: steps at depth {sizes['depth'].min()} have different numbers of continuations, so a "
+            f"nodes: steps at depth {depth} have different numbers of continuations, so a "
             f"policy chose them and this is no bank. {end}"
         )
 
@@ -323,7 +324,8 @@ class _Bank:
             + np.arange(len(request))
             - np.repeat(np.cumsum(n) - n, n)
         )
-        return self.nodes[rows].select(
+        found: pl.DataFrame = self.nodes[rows]
+        return found.select(
             "finish_reason",
             "n_tokens",
             "n_prompt_tokens_new",

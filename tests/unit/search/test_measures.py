@@ -121,24 +121,19 @@ def test_a_lazy_frame_and_several_searches(measure: object) -> None:
         measure([1])  # type: ignore[operator]
 
 
-def graded_bank() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    problems, bank = S.simulate_bank(20, n_children=(4, 3, 3), seed=0, accuracy=0.3)
+def graded_bank() -> tuple[pl.DataFrame, pl.DataFrame]:
+    faults = S.VerifierFaults(noise=4, persistence=0.0)
+    problems, bank = S.simulate_bank(20, n_children=(4, 3, 3), seed=0, accuracy=0.3, faults=faults)
     solutions = S.to_trajectories(bank, problems=problems)
     answer = pl.col("completion").str.extract(r"\\boxed\{(\d+)\}")
-    return problems, bank, solutions.with_columns(is_correct=answer == pl.col("gold"))
+    return bank, solutions.with_columns(is_correct=answer == pl.col("gold"))
 
 
 def test_values_of_a_bank_are_shares_of_right_solutions() -> None:
-    _, bank, solutions = graded_bank()
+    bank, solutions = graded_bank()
     values = S.node_values(bank, solutions=solutions)
-    right = (
-        dict(solutions.select(pl.struct("problem_id", "node_id"), "is_correct").rows())
-        if 0
-        else {
-            (r["problem_id"], r["node_id"]): r["is_correct"]
-            for r in solutions.iter_rows(named=True)
-        }
-    )
+    rows = solutions.iter_rows(named=True)
+    right = {(row["problem_id"], row["node_id"]): row["is_correct"] for row in rows}
     below: dict[tuple[str, int], list[bool]] = {}
     for (problem, node), path in ancestors(bank).items():
         if (problem, node) in right:
@@ -152,7 +147,7 @@ def test_values_of_a_bank_are_shares_of_right_solutions() -> None:
 
 
 def test_regret_is_what_was_dropped_above_what_was_kept() -> None:
-    _, bank, solutions = graded_bank()
+    bank, solutions = graded_bank()
     values = S.node_values(bank, solutions=solutions)
     nodes = S.replay(bank, Beam(4, beam_width=2), seed=0).nodes
     value = {(problem, node): v for problem, node, v in values.rows()}

@@ -1,0 +1,366 @@
+"""What servers answered, kept in a file as it comes: a search that was stopped goes on from there.
+
+A search is a function of the answers: its policy has no state and its draws no stream. So the journal
+holds nothing else, one record per problem and round, each with its length and checksum.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from ttsframe._files import check_parent_folder, replacing
+from ttsframe._typing import Integers
+from ttsframe.errors import SourceError
+from ttsframe.search.engine import ANSWER_SCHEMA, Record
+from ttsframe.search.nodes import FINISH_REASONS
+from ttsframe.search.policies import Policy
+
+_FORMAT: Final = 1
+_FRAME: Final = struct.Struct("<II")
+"""Length and checksum, before each record."""
+_HEAD: Final = struct.Struct("<IIIH")
+"""Problem, round, rows, and which nullable columns are there."""
+_NULL: Final = np.uint64(0x7FF8_7474_7366_6E75)
+"""A NaN that stands for null among the scores of a list."""
+_NO_INT: Final = np.iinfo(np.int64).min
+
+_LEFT_OUT_IF_EMPTY: Final = (
+    "lookahead_text",
+    "n_tokens",
+    "n_lookahead_tokens",
+    "n_prompt_tokens_new",
+    "state",
+    "step_score",
+    "score_vector",
+)
+"""Columns that a record has only if they hold more than nulls; the bit is their position."""
+
+Part: TypeAlias = tuple[npt.NDArray[Any], Integers | None]
+
+
+class Journal:
+    """The folder of a search: what it is, its journal, and at the end its nodes."""
+
+    def __init__(self, folder: str | os.PathLike[str], key: dict[str, object]) -> None:
+        self._folder = Path(folder)
+        self._about = self._folder / "search.json"
+        self._file = self._folder / "journal.bin"
+        self._nodes = self._folder / "nodes.parquet"
+        self._handle: BinaryIO | None = None
+        try:
+            self._open(key)
+        except OSError as error:
+            raise SourceError(
+                f"{self._folder}: cannot be used as a checkpoint ({error.strerror or error}). Hint: choose a "
+                "folder that can be written to."
+            ) from error
+
+    def _open(self, key: dict[str, object]) -> None:
+        if not self._folder.is_dir():
+            check_parent_folder(self._folder)
+            self._folder.mkdir()
+        if not self._about.exists():
+            if any(self._folder.iterdir()):
+                raise SourceError(
+                    f"{self._folder}: holds other files, must be an empty folder or the checkpoint of a search."
+                )
+            with replacing(self._about) as temporary:
+                temporary.write_text(json.dumps(key, indent=1) + "\n", encoding="utf-8")
+        self._check(key)
+
+    def _check(self, key: dict[str, object]) -> None:
+        try:
+            found = json.loads(self._about.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise SourceError(
+                f"{self._about}: is damaged ({error}). Hint: delete the folder."
+            ) from error
+        different = [name for name in key if found.get(name) != key[name]]
+        if different:
+            name = different[0]
+            raise SourceError(
+                f"{self._folder}: is the checkpoint of another search: {name} was {found.get(name)}, is "
+                f"{key[name]}. Hint: name another folder, or repeat the search with what it began with."
+            )
+
+    def finished(self) -> pl.DataFrame | None:
+        """Return the nodes if the search has come to its end."""
+        return pl.read_parquet(self._nodes) if self._nodes.exists() else None
+
+    def recorded(self) -> pl.DataFrame | None:
+        """Return all whole records, and prepare to add more; what is behind them is dropped."""
+        # Opened once for reading and writing, and locked: a second process would spoil it.
+        self._handle = self._file.open("a+b")
+        _lock(self._handle, self._folder)
+        self._handle.seek(0)
+        content = self._handle.read()
+        records, n_good = [], 0
+        for payload, end in _payloads(content):
+            records.append(payload)
+            n_good = end
+        if n_good < len(content):
+            self._handle.truncate(n_good)
+        return _decode(records)
+
+    def keep(self, record: Record) -> None:
+        """Add the answers of a round."""
+        if self._handle is not None:
+            self._handle.write(b"".join(_encode(record)))
+            self._handle.flush()
+
+    def close(self) -> None:
+        """Close the journal; it stays for a later run."""
+        if self._handle is not None:
+            self._handle.close()
+            self._handle = None
+
+    def finish(self, nodes: pl.DataFrame) -> None:
+        """Replace the journal by the nodes."""
+        with replacing(self._nodes) as temporary:
+            nodes.write_parquet(temporary)
+        self.close()
+        self._file.unlink(missing_ok=True)
+
+
+def key_of(problems: pl.DataFrame, policy: Policy, seed: int) -> dict[str, object]:
+    """Return what a search is, apart from its servers."""
+    digest = blake2b(digest_size=16)
+    for name in ("problem_id", "text"):
+        column = problems[name].cast(pl.String)
+        digest.update(json.dumps([str(problems[name].dtype), column.to_list()]).encode())
+    return {
+        "format": _FORMAT,
+        "seed": seed,
+        "policy": repr(policy),
+        "n_problems": problems.height,
+        "problems": digest.hexdigest(),
+    }
+
+
+def _lock(handle: BinaryIO, folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        handle.close()
+        raise SourceError(
+            f"{folder}: another process writes this checkpoint. Hint: wait for it, or name another folder."
+        ) from error
+
+
+def _payloads(content: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield each whole record, up to the first that is cut or damaged."""
+    start = 0
+    while start + _FRAME.size <= len(content):
+        length, checksum = _FRAME.unpack_from(content, start)
+        start += _FRAME.size
+        payload = content[start : start + length]
+        if len(payload) < length or zlib.crc32(payload) != checksum:
+            return
+        start += length
+        yield payload, start
+
+
+def _encode(record: Record) -> Iterator[bytes]:
+    """Yield the records of a round, one for each problem."""
+    answers = record.answers
+    problems = answers["problem"].to_numpy()
+    starts = np.flatnonzero(np.append(True, problems[1:] != problems[:-1]))
+    stops = np.append(starts[1:], len(problems))
+    there = sum(
+        1 << bit
+        for bit, name in enumerate(_LEFT_OUT_IF_EMPTY)
+        if answers[name].null_count() < answers.height
+    )
+    parts = [
+        part
+        for name in ANSWER_SCHEMA
+        if _is_there(there, name)
+        for part in _CODECS[name].parts(answers[name])
+    ]
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        head = _HEAD.pack(int(problems[start]), record.round, stop - start, there)
+        payload = head + b"".join(_slice(part, start, stop) for part in parts)
+        yield _FRAME.pack(len(payload), zlib.crc32(payload))
+        yield payload
+
+
+def _is_there(there: int, name: str) -> bool:
+    if name == "problem":
+        return False
+    if name not in _LEFT_OUT_IF_EMPTY:
+        return True
+    return bool(there >> _LEFT_OUT_IF_EMPTY.index(name) & 1)
+
+
+def _slice(part: Part, start: int, stop: int) -> bytes:
+    values, places = part
+    if places is None:
+        return values[start:stop].tobytes()
+    return values[places[start] : places[stop]].tobytes()
+
+
+class _Reader(NamedTuple):
+    """Reads arrays from a record, one after the other."""
+
+    payload: bytes
+    at: list[int]
+
+    def take(self, dtype: type[np.generic], n: int) -> npt.NDArray[Any]:
+        size = n * np.dtype(dtype).itemsize
+        found = np.frombuffer(self.payload, dtype=dtype, count=n, offset=self.at[0])
+        self.at[0] += size
+        return found
+
+    def raw(self, size: int) -> bytes:
+        found = self.payload[self.at[0] : self.at[0] + size]
+        self.at[0] += size
+        return found
+
+
+def _decode(payloads: list[bytes]) -> pl.DataFrame | None:
+    """Return records as one frame, with `round`."""
+    if not payloads:
+        return None
+    columns: dict[str, list[pl.Series]] = {name: [] for name in ["round", *ANSWER_SCHEMA]}
+    for payload in payloads:
+        problem, number, n, there = _HEAD.unpack_from(payload)
+        reader = _Reader(payload, [_HEAD.size])
+        columns["round"].append(pl.Series([number], dtype=pl.Int64).new_from_index(0, n))
+        columns["problem"].append(pl.Series([problem], dtype=pl.Int64).new_from_index(0, n))
+        for name, dtype in ANSWER_SCHEMA.items():
+            if name == "problem":
+                continue
+            column = (
+                _CODECS[name].read(reader, n)
+                if _is_there(there, name)
+                else pl.Series([None], dtype=dtype).new_from_index(0, n)
+            )
+            columns[name].append(column.cast(dtype))
+    return pl.DataFrame([pl.concat(parts).rename(name) for name, parts in columns.items()])
+
+
+class _Codec(NamedTuple):
+    """How a column becomes buffers, and comes back."""
+
+    parts: Callable[[pl.Series], list[Part]]
+    """The buffers; of texts and lists with the places where rows begin."""
+    read: Callable[[_Reader, int], pl.Series]
+
+
+def _text_parts(column: pl.Series) -> list[Part]:
+    array = column.fill_null("").to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, offsets, data = array.buffers()
+    places = np.frombuffer(offsets, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
+    values = np.frombuffer(data or b"", dtype=np.uint8)
+    lengths = np.where(column.is_null().to_numpy(), -1, np.diff(places))
+    return [(lengths.astype(np.int32), None), (values, places)]
+
+
+def _read_texts(reader: _Reader, n: int) -> pl.Series:
+    lengths = reader.take(np.int32, n)
+    places = _places(lengths)
+    data = pa.py_buffer(reader.raw(int(places[-1])))
+    array = pa.LargeStringArray.from_buffers(n, pa.py_buffer(places), data)
+    return pl.Series(values=array).set(pl.Series(lengths < 0), None)
+
+
+def _list_parts(column: pl.Series) -> list[Part]:
+    inner = column.explode(empty_as_null=False, keep_nulls=False)
+    bits = inner.fill_null(0.0).to_numpy().copy().view(np.uint64)
+    bits[inner.is_null().to_numpy()] = _NULL
+    lengths = column.list.len().cast(pl.Int32).fill_null(-1).to_numpy()
+    return [(lengths, None), (bits, _places(lengths))]
+
+
+def _read_lists(reader: _Reader, n: int) -> pl.Series:
+    lengths = reader.take(np.int32, n)
+    places = _places(lengths)
+    bits = reader.take(np.uint64, int(places[-1]))
+    values = pl.Series(bits.view(np.float64)).set(pl.Series(bits == _NULL), None)
+    lists = pa.LargeListArray.from_arrays(pa.array(places), values.to_arrow())
+    return pl.Series(values=lists).set(pl.Series(lengths < 0), None)
+
+
+def _places(lengths: npt.NDArray[np.int32]) -> Integers:
+    return np.append(0, np.cumsum(np.maximum(lengths, 0))).astype(np.int64)
+
+
+def _reason_parts(column: pl.Series) -> list[Part]:
+    codes = range(len(FINISH_REASONS))
+    return [(column.replace_strict(FINISH_REASONS, codes, return_dtype=pl.UInt8).to_numpy(), None)]
+
+
+def _read_reasons(reader: _Reader, n: int) -> pl.Series:
+    return pl.Series(FINISH_REASONS).gather(reader.take(np.uint8, n))
+
+
+def _score_parts(column: pl.Series) -> list[Part]:
+    return [(column.fill_null(float("nan")).to_numpy(), None)]
+
+
+def _read_scores(reader: _Reader, n: int) -> pl.Series:
+    return pl.Series(reader.take(np.float64, n)).fill_nan(None)
+
+
+def _word_parts(column: pl.Series) -> list[Part]:
+    missing = column.is_null().cast(pl.UInt8).to_numpy()
+    return [(missing, None), (column.fill_null(0).to_numpy(), None)]
+
+
+def _read_words(reader: _Reader, n: int) -> pl.Series:
+    missing = reader.take(np.uint8, n)
+    return pl.Series(reader.take(np.uint64, n)).set(pl.Series(missing == 1), None)
+
+
+def _integer_parts(column: pl.Series) -> list[Part]:
+    return [(column.fill_null(_NO_INT).to_numpy(), None)]
+
+
+def _read_integers(reader: _Reader, n: int) -> pl.Series:
+    values = reader.take(np.int64, n)
+    return pl.Series(values).set(pl.Series(values == _NO_INT), None)
+
+
+def _index_parts(column: pl.Series) -> list[Part]:
+    return [(column.cast(pl.Int32).to_numpy(), None)]
+
+
+def _read_indexes(reader: _Reader, n: int) -> pl.Series:
+    return pl.Series(reader.take(np.int32, n))
+
+
+_INDEXES: Final = _Codec(_index_parts, _read_indexes)
+_TEXTS: Final = _Codec(_text_parts, _read_texts)
+_INTEGERS: Final = _Codec(_integer_parts, _read_integers)
+_WORDS: Final = _Codec(_word_parts, _read_words)
+
+_CODECS: Final = {
+    "request": _INDEXES,
+    "child": _INDEXES,
+    "text": _TEXTS,
+    "lookahead_text": _TEXTS,
+    "finish_reason": _Codec(_reason_parts, _read_reasons),
+    "n_tokens": _INTEGERS,
+    "n_lookahead_tokens": _INTEGERS,
+    "n_prompt_tokens_new": _INTEGERS,
+    "node_id": _WORDS,
+    "state": _WORDS,
+    "step_score": _Codec(_score_parts, _read_scores),
+    "score_vector": _Codec(_list_parts, _read_lists),
+}
