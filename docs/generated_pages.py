@@ -37,6 +37,7 @@ WINGS = (
     "curves",
     "verifier",
     "process",
+    "search",
     "charts",
     "batch",
     "report",
@@ -87,8 +88,22 @@ def api_page(title: str, module: ModuleType, names: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_NAMED = (
+    "SELECTORS",
+    "READERS",
+    "STEP_FORMATS",
+    "STEP_REDUCTIONS",
+    "SEARCH_POLICIES",
+    "NODE_COLUMNS",
+    "FRONTIER_COLUMNS",
+    "REQUEST_COLUMNS",
+    "PREFIX_COLUMNS",
+)
+"""Mappings whose keys a page lists."""
+
+
 def data_summary(name: str, value: object) -> str:
-    if name.endswith(("SELECTORS", "READERS", "STEP_FORMATS", "STEP_REDUCTIONS")):
+    if name.endswith(_NAMED):
         return f"Read-only mapping by name: {', '.join(f'``{key}``' for key in value)}."  # type: ignore[attr-defined]
     return f"``{value!r}``" if isinstance(value, str) else "Read-only mapping."
 
@@ -149,6 +164,31 @@ def tables() -> Iterator[tuple[str, str]]:
             (
                 (f"`{name.removeprefix('ttsframe.')}`", summary(value), source(value))
                 for name, value in estimators
+            ),
+        ),
+    )
+    yield (
+        "search_policies",
+        table(
+            ("policy", "class", "continues", "source"),
+            (
+                (
+                    f"`{name}`",
+                    f"`tts.search.{row.policy.__name__}`",
+                    row.summary,
+                    source(row.policy),
+                )
+                for name, row in tts.search.SEARCH_POLICIES.items()
+            ),
+        ),
+    )
+    yield (
+        "nodes",
+        table(
+            ("column", "type", "meaning"),
+            (
+                (f"`{name}`", str(column.dtype), column.meaning)
+                for name, column in tts.search.NODE_COLUMNS.items()
             ),
         ),
     )

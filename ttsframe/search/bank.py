@@ -65,10 +65,12 @@ def simulate_bank(
         each of `n_steps` steps. A bank has about their product of nodes per problem.
     seed
         Seed of everything.
-    accuracy, spread, recovery, faults
-        Those of `tts.search.simulate`.
+    accuracy, spread
+        How hard the problems are, as in `tts.search.simulate`.
     n_steps
         Number of steps of every solution; with several numbers in `n_children`, it is how many they are.
+    recovery, faults
+        How wrong paths and the verifier behave, as in `tts.search.simulate`.
 
     Returns
     -------

@@ -176,28 +176,40 @@ def _payloads(content: bytes) -> Iterator[tuple[bytes, int]]:
         yield payload, start
 
 
-def _encode(record: Record) -> Iterator[bytes]:
-    """Yield the records of a round, one for each problem."""
+def _encode(record: Record) -> list[bytes | memoryview]:
+    """Return the pieces of the records of a round, one record for each problem."""
     answers = record.answers
     problems = answers["problem"].to_numpy()
-    starts = np.flatnonzero(np.append(True, problems[1:] != problems[:-1]))
-    stops = np.append(starts[1:], len(problems))
+    bounds = np.flatnonzero(problems[1:] != problems[:-1]) + 1
+    bounds = np.concatenate(([0], bounds, [len(problems)]))
     there = sum(
         1 << bit
         for bit, name in enumerate(_LEFT_OUT_IF_EMPTY)
         if answers[name].null_count() < answers.height
     )
-    parts = [
-        part
+    columns = [
+        _cut(part, bounds)
         for name in ANSWER_SCHEMA
         if _is_there(there, name)
         for part in _CODECS[name].parts(answers[name])
     ]
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        head = _HEAD.pack(int(problems[start]), record.round, stop - start, there)
-        payload = head + b"".join(_slice(part, start, stop) for part in parts)
-        yield _FRAME.pack(len(payload), zlib.crc32(payload))
-        yield payload
+    sizes = np.diff(bounds).tolist()
+    pieces: list[bytes | memoryview] = []
+    for row, (problem, n) in enumerate(zip(problems[bounds[:-1]].tolist(), sizes, strict=True)):
+        payload: list[bytes | memoryview] = [_HEAD.pack(problem, record.round, n, there)]
+        payload += [data[at[row] : at[row + 1]] for data, at in columns]
+        checksum = 0
+        for piece in payload:
+            checksum = zlib.crc32(piece, checksum)
+        pieces += [_FRAME.pack(sum(map(len, payload)), checksum), *payload]
+    return pieces
+
+
+def _cut(part: Part, bounds: Integers) -> tuple[memoryview, list[int]]:
+    """Return the bytes of a buffer, and where those of each problem begin."""
+    values, places = part
+    rows = bounds if places is None else places[bounds]
+    return np.ascontiguousarray(values).view(np.uint8).data, (rows * values.itemsize).tolist()
 
 
 def _is_there(there: int, name: str) -> bool:
@@ -206,13 +218,6 @@ def _is_there(there: int, name: str) -> bool:
     if name not in _LEFT_OUT_IF_EMPTY:
         return True
     return bool(there >> _LEFT_OUT_IF_EMPTY.index(name) & 1)
-
-
-def _slice(part: Part, start: int, stop: int) -> bytes:
-    values, places = part
-    if places is None:
-        return values[start:stop].tobytes()
-    return values[places[start] : places[stop]].tobytes()
 
 
 class _Reader(NamedTuple):
@@ -328,6 +333,14 @@ def _read_words(reader: _Reader, n: int) -> pl.Series:
     return pl.Series(reader.take(np.uint64, n)).set(pl.Series(missing == 1), None)
 
 
+def _id_parts(column: pl.Series) -> list[Part]:
+    return [(column.to_numpy(), None)]
+
+
+def _read_ids(reader: _Reader, n: int) -> pl.Series:
+    return pl.Series(reader.take(np.uint64, n))
+
+
 def _integer_parts(column: pl.Series) -> list[Part]:
     return [(column.fill_null(_NO_INT).to_numpy(), None)]
 
@@ -348,7 +361,6 @@ def _read_indexes(reader: _Reader, n: int) -> pl.Series:
 _INDEXES: Final = _Codec(_index_parts, _read_indexes)
 _TEXTS: Final = _Codec(_text_parts, _read_texts)
 _INTEGERS: Final = _Codec(_integer_parts, _read_integers)
-_WORDS: Final = _Codec(_word_parts, _read_words)
 
 _CODECS: Final = {
     "request": _INDEXES,
@@ -359,8 +371,8 @@ _CODECS: Final = {
     "n_tokens": _INTEGERS,
     "n_lookahead_tokens": _INTEGERS,
     "n_prompt_tokens_new": _INTEGERS,
-    "node_id": _WORDS,
-    "state": _WORDS,
+    "node_id": _Codec(_id_parts, _read_ids),
+    "state": _Codec(_word_parts, _read_words),
     "step_score": _Codec(_score_parts, _read_scores),
     "score_vector": _Codec(_list_parts, _read_lists),
 }
