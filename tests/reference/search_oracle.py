@@ -30,7 +30,7 @@ def uniform(bits: int) -> float:
     return (bits >> 11) * 2.0**-53
 
 
-@dataclass
+@dataclass(eq=False)
 class Node:
     id: int
     parent: int | None
@@ -191,6 +191,31 @@ def shares_round(nodes: list[Node], width: int, temperature: float) -> dict[int,
     return {node.id: copies.count(node.id) for node in nodes}
 
 
+def shares_dora(nodes: list[Node], width: int, temperature: float, n_texts: int) -> dict[int, int]:
+    """Share by REBASE, then among those with a share by quality times uniqueness.
+
+    The text of a node is one of `n_texts` words; equal words have the cosine 1, others 0.
+    """
+    first = shares_round(nodes, width, temperature)
+    kept = [node for node in nodes if first[node.id]]
+    quality = softmax(kept, temperature)
+    words = [node.id % n_texts if node.depth else None for node in kept]
+    weights = []
+    for word, weight in zip(words, quality, strict=True):
+        row = sum(math.exp(0.0 if other == word else -100.0) for other in words)
+        weights.append(weight * (1.0 / row))
+    copies: list[int] = []
+    for node, weight in zip(kept, weights, strict=True):
+        copies += [node.id] * round(weight / sum(weights) * width)
+    if not copies:
+        order = sorted(range(len(kept)), key=lambda i: (-weights[i], i))[:width]
+        copies = [node.id for i, node in enumerate(kept) if i in order]
+    while len(copies) < width:
+        copies += copies
+    copies = copies[:width]
+    return {node.id: copies.count(node.id) for node in nodes}
+
+
 def rebase(
     search: Search,
     width: int,
@@ -249,6 +274,3 @@ def particle_filter(search: Search, width: int) -> None:
             node.n_allocated = node.copies
         else:
             node.dropped = "budget"
-    for node in pool:
-        if node.is_finished and node.copies == 1 and node.n_allocated == 1:
-            node.n_allocated = 1

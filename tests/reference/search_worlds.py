@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import search_oracle as plain
 
-from ttsframe._draws import bits_at, uniforms
+from ttsframe._draws import Bits, bits_at, uniforms
 from ttsframe.search import Policy
 
 
@@ -22,6 +22,8 @@ class World:
     unscored: float = 0.05
     digits: int = 1
     logits: bool = False
+    n_texts: int = 0
+    """Number of different texts of steps; 0: all differ."""
 
     def reason(self, node: int, depth: int) -> str:
         u = plain.uniform(plain.bits_at(node, 1001))
@@ -35,6 +37,11 @@ class World:
         u = plain.uniform(plain.bits_at(node, 1003))
         return round(24 * (u - 0.5), self.digits) if self.logits else round(u, self.digits)
 
+    def texts(self, ids: Bits) -> pl.Series:
+        if not self.n_texts:
+            return pl.Series(ids).cast(pl.String)
+        return pl.select(pl.format("word{}", pl.Series(ids % np.uint64(self.n_texts)))).to_series()
+
     def generate(self, requests: pl.DataFrame) -> pl.DataFrame:
         n = requests["n"].to_numpy()
         parents = np.repeat(requests["node_id"].to_numpy(), n)
@@ -45,7 +52,7 @@ class World:
         is_stop = (u < self.cut + self.stop) | (depth >= 12)
         reason = np.where(u < self.cut, 2, np.where(is_stop, 1, 0))
         return pl.DataFrame({
-            "text": pl.Series(ids).cast(pl.String),
+            "text": self.texts(ids),
             "finish_reason": pl.Series(["step", "stop", "length"]).gather(reason),
             "n_tokens": depth,
         })

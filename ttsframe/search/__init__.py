@@ -15,13 +15,16 @@ from ttsframe.search.generators import (
 from ttsframe.search.nodes import NODE_COLUMNS
 from ttsframe.search.policies import (
     DVTS,
+    ETS,
     FRONTIER_COLUMNS,
     SEARCH_POLICIES,
     Beam,
     BestOfN,
+    Dora,
     ParticleFilter,
     Policy,
     Rebase,
+    word_vectors,
 )
 from ttsframe.search.regret import node_values, pruning_regret
 from ttsframe.search.replay import Replay, accuracy_bounds, replay
@@ -37,6 +40,7 @@ from ttsframe.search.spending import search_costs
 
 __all__ = [
     "DVTS",
+    "ETS",
     "FRONTIER_COLUMNS",
     "NODE_COLUMNS",
     "PREFIX_COLUMNS",
@@ -45,6 +49,7 @@ __all__ = [
     "Bank",
     "Beam",
     "BestOfN",
+    "Dora",
     "Generator",
     "ParticleFilter",
     "Policy",
@@ -66,4 +71,5 @@ __all__ = [
     "simulate",
     "simulate_bank",
     "to_trajectories",
+    "word_vectors",
 ]

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 from search_worlds import Compared, World
 
 import ttsframe as tts
-from ttsframe.search import DVTS, Beam, BestOfN, ParticleFilter, Policy, Rebase
+from ttsframe.search import DVTS, Beam, BestOfN, Dora, ParticleFilter, Policy, Rebase
 
 Oracle = Callable[[plain.Search], None]
 
@@ -63,6 +63,16 @@ def test_a_policy_is_its_plain_version_on_a_thousand_trees(name: str) -> None:
     policy, oracle = CASES[name]
     compared = Compared(World(), 1000)
     compared.check(policy, oracle, searched(World(), policy, compared.problems()), seed=3)
+
+
+def test_dora_is_its_plain_version() -> None:
+    world = World(n_texts=5)
+    compared = Compared(world, 40)
+    oracle = partial(
+        plain.rebase, width=16, temperature=0.1, shares=partial(plain.shares_dora, n_texts=5)
+    )
+    nodes = searched(world, Dora(16, max_rounds=9), compared.problems())
+    compared.check(Dora(16, max_rounds=9), oracle, nodes, seed=3)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ttsframe.search.policies.beam import DVTS, Beam
 from ttsframe.search.policies.best_of_n import BestOfN
+from ttsframe.search.policies.dora import Dora
+from ttsframe.search.policies.embeddings import word_vectors
+from ttsframe.search.policies.ets import ETS
 from ttsframe.search.policies.particle_filter import ParticleFilter
 from ttsframe.search.policies.policy import FRONTIER_COLUMNS, Policy
 from ttsframe.search.policies.rebase import Rebase
@@ -11,13 +14,16 @@ from ttsframe.search.policies.registry import SEARCH_POLICIES, PolicyName, Searc
 
 __all__ = [
     "DVTS",
+    "ETS",
     "FRONTIER_COLUMNS",
     "SEARCH_POLICIES",
     "Beam",
     "BestOfN",
+    "Dora",
     "ParticleFilter",
     "Policy",
     "PolicyName",
     "Rebase",
     "SearchPolicy",
+    "word_vectors",
 ]
