@@ -94,6 +94,7 @@ _NAMED = (
     "STEP_FORMATS",
     "STEP_REDUCTIONS",
     "SEARCH_POLICIES",
+    "PRESETS",
     "NODE_COLUMNS",
     "FRONTIER_COLUMNS",
     "REQUEST_COLUMNS",
@@ -180,6 +181,13 @@ def tables() -> Iterator[tuple[str, str]]:
                 )
                 for name, row in tts.search.SEARCH_POLICIES.items()
             ),
+        ),
+    )
+    yield (
+        "search_presets",
+        table(
+            ("preset", "reproduces"),
+            ((f"`{name}`", row.reproduces) for name, row in tts.search.PRESETS.items()),
         ),
     )
     yield (

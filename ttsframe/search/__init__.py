@@ -17,6 +17,7 @@ from ttsframe.search.policies import (
     DVTS,
     ETS,
     FRONTIER_COLUMNS,
+    PRESETS,
     SEARCH_POLICIES,
     Beam,
     BestOfN,
@@ -24,6 +25,7 @@ from ttsframe.search.policies import (
     ParticleFilter,
     Policy,
     Rebase,
+    preset,
     word_vectors,
 )
 from ttsframe.search.regret import node_values, pruning_regret
@@ -44,6 +46,7 @@ __all__ = [
     "FRONTIER_COLUMNS",
     "NODE_COLUMNS",
     "PREFIX_COLUMNS",
+    "PRESETS",
     "REQUEST_COLUMNS",
     "SEARCH_POLICIES",
     "Bank",
@@ -64,6 +67,7 @@ __all__ = [
     "cache_by_round",
     "diversity_by_depth",
     "node_values",
+    "preset",
     "pruning_regret",
     "replay",
     "search",

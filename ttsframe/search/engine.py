@@ -458,6 +458,8 @@ class Batch:
             terminal |= pl.col("finish_reason") == "length"
         if self._policy.empty_ends:
             terminal |= pl.col("text") == ""
+        if self._policy.ends_at is not None:
+            terminal |= pl.col("text").str.contains(self._policy.ends_at, literal=True)
         children = answers.with_columns(
             local=parents["local"],
             root=parents["root"],

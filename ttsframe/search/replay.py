@@ -193,10 +193,14 @@ def _refuse_lookahead(policy: Policy) -> None:
         raise ParameterError(
             "last_round == 'finish', must be 'stop' in a replay: a stored tree has single steps."
         )
-    if policy.truncated == "retry" or policy.duplicates == "drop":
+    if policy.truncated == "retry":
         raise ParameterError(
-            "truncated == 'retry' and duplicates == 'drop' cannot be replayed: the first asks for steps "
-            "that a stored tree may not have, the second reads texts, which a replay never loads."
+            "truncated == 'retry' cannot be replayed: it asks for steps that a stored tree may not have."
+        )
+    if policy.duplicates == "drop" or policy.empty_ends or policy.ends_at is not None:
+        raise ParameterError(
+            "duplicates == 'drop', empty_ends and ends_at cannot be replayed: they read texts, which a replay "
+            "never loads."
         )
 
 

@@ -9,6 +9,7 @@ from ttsframe.search.policies.embeddings import word_vectors
 from ttsframe.search.policies.ets import ETS
 from ttsframe.search.policies.particle_filter import ParticleFilter
 from ttsframe.search.policies.policy import FRONTIER_COLUMNS, Policy
+from ttsframe.search.policies.presets import PRESETS, PresetName, SearchPreset, preset
 from ttsframe.search.policies.rebase import Rebase
 from ttsframe.search.policies.registry import SEARCH_POLICIES, PolicyName, SearchPolicy
 
@@ -16,6 +17,7 @@ __all__ = [
     "DVTS",
     "ETS",
     "FRONTIER_COLUMNS",
+    "PRESETS",
     "SEARCH_POLICIES",
     "Beam",
     "BestOfN",
@@ -23,7 +25,10 @@ __all__ = [
     "ParticleFilter",
     "Policy",
     "PolicyName",
+    "PresetName",
     "Rebase",
     "SearchPolicy",
+    "SearchPreset",
+    "preset",
     "word_vectors",
 ]

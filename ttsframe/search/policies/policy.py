@@ -71,6 +71,8 @@ class Policy(ABC):
         "drop" keeps the first of several unfinished paths of a problem with the same text.
     empty_ends
         Whether an empty step ends a solution.
+    ends_at
+        A text that ends a solution wherever a step holds it, whatever the model says; None: none.
     child_order
         Order of steps within a round, which decides ties: "grouped" by parent, or "tiled": the first
         child of every parent, then the second.
@@ -106,6 +108,7 @@ class Policy(ABC):
     truncated: Truncated = "drop"
     duplicates: Duplicates = "keep"
     empty_ends: bool = False
+    ends_at: str | None = None
     child_order: ChildOrder = "grouped"
     returned: Returned = "all"
     pads_returned: bool = False
