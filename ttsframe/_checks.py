@@ -45,7 +45,19 @@ def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        raise ParameterError(f"{found(parameter, repr(value))}, must be one of {listed}.")
+        meant = did_you_mean(value, known)
+        raise ParameterError(
+            f"{found(parameter, repr(value))}, must be one of {listed}.{f' Hint: {meant}' if meant else ''}"
+        )
+
+
+def did_you_mean(value: object, known: Iterable[str], *, n_named: int = 3) -> str:
+    """Return a question that names the choices like a value; empty without one."""
+    import difflib  # only needed where something went wrong
+
+    by_folded = {choice.casefold(): choice for choice in known}
+    near = difflib.get_close_matches(str(value).casefold(), by_folded, n_named, 0.6)
+    return f"did you mean {' or '.join(repr(by_folded[name]) for name in near)}?" if near else ""
 
 
 def check_choices(

@@ -12,6 +12,7 @@ import polars as pl
 
 from ttsframe.errors import UnmatchedGoldWarning
 from ttsframe.readers.engine.gold import Gold, find_gold
+from ttsframe.readers.engine.memory import name_of
 from ttsframe.readers.engine.scan import Survey
 from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.survey import scan_source
@@ -63,7 +64,7 @@ def plan_reading(
     *,
     format: Format,  # noqa: A002
     rename: Mapping[str, str] | None,
-    gold: str | os.PathLike[str] | None,
+    gold: Source | None,
     on_error: OnError,
 ) -> ScannedRun:
     """Survey a run and scan it, as `scan_trajectories` does."""
@@ -76,9 +77,10 @@ def plan_reading(
     unmatched: list[UserWarning] = []
     if answers.unmatched:
         listed = ", ".join(repr(name) for name in answers.unmatched[:_N_LISTED])
+        name = gold if isinstance(gold, str | os.PathLike) else name_of(gold).removeprefix("the ")
         more = ", ..." if len(answers.unmatched) > _N_LISTED else ""
         message = (
-            f"{gold}: no gold answer for {len(answers.unmatched):,} of {answers.n_problems:,} "
+            f"{name}: no gold answer for {len(answers.unmatched):,} of {answers.n_problems:,} "
             f"problems, which cannot be graded: {listed}{more}."
         )
         unmatched.append(UnmatchedGoldWarning(message))
@@ -90,7 +92,7 @@ def scan_trajectories(
     *,
     format: Format = "auto",  # noqa: A002 - the word users know
     rename: Mapping[str, str] | None = None,
-    gold: str | os.PathLike[str] | None = None,
+    gold: Source | None = None,
     on_error: OnError = "raise",
 ) -> pl.LazyFrame:
     """Scan a run in any known format as one lazy row per attempt.
@@ -175,7 +177,7 @@ def read_trajectories(
     *,
     format: Format = "auto",  # noqa: A002 - the word users know
     rename: Mapping[str, str] | None = None,
-    gold: str | os.PathLike[str] | None = None,
+    gold: Source | None = None,
     on_error: OnError = "raise",
 ) -> pl.DataFrame:
     """Read a run in any known format as one row per attempt.

@@ -17,11 +17,12 @@ from ttsframe.readers.engine.scan import (
     scan_survey,
     scan_table,
 )
-from ttsframe.readers.engine.sources import Source, expand
+from ttsframe.readers.engine.sources import Candidate, Source, expand, one_source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError, order_columns
 
 __all__ = [
+    "Candidate",
     "FileFormat",
     "Gold",
     "OnError",
@@ -31,6 +32,7 @@ __all__ = [
     "expand",
     "find_gold",
     "first_line",
+    "one_source",
     "order_columns",
     "rename_schema",
     "scan_source",
