@@ -45,19 +45,18 @@ def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        meant = did_you_mean(value, known)
-        raise ParameterError(
-            f"{found(parameter, repr(value))}, must be one of {listed}.{f' Hint: {meant}' if meant else ''}"
-        )
+        near = " or ".join(map(repr, near_names(str(value), known)))
+        hint = f" Hint: did you mean {near}?" if near else ""
+        raise ParameterError(f"{found(parameter, repr(value))}, must be one of {listed}.{hint}")
 
 
-def did_you_mean(value: object, known: Iterable[str], *, n_named: int = 3) -> str:
-    """Return a question that names the choices like a value; empty without one."""
+def near_names(value: str, known: Iterable[str], *, least: float = 0.6) -> list[str]:
+    """Return the names like a value, the nearest first; at most three."""
     import difflib  # only needed where something went wrong
 
-    by_folded = {choice.casefold(): choice for choice in known}
-    near = difflib.get_close_matches(str(value).casefold(), by_folded, n_named, 0.6)
-    return f"did you mean {' or '.join(repr(by_folded[name]) for name in near)}?" if near else ""
+    by_folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(value.casefold(), by_folded, 3, least)
+    return [by_folded[name] for name in near]
 
 
 def check_choices(
@@ -235,14 +234,18 @@ def _expected_kind(name: str, dtype: pl.DataType) -> str | None:
 def _must_be(name: str, dtype: pl.DataType, expected: str) -> str:
     """End a message on a column whose dtype cannot be used."""
     if dtype.is_nested() and name != "step_scores":
-        return f"must be {expected}, one value per attempt. Hint: {_READ} makes one row per attempt."
+        return (
+            f"must be {expected}, one value per attempt. Hint: {_READ} makes one row per attempt."
+        )
     cast = {
         "Boolean": f"pl.col({name!r}).str.to_lowercase() == 'true'",
         "a number": f"pl.col({name!r}).cast(pl.Float64)",
         "a list of numbers": f"pl.col({name!r}).str.json_decode(pl.List(pl.Float64))",
         "String": f"pl.col({name!r}).cast(pl.String)",
     }[expected]
-    hint = f"frame.with_columns({cast})" if dtype == pl.String or expected == "String" else "cast it"
+    hint = (
+        f"frame.with_columns({cast})" if dtype == pl.String or expected == "String" else "cast it"
+    )
     return f"must be {expected}. Hint: {hint}, or rename the column if it is something else."
 
 

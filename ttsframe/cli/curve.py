@@ -63,7 +63,7 @@ def curve(
         with console.status(f"Reading {run.label}"):
             attempts = run.scan()
             choice = choose(run, choosing, attempts)
-        if output is not None and is_job(output):
+        if output is not None and is_job(output, run.sources):
             stages = picking_stages(choosing, choice, attempts)
             with running(run, job, console) as runner:
                 tables, result = _run_jobs(

@@ -86,7 +86,7 @@ def score(
     What the run recorded is kept, unless --overwrite names it.
     """
     check_target(output, run.sources, job)
-    if is_job(output):
+    if is_job(output, run.sources):
         stage = Score(
             reduction=reduction,
             style=style,

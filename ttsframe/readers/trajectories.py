@@ -17,6 +17,7 @@ from ttsframe.readers.engine.scan import Survey
 from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError
+from ttsframe.readers.steps import STEP_FORMATS
 from ttsframe.readers.trajectory_formats import (
     compute_optimal_tts,
     long_form,
@@ -69,7 +70,13 @@ def plan_reading(
 ) -> ScannedRun:
     """Survey a run and scan it, as `scan_trajectories` does."""
     frame, survey, skipped = scan_source(
-        source, READERS, format=format, rename=rename, on_error=on_error, row="attempt"
+        source,
+        READERS,
+        format=format,
+        rename=rename,
+        on_error=on_error,
+        row="attempt",
+        elsewhere={name: each.reader for name, each in STEP_FORMATS.items()},
     )
     if gold is None:
         return ScannedRun(frame, survey, None, tuple(skipped))

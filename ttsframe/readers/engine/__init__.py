@@ -17,7 +17,7 @@ from ttsframe.readers.engine.scan import (
     scan_survey,
     scan_table,
 )
-from ttsframe.readers.engine.sources import Candidate, Source, expand, one_source
+from ttsframe.readers.engine.sources import Candidate, Source, expand, is_local, one_source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError, order_columns
 
@@ -32,6 +32,7 @@ __all__ = [
     "expand",
     "find_gold",
     "first_line",
+    "is_local",
     "one_source",
     "order_columns",
     "rename_schema",

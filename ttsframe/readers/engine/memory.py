@@ -8,6 +8,7 @@ types and columns that start late mean the same in both.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
@@ -128,7 +129,7 @@ def _from_pandas(source: Any, name: str) -> Held:  # noqa: ANN401 - known by wha
 def _without_nan(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a row in which NaN, which pandas writes where a value is missing, is None."""
     return {
-        str(key): None if isinstance(value, float) and value != value else value
+        str(key): None if isinstance(value, float) and math.isnan(value) else value
         for key, value in row.items()
     }
 

@@ -34,6 +34,18 @@ def scheme_of(text: str) -> str | None:
     return None if match is None else match[1].lower()
 
 
+_SCANNED: Final = ("hf", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
+
+
+def check_scheme(url: str) -> None:
+    """Refuse a URL that neither Polars nor this module reads."""
+    if scheme_of(url) not in {*_HTTP, *_SCANNED}:
+        raise SourceError(
+            f"{url}: is a URL that cannot be read; expected one of http, https, file, {', '.join(_SCANNED)}. "
+            "Hint: download it first."
+        )
+
+
 def local_path(url: str) -> str:
     """Return the path of a `file://` URL."""
     return url2pathname(unquote(urlsplit(url).path))
@@ -46,6 +58,7 @@ def remote_options(file: DataFile) -> dict[str, Any]:
 
 def expand_url(url: str) -> list[str]:
     """List the files that a URL with the marks of a glob stands for."""
+    check_scheme(url)
     if scheme_of(url) in _HTTP or not glob.has_magic(url):
         return [url]
     scan = pl.scan_lines if _TEXTS.search(url) else pl.scan_parquet

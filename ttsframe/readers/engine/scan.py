@@ -18,6 +18,7 @@ from ttsframe.readers.engine.sniff import DataFile
 from ttsframe.readers.engine.table import FileFormat, OnError, Table, order_columns
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
+
 class SurveyedFile(NamedTuple):
     """A file or a slice of one, and everything needed to read it."""
 
@@ -125,9 +126,7 @@ def _binary_table(file: SurveyedFile, survey: Survey, skipped: list[str]) -> Tab
     path = file.file.name
     first = 1 if file.rows is None else 1 + file.rows[0]
     numbered = (
-        scan_table(file)
-        .with_row_index(ROW, offset=first)
-        .with_columns(pl.lit(path).alias(FILE))
+        scan_table(file).with_row_index(ROW, offset=first).with_columns(pl.lit(path).alias(FILE))
     )
     schema = rename_schema(file.schema, survey.rename)
     frame = numbered.rename(survey.rename)

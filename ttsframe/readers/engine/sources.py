@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from ttsframe._checks import did_you_mean, kind_of
+from ttsframe._checks import kind_of, near_names
 from ttsframe.errors import ParameterError, ParameterTypeError, SourceError
 from ttsframe.readers.engine.memory import InMemory, check_splits, is_rows, is_table, name_of
 from ttsframe.readers.engine.remote import expand_url, local_path, scheme_of
@@ -18,6 +18,8 @@ Place: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = Place | InMemory | Sequence[Place | InMemory]
 
 STANDARD_INPUT: Final = "-"
+_NEAR: Final = 0.75
+"""Names of files are near by their suffixes alone, so they must be nearer than other names."""
 
 
 class Candidate(NamedTuple):
@@ -54,13 +56,19 @@ def expand(source: Source) -> list[Candidate]:
     return candidates
 
 
+def is_local(place: str) -> bool:
+    """Return whether a place is a file or folder of this machine, neither standard input nor a URL."""
+    return place != STANDARD_INPUT and scheme_of(place) in {None, "file"}
+
+
 def one_source(source: Source, parameter: str) -> Candidate:
     """Return a source that must be a single file, or what stands for one."""
     if isinstance(source, str | os.PathLike):
-        path = Path(source).expanduser()
+        text = os.fspath(source)
+        path = Path(local_path(text) if scheme_of(text) == "file" else text).expanduser()
         if path.is_dir():
             raise SourceError(f"{path}: is a folder, {parameter} must be a file.")
-        if str(source) != STANDARD_INPUT and scheme_of(os.fspath(source)) is None:
+        if is_local(text):
             if not path.exists():
                 raise SourceError(f"{path}: no such file. {_nearby_files(path)}")
             return Candidate(path, is_named=True)
@@ -165,7 +173,7 @@ def _nearby_files(path: Path) -> str:
         return "Hint: check the path."
     names = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
     wanted = path.relative_to(folder).parts[0] if path != folder else path.name
-    if meant := did_you_mean(wanted, names):
-        return f"Hint: {meant} {folder} holds it."
+    if near := near_names(wanted, names, least=_NEAR):
+        return f"Hint: did you mean {' or '.join(str(folder / name) for name in near)}?"
     listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     return f"Hint: {folder} holds {listed}." if names else f"Hint: {folder} is empty."

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
@@ -25,7 +26,9 @@ from ttsframe.readers.engine.jsonl import (
     locate,
     on_all_cores,
 )
+from ttsframe.readers.engine.layouts import advise
 from ttsframe.readers.engine.memory import hold
+from ttsframe.readers.engine.remote import open_url
 from ttsframe.readers.engine.scan import (
     Survey,
     SurveyedFile,
@@ -35,7 +38,6 @@ from ttsframe.readers.engine.scan import (
     scan_survey,
     text_columns,
 )
-from ttsframe.readers.engine.remote import open_url
 from ttsframe.readers.engine.sniff import Container, DataFile, sniff
 from ttsframe.readers.engine.sources import Candidate, Source, expand
 from ttsframe.readers.engine.table import FileFormat, OnError
@@ -151,15 +153,23 @@ def scan_source(
     rename: Mapping[str, str] | None,
     on_error: OnError,
     row: str,
+    elsewhere: Mapping[str, FileFormat] = MappingProxyType({}),
 ) -> tuple[pl.LazyFrame, Survey, list[UserWarning]]:
     """Survey a source in one of some formats and scan it; `row` names a row: attempt or step."""
+    # `elsewhere` has the formats of the other kind of row, which only messages name.
     check_choice(format, "format", ["auto", *formats])
     check_choice(on_error, "on_error", ["raise", "skip"])
     checked = check_mapping(rename, "rename")
     if len(set(checked.values())) != len(checked):
         raise ParameterError(f"rename == {checked} gives two columns the same name.")
     survey, json_skipped = survey_files(
-        expand(source), formats, format=format, rename=checked, on_error=on_error, row=row
+        expand(source),
+        formats,
+        format=format,
+        rename=checked,
+        on_error=on_error,
+        row=row,
+        elsewhere=elsewhere,
     )
     frame, table_skipped = scan_survey(survey)
     skipped = [*json_skipped, *table_skipped]
@@ -179,6 +189,7 @@ def survey_files(
     rename: Mapping[str, str],
     on_error: OnError,
     row: str = "attempt",
+    elsewhere: Mapping[str, FileFormat] = MappingProxyType({}),
 ) -> tuple[Survey, list[str]]:
     """Decide how to read the files; return this and a message for each JSON row to leave out."""
     possible = list(formats.values()) if format == "auto" else [formats[format]]
@@ -197,7 +208,9 @@ def survey_files(
         elif candidate.is_named or (file is not None and not file.is_document):
             if file is None:
                 raise _not_a_table(candidate.name, row)
-            raise _unrecognized(candidate.name, columns, formats, format, row)
+            raise _unrecognized(
+                candidate.name, columns, formats, format=format, row=row, elsewhere=elsewhere
+            )
         else:
             others.append(candidate.path.name)
     if not opened:
@@ -277,19 +290,23 @@ def _not_a_table(name: str, row: str) -> SourceError:
 
 
 def _unrecognized(
-    path: str,
-    columns: Collection[str],
+    name: str,
+    columns: Mapping[str, pl.DataType],
     formats: Mapping[str, FileFormat],
+    *,
     format: str,  # noqa: A002
     row: str,
+    elsewhere: Mapping[str, FileFormat],
 ) -> SourceError:
+    """Build the error for a table without the columns of a format."""
     columns_found = f"found columns: {_list_names(columns)}"
     if format != "auto":
         return SourceError(
-            f"{path}: is not in format {format!r}; {columns_found}; expected: {formats[format].expects}. "
+            f"{name}: is not in format {format!r}; {columns_found}; expected: {formats[format].expects}. "
             f"Hint: {setting('rename', {'yours': 'expected'})} maps names."
         )
-    return SourceError(f"{path}: in no known format; {columns_found}. {_expectations(formats)}")
+    advice = advise(name, columns, formats, elsewhere, row) or _expectations(formats)
+    return SourceError(f"{name}: in no known format; {columns_found}. {advice}")
 
 
 def _expectations(formats: Mapping[str, FileFormat]) -> str:
