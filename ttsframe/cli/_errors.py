@@ -74,7 +74,13 @@ class Commands(click.Group):
             where = f"{error.filename}: " if error.filename else ""
             console.error(f"{where}{error.strerror or error}.")
             status = BAD_INPUT
-        except (TtsframeError, pl.exceptions.PolarsError, MemoryError, UnicodeError) as error:
+        except (
+            TtsframeError,
+            pl.exceptions.PolarsError,
+            pl.exceptions.PanicException,
+            MemoryError,
+            UnicodeError,
+        ) as error:
             console.error(_message(error))
             status = BAD_INPUT
         return ctx.exit(status)
@@ -106,7 +112,7 @@ def _option(setting: Setting) -> str:
     return f"{option} {_OPEN.get(name, '...') if value is None else value}"
 
 
-def _message(error: Exception) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, TtsframeError):
         return in_options(str(error), error.settings)
     if isinstance(error, MemoryError):

@@ -14,8 +14,7 @@ import polars as pl
 
 from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
-from ttsframe.errors import SourceError
-from ttsframe.readers.engine import OnError, first_line
+from ttsframe.readers.engine import OnError, naming
 from ttsframe.readers.trajectories import READERS, scan_trajectories
 
 Command: TypeAlias = Callable[..., None]
@@ -118,13 +117,8 @@ class Run(Sources):
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:
         """Name the sources in errors of Polars and of the operating system."""
-        try:
+        with naming([self.label], "if a file is damaged, repair or restore it."):
             yield
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise SourceError(
-                f"{self.label}: could not be read ({first_line(error)}). Hint: if a file is damaged, "
-                "repair or restore it."
-            ) from error
 
 
 def with_options(command: Command, options: Iterable[Decorator]) -> Command:

@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from ttsframe.errors import UnmatchedGoldWarning
+from ttsframe.readers.engine.faults import DAMAGED, naming
 from ttsframe.readers.engine.gold import Gold, find_gold
 from ttsframe.readers.engine.memory import name_of
 from ttsframe.readers.engine.scan import Survey
@@ -223,5 +224,8 @@ def read_trajectories(
     >>> run.select("attempt", "completion", "is_correct").rows()
     [(0, '2', True), (1, '3', False)]
     """
-    frame = scan_trajectories(source, format=format, rename=rename, gold=gold, on_error=on_error)
-    return frame.collect()
+    run = plan_reading(source, format=format, rename=rename, gold=gold, on_error=on_error)
+    for warning in run.warnings:
+        warnings.warn(warning, stacklevel=2)
+    with naming([file.file.name for file in run.survey.files], DAMAGED):
+        return run.frame.collect()

@@ -8,11 +8,11 @@ tools in `table`; `gold` adds gold answers from a second file.
 
 from __future__ import annotations
 
+from ttsframe.readers.engine.faults import first_line, naming
 from ttsframe.readers.engine.gold import Gold, find_gold
 from ttsframe.readers.engine.scan import (
     Survey,
     SurveyedFile,
-    first_line,
     rename_schema,
     scan_survey,
     scan_table,
@@ -33,6 +33,7 @@ __all__ = [
     "find_gold",
     "first_line",
     "is_local",
+    "naming",
     "one_source",
     "order_columns",
     "rename_schema",

@@ -103,4 +103,7 @@ def _read_texts(file: DataFile) -> pl.LazyFrame:
 
 def _unreadable(file: DataFile, error: Exception) -> SourceError:
     reason = str(error).partition("\n")[0]
-    return SourceError(f"{file.name}: cannot be read as CSV ({reason}).")
+    return SourceError(
+        f"{file.name}: cannot be read as CSV ({reason}). Hint: it must be UTF-8, with a header "
+        "and as many fields in every row."
+    )

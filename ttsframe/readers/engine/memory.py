@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from os import PathLike
@@ -20,7 +20,9 @@ import polars as pl
 
 from ttsframe._checks import kind_of
 from ttsframe.errors import ParameterTypeError, SourceError
+from ttsframe.readers.engine.faults import first_line, unreadable_column, unreadable_columns
 
+_PANIC: Final = pl.exceptions.PanicException
 _AS_TEXT: Final = (date, time, Decimal, PathLike, UUID)
 
 
@@ -137,32 +139,14 @@ def _without_nan(row: Mapping[Any, Any]) -> dict[str, Any]:
 def _from_arrow(source: Any, name: str) -> pl.LazyFrame:  # noqa: ANN401 - known by what it can do
     try:
         return pl.DataFrame(source).lazy()
-    except BaseException as error:
-        # Polars panics on types that it does not have, which is no Exception.
-        if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
-            raise
-        reason = str(error).partition("\n")[0]
-        fault = next(_unreadable_columns(source), None)
-        if fault is None:
-            raise SourceError(
-                f"{name}: cannot be read as an Arrow table ({reason}). Hint: it may be damaged; write it "
-                "again, or pass a list of dicts."
-            ) from error
+    except (TypeError, ValueError, OSError, pl.exceptions.PolarsError, _PANIC) as error:
+        column = next(unreadable_columns(source), None)
+        if column is not None:
+            raise unreadable_column(name, column) from error
         raise SourceError(
-            f"{name}: column {fault} has an Arrow type that Polars cannot read ({reason}). Hint: cast "
-            "the column, or drop it."
+            f"{name}: cannot be read as an Arrow table ({first_line(error)}). Hint: it may be damaged; "
+            "write it again, or pass a list of dicts."
         ) from error
-
-
-def _unreadable_columns(source: Any) -> Iterator[str]:  # noqa: ANN401
-    """Yield the columns of a pyarrow table that Polars cannot read, with their types."""
-    for field in getattr(source, "schema", ()):
-        try:
-            pl.DataFrame(source.select([field.name]))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
-                raise
-            yield f"{field.name!r} ({field.type})"
 
 
 def _json_lines(rows: Sequence[Any], name: str) -> bytes:

@@ -12,6 +12,7 @@ from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.chunks import Span
 from ttsframe.readers.engine.csv_table import scan_csv
 from ttsframe.readers.engine.dtypes import without_null
+from ttsframe.readers.engine.faults import first_line
 from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, scan
 from ttsframe.readers.engine.remote import remote_options
 from ttsframe.readers.engine.sniff import DataFile
@@ -115,11 +116,6 @@ def text_columns(
 ) -> frozenset[str]:
     """Return the columns, under the names of the file, that are kept as JSON text."""
     return frozenset(name for name in names if rename.get(name, name) in file_format.as_text)
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error from Polars, which holds the reason."""
-    return str(error).partition("\n")[0]
 
 
 def _binary_table(file: SurveyedFile, survey: Survey, skipped: list[str]) -> Table:

@@ -17,6 +17,7 @@ from ttsframe.errors import ColumnsError, ParameterError, SkippedRowsWarning, So
 from ttsframe.readers.engine.chunks import Span
 from ttsframe.readers.engine.csv_table import csv_names, csv_schema
 from ttsframe.readers.engine.dtypes import as_instance, merge_dtypes, resolve_dtype, struct_fields
+from ttsframe.readers.engine.faults import unreadable
 from ttsframe.readers.engine.json_rows import Fault
 from ttsframe.readers.engine.jsonl import (
     JsonFile,
@@ -32,7 +33,6 @@ from ttsframe.readers.engine.remote import open_url
 from ttsframe.readers.engine.scan import (
     Survey,
     SurveyedFile,
-    first_line,
     open_table,
     rename_schema,
     scan_survey,
@@ -102,12 +102,8 @@ def open_file(
             schema = _csv_schema(file, formats, rename)
         else:
             schema = dict(open_table(file, {}).collect_schema())
-    except (pl.exceptions.PolarsError, OSError) as error:
-        cut_off = "" if file.container == "frame" else " Hint: the file may be cut off."
-        kind = "a table" if file.container == "frame" else file.container
-        raise SourceError(
-            f"{file.name}: cannot be read as {kind} ({first_line(error)}).{cut_off}"
-        ) from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise unreadable(file, error) from error
     # A folder of runs may hold other tables as CSV, but as a rule no other Parquet.
     is_document = file.container == "csv"
     return OpenFile(

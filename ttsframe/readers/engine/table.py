@@ -152,8 +152,10 @@ def cast_columns(table: Table, wanted: Mapping[str, pl.DataType]) -> Table:
         fitting = _castable(dtype, target)
         if fitting is None:
             files = ", ".join(table.row_words)
+            is_text = isinstance(dtype, pl.String) and isinstance(target, pl.List)
+            cast = "write each list as JSON, such as [0.9, 0.5]" if is_text else "cast it"
             raise ColumnsError(
-                f"{files}: column {name!r} is {dtype}, must be {target}. Hint: cast it, or rename "
+                f"{files}: column {name!r} is {dtype}, must be {target}. Hint: {cast}, or rename "
                 f"another column with {setting('rename', {'yours': name})}."
             )
         if fitting != dtype:
@@ -175,8 +177,13 @@ def _castable(dtype: pl.DataType, wanted: pl.DataType) -> pl.DataType | None:
         return _castable_struct(dtype, wanted) if isinstance(dtype, pl.Struct) else None
     if wanted.is_numeric():
         return dtype if isinstance(dtype, pl.Float32) else wanted if dtype.is_numeric() else None
-    is_safe = dtype == wanted if isinstance(wanted, pl.Boolean) else not dtype.is_nested()
+    is_safe = dtype == wanted if isinstance(wanted, pl.Boolean) else _is_writable(dtype)
     return wanted if is_safe else None
+
+
+def _is_writable(dtype: pl.DataType) -> bool:
+    """Return whether values can be written as text."""
+    return not (dtype.is_nested() or isinstance(dtype, pl.Duration | pl.Object))
 
 
 def _castable_struct(dtype: pl.Struct, wanted: pl.Struct) -> pl.DataType | None:
