@@ -19,7 +19,7 @@ _TEXTS: Final = ("completion", "answer", "answer_key", "gold", "gold_key", "prob
 _FLAGS: Final = ("is_correct", "is_exchangeable")
 _NUMBERS: Final = ("attempt", "score", "n_tokens")
 _NAMES: Final = ("problem_id", "source_file")
-LISTS_OF_ATTEMPTS: Final = frozenset({
+_LISTS_OF_ATTEMPTS: Final = frozenset({
     "answers",
     "attempts",
     "candidates",
@@ -193,20 +193,33 @@ def check_frame(frame: object, parameter: str) -> None:
 
 def _check_attempts(schema: Mapping[str, pl.DataType], where: str) -> None:
     """Check that a row is one attempt, by the dtypes of the columns that have a meaning."""
-    has_texts = schema.get("completion") == pl.String
+    name = list_of_attempts(schema)
+    if name is not None:
+        raise ColumnsError(
+            f"{where}: {name!r} is {_short(schema[name])}, which holds all attempts at a problem in one "
+            f"row; expected one row per attempt. Hint: {_READ} makes one row per attempt; drop {name!r} "
+            f"if each row is one attempt."
+        )
     for name, dtype in schema.items():
-        is_list = isinstance(dtype, pl.List | pl.Array)
-        if is_list and name in LISTS_OF_ATTEMPTS and not has_texts:
-            raise ColumnsError(
-                f"{where}: {name!r} is {_short(dtype)}, which holds all attempts at a problem in one row; "
-                f"expected one row per attempt. Hint: {_READ} makes one row per attempt; drop {name!r} "
-                f"if each row is one attempt."
-            )
         expected = _expected_kind(name, dtype)
         if expected is not None:
             raise ColumnsError(
                 f"{where}: {name!r} is {_short(dtype)}, {_must_be(name, dtype, expected)}"
             )
+
+
+def list_of_attempts(schema: Mapping[str, pl.DataType]) -> str | None:
+    """Return the column that holds all attempts at a problem as a list; None if a row has one text."""
+    if schema.get("completion") == pl.String:
+        return None
+    return next(
+        (
+            name
+            for name, dtype in schema.items()
+            if name in _LISTS_OF_ATTEMPTS and isinstance(dtype, pl.List | pl.Array)
+        ),
+        None,
+    )
 
 
 def _short(dtype: pl.DataType | DataTypeClass) -> str:

@@ -80,4 +80,5 @@ FORMAT = FileFormat(
     dtypes=_DTYPES,
     to_rows=_to_attempts,
     evidence=_EVIDENCE,
+    is_row_attempt=True,
 )
