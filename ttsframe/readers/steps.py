@@ -73,7 +73,7 @@ def scan_steps(
     Parameters
     ----------
     source
-        As in `scan_trajectories`; all files have the same format.
+        As in `scan_trajectories`, files or in memory; all have the same format.
     format
         Key of `STEP_FORMATS`, or `"auto"`.
     rename, on_error

@@ -105,23 +105,35 @@ def scan_trajectories(
 ) -> pl.LazyFrame:
     """Scan a run in any known format as one lazy row per attempt.
 
-    The format is recognized by content, never by file name. Parquet and Arrow files are scanned as
-    they are. JSON files are inspected once at the call, so that columns that start late are found
-    and a malformed line is reported by its number; collection parses them again.
+    The format is recognized by content, never by file name. Parquet, Arrow files and frames are
+    scanned as they are. JSON and CSV files are inspected once at the call, so that columns that start
+    late are found and a malformed line is reported by its number; collection parses them again.
 
     Parameters
     ----------
     source
-        Path of a file or folder, a glob, or a sequence of these. A folder is read with its subfolders,
-        without hidden files; files in it that are not tables, and JSON documents without attempts (the
-        config of a run), are ignored. JSON may be compressed (gzip, bzip2, zstd).
+        What holds the run, or a sequence of these:
+
+        - Path of a file or folder, or a glob: Parquet, Arrow IPC, JSON lines, JSON or CSV. A folder is
+          read with its subfolders, without hidden files; files in it that are not tables, and JSON
+          documents and CSV without attempts, are ignored. JSON and CSV may be compressed (gzip, bzip2,
+          zstd).
+        - URL: `http(s)://`, `hf://`, and the clouds that Polars reads. Parquet stays there and is read
+          by column if the server allows it; anything else is read into memory at the call. The network
+          is used for nothing else.
+        - `"-"`: standard input, of any of these kinds, read into memory at the call.
+        - In memory: a frame of Polars or pandas, an Arrow table (anything with the Arrow C stream
+          interface), a `Dataset` of Hugging Face with its selection and order of rows, or a list of
+          dicts, which is read as the JSON lines of its rows.
+
+        In CSV, an empty field is null and a list is JSON text, such as `[0.9, 0.5]`.
     format
         Key of `READERS`, or `"auto"`.
     rename
         Maps column names of the file to the names that the format expects, for example
         `{"response": "completion"}`; applied before the format is recognized.
     gold
-        File of gold answers (JSON, Parquet, Arrow or CSV) with one row per problem. The answer is in
+        Gold answers with one row per problem: a file, a URL or what is in memory, as in `source`. The answer is in
         `gold`, `answer`, `gt` or `ground_truth`; the problem is identified by `problem_id`,
         `unique_id`, `id` or `idx`, else by its text in `problem` or `question`. Fills nulls of `gold`
         and `solution`, or adds the columns; a gold answer that contradicts an existing one is an
@@ -205,7 +217,7 @@ def read_trajectories(
     Raises
     ------
     SourceError
-        When a file is missing, empty, malformed, or in no known format.
+        When a file is missing, empty, malformed, damaged, or in no known format.
     ColumnsError
         When a column has an unusable type or `rename` does not match the columns.
     ParameterError
@@ -223,6 +235,11 @@ def read_trajectories(
     ...     run = tts.read_trajectories(path, rename=mine)
     >>> run.select("attempt", "completion", "is_correct").rows()
     [(0, '2', True), (1, '3', False)]
+
+    The rows of a file mean the same in memory:
+
+    >>> tts.read_trajectories(rows, rename=mine).equals(run)
+    True
     """
     run = plan_reading(source, format=format, rename=rename, gold=gold, on_error=on_error)
     for warning in run.warnings:

@@ -46,7 +46,7 @@ class Ranged(Plain):
         if found is not None:
             type(self).asked.append(found[0])
             first, last = found.groups()
-            start = int(first) if first else size - int(last)
+            start = int(first) if first else max(0, size - int(last))
             end = min(int(last) + 1 if first and last else size, size)
             self.send_response(206)
             self.send_header("Content-Range", f"bytes {start}-{end - 1}/{size}")
@@ -124,10 +124,7 @@ def test_several_urls_and_files_are_runs_of_their_own(served: tuple[Path, str]) 
             [f"{url}/a.parquet", folder / "a.jsonl"], gold=f"{url}/gold.csv"
         )
 
-    assert found["source_file"].unique(maintain_order=True).to_list() == [
-        f"{url}/a.parquet",
-        str(folder / "a.jsonl"),
-    ]
+    assert set(found["source_file"]) == {f"{url}/a.parquet", str(folder / "a.jsonl")}
     assert found["gold"].count() == 2
 
 

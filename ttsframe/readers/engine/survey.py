@@ -118,10 +118,10 @@ def _recognize_file(candidate: Candidate) -> DataFile:
     if candidate.kind == "url":
         return open_url(candidate.name)
     if candidate.kind == "standard input":
-        if sys.stdin.isatty():
+        # In a notebook there is no stream of bytes.
+        if not hasattr(sys.stdin, "buffer") or sys.stdin.isatty():
             raise SourceError(
-                "standard input is a terminal, must be a file or a pipe. Hint: cat run.jsonl | ttsframe "
-                "COMMAND -"
+                "standard input is no file and no pipe. Hint: cat run.jsonl | ttsframe report -"
             )
         return sniff(candidate.path, sys.stdin.buffer.read())
     held = hold(candidate.source, candidate.name)
