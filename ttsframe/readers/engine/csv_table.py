@@ -42,8 +42,8 @@ def csv_schema(
         # In one query, because each one reads the file again.
         found = texts.select(
             pl.struct(
-                any=pl.col(name).is_not_null().any(),
-                **{key: pl.col(name).str.contains(by).all() for key, by in patterns.items()},
+                pl.col(name).is_not_null().any().alias("any"),
+                *(pl.col(name).str.contains(by).all().alias(key) for key, by in patterns.items()),
             ).alias(name)
             for name in wanted
         ).collect()

@@ -14,7 +14,6 @@ from datetime import date, time
 from decimal import Decimal
 from os import PathLike
 from typing import Any, Final, Protocol, TypeAlias, TypeGuard
-from uuid import UUID
 
 import polars as pl
 
@@ -23,7 +22,7 @@ from ttsframe.errors import ParameterTypeError, SourceError
 from ttsframe.readers.engine.faults import first_line, unreadable_column, unreadable_columns
 
 _PANIC: Final = pl.exceptions.PanicException
-_AS_TEXT: Final = (date, time, Decimal, PathLike, UUID)
+_AS_TEXT: Final = (date, time, Decimal, PathLike)
 
 
 class ArrowStream(Protocol):
@@ -120,7 +119,7 @@ def _from_pandas(source: Any, name: str) -> Held:  # noqa: ANN401 - known by wha
     frame = source.reset_index() if has_names else source
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except pa.ArrowException:
         rows = frame.to_dict("records")
         return _json_lines([_without_nan(row) for row in rows], name)
     except ValueError as error:
@@ -165,7 +164,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a row
     """Return a value that JSON has no word for as one that it has."""
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, _AS_TEXT):
+    if isinstance(value, _AS_TEXT) or type(value).__name__ == "UUID":
         return str(value)
     for method in ("tolist", "to_list"):  # of numpy and torch; of Polars
         if hasattr(value, method):

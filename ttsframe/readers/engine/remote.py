@@ -6,13 +6,11 @@ import glob
 import re
 from pathlib import Path
 from typing import Any, Final
-from urllib.error import HTTPError, URLError
-from urllib.parse import unquote, urlsplit
-from urllib.request import Request, url2pathname, urlopen
 
 import polars as pl
 
 from ttsframe.errors import SourceError
+from ttsframe.readers.engine.faults import first_line
 from ttsframe.readers.engine.sniff import DataFile, sniff
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -48,6 +46,9 @@ def check_scheme(url: str) -> None:
 
 def local_path(url: str) -> str:
     """Return the path of a `file://` URL."""
+    from urllib.parse import unquote, urlsplit
+    from urllib.request import url2pathname
+
     return url2pathname(unquote(urlsplit(url).path))
 
 
@@ -80,7 +81,7 @@ def open_url(url: str) -> DataFile:
             return _open_http(url)
         if _TEXTS.search(url):
             return _in_memory(url, _read_lines(url))
-        options = {"storage_options": {"max_retries": _RETRIES}}
+        options: dict[str, Any] = {"storage_options": {"max_retries": _RETRIES}}
         if _ARROW.search(url):
             pl.scan_ipc(url, glob=False, **options).collect_schema()
             return DataFile(Path(url), "arrow", None, url=url)
@@ -91,6 +92,8 @@ def open_url(url: str) -> DataFile:
 
 
 def _open_http(url: str) -> DataFile:
+    from urllib.request import Request, urlopen  # slow to import
+
     request = Request(url, headers={"User-Agent": "ttsframe"})  # noqa: S310 - the scheme is http(s)
     with urlopen(request, timeout=_SECONDS) as response:  # noqa: S310
         head = response.read(_HEAD)
@@ -110,10 +113,16 @@ def _read_lines(url: str) -> bytes:
 
 
 def _unreachable(url: str, error: Exception) -> SourceError:
+    from urllib.error import HTTPError, URLError
+
     if isinstance(error, HTTPError):
         reason = f"the server answers {error.code}, {error.reason}"
     elif isinstance(error, URLError):
         reason = str(getattr(error.reason, "strerror", None) or error.reason)
+    elif isinstance(error, FileNotFoundError):
+        reason = "there is no such file"
+    elif "expanded paths were empty" in str(error):
+        reason = "it matches no file"
     else:
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
     return SourceError(f"{url}: cannot be read ({reason}). {_HINT}")
