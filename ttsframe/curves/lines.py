@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import raise_where, safe_names, to_safe
+from ttsframe._exprs import n_distinct, raise_where, safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns
@@ -90,7 +90,7 @@ class CurveLines(NamedTuple):
                 .group_by(*unit, *levels, "budget")
                 .agg(
                     pl.len().alias("n_rows"),
-                    pl.struct(*self.seeds).n_unique().alias("n_expected"),
+                    n_distinct(self.seeds).alias("n_expected"),
                     pl.col(values).mean(),
                     *worst_caveat,
                     # "common" leaves a problem out for one replicate, "available" only for all.
