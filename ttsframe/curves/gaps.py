@@ -9,7 +9,7 @@ import polars as pl
 from ttsframe._exprs import from_safe, run_plan, to_safe
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.curves.lines import ORACLE, CurveLines, curve_lines, refuse_where
-from ttsframe.curves.scaling import average_lines
+from ttsframe.curves.scaling import average_lines, check_averages
 from ttsframe.schema import CURVE_SCHEMA
 from ttsframe.statistics.problem_values import value_and_severity
 
@@ -112,6 +112,7 @@ def selection_gap(
     │ 3      ┆ 0.0      ┆ 0.5           ┆ 0.5            │
     └────────┴──────────┴───────────────┴────────────────┘
     """
+    check_averages(include, confidence_level)
     lines: CurveLines = curve_lines(
         problems,
         by=by,

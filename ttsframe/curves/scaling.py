@@ -110,8 +110,7 @@ def scaling_curve(
     │ oracle   ┆ 2      ┆ 1.0      ┆ 2          │
     └──────────┴────────┴──────────┴────────────┘
     """
-    check_choice(include, "include", get_args(ProblemSet))
-    check_fraction(confidence_level, "confidence_level")
+    check_averages(include, confidence_level)
     lines: CurveLines = curve_lines(problems, by=by, replicates=replicates)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -123,6 +122,12 @@ def scaling_curve(
         )
 
     return run_plan(problems, plan)
+
+
+def check_averages(include: ProblemSet, confidence_level: float) -> None:
+    """Check the parameters of `average_lines`."""
+    check_choice(include, "include", get_args(ProblemSet))
+    check_fraction(confidence_level, "confidence_level")
 
 
 def average_lines(
