@@ -13,6 +13,7 @@ LAYERS: list[set[str]] = [
     {"_settings"},
     {"errors", "_typing", "_draws"},
     {"_exprs", "_checks", "_files"},
+    {"_own"},
     {"schema"},
     {"_wording"},
     {

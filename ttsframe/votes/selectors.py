@@ -13,13 +13,12 @@ from ttsframe._checks import (
     check_between,
     check_budgets,
     check_choice,
-    check_choices,
     check_frame,
     check_names,
     check_positive,
 )
 from ttsframe._exprs import run_plan
-from ttsframe._typing import ColumnNames, FrameT, StepReduction, Utility, Weights
+from ttsframe._typing import ColumnNames, FrameT, Reduction, Utility, Weights
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.votes.engine.picked import (
@@ -32,8 +31,10 @@ from ttsframe.votes.engine.pools import key_dtype, map_pools
 from ttsframe.votes.engine.ranked import pick_borda, pick_majority_of_bests, pick_top_fraction
 from ttsframe.votes.engine.registry import (
     SELECTORS,
+    AnySelector,
     Picker,
-    SelectorName,
+    check_selectors,
+    columns_read,
     make_picks,
     pick_confident,
 )
@@ -59,12 +60,12 @@ def select_answers(
     trajectories: FrameT,
     /,
     *,
-    selectors: SelectorName | Sequence[SelectorName] = (
+    selectors: AnySelector | Sequence[AnySelector] = (
         "majority_vote",
         "weighted_vote",
         "best_of_n",
     ),
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     budgets: int | Sequence[int] | None = None,
     weights: Weights = "score",
     by: ColumnNames = (),
@@ -178,17 +179,17 @@ def select_answers(
 
 def _select(
     trajectories: FrameT,
-    selectors: SelectorName | Sequence[SelectorName],
+    selectors: AnySelector | Sequence[AnySelector],
     *,
     budgets: int | Sequence[int] | None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     weights: Weights = "score",
     by: ColumnNames,
     picker: Picker | None = None,
 ) -> FrameT:
     """Pick as `select_answers` does; `picker` replaces that of a single selector."""
     check_frame(trajectories, "trajectories")
-    chosen = check_choices(selectors, "selectors", SELECTORS)
+    chosen = check_selectors(selectors)
     checked = check_budgets(budgets)
     check_choice(weights, "weights", get_args(Weights))
     names: tuple[str, ...] = check_names(by, "by", taken=("problem_id", *PROBLEM_COLUMNS))
@@ -205,6 +206,7 @@ def _select(
             work=lambda pools: pick_winners(pools, picks, checked, weights, keys),
             made={**PICKED_COLUMNS, "answer_key": key_dtype(schema)},
             result=problem_columns(),
+            read=columns_read(picks),
         )
 
     return run_plan(trajectories, plan)
@@ -260,7 +262,7 @@ def weighted_vote(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     weights: Weights = "score",
     by: ColumnNames = (),
 ) -> FrameT:
@@ -313,7 +315,7 @@ def best_of_n(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
 ) -> FrameT:
     """Pick the answer of the attempt with the highest score.
@@ -441,7 +443,7 @@ def borda_vote(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     power: float = 0.5,
     by: ColumnNames = (),
 ) -> FrameT:
@@ -523,7 +525,7 @@ def confidence_vote(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     temperature: float = 1.0,
     by: ColumnNames = (),
 ) -> FrameT:
@@ -609,7 +611,7 @@ def top_fraction_vote(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     fraction: float = 0.1,
     weights: Weights = "score",
     by: ColumnNames = (),
@@ -689,7 +691,7 @@ def majority_of_the_bests(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     subset_size: int | None = None,
     by: ColumnNames = (),
 ) -> FrameT:
