@@ -160,7 +160,7 @@ def import_name(function: Callable[..., object], parameter: str) -> str:
             f"{what} is defined in a script or notebook; {expected}. Hint: move it to a module, "
             f"my_functions.py for example, and use `from my_functions import {name}`."
         )
-    loaded = load(f"{module}:{name}", parameter)
+    loaded = load(f"{module}:{name}")
     if loaded is not function:
         raise ParameterError(
             f"{what}: {module}:{name} is another object now; {expected}. Hint: import it again, or "
@@ -169,7 +169,7 @@ def import_name(function: Callable[..., object], parameter: str) -> str:
     return f"{module}:{name}"
 
 
-def load(text: str, parameter: str) -> Callable[..., Any]:
+def load(text: str) -> Callable[..., Any]:
     """Import a function by `package.module:name`."""
     module, _, name = text.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
@@ -272,7 +272,7 @@ class Imported:
 
     def __call__(self, *values: pl.Expr) -> object:
         """Import the function, and call it."""
-        function = load(self.text, self.parameter)
+        function = load(self.text)
         found = source_version(function)
         if found != self.version:
             raise EngineError(

@@ -12,7 +12,7 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
 from ttsframe._exprs import safe_names, to_safe, unused_name
-from ttsframe._typing import ColumnNames, StepReduction
+from ttsframe._typing import ColumnNames, Reduction
 from ttsframe.schema import require_columns
 from ttsframe.verifier.labels import processbench_f1
 from ttsframe.verifier.lengths import BIAS, BIAS_TABLE
@@ -98,7 +98,7 @@ def verifier_report(
     trajectories: pl.DataFrame | pl.LazyFrame,
     /,
     *,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
     budgets: int | Sequence[int] | None = None,
     labels: str | None = None,

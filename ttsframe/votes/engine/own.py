@@ -24,6 +24,8 @@ FORBIDDEN: Final = (
 )
 """Columns that no selector may read: they hold the reference answer, or what was graded with it."""
 
+_TEXTS: Final = frozenset({"problem", "completion"})
+_TEXT_HINT: Final = "a job keeps texts after tts.batch.Score(texts=True)."
 _PROBLEM: Final = "own:problem"
 _SHAPE: Final = "selector()"
 _HINT: Final = (
@@ -55,6 +57,7 @@ class OwnPicker:
             pl.LazyFrame(schema=schema),
             self.columns,
             where=f"trajectories, which {self.what} reads",
+            hint=_TEXT_HINT if set(self.columns) & _TEXTS else None,
         )
         columns = {
             **{name: schema[name] for name in self.columns},
