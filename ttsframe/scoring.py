@@ -67,8 +67,9 @@ def score_trajectories(
     grade
         A grade of your own: a Boolean expression over the columns of `trajectories` and those that
         this function adds before `is_correct`, or a function without parameters that returns one.
-        It makes `is_correct`, also in place of a recorded one; null stays ungraded. None: answers are
-        compared with the gold answer.
+        It makes `is_correct`, also in place of a recorded one. Null stays ungraded, but for an attempt
+        without an answer where there is a gold answer, which is wrong. None: answers are compared with
+        the gold answer.
 
     Returns
     -------
@@ -252,4 +253,9 @@ def _own_addition(
             f"{what} has one value for all attempts, must have one for each. Hint: an aggregation within "
             "a problem ends with .over('problem_id')."
         )
+    keys = ("answer_key", "gold_key")
+    if schema.keys() >= set(keys):
+        is_failure = pl.col("answer_key").is_null() & pl.col("gold_key").is_not_null()
+        expr = expr.fill_null(pl.when(is_failure).then(pl.lit(value=False)))
+        reads = tuple(dict.fromkeys([*reads, *keys]))
     return Addition("is_correct", reads[0] if reads else "problem_id", expr, reads)

@@ -32,7 +32,7 @@ LAYERS: list[set[str]] = [
     {"process"},
     {"evaluator"},
     {"defaults"},
-    {"report", "batch"},
+    {"report", "batch", "testing"},
     {"_namespace"},
     {"cli"},
     {"__main__", "__init__"},

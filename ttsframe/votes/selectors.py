@@ -79,10 +79,12 @@ def select_answers(
         `answer_key` (null: no answer found). `is_correct` and `answer` are read if present.
         Selectors that read a score need `score` (Float64, higher is better) or `step_scores`.
     selectors
-        Names in `SELECTORS`.
+        Names in `SELECTORS`, or functions of your own: without parameters, each returns the expression
+        of the `attempt` to pick; see the notes.
     reductions
         Where scores come from: names in `STEP_REDUCTIONS`, each applied to `step_scores` and with
-        rows of its own; or None for the column `score`, named "score" in the column `reduction`.
+        rows of its own; functions of your own, which get the lists of scores as an expression and
+        return that of one score per list; or None for the column `score`, named "score" in the column `reduction`.
         `score_trajectories` makes this column with its single `reduction`.
     budgets
         Numbers of attempts: a selector sees the first `budget` attempts. None: all attempts, as
@@ -132,6 +134,15 @@ def select_answers(
     Attempts without a score (null or NaN) abstain from selectors that read one. Ties go to the
     earliest answer or attempt; totals within 1e-9 of the sum of weights are tied.
 
+    The expression of a selector of your own is computed over the attempts at one problem within one
+    budget, sorted by `attempt`, as ``group_by("problem_id").agg(...)`` would: it gives the picked
+    `attempt`, or null for no pick. It can read all columns but grades and gold answers. `score` is the
+    column or the reduced step scores, null where it is missing; a selector that reads it has rows for
+    each reduction, and none of its picks counts where no attempt has a score. The column `selector`
+    holds the name of the function. `ttsframe.testing.check_selector` checks that it keeps the rules.
+    It takes as long as its expression in a `group_by` over all attempts, once per budget. A vote with
+    weights of your own needs no selector: make the weights the column `score`, or a reduction.
+
     References
     ----------
     Majority: Wang et al., "Self-Consistency Improves Chain of Thought Reasoning in Language
@@ -166,6 +177,15 @@ def select_answers(
     │ 4      ┆ weighted_vote ┆ 47         ┆ true       ┆ 1       ┆ 0.75   │
     │ 4      ┆ best_of_n     ┆ 47         ┆ true       ┆ 1       ┆ 0.75   │
     └────────┴───────────────┴────────────┴────────────┴─────────┴────────┘
+
+    A selector of your own, which picks the shortest attempt that has an answer:
+
+    >>> def shortest() -> pl.Expr:
+    ...     has_none = pl.col("answer_key").is_null()
+    ...     return pl.col("attempt").sort_by(has_none, "n_tokens", "attempt").first()
+    >>> counted = trajectories.with_columns(n_tokens=pl.Series([90, 60, 80, 20]))
+    >>> tts.select_answers(counted, selectors=shortest, budgets=[1, 4])["attempt"].to_list()
+    [0, 1]
     """
     return _select(
         trajectories,

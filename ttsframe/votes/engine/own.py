@@ -26,6 +26,7 @@ FORBIDDEN: Final = (
 
 _TEXTS: Final = frozenset({"problem", "completion"})
 _TEXT_HINT: Final = "a job keeps texts after tts.batch.Score(texts=True)."
+_MOST_ATTEMPTS: Final = np.iinfo(np.uint32).max
 _PROBLEM: Final = "own:problem"
 _SHAPE: Final = "selector()"
 _HINT: Final = (
@@ -113,8 +114,8 @@ class OwnPicker:
         if not is_there.all():
             wrong = int(attempt[~is_there][0])
             raise DataError(
-                f"{self.what} gives {wrong} for a problem that has no such attempt among its first "
-                f"{budget}, must give a value of the column 'attempt', or null for no pick."
+                f"{self.what} gives {wrong} for a problem that has no such attempt"
+                f"{'' if budget > _MOST_ATTEMPTS else f' among its first {budget}'}, must give a value of the column 'attempt', or null for no pick."
             )
         rows[problem] = nearest
         return rows
