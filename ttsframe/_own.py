@@ -36,6 +36,7 @@ _KINDS: Final = {
     "grade": "grader",
 }
 """What a function is, by the parameter that takes it."""
+_HINT: Final = "Hint: a function that returns the expression gives its rows a name."
 
 
 def check_named(
@@ -74,8 +75,7 @@ def check_named(
 def _listed(values: object, parameter: str) -> tuple[Any, ...]:
     if isinstance(values, pl.Expr) or not isinstance(values, Iterable):
         raise ParameterTypeError(
-            f"{parameter} is a {type(values).__name__}, must hold names or functions. Hint: a function "
-            "that returns the expression gives its rows a name."
+            f"{parameter} must hold names or functions, got {type(values).__name__}. {_HINT}"
         )
     return tuple(values)
 
@@ -83,8 +83,7 @@ def _listed(values: object, parameter: str) -> tuple[Any, ...]:
 def _check_name(value: object, parameter: str, known: list[Any]) -> None:
     if not isinstance(value, str):
         raise ParameterTypeError(
-            f"{parameter} holds a {type(value).__name__}, must hold names or functions. Hint: a function "
-            "that returns the expression gives its rows a name."
+            f"{parameter} must hold names or functions, got {type(value).__name__}. {_HINT}"
         )
     check_choice(value, parameter, known)
 
@@ -118,8 +117,8 @@ def call(function: Callable[..., object], parameter: str, shape: str, *values: p
         ) from error
     if not isinstance(made, pl.Expr):
         raise ParameterTypeError(
-            f"{what} returned a {type(made).__name__}, must return a polars expression. Hint: it is "
-            f"called as {shape}."
+            f"{what} must return a polars expression, got {type(made).__name__}. Hint: it is called as "
+            f"{shape}."
         )
     if made.meta.has_multiple_outputs():
         raise ParameterError(
@@ -272,7 +271,12 @@ class Imported:
 
     def __call__(self, *values: pl.Expr) -> object:
         """Import the function, and call it."""
-        function = load(self.text)
+        try:
+            function = load(self.text)
+        except ParameterError as error:
+            raise EngineError(
+                f"{error} Every process of the job must be able to import it, on a cluster on every node."
+            ) from error
         found = source_version(function)
         if found != self.version:
             raise EngineError(
