@@ -49,7 +49,9 @@ def check_named(
     """Return names among the choices and functions as a tuple, in the order given, each once."""
     # `taken` are names that mean something else in the column of names.
     listed: tuple[Any, ...]
-    listed = (values,) if isinstance(values, str) or callable(values) else _listed(values, parameter)
+    listed = (
+        (values,) if isinstance(values, str) or callable(values) else _listed(values, parameter)
+    )
     known = list(choices)
     if not listed:
         raise ParameterError(f"{parameter} is empty, must name at least one of {known}.")
@@ -192,7 +194,9 @@ def load(text: str) -> Callable[..., Any]:
 def _is_offered(module: object, name: str, value: object) -> bool:
     """Return whether a module defines a public function of this name."""
     home = getattr(value, "__module__", None)
-    return callable(value) and not name.startswith("_") and home == getattr(module, "__name__", None)
+    return (
+        callable(value) and not name.startswith("_") and home == getattr(module, "__name__", None)
+    )
 
 
 def _import(module: str, text: str) -> ModuleType:
@@ -200,9 +204,7 @@ def _import(module: str, text: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise ParameterError(
-                f"{text}: importing {module} raised {_reason(error)}."
-            ) from error
+            raise ParameterError(f"{text}: importing {module} raised {_reason(error)}.") from error
         raise ParameterError(
             f"{text}: there is no module {error.name!r}{_where_it_lies(module)}"
         ) from error
@@ -265,7 +267,7 @@ class Imported:
     parameter: str
 
     @property
-    def __name__(self) -> str:  # noqa: A003 - as functions have it
+    def __name__(self) -> str:
         """Name of the function, as tables show it."""
         return self.text.rpartition(":")[2].rpartition(".")[2]
 

@@ -230,9 +230,7 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
     scored = asked.score(trajectories)
     reductions = None
     if asked.reductions is not None:
-        reductions = check_named(
-            asked.reductions, "reductions", STEP_REDUCTIONS, taken=[SCORE]
-        )
+        reductions = check_named(asked.reductions, "reductions", STEP_REDUCTIONS, taken=[SCORE])
     needs_score = asked.selectors is not None and any(
         selector_of(one).reads_score for one in selectors
     )

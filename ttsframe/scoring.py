@@ -212,7 +212,9 @@ def plan_additions(
             if name in columns or name in overwrite:
                 require_columns(frame, [source], where=f"overwriting {name!r}")
             continue
-        reads = tuple(name for name in GRADED_FROM if name in columns) if name == "is_correct" else ()
+        reads = (
+            tuple(name for name in GRADED_FROM if name in columns) if name == "is_correct" else ()
+        )
         additions.append(Addition(name, source, make(source), reads))
         columns.add(name)
         if name in replaced and name in derived:

@@ -1,4 +1,4 @@
-"""Contract tests for selectors, reductions and graders of your own: does a function keep the rules?
+"""Contract tests for selectors, reductions and graders of your own.
 
 Each check runs the function on small frames made for the purpose: with missing answers and scores,
 with ties, in another order, in parts, and with each engine of Polars. It returns nothing, or raises an
@@ -156,7 +156,9 @@ def check_reduction(reduction: OwnReduction, /) -> None:
         )
         return _try(run, rows, what, "fails where values are missing")["score"].to_list()
 
-    _check_stable(run, _simulated().select("step_scores").with_row_index("problem_id"), what, ["problem_id"])
+    _check_stable(
+        run, _simulated().select("step_scores").with_row_index("problem_id"), what, ["problem_id"]
+    )
     empty: list[list[float | None] | None] = [None, [], [None], [None, None]]
     for scores, found in zip(empty, reduce(*empty), strict=True):
         if found is not None:
@@ -234,9 +236,9 @@ def check_grader(grade: Grader, /, trajectories: pl.DataFrame | None = None) -> 
     _try(run, _with_nulls(frame), what, "fails where values are missing")
     answers = [name for name in ("answer", "answer_key") if name in frame.columns]
     for gold in ({}, {name: None for name in ("gold", "gold_key") if name in frame.columns}):
-        silent = frame.with_columns(**dict.fromkeys(answers), **gold).cast(
-            {name: frame.schema[name] for name in (*answers, *gold)}
-        )
+        silent = frame.with_columns(**dict.fromkeys(answers), **gold).cast({
+            name: frame.schema[name] for name in (*answers, *gold)
+        })
         if set(reads) & {*answers} and run(silent)["is_correct"].any():
             raise ParameterError(
                 f"{what} says that an attempt without an answer is right. Hint: == gives null where a "

@@ -21,8 +21,8 @@ from ttsframe._own import Imported, by_name, check_named
 from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
-    ProblemSet,
     Grader,
+    ProblemSet,
     Reduction,
     Weights,
 )

@@ -134,13 +134,18 @@ def test_attempts_never_join_across_runs_and_any_column_can_be_read() -> None:
         return pl.col("attempt").sort_by(n_chars, "attempt", descending=[True, False]).first()
 
     found = tts.select_answers(run, selectors=longest_text, by="seed")
-    alone = [tts.select_answers(of, selectors=longest_text, by="seed") for of in run.partition_by("seed")]
+    alone = [
+        tts.select_answers(of, selectors=longest_text, by="seed") for of in run.partition_by("seed")
+    ]
     assert_frame_equal(found.sort("seed", "problem_id"), pl.concat(alone))
     sizes = run.with_columns(pl.col("completion").str.len_chars().alias("n"))
     best = sizes.group_by("seed", "problem_id").agg(pl.col("n").max())
     chosen = found.join(sizes, on=["seed", "problem_id", "attempt"])
     assert_frame_equal(
-        chosen.select("seed", "problem_id", "n"), best, check_row_order=False, check_column_order=False
+        chosen.select("seed", "problem_id", "n"),
+        best,
+        check_row_order=False,
+        check_column_order=False,
     )
 
 
@@ -149,7 +154,9 @@ def test_categorical_keys_stay_categorical() -> None:
     category = pl.Enum(run["answer_key"].drop_nulls().unique().sort())
     made = tts.select_answers(run.cast({"answer_key": category}), selectors=own_majority)
     assert made.schema["answer_key"] == category
-    assert_frame_equal(made.cast({"answer_key": pl.String}), tts.select_answers(run, selectors=own_majority))
+    assert_frame_equal(
+        made.cast({"answer_key": pl.String}), tts.select_answers(run, selectors=own_majority)
+    )
 
 
 def test_no_pick_is_no_answer_and_wrong() -> None:
@@ -207,7 +214,9 @@ def test_over_all_subsets_it_samples_as_a_built_in_selector_that_must() -> None:
     assert abs(rank["value"].mean() - other["value"].mean()) < 0.03  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("column", ["is_correct", "gold", "gold_key", "solution", "is_correct_recorded"])
+@pytest.mark.parametrize(
+    "column", ["is_correct", "gold", "gold_key", "solution", "is_correct_recorded"]
+)
 def test_a_selector_that_knows_the_right_answer_is_refused(column: str) -> None:
     run = tts.simulate_trajectories(2, 2, seed=0, keys=True)
 
@@ -252,7 +261,11 @@ def reads_missing() -> pl.Expr:
         (returns_rows, ParameterError, "'returns_rows' gives a list for each problem"),
         (returns_text, ParameterError, "'returns_text' gives values of dtype String"),
         (returns_several, ParameterError, "'returns_several' returned an expression of several"),
-        (returns_number, ParameterTypeError, "'returns_number' must return a polars expression, got int"),
+        (
+            returns_number,
+            ParameterTypeError,
+            "'returns_number' must return a polars expression, got int",
+        ),
         (raises, ParameterError, "selector 'raises' raised RuntimeError: no luck"),
         (takes_one, ParameterError, r"called as selector\(\)"),
         (reads_missing, ColumnsError, "which selector 'reads_missing' reads: 'n_words'"),
@@ -277,7 +290,9 @@ def test_a_pick_must_be_an_attempt_within_the_budget() -> None:
         def wild(expr: pl.Expr = beyond) -> pl.Expr:
             return expr + 0 * pl.col("attempt").cast(pl.Int64).first()
 
-        with pytest.raises(DataError, match="selector 'wild' gives -?1 for a problem that has no such"):
+        with pytest.raises(
+            DataError, match=r"selector 'wild' gives -?1 for a problem that has no such"
+        ):
             tts.select_answers(run, selectors=wild, budgets=1)
 
 
@@ -300,7 +315,7 @@ def test_two_functions_of_one_name_are_refused_and_one_given_twice_is_one() -> N
 
     other = first
 
-    def first() -> pl.Expr:  # type: ignore[no-redef]  # noqa: F811
+    def first() -> pl.Expr:  # type: ignore[no-redef]
         return pl.col("attempt").last()
 
     with pytest.raises(ParameterError, match="two functions of the name 'first'"):

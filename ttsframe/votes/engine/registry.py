@@ -195,9 +195,7 @@ def in_order(selectors: Iterable[AnySelector]) -> tuple[AnySelector, ...]:
     """Sort selectors as tables show them: in the order of the registry, functions last."""
     ranks = {name: rank for rank, name in enumerate(SELECTORS)}
     return tuple(
-        sorted(
-            selectors, key=lambda one: ranks[one] if isinstance(one, str) else len(ranks)
-        )
+        sorted(selectors, key=lambda one: ranks[one] if isinstance(one, str) else len(ranks))
     )
 
 
