@@ -178,14 +178,16 @@ def load(text: str) -> Callable[..., Any]:
     found: Any = _import(module, text)
     for part in name.split("."):
         if not hasattr(found, part):
-            names = [key for key, value in vars(found).items() if _is_offered(found, key, value)]
+            offered = getattr(found, "__dict__", {}).items()
+            names = [key for key, value in offered if _is_offered(found, key, value)]
             raise ParameterError(
                 f"{text}: {module} has no {part!r}; its functions: {names or 'none'}."
             )
         found = getattr(found, part)
     if not callable(found):
         raise ParameterError(
-            f"{text} is a {type(found).__name__}, must be a function that returns an expression."
+            f"{text} is a value of type {type(found).__name__}, must be a function that returns an "
+            "expression."
         )
     result: Callable[..., Any] = found
     return result
