@@ -19,7 +19,7 @@ from ttsframe.answers import (
     gold_key,
 )
 from ttsframe.answers.grade import grade_keyed
-from ttsframe.errors import ColumnsError, ParameterError
+from ttsframe.errors import ColumnsError, ParameterError, ParameterTypeError
 from ttsframe.schema import require_columns
 from ttsframe.steps import STEP_REDUCTIONS, reduce_steps
 
@@ -224,7 +224,14 @@ def plan_additions(
 
 def grade_expr(grade: Grader) -> pl.Expr:
     """Return the expression of a user's grade."""
-    return call((lambda: grade) if isinstance(grade, pl.Expr) else grade, "grade", "grader()")
+    if isinstance(grade, pl.Expr):
+        return grade
+    if not callable(grade):
+        raise ParameterTypeError(
+            "grade must be a polars expression, or a function that returns one, got "
+            f"{type(grade).__name__}."
+        )
+    return call(grade, "grade", "grader()")
 
 
 def _own_addition(

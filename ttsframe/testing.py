@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import polars as pl
 
 from ttsframe._checks import check_frame
 from ttsframe._own import check_named, describe
 from ttsframe._typing import Grader, OwnReduction, OwnSelector
-from ttsframe.errors import ParameterError, TtsframeError
+from ttsframe.errors import DataError, ParameterError, TtsframeError
 from ttsframe.schema import require_columns
 from ttsframe.scoring import grade_expr, score_trajectories
 from ttsframe.simulation import simulate_trajectories
@@ -88,12 +88,12 @@ def check_selector(
     check_named(selector, "selectors", SELECTORS)
     what = describe(selector, "selectors")
     frame = _attempts(trajectories, make_own(selector).columns, what)
-    n_attempts = int(frame.group_by("problem_id").len()["len"].min() or 0)
+    n_attempts = min(frame.group_by("problem_id").len()["len"].to_list(), default=1)
     budgets = sorted({1, 2, n_attempts} & set(range(1, n_attempts + 1)))
 
     def run(attempts: Any) -> pl.DataFrame:  # noqa: ANN401 - either kind of frame
         picked = select_answers(attempts, selectors=[selector], budgets=budgets)
-        return picked.select("problem_id", "budget", "attempt")
+        return cast("pl.DataFrame", picked.select("problem_id", "budget", "attempt"))
 
     _check_stable(run, frame, what, ["problem_id", "budget"])
     _try(run, _with_nulls(frame), what, "fails where values are missing")
@@ -147,7 +147,7 @@ def check_reduction(reduction: OwnReduction, /) -> None:
     score = reduce_steps(reduction)
 
     def run(rows: Any) -> pl.DataFrame:  # noqa: ANN401 - either kind of frame
-        return rows.select("problem_id", score=score)
+        return cast("pl.DataFrame", rows.select("problem_id", score=score))
 
     def reduce(*lists: list[float | None] | None) -> list[float | None]:
         rows = pl.DataFrame(
@@ -230,7 +230,8 @@ def check_grader(grade: Grader, /, trajectories: pl.DataFrame | None = None) -> 
     frame = _attempts(trajectories, reads, what)
 
     def run(attempts: Any) -> pl.DataFrame:  # noqa: ANN401 - either kind of frame
-        return score_trajectories(attempts, grade=grade).select(*_KEYS, "is_correct")
+        graded = score_trajectories(attempts, grade=grade)
+        return cast("pl.DataFrame", graded.select(*_KEYS, "is_correct"))
 
     _check_stable(run, frame, what, [*_KEYS])
     _try(run, _with_nulls(frame), what, "fails where values are missing")
@@ -302,6 +303,8 @@ def _try(run: Run, frame: pl.DataFrame, what: str, rule: str) -> pl.DataFrame:
     try:
         return run(frame)
     except TtsframeError as error:
+        if not isinstance(error, DataError):
+            raise
         raise ParameterError(f"{what} {rule}: {error}") from error
     except Exception as error:
         raise ParameterError(f"{what} {rule}: {type(error).__name__}: {error}") from error

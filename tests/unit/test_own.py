@@ -116,7 +116,10 @@ def test_a_name_that_means_another_object_now_is_refused(module: Any) -> None:
         (":first", "must be written as package.module:name"),
         ("a/b.py:first", "must be written as package.module:name"),
         (f"{MODULE}:f()", "must be written as package.module:name"),
-        (f"{MODULE}:second", r"has no 'second'; its functions: \['Rules', 'first', 'hidden', 'decorated'\]"),
+        (
+            f"{MODULE}:second",
+            r"has no 'second'; its functions: \['Rules', 'first', 'hidden', 'decorated'\]",
+        ),
         (f"{MODULE}:LIMIT", "is a value of type int, must be a function"),
         (f"{MODULE}:LIMIT.real.up", "has no 'up'"),
         ("no_such_module:f", "no module 'no_such_module' on Python's path. Hint: set PYTHONPATH"),
@@ -135,7 +138,7 @@ def test_a_module_that_fails_names_its_own_error(
 ) -> None:
     (tmp_path / "failing_module.py").write_text(line, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ParameterError, match="importing failing_module raised [A-Z]") as raised:
+    with pytest.raises(ParameterError, match=r"importing failing_module raised [A-Z]") as raised:
         load("failing_module:f")
     assert "PYTHONPATH" not in str(raised.value)
 
@@ -147,6 +150,8 @@ def test_a_module_in_the_working_directory_is_not_imported_but_named(
     (tmp_path / "folder_of_mine" / "rules.py").write_text(TEXT, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in {"", "."}])
-    with pytest.raises(ParameterError, match="folder_of_mine/rules.py lies in the working") as raised:
+    with pytest.raises(
+        ParameterError, match=r"folder_of_mine/rules.py lies in the working"
+    ) as raised:
         load("folder_of_mine.rules:first")
     assert f"PYTHONPATH={tmp_path}" in str(raised.value)

@@ -29,7 +29,7 @@ from ttsframe.batch.tasks import JoinTask, PartTask, ScanTask, Task, Writing
 from ttsframe.readers.engine import rename_schema
 from ttsframe.readers.trajectories import READERS, ScannedRun
 from ttsframe.schema import require_columns
-from ttsframe.votes.engine.registry import selector_of
+from ttsframe.votes.engine.registry import check_selectors, selector_of
 
 __all__ = ["Phase", "Plan", "Size", "make_plan"]
 
@@ -324,7 +324,11 @@ def _needed(
         needed |= {"answer_key", "answer", "is_correct"}
         needed.add("score" if picking.reductions is None else "step_scores")
         if isinstance(picking, Select):
-            own |= {name for one in picking.selectors for name in selector_of(one).columns}
+            own |= {
+                name
+                for one in check_selectors(picking.selectors)
+                for name in selector_of(one).columns
+            }
             needed |= own
     score = next((stage for stage in stages if isinstance(stage, Score)), None)
     if score is None:

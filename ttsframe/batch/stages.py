@@ -319,7 +319,7 @@ def _plain(value: object) -> object:
 
 def import_functions(stage: Stage) -> Stage:
     """Refer to the user's functions in a stage by their names, by which any process imports them."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for name in ("selectors", "reductions", "reduction", "grade"):
         value = getattr(stage, name, None)
         if isinstance(value, tuple):

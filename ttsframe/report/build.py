@@ -121,13 +121,15 @@ def build_report(
     wanted: tuple[SectionName, ...] = check_choices(
         list(SECTIONS) if sections is None else sections, "sections", SECTIONS
     )
+    chosen: tuple[AnySelector, ...] | None = None
     if selectors is not None:
-        selectors = in_order(dict.fromkeys([*check_selectors(selectors), *_ALWAYS_SELECTED]))
+        named: tuple[AnySelector, ...] = check_selectors(selectors)
+        chosen = in_order(dict.fromkeys([*named, *_ALWAYS_SELECTED]))
     options = PickOptions(
         by=by,
         replicates=replicates,
         budgets=budgets,
-        selectors=selectors,
+        selectors=chosen,
         reductions=reductions,
         weights=weights,
         style=style,

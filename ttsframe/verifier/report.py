@@ -30,7 +30,7 @@ from ttsframe.verifier.tables import AttemptColumns, attempt_columns, name_numbe
 from ttsframe.verifier.threshold import THRESHOLD, threshold_table
 from ttsframe.votes.engine.picked import PICKED_COLUMNS, pick_winners, problem_columns
 from ttsframe.votes.engine.pools import key_dtype, map_pools
-from ttsframe.votes.engine.registry import Pick
+from ttsframe.votes.engine.registry import SELECTORS, Pick
 
 __all__ = ["VerifierReport", "verifier_report"]
 
@@ -249,7 +249,7 @@ def _best_of_n(
 ) -> pl.DataFrame:
     """Return the columns of `best_of_n` answers that `over_optimization` reads."""
     keys = [*columns.groups, "problem_id"]
-    picks = [Pick("best_of_n", reading) for reading in columns.readings]
+    picks = [Pick("best_of_n", SELECTORS["best_of_n"], reading) for reading in columns.readings]
     read = ("budget", "subsets", "selector", "reduction", "value", "status")
     return map_pools(
         attempts.lazy(),

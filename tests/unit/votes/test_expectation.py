@@ -206,7 +206,7 @@ def test_another_selector_picks_from_shuffles() -> None:
     drawn = [
         _subset_votes._picked(
             attempts,
-            Pick(name, SELECTORS[name], None, SELECTORS[name].pick),
+            Pick(name, SELECTORS[name], None),
             order,
             budgets,
             "score",

@@ -88,7 +88,7 @@ class OwnPicker:
         if "score" in self.reads:
             score = pl.Series("score", ballots.scores[reading], nan_to_null=True)
             frame = frame.with_columns(score)
-        if self.columns:
+        if ballots.columns is not None:
             frame = frame.hstack(ballots.columns.select(self.columns))
         row = np.stack([self._rows(frame, ballots, int(budget)) for budget in ballots.budgets])
         return Winners(row, np.full(row.shape, np.nan))

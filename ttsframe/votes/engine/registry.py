@@ -193,7 +193,7 @@ def selector_of(selector: AnySelector) -> Selector:
 
 def in_order(selectors: Iterable[AnySelector]) -> tuple[AnySelector, ...]:
     """Sort selectors as tables show them: in the order of the registry, functions last."""
-    ranks = {name: rank for rank, name in enumerate(SELECTORS)}
+    ranks: dict[str, int] = {name: rank for rank, name in enumerate(SELECTORS)}
     return tuple(
         sorted(selectors, key=lambda one: ranks[one] if isinstance(one, str) else len(ranks))
     )
@@ -205,7 +205,8 @@ class Pick(NamedTuple):
     name: str
     selector: Selector
     reading: Reading | None
-    picker: Picker
+    picker: Picker | None = None
+    """Replaces the selector's, by one with other parameters."""
 
     @property
     def number(self) -> int:
@@ -214,7 +215,7 @@ class Pick(NamedTuple):
 
     def winners(self, ballots: Ballots) -> Winners:
         """Let the selector pick."""
-        return self.picker(ballots, self.number)
+        return (self.picker or self.selector.pick)(ballots, self.number)
 
 
 def make_picks(
@@ -232,7 +233,7 @@ def make_picks(
         if isinstance(selector.pick, OwnPicker):
             selector.pick.check(schema)
     picks = tuple(
-        Pick(name, selector, reading, picker or selector.pick)
+        Pick(name, selector, reading, picker)
         for name, selector in chosen.items()
         for reading in (readings if selector.reads_score else (None,))
     )
