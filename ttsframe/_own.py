@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import blake2b
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -250,6 +249,8 @@ def source_version(function: Callable[..., object]) -> str:
 @lru_cache
 def _package_of(module: str) -> str | None:
     """Return name and version of the installed package that holds a top-level module."""
+    from importlib.metadata import PackageNotFoundError, packages_distributions, version
+
     for name in packages_distributions().get(module, ()):
         try:
             return f"{name} {version(name)}"
