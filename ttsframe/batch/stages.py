@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from hashlib import blake2b
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import polars as pl
@@ -304,8 +305,6 @@ def stage_settings(stage: Stage) -> dict[str, object]:
     policy = options.get("policy")
     if isinstance(policy, AnswerPolicy):
         options["policy"] = asdict(policy)
-    if isinstance(options.get("grade"), pl.Expr):
-        options["grade"] = str(options["grade"])
     plain = {name: _plain(value) for name, value in options.items()}
     return {"stage": type(stage).__name__.lower(), **plain}
 
@@ -314,6 +313,10 @@ def _plain(value: object) -> object:
     """Return an option as a value for JSON; a function by its name."""
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
+    if isinstance(value, pl.Expr):
+        # Long lists and Python functions are not spelled out.
+        digest = blake2b(value.meta.serialize(), digest_size=8).hexdigest()
+        return f"{value} (digest {digest})"
     return value.text if isinstance(value, Imported) else value
 
 
