@@ -15,6 +15,7 @@ curves become charts and reports. The most used names are here; each wing holds 
 - ``tts.charts``: Altair charts, one function per question.
 - ``tts.batch``: Parquet-to-Parquet jobs of any size.
 - ``tts.evaluator``: accuracy by task complexity.
+- ``tts.testing``: contract tests for selectors, reductions and graders of your own.
 - ``tts.errors``: all errors and warnings.
 """
 
@@ -36,6 +37,7 @@ if _TYPE_CHECKING:
     from ttsframe import process as process
     from ttsframe import readers as readers
     from ttsframe import statistics as statistics
+    from ttsframe import testing as testing
     from ttsframe import verifier as verifier
     from ttsframe import votes as votes
     from ttsframe.answers import (
@@ -211,6 +213,7 @@ _WINGS = frozenset({
     "process",
     "readers",
     "statistics",
+    "testing",
     "verifier",
     "votes",
 })

@@ -13,6 +13,7 @@ LAYERS: list[set[str]] = [
     {"_settings"},
     {"errors", "_typing", "_draws"},
     {"_exprs", "_checks", "_files"},
+    {"_own"},
     {"schema"},
     {"_wording"},
     {
@@ -31,7 +32,7 @@ LAYERS: list[set[str]] = [
     {"process"},
     {"evaluator"},
     {"defaults"},
-    {"report", "batch"},
+    {"report", "batch", "testing"},
     {"_namespace"},
     {"cli"},
     {"__main__", "__init__"},

@@ -24,7 +24,7 @@ from ttsframe.batch.manifest import Manifest, fingerprint, make_manifest
 from ttsframe.batch.plan import Phase, Size, make_plan
 from ttsframe.batch.progress import Meter, OnProgress
 from ttsframe.batch.ray_engine import RayEngine
-from ttsframe.batch.stages import Stage, Table, check_stages
+from ttsframe.batch.stages import Stage, Table, check_stages, import_functions
 from ttsframe.errors import ParameterError, SourceError
 from ttsframe.readers.engine import Candidate, OnError, Source, expand, one_source
 from ttsframe.readers.trajectories import Format, plan_reading
@@ -180,7 +180,7 @@ def transform(
     │ oracle   ┆ 8      ┆ 0.94     ┆ 50         │
     └──────────┴────────┴──────────┴────────────┘
     """
-    listed = check_stages(stages)
+    listed = tuple(import_functions(stage) for stage in check_stages(stages))
     if isinstance(engine, str):
         check_choice(engine, "engine", ENGINES)
         engine = ENGINES[engine]()

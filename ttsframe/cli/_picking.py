@@ -7,8 +7,10 @@ from typing import Final
 import polars as pl
 
 from ttsframe.batch import Score, Select, Stage
+from ttsframe.batch.stages import TEXTS
 from ttsframe.cli._options import Run
 from ttsframe.defaults import Choice, PickOptions, choose_picks
+from ttsframe.votes.engine.registry import selector_of
 
 _READ_BY_PICKING: Final = frozenset({"answer", "answer_key", "is_correct"})
 
@@ -30,6 +32,8 @@ def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame
         style=choosing.style,
         cut_at_next_question=choosing.cut_at_next_question,
         policy=choosing.policy,
+        grade=choosing.grade,
+        texts=any(set(TEXTS) & set(selector_of(one).columns) for one in choice.options.selectors),
     )
     needed = _READ_BY_PICKING | ({"score"} if choice.options.reductions is None else set())
     select = Select(

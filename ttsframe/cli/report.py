@@ -92,6 +92,7 @@ def report(
             style=choosing.style,
             cut_at_next_question=choosing.cut_at_next_question,
             policy=choosing.policy,
+            grade=choosing.grade,
             references=references,
             sections=sections,
             confidence_level=choosing.confidence_level,

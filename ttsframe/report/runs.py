@@ -11,7 +11,7 @@ from ttsframe._checks import check_names
 from ttsframe.curves.levels import difficulty_levels, halve_attempts
 from ttsframe.defaults import RUN, SHARE_OF_PROBLEMS, Picks, RunGroup
 from ttsframe.report.wording import name_run
-from ttsframe.votes.engine.registry import SelectorName
+from ttsframe.votes.engine.registry import AnySelector
 from ttsframe.votes.selectors import SELECTORS, select_answers
 
 _COUNTS: Final = ("n_problems", "n_each", "n_right", "n_wrong", "n_scored", "tokens_min")
@@ -63,7 +63,7 @@ class RunData:
         return [*self.by, *self.replicates]
 
     @property
-    def strategies(self) -> list[SelectorName]:
+    def strategies(self) -> list[AnySelector]:
         """Selectors that can be chosen."""
         return [name for name in self.options.selectors if name != "oracle"]
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
 from ttsframe._exprs import safe_names, to_safe, unused_name
-from ttsframe._typing import ColumnNames, StepReduction
+from ttsframe._typing import ColumnNames, Reduction
 from ttsframe.schema import require_columns
 from ttsframe.verifier.labels import processbench_f1
 from ttsframe.verifier.lengths import BIAS, BIAS_TABLE
@@ -30,7 +30,7 @@ from ttsframe.verifier.tables import AttemptColumns, attempt_columns, name_numbe
 from ttsframe.verifier.threshold import THRESHOLD, threshold_table
 from ttsframe.votes.engine.picked import PICKED_COLUMNS, pick_winners, problem_columns
 from ttsframe.votes.engine.pools import key_dtype, map_pools
-from ttsframe.votes.engine.registry import Pick
+from ttsframe.votes.engine.registry import SELECTORS, Pick
 
 __all__ = ["VerifierReport", "verifier_report"]
 
@@ -98,7 +98,7 @@ def verifier_report(
     trajectories: pl.DataFrame | pl.LazyFrame,
     /,
     *,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
     budgets: int | Sequence[int] | None = None,
     labels: str | None = None,
@@ -249,7 +249,7 @@ def _best_of_n(
 ) -> pl.DataFrame:
     """Return the columns of `best_of_n` answers that `over_optimization` reads."""
     keys = [*columns.groups, "problem_id"]
-    picks = [Pick("best_of_n", reading) for reading in columns.readings]
+    picks = [Pick("best_of_n", SELECTORS["best_of_n"], reading) for reading in columns.readings]
     read = ("budget", "subsets", "selector", "reduction", "value", "status")
     return map_pools(
         attempts.lazy(),

@@ -204,7 +204,13 @@ def test_another_selector_picks_from_shuffles() -> None:
     )
     budgets = np.array([1, 4, 16])
     drawn = [
-        _subset_votes._picked(attempts, Pick(name, None), order, budgets, "score")
+        _subset_votes._picked(
+            attempts,
+            Pick(name, SELECTORS[name], None),
+            order,
+            budgets,
+            "score",
+        )
         for name in ("majority_vote", "oracle", "first_valid")
         for order in _subset_votes.shuffles(_subset_votes.Sampling(4_000, 0), "p", 24)
     ]

@@ -53,6 +53,7 @@ class Ballots:
             for score in block.scores
         )
         self.texts = block.texts and block.texts.take(rows)
+        self.columns = block.columns if block.columns is None else block.columns[rows]
         self._weights_of: dict[int, Floats] = {}
         self._key = block.key[rows].astype(np.int64)
         self.problem_starts = run_starts(problem)

@@ -12,7 +12,6 @@ import polars as pl
 from ttsframe._checks import (
     check_budgets,
     check_choice,
-    check_choices,
     check_frame,
     check_names,
     check_positive,
@@ -25,15 +24,20 @@ from ttsframe._typing import (
     Floats,
     FrameT,
     Integers,
+    Reduction,
     Status,
-    StepReduction,
     Weights,
 )
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.votes.engine.picked import ALL_ATTEMPTS, PROBLEM_COLUMNS, check_one_run
 from ttsframe.votes.engine.pools import Pools, key_dtype, map_pools
-from ttsframe.votes.engine.registry import SELECTORS, SelectorName, make_picks
+from ttsframe.votes.engine.registry import (
+    AnySelector,
+    check_selectors,
+    columns_read,
+    make_picks,
+)
 from ttsframe.votes.expectation.expected import (
     NEVER_GRADED,
     OK,
@@ -57,12 +61,12 @@ def expected_accuracy(
     trajectories: FrameT,
     /,
     *,
-    selectors: SelectorName | Sequence[SelectorName] = (
+    selectors: AnySelector | Sequence[AnySelector] = (
         "majority_vote",
         "weighted_vote",
         "best_of_n",
     ),
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     budgets: int | Sequence[int],
     weights: Weights = "score",
     by: ColumnNames = (),
@@ -145,7 +149,8 @@ def expected_accuracy(
     :math:`c_0` abstentions; the integral shares ties equally. All other selectors, and a majority
     vote that takes much longer to count than to sample (more than 256 answers given equally often),
     are averaged over `n_subsets` subsets drawn without replacement. Only one subset has all
-    attempts. At 256 attempts a count takes 1 to 2 times as long as 200 subsets.
+    attempts. At 256 attempts a count takes 1 to 2 times as long as 200 subsets. A selector of your own
+    gets the place of an attempt in its subset, from 0, as `attempt`.
 
     The Monte-Carlo error of a mean over problems is that of one problem over the square root of
     their number. The standard error of `scaling_curve` includes it, as part of the spread over
@@ -190,7 +195,7 @@ def expected_accuracy(
     └────────┴───────────────┴────────┴───────────────────┘
     """
     check_frame(trajectories, "trajectories")
-    chosen = check_choices(selectors, "selectors", SELECTORS)
+    chosen = check_selectors(selectors)
     checked = check_budgets(budgets)
     if checked is None:
         raise ParameterError(
@@ -219,6 +224,7 @@ def expected_accuracy(
             readings=readings,
             work=lambda pools: _table(pools, settings, keys),
             made={**_COLUMNS, "answer_key": key_dtype(schema)},
+            read=columns_read(picks),
         )
 
     return run_plan(trajectories, plan)
@@ -248,9 +254,13 @@ def _table(pools: Pools, settings: Settings, names: Sequence[str]) -> pl.DataFra
     picks, budgets = settings.picks, settings.budgets
     problems = pools.problems.rows()
     n_subsets = settings.sampling.n_subsets
-    if any(SELECTORS[pick.selector].reads_texts for pick in picks):
+    if any(pick.selector.reads_texts for pick in picks):
         pools = pools.with_texts()
-    blocks = pools.in_blocks(n_subsets, lambda block: compute_expected(block, problems, settings))
+    blocks = pools.in_blocks(
+        n_subsets,
+        lambda block: compute_expected(block, problems, settings),
+        uses_polars=any(pick.selector.is_own for pick in picks),
+    )
     if not blocks:
         blocks = [empty_expected(len(budgets), len(picks))]
     parts = [np.concatenate(parts)[pools.order] for parts in zip(*blocks, strict=True)]
@@ -270,7 +280,7 @@ def _table(pools: Pools, settings: Settings, names: Sequence[str]) -> pl.DataFra
     columns: dict[str, pl.Series | pl.Expr] = {
         "budget": pl.Series(budgets[budget]),
         "subsets": pl.lit("all"),
-        "selector": _of_picks([chosen.selector for chosen in picks], pick),
+        "selector": _of_picks([chosen.name for chosen in picks], pick),
         "reduction": _of_picks([chosen.reading and chosen.reading.name for chosen in picks], pick),
         "status": pl.Series(get_args(Status)).gather(status),
         "n_attempts": pl.Series(expected.n_attempts[problem]),

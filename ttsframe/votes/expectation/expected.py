@@ -11,7 +11,7 @@ from ttsframe._typing import Flags, Floats, Integers, Weights
 from ttsframe.estimators.counting import best_of_draws
 from ttsframe.votes.engine.ballots import weigh
 from ttsframe.votes.engine.pools import UNGRADED, Block
-from ttsframe.votes.engine.registry import SELECTORS, Pick
+from ttsframe.votes.engine.registry import Pick
 from ttsframe.votes.engine.runs import attempt_order
 from ttsframe.votes.expectation.subset_votes import Sampling, vote_accuracies
 
@@ -63,7 +63,7 @@ def compute_expected(block: Block, names: Sequence[object], settings: Settings) 
     grade = drawn.grade.astype(np.float64)
     others = []
     for i, pick in enumerate(picks):
-        best_of_k = SELECTORS[pick.selector].best_of_k
+        best_of_k = pick.selector.best_of_k
         if best_of_k is not None:
             score = best_of_k(drawn, pick.number)
             values, is_null = best_of_draws(grade, score, drawn.starts[1:], budgets)
@@ -134,7 +134,7 @@ def _one_problem(drawn: Block, number: int) -> Block:
 
 def _score_status(drawn: Block, problem: Integers, pick: Pick, weights: Weights) -> Integers:
     """Return the status of each problem as far as scores decide it."""
-    selector = SELECTORS[pick.selector]
+    selector = pick.selector
     n_problems = len(drawn.starts) - 1
     status = np.full(n_problems, OK)
     if not selector.reads_score:
