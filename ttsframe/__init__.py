@@ -64,6 +64,7 @@ if _TYPE_CHECKING:
         best_of_k,
         closed_form_passatk,
         g_pass_at_k,
+        grade_failures,
         mean_g_pass_at_k,
         pass_at_k,
         pass_hat_k,
@@ -155,6 +156,7 @@ __all__ = [
     "fit_pass_at_k",
     "g_pass_at_k",
     "gold_key",
+    "grade_failures",
     "is_equivalent",
     "level_curve",
     "majority_of_the_bests",
@@ -223,7 +225,7 @@ _HOMES = {
     "errors": "TtsframeError",
     "estimators": (
         "Aggregator IdentifierMean Identity PassAtK aggregators best_of_k closed_form_passatk "
-        "g_pass_at_k mean_g_pass_at_k pass_at_k pass_hat_k"
+        "g_pass_at_k grade_failures mean_g_pass_at_k pass_at_k pass_hat_k"
     ),
     "readers": (
         "READERS STEP_FORMATS read_steps read_trajectories scan_steps scan_trajectories write_steps"

@@ -43,6 +43,8 @@ class Selector(NamedTuple):
     summary: str
     pick: Picker
     reads_score: bool = False
+    needs_answer: bool = True
+    """Picks no attempt without an answer."""
     weighs_votes: bool = False
     """The parameter `weights` says what a vote weighs."""
     takes_softmax: bool = False
@@ -119,6 +121,7 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
         summary="the answer of the attempt with the highest score, if it has one (rm@n)",
         pick=pick_best,
         reads_score=True,
+        needs_answer=False,
         best_of_k=lambda attempts, reading: attempts.scores[reading],
     ),
     "borda_vote": Selector(
@@ -156,6 +159,7 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
     "oracle": Selector(
         summary="a correct answer if any attempt gave one (pass@n), else first_valid's",
         pick=pick_oracle,
+        needs_answer=False,
         # A perfect scorer makes best-of-k pass@k.
         best_of_k=lambda attempts, _: attempts.grade.astype(np.float64),
     ),

@@ -38,6 +38,7 @@ from ttsframe.votes.expectation.expected import (
     NEVER_GRADED,
     OK,
     SHORT,
+    UNDEFINED,
     Expected,
     Settings,
     compute_expected,
@@ -264,6 +265,9 @@ def _table(pools: Pools, settings: Settings, names: Sequence[str]) -> pl.DataFra
     )
     problem, budget, pick = (axis.ravel() for axis in np.indices(expected.value.shape))
     status = expected.status[problem, pick]
+    needs_answer = np.array([SELECTORS[chosen.selector].needs_answer for chosen in picks])[pick]
+    is_unanswered = needs_answer & (budgets[budget] <= expected.n_unanswered[problem])
+    status = np.where(is_unanswered & (status == OK), UNDEFINED, status)
     status = np.where(expected.is_graded[problem] | (status != OK), status, NEVER_GRADED)
     status = np.where(expected.n_attempts[problem] < budgets[budget], SHORT, status)
     is_ok = status == OK
