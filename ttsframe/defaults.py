@@ -47,6 +47,7 @@ _READ: Final = (
     "problem",
     "answer",
     "answer_key",
+    "gold_key",
     "gold",
     "is_correct",
     "score",

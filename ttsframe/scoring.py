@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Final, NamedTuple, get_args
 
@@ -207,9 +207,9 @@ def plan_additions(
     return additions
 
 
-def _wrong_without_answer(schema: pl.Schema, columns: Set[str]) -> list[Addition]:
+def _wrong_without_answer(schema: pl.Schema, columns: Collection[str]) -> list[Addition]:
     """Grade attempts without an answer as wrong where there is a gold answer, and keep the grades so far."""
-    if not {"answer_key", "gold_key"} <= columns:
+    if not {"answer_key", "gold_key"} <= set(columns):
         return []
     dtype = schema["is_correct"]
     if not dtype.is_numeric():

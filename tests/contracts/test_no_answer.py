@@ -139,6 +139,28 @@ def test_a_run_with_grades_alone_can_be_scored() -> None:
     assert only(tts.majority_vote(scored))["status"] == "undefined"
 
 
+def test_grades_lost_for_lack_of_an_answer_are_counted() -> None:
+    frame = pl.DataFrame({
+        "problem_id": ["p", "p", "q", "q"],
+        "attempt": [0, 1, 0, 1],
+        "completion": ["I pass.", r"\boxed{1}", "I pass.", "I pass."],
+        "gold": ["1", "1", "1", None],
+        "is_correct": [True, True, False, True],
+    })
+    for table in (
+        tts.score_trajectories(frame),
+        frame.with_columns(answer=pl.lit(None))[[0, 2, 3]],
+    ):
+        found = {finding.code: finding for finding in tts.validate_trajectories(table).findings}
+        lost = found["lost_grades"]
+        assert (lost.count, lost.severity) == (1, "warning")
+        assert [*lost.examples] == [{"problem_id": "p", "attempt": 0}]
+        assert "extract again" in lost.hint
+    kept = tts.score_trajectories(frame).filter(pl.col("answer").is_not_null())
+    codes = [finding.code for finding in tts.validate_trajectories(kept).findings]
+    assert "lost_grades" not in codes
+
+
 # ---- one attempt ---------------------------------------------------------------------------------------
 
 RUNS: list[tuple[str | None, list[tuple[str | None, bool | None]]]] = [

@@ -771,6 +771,8 @@ class ExprFunction(NamedTuple):
     others: Mapping[str, pl.Series] = {}
     """Columns that `call` reads besides."""
     is_aggregate: bool = False
+    reads_group: bool = False
+    """The value of a row depends on the other rows of its group."""
 
 
 _STEPS: Final = pl.Series(
@@ -848,6 +850,14 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
         pl.Float64(),
         {"marks": pl.Series([0.5, 0.25, 0.75, None, 0.5])},
         is_aggregate=True,
+    ),
+    ExprFunction(
+        "grade_failures",
+        lambda column: tts.grade_failures(column, "keys"),
+        _GRADES,
+        pl.Boolean(),
+        {"keys": pl.Series(["1", None, None, "1", None])},
+        reads_group=True,
     ),
     ExprFunction(
         "wilson_interval",

@@ -60,9 +60,10 @@ def pick(
     voters = [a | {"weight": weight} for a, weight in found]
 
     winner, weight = choose(within, scored, voters, selector, options)
-    if winner is None and n_valid == 0 and selector not in {"oracle", "best_of_n"}:
-        if is_gradable and (is_answerless or any(a["is_correct"] for a in within)):
-            return result | nothing | {"status": "undefined"}
+    needs_answer = selector not in {"oracle", "best_of_n"}
+    is_elsewhere = is_answerless or any(a["is_correct"] for a in within)
+    if n_valid == 0 and needs_answer and is_gradable and is_elsewhere:
+        return result | nothing | {"status": "undefined"}
     is_gradable = any(a["is_correct"] is not None for a in within)
     if winner is None:
         is_correct = False if is_gradable else None

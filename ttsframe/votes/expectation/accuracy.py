@@ -104,8 +104,8 @@ def expected_accuracy(
         - `subsets` (String): "all";
         - `value` (Float64 in [0, 1]): the expected accuracy; null unless `status` is "ok";
         - `status` (String): "ok"; "short", fewer attempts than the budget; "unscored", no attempt
-          has a score; "undefined", a weight is negative or not finite; "ungraded", no attempt has
-          a grade;
+          has a score; "undefined", a weight is negative or not finite, or there is no answer to
+          vote on; "ungraded", no attempt has a grade;
         - `n_attempts`, `n_valid` (with an answer) (UInt32): attempts that subsets are drawn from;
         - `monte_carlo_error` (Float64): standard error of `value` from drawing subsets; 0 if the
           value is exact or all draws agree, null if `value` is null;
@@ -154,7 +154,10 @@ def expected_accuracy(
 
     A subset without any answer counts 0, and so does one without any score for a selector that
     reads one. Attempts without a grade are left out, as in `pass_at_k`; an attempt with neither
-    answer nor grade is wrong if another attempt at the problem is graded. Ties are shared equally;
+    answer nor grade is wrong if another attempt at the problem is graded (`grade_failures`), and one
+    without an answer is wrong where there is a gold answer. Where something else than answers is
+    graded, as in `select_answers`, a vote is "undefined": always without any answers, else at the
+    budgets at which a subset may be right without one. Ties are shared equally;
     totals within 1e-9 of the sum of weights are tied.
 
     References
