@@ -103,7 +103,7 @@ if _TYPE_CHECKING:
         step_prod,
         step_sum,
     )
-    from ttsframe.validation import ValidationReport, validate_trajectories
+    from ttsframe.validation import ValidationReport, run_health, validate_trajectories
     from ttsframe.verifier import VerifierReport, verifier_metrics, verifier_report
     from ttsframe.votes import (
         SELECTORS,
@@ -173,6 +173,7 @@ __all__ = [
     "read_steps",
     "read_trajectories",
     "renumber_attempts",
+    "run_health",
     "scaling_curve",
     "scan_steps",
     "scan_trajectories",
@@ -242,7 +243,7 @@ _HOMES = {
         "STEP_REDUCTIONS step_first step_geometric_mean step_last step_max step_mean step_min "
         "step_prod step_sum"
     ),
-    "validation": "ValidationReport validate_trajectories",
+    "validation": "ValidationReport run_health validate_trajectories",
     "verifier": "VerifierReport verifier_metrics verifier_report",
     "votes": (
         "SELECTORS best_of_n borda_vote confidence_vote expected_accuracy first_valid "
