@@ -53,6 +53,7 @@ _READ: Final = (
     "score",
     "step_scores",
     "n_tokens",
+    "finish_reason",
     "is_exchangeable",
     "source_file",
 )

@@ -10,6 +10,7 @@ import polars as pl
 
 import ttsframe as tts
 from ttsframe._typing import ExtractionRule
+from ttsframe.validation.health import HEALTH_SCHEMA
 
 ENGINES: Final = ("in-memory", "streaming")
 
@@ -519,6 +520,15 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         partial(tts.tally_votes, budgets=BUDGETS),
         run,
         VOTES_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "run_health",
+        tts.run_health,
+        lambda: run().with_columns(
+            completion=pl.format("the answer is {}.", "attempt"), extraction_rule=pl.lit("phrase")
+        ),
+        HEALTH_SCHEMA,
         takes_by=True,
     ),
     _selects(

@@ -9,8 +9,7 @@ import polars as pl
 
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
-from ttsframe._typing import AnswerStyle, ColumnNames, ExtractionRule, FrameT
-from ttsframe.answers import extraction_rule
+from ttsframe._typing import ColumnNames, ExtractionRule, FrameT
 from ttsframe.schema import require_columns
 
 HEALTH_SCHEMA: Final[Mapping[str, pl.DataType]] = {
@@ -31,14 +30,7 @@ _DUPLICATED: Final = "duplicated"
 _ORDER: Final = ("truncated", "failed", "no_answer", _DUPLICATED, _SHORT, "ungraded", *_RULES)
 
 
-def run_health(
-    trajectories: FrameT,
-    /,
-    *,
-    by: ColumnNames = (),
-    style: AnswerStyle = "auto",
-    cut_at_next_question: bool = True,
-) -> FrameT:
+def run_health(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
     r"""Count attempts with which something may have gone wrong, and bound the accuracy that it costs.
 
     A model that is cut off, or an answer that is not found, looks like a model that cannot reason. The
@@ -48,11 +40,10 @@ def run_health(
     ----------
     trajectories
         One row per attempt, with `problem_id`; `is_correct`, `answer_key` (or `answer`), `gold_key` (or
-        `gold`), `finish_reason` and `completion` are read if present.
+        `gold`), `finish_reason`, `completion`, and `extraction_rule` as made by
+        ``with_columns(extraction_rule=tts.answers.extraction_rule("completion"))`` are read if present.
     by
         Columns that tell runs apart.
-    style, cut_at_next_question
-        How answers were extracted; see `extract_answer`.
 
     Returns
     -------
@@ -66,7 +57,7 @@ def run_health(
           there is one, is no copy); "short", attempts that a problem lacks, compared with the
           problem of its run that has most; "ungraded", no `is_correct`; "extracted", the answer was
           found by the rule of this row;
-        - `rule` (String): of "extracted", see `answers.extraction_rule`; else null;
+        - `rule` (String): of "extracted", one of those of `answers.extraction_rule`; else null;
         - `n_attempts` (UInt32), `share` (Float64): attempts with the issue, and their share of all (for
           "short" of all with those that are missing);
         - `n_problems` (UInt32): problems that have such attempts;
@@ -121,7 +112,7 @@ def run_health(
     schema = require_columns(trajectories, [*keys.values()])
 
     def plan(rows: pl.LazyFrame) -> pl.LazyFrame:
-        marks = _marks(schema, style=style, cut_at_next_question=cut_at_next_question)
+        marks = _marks(schema)
         problems = _count_attempts(rows, schema, keys, marks)
         issues = [name for name in _ORDER if name in marks or name == _SHORT]
         if "completion" in schema:
@@ -133,9 +124,7 @@ def run_health(
     return run_plan(trajectories, plan)
 
 
-def _marks(
-    schema: pl.Schema, *, style: AnswerStyle, cut_at_next_question: bool
-) -> dict[str, pl.Expr]:
+def _marks(schema: pl.Schema) -> dict[str, pl.Expr]:
     """Say which attempts have an issue, for each issue that is seen in single attempts."""
     is_ungraded = _grade(schema).is_null()
     marks = {"ungraded": is_ungraded}
@@ -150,10 +139,8 @@ def _marks(
         # Without a gold answer, a grade by something else says more than a missing answer.
         is_failure = is_ungraded if gold is None else is_ungraded | pl.col(gold).is_not_null()
         marks["no_answer"] = pl.col(answer).is_null() & is_failure
-    if "completion" in schema:
-        rule = extraction_rule(
-            "completion", style=style, cut_at_next_question=cut_at_next_question
-        ).cast(pl.String)
+    if "extraction_rule" in schema:
+        rule = pl.col("extraction_rule").cast(pl.String)
         marks |= {name: rule == name for name in _RULES}
     return marks
 
@@ -171,21 +158,22 @@ def _count_attempts(
     marked = rows.select(
         *to_safe(keys),
         _grade(schema).alias("grade"),
-        *[is_marked.fill_null(value=False).alias(f"is_{name}") for name, is_marked in marks.items()],
+        *[
+            is_marked.fill_null(value=False).alias(f"is_{name}")
+            for name, is_marked in marks.items()
+        ],
     )
     counts = {"n": pl.len(), "right": grade.sum(), "graded": grade.count()}
     for name, is_marked in mark.items():
         counts[f"n_{name}"] = is_marked.sum()
         counts[f"right_{name}"] = (is_marked & grade).sum()
         counts[f"open_{name}"] = (is_marked & grade.is_null()).sum()
-    return marked.group_by([*keys]).agg(
-        **{name: count.cast(pl.Int64) for name, count in counts.items()}
-    )
+    return marked.group_by([*keys]).agg(**{
+        name: count.cast(pl.Int64) for name, count in counts.items()
+    })
 
 
-def _count_copies(
-    rows: pl.LazyFrame, schema: pl.Schema, keys: Mapping[str, str]
-) -> pl.LazyFrame:
+def _count_copies(rows: pl.LazyFrame, schema: pl.Schema, keys: Mapping[str, str]) -> pl.LazyFrame:
     """Count the attempts that repeat a text of their problem, apart from one of each text."""
     grade = pl.col("grade")
     right, n_open = grade.sum().cast(pl.Int64), grade.null_count().cast(pl.Int64)
@@ -233,6 +221,7 @@ def _summarize(
         totals = totals.sort([*runs])
     return (
         totals
+        .filter(pl.col("n") > 0)  # without `by`, a run without rows has sums too
         .select(*from_safe(runs), pl.concat_list(rows).alias("issue"))
         .explode("issue")
         .unnest("issue")

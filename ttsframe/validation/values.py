@@ -41,7 +41,8 @@ _LOGITS: Final = f"use {constant('weights', 'sigmoid')} or 'softmax' for a weigh
 
 _NO_ANSWER: Final = (
     "they abstain from votes, and are wrong where there is a gold answer. Many of them point to a token "
-    f"limit, or to another answer style: extract again with {constant('style', 'last_number')} or another."
+    f"limit, or to another answer style: extract again with {constant('style', 'last_number')} or another. "
+    "Code and proofs have no answers to vote on; oracle, pass@k and best_of_n read their grades."
 )
 _REPLACED: Final = (
     "no answer was found in them, so they count as wrong. Look at their texts; extract again with "

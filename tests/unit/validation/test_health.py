@@ -85,7 +85,11 @@ def expected_rows(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
     found = []
     issues = ["truncated", "failed", "no_answer", "duplicated", "short", "ungraded"]
-    for issue, rule in [*((name, None) for name in issues), ("extracted", "box"), ("extracted", "phrase")]:
+    for issue, rule in [
+        *((name, None) for name in issues),
+        ("extracted", "box"),
+        ("extracted", "phrase"),
+    ]:
         n, n_problems, then, total = 0, 0, [], len(rows)
         for group, known in zip(problems.values(), grades, strict=True):
             after = [*known]
@@ -114,7 +118,9 @@ def expected_rows(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 @given(attempts())
 def test_every_number_is_that_of_a_plain_count(rows: list[dict[str, Any]]) -> None:
-    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row").with_columns(
+        extraction_rule=tts.answers.extraction_rule("completion")
+    )
     runs = {name: [row for row in rows if row["model"] == name] for name in ("m", "n")}
     expected = [
         (name, *row) for name, of_run in runs.items() if of_run for row in expected_rows(of_run)
