@@ -45,8 +45,9 @@ _NO_ANSWER: Final = (
     "Code and proofs have no answers to vote on; oracle, pass@k and best_of_n read their grades."
 )
 _REPLACED: Final = (
-    "no answer was found in them, so they count as wrong. Look at their texts; extract again with "
-    f"{constant('style', 'last_number')} or another, or map the column of the tool's own answers to 'answer'."
+    "no answer was found in them, so they count as wrong. Look at their texts, and extract again: "
+    "tts.score_trajectories(trajectories, overwrite=['answer']) or ttsframe score --overwrite answer, with "
+    f"{constant('style', 'last_number')} or another where the completions mark answers in their own way."
 )
 
 ATTEMPT_CHECKS: Final = (

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -122,7 +123,8 @@ def test_equal_values_get_the_interval_of_the_widest_spread(mean: float, n: int)
     for error in (0.0, 1e-17):  # values that differ by rounding are equal
         found = student(mean, error, n)
         assert found == pytest.approx(wilson(mean * n, n), abs=1e-12)
-        assert found[0] is not None and found[1] is not None
+        assert found[0] is not None
+        assert found[1] is not None
         assert found[0] <= mean <= found[1]
         assert found[1] - found[0] > 0.5 / n
     at, scaled = pl.lit(2 * mean - 1), (-1.0, 1.0)
