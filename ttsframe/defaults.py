@@ -59,6 +59,7 @@ _READ: Final = (
     "gold_key",
     "gold",
     "is_correct",
+    "is_correct_recorded",
     "score",
     "step_scores",
     "n_tokens",

@@ -17,7 +17,8 @@ _GAP: Final = 2
 _REASONS: Final = {
     "short": "fewer attempts than the largest budget",
     "unscored": "no attempt within the budget has a score",
-    "undefined": "a weight is negative or not finite, as with logits; try --weights sigmoid",
+    "undefined": "a weight is negative or not finite, as with logits (try --weights sigmoid), or there "
+    "are neither answers to vote on nor gold answers, as for code",
     "ungraded": "no reference answer; --gold reads them from a second file",
 }
 

@@ -19,6 +19,7 @@ from ttsframe.report.sections import (
     compute_optimal,
     cost,
     difficulty,
+    health,
     loaded,
     selection_gap,
     steps,
@@ -32,6 +33,7 @@ from ttsframe.verifier import VerifierReport
 
 SectionName: TypeAlias = Literal[
     "loaded",
+    "health",
     "votes",
     "accuracy",
     "selection_gap",
@@ -82,6 +84,12 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         tables=("loaded",),
         module=loaded,
         reads=("validation",),
+    ),
+    "health": Section(
+        shows="attempts with which something may have gone wrong, and what they cost at most",
+        question="What may have gone wrong, and how much does it cost?",
+        tables=("health",),
+        module=health,
     ),
     "votes": Section(
         shows="the vote on one problem",
@@ -170,6 +178,8 @@ class Report:
     agreement
         `curve` of the runs without gold answers, with `agreement` (share of the attempts that gave
         the chosen answer) in place of `accuracy`; None without one.
+    health
+        Result of `run_health`, without what only texts tell.
     selection_gap
         Result of `selection_gap` for the graded runs.
     levels
@@ -214,6 +224,7 @@ class Report:
     validation: ValidationReport
     curve: pl.DataFrame | None
     agreement: pl.DataFrame | None
+    health: pl.DataFrame | None = None
     selection_gap: pl.DataFrame | None = None
     levels: pl.DataFrame | None = None
     level_curve: pl.DataFrame | None = None

@@ -179,7 +179,8 @@ def _describe_runs(picks: Picks) -> pl.DataFrame:
         n_wrong=(~grade).sum(),
         n_scored=score.fill_nan(None).count(),
         tokens_min=tokens.min(),
-        is_exchangeable=is_alone.fill_null(value=True).all(),
+        # A single attempt depends on no other, whatever found it.
+        is_exchangeable=is_alone.fill_null(value=True).all() | (pl.len() == 1),
     )
     return (
         problems

@@ -27,6 +27,7 @@ from ttsframe.validation.values import (
     STEP_CHECKS,
     flat_steps,
     is_ungraded,
+    lost_findings,
     value_counts,
     value_findings,
     whole_run_findings,
@@ -169,6 +170,7 @@ def validate_trajectories(
     Warnings: `attempt_gaps`, `ragged_attempts`, `duplicate_completions` (equal texts within a problem,
     such as the padding of beam search), `empty_completions`, `missing_gold`, `ungraded_attempts`,
     `inconsistent_grades` (attempts at a problem with equal `answer_key` and different grades),
+    `lost_grades` (graded as right by another tool, but no answer was found, so they count as wrong),
     `missing_scores`, `empty_steps`, `null_scores`, `nan_scores`, `infinite_scores`,
     `constant_scores`, `out_of_range_scores`. If at least 5 % of the finite scores are outside [0, 1],
     `logit_scores` replaces the last.
@@ -214,6 +216,7 @@ def validate_trajectories(
     implied |= {"gold", "is_correct"} if is_ungraded(counts, usable) else set()
     checks = [check for check in ATTEMPT_CHECKS if check.column not in implied]
     pending += value_findings(rows, counts, checks, places, score="score")
+    pending += lost_findings(rows, counts, usable, places)
     if "steps" in tables:
         steps = tables["steps"].row(0, named=True)
         pending += value_findings(rows, steps, STEP_CHECKS, places, score="step_scores")
