@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, quantity_of
+from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, is_unreached, quantity_of
 from ttsframe.cli._console import printable
 
 _CELL_MAX: Final = 40
@@ -83,7 +83,7 @@ def curve_text(curve: pl.DataFrame, *, confidence_level: float) -> str:
     for run, rows in runs.items():
         heading = [f"{name}: {value}" for name, value in zip(groups, run, strict=True)]
         parts.append("\n".join([*map(printable, heading), _run_text(rows, quantity)]))
-    left_out = _statuses(curve)
+    left_out = _statuses(curve.filter(~is_unreached()))
     if left_out:
         reasons = [f"  {status}: {_REASONS[status]}" for status in left_out]
         parts.append("\n".join(["Problems left out:", *reasons]))
@@ -93,20 +93,24 @@ def curve_text(curve: pl.DataFrame, *, confidence_level: float) -> str:
 def _run_text(curve: pl.DataFrame, quantity: str) -> str:
     lines = curve.partition_by("selector", "reduction", as_dict=True, maintain_order=True)
     budgets = curve["budget"].unique().sort(nulls_last=True).to_list()
-    statuses = _statuses(curve)
+    averaged = curve.filter(~is_unreached())
+    statuses = _statuses(averaged)
     names = [str(curve["budget_unit"][0])]
     first = ["all" if budget is None else f"{budget:,}" for budget in budgets]
     columns = [[*first, "problems", *statuses]]
     for (selector, reduction), points in lines.items():
         names.append(str(selector) if reduction is None else f"{selector} ({reduction})")
+        counts = averaged.filter(
+            pl.col("selector").eq_missing(selector), pl.col("reduction").eq_missing(reduction)
+        )
         by_budget = {point["budget"]: point for point in points.iter_rows(named=True)}
         columns.append([
             *[
                 _point(by_budget[budget], quantity) if budget in by_budget else ""
                 for budget in budgets
             ],
-            _range(points["n_problems"]),
-            *[_range(points[f"n_{status}"]) for status in statuses],
+            _range(counts["n_problems"]),
+            *[_range(counts[f"n_{status}"]) for status in statuses],
         ])
     rows = list(zip(*columns, strict=True))
     return table_text(names, rows, numbers=[False, *[True] * len(lines)], n_fixed=1)
@@ -114,7 +118,7 @@ def _run_text(curve: pl.DataFrame, quantity: str) -> str:
 
 def _range(counts: pl.Series) -> str:
     """Write a count, or the range of several."""
-    ends = counts.unique().sort().to_list()
+    ends = counts.unique().sort().to_list() or [0]
     return f"{ends[0]:,}" if len(ends) == 1 else f"{ends[0]:,}-{ends[-1]:,}"
 
 
