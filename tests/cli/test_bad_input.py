@@ -296,7 +296,7 @@ def test_what_libraries_raise_becomes_a_message(
     def refuse(*_: object, **__: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr("ttsframe.cli._options.scan_trajectories", refuse)
+    monkeypatch.setattr("ttsframe.cli._options.plan_reading", refuse)
     fails(ttsframe("score", sample, "-o", "out.jsonl"), words)
 
 

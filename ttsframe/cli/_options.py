@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,7 +17,7 @@ from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine import OnError, first_line
-from ttsframe.readers.trajectories import READERS, scan_trajectories
+from ttsframe.readers.trajectories import READERS, plan_reading
 
 Command: TypeAlias = Callable[..., None]
 Decorator: TypeAlias = Callable[[Command], Command]
@@ -111,9 +112,14 @@ class Run(Sources):
             "on_error": self.on_error,
         }
 
-    def scan(self) -> pl.LazyFrame:
-        """Scan the attempts."""
-        return scan_trajectories(list(self.sources), **self.reading)
+    def scan(self, by: Sequence[str] = ()) -> pl.LazyFrame:
+        """Scan the attempts; `source_file` is there for several files, and where runs are told apart by it."""
+        read = plan_reading(
+            list(self.sources), **self.reading, names_files="source_file" in by
+        )
+        for message in read.warnings:
+            warnings.warn(message, stacklevel=2)
+        return read.frame
 
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:

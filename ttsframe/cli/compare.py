@@ -22,6 +22,7 @@ from ttsframe.cli._options import (
     reads_run,
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
+from ttsframe.cli._runs import find_same_problems, refuse_same_problems
 from ttsframe.cli._tables import table_text
 from ttsframe.defaults import PickOptions, Picks, plan_picks
 from ttsframe.errors import DataError
@@ -98,10 +99,11 @@ def compare(
     """
     if output is not None:
         check_output(output, TABLE_SUFFIXES, run.sources)
+    with console.status(f"Reading {run.label}"):
+        attempts = run.scan((column, *choosing.by))
+        column = _file_or(column, run, attempts, choosing, console)
     of_run = () if column in _OF_PROBLEMS else (column,)
     groups = tuple(name for name in choosing.by if name not in of_run)
-    with console.status(f"Reading {run.label}"):
-        attempts = run.scan()
     with console.status("Comparing"):
         # The column of clusters is kept like a seed: it identifies a problem within a run.
         of_problem = () if cluster is None else (cluster,)
@@ -134,6 +136,27 @@ def compare(
         "notes": list(picks.notes),
         **written,
     })
+
+
+def _file_or(
+    column: str, run: Run, attempts: pl.LazyFrame, choosing: PickOptions, console: Console
+) -> str:
+    """Return the column to compare: the file, where nothing was said and files share problems."""
+    by = tuple(choosing.by)
+    source = click.get_current_context().get_parameter_source("column")
+    if by or source is not click.core.ParameterSource.DEFAULT:
+        told_apart = by if column in _OF_PROBLEMS else (*by, column)
+        refuse_same_problems(run, attempts, (*told_apart, *choosing.replicates))
+        return column
+    with run.named_in_errors():
+        same = find_same_problems(attempts, tuple(choosing.replicates))
+    if same is None:
+        return column
+    console.note(
+        f"{same}: the files are compared (--column source_file). --by source_file compares the "
+        "selectors in each."
+    )
+    return "source_file"
 
 
 def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -28,6 +29,7 @@ from ttsframe.cli._jobs import (
 from ttsframe.cli._options import Run, examples, level_option, prints, reads_run
 from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, curves_of, pick, picking_stages
+from ttsframe.cli._runs import keep_files_apart, refuse_same_problems
 from ttsframe.cli._tables import curve_text
 from ttsframe.defaults import Choice, PickOptions, join_curves, note_fewer_problems
 from ttsframe.errors import SourceError
@@ -61,7 +63,12 @@ def curve(
     result: BatchResult | None = None
     with logged(run, output, console) as done:
         with console.status(f"Reading {run.label}"):
-            attempts = run.scan()
+            attempts = run.scan(choosing.by)
+            if is_job(output):
+                refuse_same_problems(run, attempts, choosing.by)
+            else:
+                by = keep_files_apart(run, attempts, tuple(choosing.by), console)
+                choosing = replace(choosing, by=by)
             choice = choose(run, choosing, attempts)
         if output is not None and is_job(output):
             stages = picking_stages(choosing, choice, attempts)

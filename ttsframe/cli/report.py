@@ -23,6 +23,7 @@ from ttsframe.cli._options import (
     references_option,
 )
 from ttsframe.cli._output import check_output
+from ttsframe.cli._runs import keep_files_apart
 from ttsframe.cli._tables import curve_text
 from ttsframe.defaults import PickOptions
 from ttsframe.report import SECTIONS, SectionName
@@ -80,11 +81,12 @@ def report(
     budgets = _numbers(choosing)
     check_output(output, _SUFFIXES, run.sources)
     with console.status(f"Reading {run.label}"):
-        attempts = run.scan()
+        attempts = run.scan(choosing.by)
+        by = keep_files_apart(run, attempts, tuple(choosing.by), console)
     with console.status("Voting"):
         made = build_report(
             attempts,
-            by=choosing.by,
+            by=by,
             budgets=budgets,
             selectors=choosing.selectors,
             reductions=choosing.reductions,

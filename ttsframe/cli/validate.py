@@ -54,7 +54,7 @@ def validate(
     warnings, 0 without (notes do not count), 2 if the run cannot be read.
     """
     with console.status(f"Reading {run.label}"):
-        attempts = run.scan()
+        attempts = run.scan(by)
     options = PickOptions(style=style, cut_at_next_question=cut_at_next_question, policy=policy)
     with console.status("Checking"):
         report = validate_trajectories(_with_answers(attempts, options), by=by)

@@ -26,6 +26,7 @@ from ttsframe.cli._jobs import (
 from ttsframe.cli._options import Run, examples, prints, reads_run
 from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, picking_stages
+from ttsframe.cli._runs import refuse_same_problems
 from ttsframe.cli._tables import rows_text
 from ttsframe.defaults import PickOptions
 
@@ -65,7 +66,8 @@ def vote(
     """Choose an answer for each problem, from all attempts or from the first --budgets attempts."""
     check_target(output, run.sources, job)
     with console.status(f"Reading {run.label}"):
-        attempts = run.scan()
+        attempts = run.scan(choosing.by)
+        refuse_same_problems(run, attempts, choosing.by)
         choosing = replace(choosing, budgets=choosing.budgets or "all")
         choice = choose(run, choosing, attempts)
     *score, counting = picking_stages(choosing, choice, attempts)

@@ -12,7 +12,7 @@ import polars as pl
 
 from ttsframe.errors import UnmatchedGoldWarning
 from ttsframe.readers.engine.gold import Gold, find_gold
-from ttsframe.readers.engine.scan import Survey
+from ttsframe.readers.engine.scan import Survey, scan_survey
 from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError
@@ -65,11 +65,15 @@ def plan_reading(
     rename: Mapping[str, str] | None,
     gold: str | os.PathLike[str] | None,
     on_error: OnError,
+    names_files: bool = False,
 ) -> ScannedRun:
-    """Survey a run and scan it, as `scan_trajectories` does."""
+    """Survey a run and scan it, as `scan_trajectories` does; `names_files` names a single file too."""
     frame, survey, skipped = scan_source(
         source, READERS, format=format, rename=rename, on_error=on_error, row="attempt"
     )
+    if names_files and not survey.has_several_runs:
+        survey = survey._replace(has_several_runs=True)
+        frame, _ = scan_survey(survey)
     if gold is None:
         return ScannedRun(frame, survey, None, tuple(skipped))
     answers = find_gold(frame, gold)
