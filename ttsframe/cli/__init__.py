@@ -34,7 +34,7 @@ _OBJECTS_PER_COLLECTION: Final = 50_000
     epilog=(
         "\b\nExamples:\n"
         "  ttsframe report runs/bon.jsonl -o report.html\n"
-        "  ttsframe report 'runs/*.jsonl' --by source_file\n"
+        "  ttsframe report 'runs/*.jsonl'\n"
         "  ttsframe validate runs/bon.jsonl"
     ),
 )

@@ -18,6 +18,7 @@ from ttsframe._wording import counted
 from ttsframe.batch import ENGINES, BatchResult, Engine, RayEngine, Stage, transform
 from ttsframe.batch.job import check_kind
 from ttsframe.cli._console import Console
+from ttsframe.cli._documents import DOCUMENT_SUFFIXES
 from ttsframe.cli._options import Decorator, Run, gathers
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output
 from ttsframe.cli._progress import JobProgress
@@ -27,6 +28,9 @@ OUTPUT_HELP: Final = (
     "X.parquet or a folder of Parquet parts, written by a job that resumes if it is interrupted; or a "
     f"file that ends in {', '.join(suffix for suffix in TABLE_SUFFIXES if suffix != '.parquet')}."
 )
+SHOWN_SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
+"""What commands write whose tables people read too."""
+SHOWN_HELP: Final = f"{OUTPUT_HELP[:-1]}, {', '.join(DOCUMENT_SUFFIXES)}."
 _ROWS_PER_PART: Final = 1_000_000
 
 
@@ -143,12 +147,17 @@ def is_job(output: str | None) -> bool:
     return is_folder or path.suffix.lower() in {"", ".parquet"}
 
 
-def check_target(output: str | None, sources: Sequence[str], job: JobOptions) -> None:
+def check_target(
+    output: str | None,
+    sources: Sequence[str],
+    job: JobOptions,
+    suffixes: Sequence[str] = TABLE_SUFFIXES,
+) -> None:
     """Check that the output can be written and that the job options apply, before any work is done."""
     if not is_job(output):
         job.check_unused()
         if output is not None:
-            check_output(Path(output), TABLE_SUFFIXES, sources)
+            check_output(Path(output), suffixes, sources)
     elif output is not None:
         check_parent_folder(Path(output))
         check_kind(Path(output))

@@ -31,7 +31,7 @@ def check_output(target: Path, suffixes: Sequence[str], sources: Sequence[str] =
     if target.suffix.lower() not in suffixes:
         found = f"ends in {target.suffix!r}" if target.suffix else "has no suffix"
         raise ParameterError(
-            f"{target}: {found}, must end in {' or '.join(suffixes)}. Hint: the suffix decides the "
+            f"{target}: {found}, must end in {', '.join(suffixes[:-1])} or {suffixes[-1]}. Hint: the suffix decides the "
             "format."
         )
     check_parent_folder(target)

@@ -13,6 +13,7 @@ from ttsframe._typing import Correction
 from ttsframe._wording import LEFT_OUT
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console, printable
+from ttsframe.cli._documents import DOCUMENT_SUFFIXES, Cells, is_document, save_document
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
@@ -30,12 +31,14 @@ from ttsframe.statistics.comparison import compare as compare_pairs
 
 _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
 """Columns that picking answers creates; the others come from the run."""
+_SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
 
 
 @click.command(
     epilog=examples(
         "ttsframe compare runs/bon.jsonl --budgets 4,16",
-        "ttsframe compare runs/a.jsonl runs/b.jsonl --column source_file --baseline a.jsonl",
+        "ttsframe compare runs/bon.jsonl runs/beam.jsonl --column source_file --baseline runs/bon.jsonl",
+        "ttsframe compare runs/bon.jsonl --column budget --selectors weighted_vote -o compare.tex",
     ),
 )
 @reads_run
@@ -78,7 +81,7 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
     "--output",
     type=OUTPUT,
     metavar="FILE",
-    help=f"File to write: {', '.join(TABLE_SUFFIXES)}.",
+    help=f"File to write: {', '.join(_SUFFIXES)}.",
 )
 @prints
 def compare(
@@ -98,7 +101,7 @@ def compare(
     budget: the largest number of attempts that all runs have.
     """
     if output is not None:
-        check_output(output, TABLE_SUFFIXES, run.sources)
+        check_output(output, _SUFFIXES, run.sources)
     with console.status(f"Reading {run.label}"):
         attempts = run.scan((column, *choosing.by))
         column = _file_or(column, run, attempts, choosing, console)
@@ -124,10 +127,19 @@ def compare(
             correction=correction,
         )
     _check(table, column, baseline_value)
-    console.say(_text(table, column, groups, choosing.confidence_level, correction))
+    cells, n_fixed = _cells(table, column, groups, choosing.confidence_level, correction)
+    _, names, rows, numbers = cells
+    text = table_text(names, rows, numbers=numbers, n_fixed=n_fixed)
+    console.say(f"{cells.title}\n\n{text}\n")
     for note in picks.notes:
         console.say(note)
-    written = {} if output is None else save(table, output, console)
+    written: dict[str, object] = {}
+    if output is not None:
+        written = (
+            save_document([cells], output, console)
+            if is_document(output)
+            else save(table, output, console)
+        )
     console.result({
         "comparison": table.to_dicts(),
         "column": column,
@@ -197,14 +209,14 @@ def _baseline(problems: pl.DataFrame, column: str) -> str | float | bool:
     return smallest
 
 
-def _text(
+def _cells(
     table: pl.DataFrame,
     column: str,
     groups: tuple[str, ...],
     confidence_level: float,
     correction: str,
-) -> str:
-    """Write one row per difference, the columns that identify it first."""
+) -> tuple[Cells, int]:
+    """Write one row per difference, the columns that identify it first; return their number."""
     n_tests = table["p_value"].count()
     corrected = "" if correction == "none" else f", corrected: for {n_tests} tests ({correction})"
     heading = [
@@ -235,8 +247,7 @@ def _text(
         for row in table.iter_rows(named=True)
     ]
     numbers = [False] * len(fixed) + [True] * (len(names) - len(fixed))
-    rows = table_text(names, cells, numbers=numbers, n_fixed=len(fixed))
-    return "\n".join(heading) + f"\n\n{rows}\n"
+    return Cells("\n".join(heading), names, cells, numbers), len(fixed)
 
 
 def _label(row: dict[str, object], name: str, column: str) -> str:

@@ -40,7 +40,7 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 @click.command(
     epilog=examples(
         "ttsframe report runs/bon.jsonl -o report.html",
-        "ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3",
+        "ttsframe report runs/bon.jsonl runs/beam.jsonl --reference greedy=0.3",
     ),
 )
 @reads_run

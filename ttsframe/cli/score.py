@@ -39,7 +39,7 @@ from ttsframe.steps import STEP_REDUCTIONS
     cls=JobCommand,
     epilog=examples(
         "ttsframe score runs/bon.jsonl --gold math500.jsonl -o scored.parquet",
-        "ttsframe score 'runs/*.parquet' -o scored/ --engine ray --address auto",
+        "ttsframe score 'runs/*.jsonl' --reduction min -o scored/ --log-json",
     ),
 )
 @reads_run

@@ -28,6 +28,7 @@ FOUND = 1
 @click.command(
     epilog=examples(
         "ttsframe validate runs/bon.jsonl",
+        "ttsframe validate 'runs/*.jsonl' --by source_file --json",
     ),
 )
 @reads_run
