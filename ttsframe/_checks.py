@@ -17,7 +17,18 @@ def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        raise ParameterError(f"{found(parameter, repr(value))}, must be one of {listed}.")
+        near = " or ".join(map(repr, near_names(str(value), known)))
+        hint = f" Hint: did you mean {near}?" if near else ""
+        raise ParameterError(f"{found(parameter, repr(value))}, must be one of {listed}.{hint}")
+
+
+def near_names(value: str, known: Iterable[str], *, least: float = 0.6) -> list[str]:
+    """Return the names like a value, the nearest first; at most three."""
+    import difflib  # only needed where something went wrong
+
+    by_folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(value.casefold(), by_folded, 3, least)
+    return [by_folded[name] for name in near]
 
 
 def check_choices(

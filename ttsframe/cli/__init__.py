@@ -35,7 +35,11 @@ _OBJECTS_PER_COLLECTION: Final = 50_000
         "\b\nExamples:\n"
         "  ttsframe report runs/bon.jsonl -o report.html\n"
         "  ttsframe report 'runs/*.jsonl'\n"
-        "  ttsframe validate runs/bon.jsonl"
+        "  ttsframe validate runs/bon.jsonl\n\n"
+        "\b\nCompletion of commands, options, selectors, reductions and formats:\n"
+        '  bash: eval "$(_TTSFRAME_COMPLETE=bash_source ttsframe)"\n'
+        '  zsh:  eval "$(_TTSFRAME_COMPLETE=zsh_source ttsframe)"\n'
+        "  fish: _TTSFRAME_COMPLETE=fish_source ttsframe | source"
     ),
 )
 @click.version_option(None, "-V", "--version", package_name="ttsframe", prog_name="ttsframe")

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import click
 
 from ttsframe._typing import Weights
+from ttsframe.cli._names import Name, completes
 from ttsframe.cli._options import by_option, gathers, names_of, question_option, style_option
 from ttsframe.cli._policy import policy_option
 from ttsframe.defaults import PickOptions
@@ -45,19 +46,21 @@ chooses = gathers(
         click.option(
             "--selectors",
             callback=names_of(SELECTORS),
+            shell_complete=completes(SELECTORS),
             metavar="NAME,...",
             help=f"How to choose an answer: {', '.join(SELECTORS)}.",
         ),
         click.option(
             "--reductions",
             callback=names_of(STEP_REDUCTIONS),
+            shell_complete=completes(STEP_REDUCTIONS),
             metavar="NAME,...",
             help=f"How to reduce step scores to a score: {', '.join(STEP_REDUCTIONS)}. "
             "Default: the column score if the run has one, else the last step's score.",
         ),
         click.option(
             "--weights",
-            type=click.Choice(get_args(Weights)),
+            type=Name(get_args(Weights)),
             default="score",
             show_default=True,
             help="Weight of a vote in weighted_vote and top_fraction_vote; sigmoid and softmax are "

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 import polars as pl
+from click.shell_completion import CompletionItem
 
 from ttsframe._settings import Setting, settings_in
 from ttsframe.cli._console import Console
@@ -51,6 +52,15 @@ class Commands(click.Group):
             return None
         command: click.Command = getattr(import_module(f"ttsframe.cli.{name}"), name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """List the commands that begin so, without loading them, then the options."""
+        commands = [
+            CompletionItem(name, help=command.get_short_help_str())
+            for name, command in self.commands.items()
+            if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by their summaries, without loading them."""

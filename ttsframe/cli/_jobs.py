@@ -19,6 +19,7 @@ from ttsframe.batch import ENGINES, BatchResult, Engine, RayEngine, Stage, trans
 from ttsframe.batch.job import check_kind
 from ttsframe.cli._console import Console
 from ttsframe.cli._documents import DOCUMENT_SUFFIXES
+from ttsframe.cli._names import Name
 from ttsframe.cli._options import Decorator, Run, gathers
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output
 from ttsframe.cli._progress import JobProgress
@@ -76,7 +77,7 @@ def _log_json(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 _JOB_OPTIONS: Final[dict[str, Decorator]] = {
     "engine": click.option(
         "--engine",
-        type=click.Choice(list(ENGINES)),
+        type=Name(list(ENGINES)),
         default="polars",
         show_default=True,
         help="Where the parts run: on this machine, or on a Ray cluster.",

@@ -12,9 +12,11 @@ from typing import Any, Final, TypeAlias, get_args
 
 import click
 import polars as pl
+from click.shell_completion import CompletionItem
 
 from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
+from ttsframe.cli._names import Name
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine import OnError, first_line
 from ttsframe.readers.trajectories import READERS, plan_reading
@@ -35,7 +37,7 @@ def examples(*lines: str) -> str:
 
 def names_of(choices: Iterable[str]) -> Callback:
     """Make the callback that reads names separated by commas, in the order typed, each once."""
-    choice = click.Choice(list(choices))
+    choice = Name(list(choices))
 
     def read(
         ctx: click.Context, param: click.Parameter, value: str | None
@@ -78,6 +80,19 @@ def _read_fractions(
     return numbers
 
 
+class _Source(click.ParamType[str]):
+    """A file, folder or glob, which the shell completes as it completes files."""
+
+    name = "source"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Leave the completion to the shell."""
+        return click.Path().shell_complete(ctx, param, incomplete)
+
+
+_SOURCE: Final = _Source()
 OUTPUT: Final = click.Path(path_type=Path)
 
 
@@ -158,10 +173,12 @@ def gathers(kind: type[Any], name: str, options: Iterable[Decorator]) -> Decorat
 def source_options(formats: Iterable[str]) -> list[Decorator]:
     """Make the options of `Sources`."""
     return [
-        click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
+        click.argument(
+            "sources", type=_SOURCE, nargs=-1, required=True, metavar="SOURCE..."
+        ),
         click.option(
             "--format",
-            type=click.Choice(["auto", *formats]),
+            type=Name(["auto", *formats]),
             default="auto",
             show_default=True,
             help="Format of the files; auto recognizes it by their content.",
@@ -175,7 +192,7 @@ def source_options(formats: Iterable[str]) -> list[Decorator]:
         ),
         click.option(
             "--on-error",
-            type=click.Choice(get_args(OnError)),
+            type=Name(get_args(OnError)),
             default="raise",
             show_default=True,
             help="Rows that cannot be read: stop at the first, or skip and count them.",
@@ -200,7 +217,7 @@ reads_run = gathers(
 
 style_option = click.option(
     "--style",
-    type=click.Choice(get_args(AnswerStyle)),
+    type=Name(get_args(AnswerStyle)),
     default="auto",
     show_default=True,
     help="How answers are marked in completions.",

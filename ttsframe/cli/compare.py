@@ -14,6 +14,7 @@ from ttsframe._wording import LEFT_OUT
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console, printable
 from ttsframe.cli._documents import DOCUMENT_SUFFIXES, Cells, is_document, save_document
+from ttsframe.cli._names import Name
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
@@ -70,7 +71,7 @@ _SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
 )
 @click.option(
     "--correction",
-    type=click.Choice(get_args(Correction)),
+    type=Name(get_args(Correction)),
     default="holm",
     show_default=True,
     help="Correction of the p-values for the number of tests in the table.",

@@ -12,6 +12,7 @@ import click
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
 from ttsframe.cli._errors import in_options
+from ttsframe.cli._names import completes
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
@@ -58,6 +59,7 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 @click.option(
     "--sections",
     callback=names_of(SECTIONS),
+    shell_complete=completes(SECTIONS),
     metavar="NAME,...",
     help=f"Sections of the page: {', '.join(SECTIONS)}. Default: all that the run allows.",
 )

@@ -20,6 +20,7 @@ from ttsframe.cli._jobs import (
     run_job,
     runs_job,
 )
+from ttsframe.cli._names import Name, completes
 from ttsframe.cli._options import (
     Run,
     examples,
@@ -46,7 +47,7 @@ from ttsframe.steps import STEP_REDUCTIONS
 @click.option("-o", "--output", required=True, metavar="FILE|FOLDER/", help=OUTPUT_HELP)
 @click.option(
     "--reduction",
-    type=click.Choice(list(STEP_REDUCTIONS)),
+    type=Name(list(STEP_REDUCTIONS)),
     default="last",
     show_default=True,
     help="How to reduce the step scores of an attempt to its score.",
@@ -57,6 +58,7 @@ from ttsframe.steps import STEP_REDUCTIONS
 @click.option(
     "--overwrite",
     callback=names_of(ADDED_COLUMNS),
+    shell_complete=completes(ADDED_COLUMNS),
     metavar="NAME,...",
     help=f"Columns to compute even if the run has them: {', '.join(ADDED_COLUMNS)}.",
 )

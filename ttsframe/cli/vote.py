@@ -25,6 +25,7 @@ from ttsframe.cli._jobs import (
     run_job,
     runs_job,
 )
+from ttsframe.cli._names import Name
 from ttsframe.cli._options import Run, examples, prints, reads_run
 from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, picking_stages
@@ -48,7 +49,7 @@ _HIDDEN: Final = ("subsets", "attempt", "answer_key", "value", "n_valid")
 @chooses
 @click.option(
     "--table",
-    type=click.Choice(["problems", "votes"]),
+    type=Name(["problems", "votes"]),
     default="problems",
     show_default=True,
     help="The chosen answer of each problem, or every answer with its votes and weight.",
