@@ -27,7 +27,7 @@ from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
 from ttsframe.cli._runs import find_same_problems, refuse_same_problems
 from ttsframe.cli._tables import table_text
 from ttsframe.defaults import PickOptions, Picks, plan_picks
-from ttsframe.errors import DataError
+from ttsframe.errors import ColumnsError, DataError
 from ttsframe.statistics.comparison import compare as compare_pairs
 
 _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
@@ -105,6 +105,10 @@ def compare(
         check_output(output, _SUFFIXES, run.sources)
     with console.status(f"Reading {run.label}"):
         attempts = run.scan((column, *choosing.by))
+        names = attempts.collect_schema().names()
+        if column not in {*_OF_PROBLEMS, *names}:
+            hint = "--column names what to compare."
+            raise ColumnsError.missing([column], [*_OF_PROBLEMS, *names], where="--column", hint=hint)
         column = _file_or(column, run, attempts, choosing, console)
     of_run = () if column in _OF_PROBLEMS else (column,)
     groups = tuple(name for name in choosing.by if name not in of_run)
