@@ -50,7 +50,8 @@ def cli() -> None:
     Qwen2.5-Math, answers of REBASE or ETS, runs of compute-optimal-tts, or ttsframe's own table of
     one row per attempt (Parquet, JSONL, Arrow IPC). The format is recognized by content.
 
-    Exit status: 0 success, 1 findings of validate, 2 bad input or options, 130 interrupted.
+    Exit status: 0 success, 1 findings of validate, 2 bad input or options, 70 a fault of
+    ttsframe, 130 interrupted.
     """
 
 

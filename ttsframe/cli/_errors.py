@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import click
@@ -17,6 +20,9 @@ from ttsframe.cli._console import Console
 from ttsframe.errors import TtsframeError
 
 BAD_INPUT: Final = 2
+FAULT: Final = 70
+"""EX_SOFTWARE: what ttsframe itself did wrong."""
+_DEBUG: Final = "TTSFRAME_DEBUG"
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells count."""
 
@@ -31,6 +37,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
 """What the command line calls a parameter or action, where that is not its name with dashes."""
 _FLAGS: Final = frozenset({"overwrite", "paths", "rerun", "restart", "validate"})
 _OPEN: Final[Mapping[str, str]] = {
+    "baseline": "VALUE",
     "by": "COLUMN",
     "format": "NAME",
     "rename": "YOURS=OURS",
@@ -87,7 +94,26 @@ class Commands(click.Group):
         except (TtsframeError, pl.exceptions.PolarsError, MemoryError, UnicodeError) as error:
             console.error(_message(error))
             status = BAD_INPUT
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get(_DEBUG):
+                raise
+            console.error(_fault(error))
+            status = FAULT
         return ctx.exit(status)
+
+
+def _fault(error: Exception) -> str:
+    """Say where ttsframe failed, for a report of the fault."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "ttsframe" in Path(frame.filename).parts] or frames
+    reason = str(error).partition("\n")[0]
+    return (
+        f"a fault of ttsframe, not of the input: {type(error).__name__} in {Path(own[-1].filename).name}, "
+        f"line {own[-1].lineno}: {reason}. Hint: please report it with the command; {_DEBUG}=1 shows where "
+        "it comes from."
+    )
 
 
 def in_options(text: str, settings: Sequence[Setting] | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -63,6 +64,43 @@ def _read_pairs(
             raise click.BadParameter(f"{left!r} is given twice.")
         pairs[left] = right
     return pairs
+
+
+def _read_renames(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Read pairs of names, which must differ on both sides."""
+    pairs = _read_pairs(ctx, param, values)
+    for new in pairs.values():
+        if len(old := [name for name, target in pairs.items() if target == new]) > 1:
+            listed = " and ".join(map(repr, old))
+            raise click.BadParameter(f"{listed} cannot both be read as {new!r}.")
+    return pairs
+
+
+def read_columns(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Read names of columns, which are not empty."""
+    if not all(value.strip() for value in values):
+        raise click.BadParameter("'' is no name of a column.")
+    return values
+
+
+class _Level(click.FloatRange):
+    """A number between 0 and 1, which is not a percentage."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number; one above 1 may be a percentage."""
+        try:
+            return float(super().convert(value, param, ctx))
+        except click.BadParameter as error:
+            with contextlib.suppress(ValueError):
+                if 1.0 < (percent := float(str(value))) < 100.0:
+                    error.message += f" {percent:g} % is {percent / 100:g}."
+            raise
 
 
 def _read_fractions(
@@ -185,7 +223,7 @@ def source_options(formats: Iterable[str]) -> list[Decorator]:
         ),
         click.option(
             "--rename",
-            callback=_read_pairs,
+            callback=_read_renames,
             multiple=True,
             metavar="YOURS=OURS",
             help="Read the column YOURS as OURS, for example response=completion. Repeatable.",
@@ -230,6 +268,7 @@ question_option = click.option(
 )
 by_option = click.option(
     "--by",
+    callback=read_columns,
     multiple=True,
     metavar="COLUMN",
     help="Column that tells runs apart, for example source_file or model. Repeatable.",
@@ -244,7 +283,7 @@ references_option = click.option(
 )
 level_option = click.option(
     "--confidence-level",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=_Level(0.0, 1.0, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="Confidence level of the intervals.",

@@ -21,6 +21,7 @@ from ttsframe.cli._options import (
     examples,
     level_option,
     prints,
+    read_columns,
     reads_run,
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
@@ -60,6 +61,7 @@ _SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
 @chooses
 @click.option(
     "--replicates",
+    callback=read_columns,
     multiple=True,
     metavar="COLUMN",
     help="Column that numbers repetitions of a run, for example seed; averaged per problem. Repeatable.",
@@ -180,12 +182,19 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
     """Raise unless there is a difference to show."""
     if table.is_empty():
         raise DataError(
-            f"{column} has only the value {baseline!r}, so there is nothing to compare it with."
+            f"{column} has only the value {baseline!r}, so there is nothing to compare it with. Hint: "
+            "--column names what to compare, for example selector, budget, source_file or model."
         )
     if not (table["n_pairs"] > 0).any():
+        if column in _OF_PROBLEMS:
+            raise DataError(
+                "no problem is graded on both sides of a pair. Hint: --gold names a file of reference "
+                "answers; problems pair by 'problem_id'."
+            )
         raise DataError(
-            "no problem is graded on both sides of a pair. Hint: --gold names a file of reference "
-            "answers; problems pair by 'problem_id'."
+            f"no problem is graded under two values of {column}. Hint: --column names what tells attempts "
+            "at the same problem apart; --gold names a file of reference answers; problems pair by "
+            "'problem_id'."
         )
 
 
