@@ -175,7 +175,7 @@ def check_names(
     if both := [name for name in listed if name in set(taken)]:
         raise ParameterError(
             f"{parameter} names {both}, which are columns of the result. Hint: rename yours with "
-            "frame.rename({...})."
+            f"{setting('rename', {both[0]: f'my_{both[0]}'}, text=f'frame.rename({{{both[0]!r}: ...}})')}."
         )
     return listed
 

@@ -43,6 +43,12 @@ def left_out() -> pl.Expr:
     return pl.when(text.str.len_bytes() > 0).then(text).otherwise(pl.lit("none"))
 
 
+def is_unreached() -> pl.Expr:
+    """Return whether a curve's row is of a budget that no problem of the run reaches."""
+    others = [pl.col(f"n_{status}") for status in LEFT_OUT if status != "short"]
+    return (pl.col("n_problems") == 0) & (pl.col("n_short") > 0) & (pl.sum_horizontal(others) == 0)
+
+
 def counted(counts: Sequence[int], noun: str) -> str:
     """Write a count, or the range of several, with its noun: "1 problem", "3 to 5 problems"."""
     low, high = min(counts), max(counts)

@@ -285,6 +285,8 @@ def _own_addition(
         expr = expr.fill_null(pl.when(is_failure).then(pl.lit(value=False)))
         reads = tuple(dict.fromkeys([*reads, *keys]))
     return Addition("is_correct", reads[0] if reads else "problem_id", expr, reads)
+
+
 def _wrong_without_answer(schema: pl.Schema, columns: Collection[str]) -> list[Addition]:
     """Grade attempts without an answer as wrong where there is a gold answer, and keep the grades so far."""
     if not {"answer_key", "gold_key"} <= set(columns):

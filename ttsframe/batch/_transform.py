@@ -213,7 +213,14 @@ def transform(
             job.remove()
             return _result(job.sink, listed, finished, is_resumed=True)
         begun = job.begin(wanted, restart=restart)
-        reading = plan_reading(source, format=format, rename=rename, gold=gold, on_error=on_error)
+        reading = plan_reading(
+            source,
+            format=format,
+            rename=rename,
+            gold=gold,
+            on_error=on_error,
+            names_files="source_file" in names,
+        )
         for warning in reading.warnings:
             warnings.warn(warning, stacklevel=2)
         try:

@@ -139,11 +139,11 @@ def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
             fontSize=12,
             color=style.MUTED,
         )
-        .encode(x=x, y=y, text="label:N"),
+        .encode(x=x, y=y, text=alt.Text("label:N")),
         base
         .transform_filter("datum.ci_low !== null")
         .mark_rule(strokeWidth=1.8, color=_COLOR, opacity=0.65)
-        .encode(y=alt.Y("ci_low:Q", axis=y_axis, scale=scale), y2="ci_high:Q"),
+        .encode(y=alt.Y("ci_low:Q", axis=y_axis, scale=scale), y2=alt.Y2("ci_high:Q")),
         base.mark_line(strokeWidth=1.6, color=_COLOR).encode(y=y),
         base.mark_point(filled=True, opacity=1, color=_COLOR).encode(
             y=y,

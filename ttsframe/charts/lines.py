@@ -38,7 +38,7 @@ class LinePlot(NamedTuple):
     def base(self, rows: pl.DataFrame) -> alt.Chart:
         """Begin a layer: rows at their positions, in the colors of their lines."""
         chart: alt.Chart = alt.Chart(inline_marks(rows)).encode(
-            x=self.x, color=self.color, detail="line:N"
+            x=self.x, color=self.color, detail=alt.Detail("line:N")
         )
         return chart
 

@@ -18,6 +18,8 @@ from ttsframe._wording import counted
 from ttsframe.batch import ENGINES, BatchResult, Engine, RayEngine, Stage, transform
 from ttsframe.batch.job import check_kind
 from ttsframe.cli._console import Console
+from ttsframe.cli._documents import DOCUMENT_SUFFIXES
+from ttsframe.cli._names import Name
 from ttsframe.cli._options import Decorator, Run, gathers
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output
 from ttsframe.cli._progress import JobProgress
@@ -28,6 +30,9 @@ OUTPUT_HELP: Final = (
     "X.parquet or a folder of Parquet parts, written by a job that resumes if it is interrupted; or a "
     f"file that ends in {', '.join(suffix for suffix in TABLE_SUFFIXES if suffix != '.parquet')}."
 )
+SHOWN_SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
+"""What commands write whose tables people read too."""
+SHOWN_HELP: Final = f"{OUTPUT_HELP[:-1]}, {', '.join(DOCUMENT_SUFFIXES)}."
 _ROWS_PER_PART: Final = 1_000_000
 
 
@@ -73,7 +78,7 @@ def _log_json(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 _JOB_OPTIONS: Final[dict[str, Decorator]] = {
     "engine": click.option(
         "--engine",
-        type=click.Choice(list(ENGINES)),
+        type=Name(list(ENGINES)),
         default="polars",
         show_default=True,
         help="Where the parts run: on this machine, or on a Ray cluster.",
@@ -150,12 +155,17 @@ def _is_folder(output: str) -> bool:
     return output.endswith(("/", os.sep)) or path.is_dir() or not path.suffix
 
 
-def check_target(output: str | None, sources: Sequence[str], job: JobOptions) -> None:
+def check_target(
+    output: str | None,
+    sources: Sequence[str],
+    job: JobOptions,
+    suffixes: Sequence[str] = TABLE_SUFFIXES,
+) -> None:
     """Check that the output can be written and that the job options apply, before any work is done."""
     if not is_job(output, sources):
         job.check_unused()
         if output is not None:
-            check_output(Path(output), TABLE_SUFFIXES, sources)
+            check_output(Path(output), suffixes, sources)
     elif output is not None:
         remote = next((source for source in sources if not is_local(source)), None)
         if remote is not None:

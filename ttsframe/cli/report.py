@@ -12,6 +12,7 @@ import click
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
 from ttsframe.cli._errors import in_options
+from ttsframe.cli._names import completes
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
@@ -23,6 +24,7 @@ from ttsframe.cli._options import (
     references_option,
 )
 from ttsframe.cli._output import check_output
+from ttsframe.cli._runs import keep_files_apart
 from ttsframe.cli._tables import curve_text
 from ttsframe.defaults import PickOptions
 from ttsframe.report import SECTIONS, SectionName
@@ -39,7 +41,7 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 @click.command(
     epilog=examples(
         "ttsframe report runs/bon.jsonl -o report.html",
-        "ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3",
+        "ttsframe report runs/bon.jsonl runs/beam.jsonl --reference greedy=0.3",
     ),
 )
 @reads_run
@@ -57,6 +59,7 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 @click.option(
     "--sections",
     callback=names_of(SECTIONS),
+    shell_complete=completes(SECTIONS),
     metavar="NAME,...",
     help=f"Sections of the page: {', '.join(SECTIONS)}. Default: all that the run allows.",
 )
@@ -80,11 +83,12 @@ def report(
     budgets = _numbers(choosing)
     check_output(output, _SUFFIXES, run.sources)
     with console.status(f"Reading {run.label}"):
-        attempts = run.scan()
+        attempts = run.scan(choosing.by)
+        by = keep_files_apart(run, attempts, tuple(choosing.by), console)
     with console.status("Voting"):
         made = build_report(
             attempts,
-            by=choosing.by,
+            by=by,
             budgets=budgets,
             selectors=choosing.selectors,
             reductions=choosing.reductions,

@@ -14,6 +14,7 @@ import polars.selectors as cs
 
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
+from ttsframe.cli._names import Name
 from ttsframe.cli._options import (
     OUTPUT,
     Sources,
@@ -146,12 +147,12 @@ class _StepSources(Sources):
 @click.option(
     "--to",
     "format_to",
-    type=click.Choice(get_args(WritableStepFormat)),
+    type=Name(get_args(WritableStepFormat)),
     help="Format to write, as JSON lines. Default: the table of steps, in the format of the suffix.",
 )
 @click.option(
     "--neutral",
-    type=click.Choice(list(_NEUTRAL)),
+    type=Name(list(_NEUTRAL)),
     help="How a neutral rating counts in a format that only has right and wrong.",
 )
 @click.option(

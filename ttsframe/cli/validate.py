@@ -31,6 +31,7 @@ FOUND = 1
 @click.command(
     epilog=examples(
         "ttsframe validate runs/bon.jsonl",
+        "ttsframe validate 'runs/*.jsonl' --by source_file --json",
     ),
 )
 @reads_run
@@ -59,7 +60,7 @@ def validate(
     be read.
     """
     with console.status(f"Reading {run.label}"):
-        attempts = run.scan()
+        attempts = run.scan(by)
     options = PickOptions(style=style, cut_at_next_question=cut_at_next_question, policy=policy)
     with console.status("Checking"):
         scored = _with_answers(attempts, options)

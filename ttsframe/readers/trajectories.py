@@ -14,7 +14,7 @@ from ttsframe.errors import UnmatchedGoldWarning
 from ttsframe.readers.engine.faults import DAMAGED, naming
 from ttsframe.readers.engine.gold import Gold, find_gold
 from ttsframe.readers.engine.memory import name_of
-from ttsframe.readers.engine.scan import Survey
+from ttsframe.readers.engine.scan import Survey, scan_survey
 from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError
@@ -68,8 +68,9 @@ def plan_reading(
     rename: Mapping[str, str] | None,
     gold: Source | None,
     on_error: OnError,
+    names_files: bool = False,
 ) -> ScannedRun:
-    """Survey a run and scan it, as `scan_trajectories` does."""
+    """Survey a run and scan it, as `scan_trajectories` does; `names_files` names a single file too."""
     frame, survey, skipped = scan_source(
         source,
         READERS,
@@ -79,6 +80,9 @@ def plan_reading(
         row="attempt",
         elsewhere={name: each.reader for name, each in STEP_FORMATS.items()},
     )
+    if names_files and not survey.has_several_runs:
+        survey = survey._replace(has_several_runs=True)
+        frame, _ = scan_survey(survey)
     if gold is None:
         return ScannedRun(frame, survey, None, tuple(skipped))
     answers = find_gold(frame, gold)

@@ -7,8 +7,15 @@ from typing import Final, get_args
 
 import polars as pl
 
-from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
+from ttsframe._checks import (
+    check_choice,
+    check_fraction,
+    check_frame,
+    check_names,
+    near_names,
+)
 from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
+from ttsframe._settings import setting
 from ttsframe._typing import ColumnNames, Correction, FrameT
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.schema import require_columns
@@ -433,8 +440,10 @@ def _in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
 
 def _no_baseline(found: pl.DataFrame, level: pl.Expr, column: str) -> DataError:
     """Describe a missing baseline, with the values of the column."""
-    values = found["levels"][0].sort().to_list()
+    values, asked = found["levels"][0].sort().to_list(), pl.select(level).item()
+    near = near_names(str(asked), map(str, values), least=0.4)
+    meant = f"did you mean {' or '.join(map(repr, near))}? Else, " if near else ""
     return DataError(
-        f"no row of problems has {column} == {pl.select(level).item()!r}, the baseline; found: "
-        f"{values}. Hint: name another with baseline=..."
+        f"no row of problems has {column} == {asked!r}, the baseline; found: {values}. Hint: {meant}"
+        f"{setting('baseline')} names another."
     )

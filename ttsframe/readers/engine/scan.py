@@ -53,7 +53,7 @@ class Survey(NamedTuple):
     rename: dict[str, str]
     on_error: OnError
     has_several_runs: bool
-    """Whether to add `source_file`."""
+    """Whether to add `source_file`: there are several, or a caller tells runs apart by it."""
 
 
 def scan_survey(survey: Survey) -> tuple[pl.LazyFrame, list[str]]:

@@ -340,7 +340,7 @@ def _check_rename(file: OpenFile, rename: Mapping[str, str]) -> None:
             missing,
             list(names),
             where=f"rename in {path}",
-            hint="rename maps the file's names to ttsframe's: {'yours': 'completion'}.",
+            hint=f"{setting('rename', {'yours': 'completion'})} reads the column 'yours' as 'completion'.",
         )
     kept = {name for name in names if name not in rename}
     for name, target in rename.items():
