@@ -15,7 +15,7 @@ from ttsframe.errors import DataError, ParameterError
 
 __all__ = ["answer_votes"]
 
-_TABLE: Final = tables.Argument("votes", "tts.tally_votes(trajectories, budgets=[...])")
+_TABLE: Final = tables.Argument("votes", "tts.tally_votes(trajectories, budgets=[...])", ("votes",))
 _KNOWN: Final = frozenset({
     "problem_id",
     "budget",

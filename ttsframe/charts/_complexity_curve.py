@@ -16,7 +16,7 @@ from ttsframe.charts.lines import LinePlot, side_by_side
 __all__ = ["complexity_curve"]
 
 _MAKER: Final = "pl.concat(result.to_frame() for result in results.values())"
-_TABLE: Final = tables.Argument("curve", _MAKER)
+_TABLE: Final = tables.Argument("curve", _MAKER, ("complexity",))
 _NUMBERS: Final = (
     "k",
     "complexity",

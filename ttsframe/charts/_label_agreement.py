@@ -14,7 +14,7 @@ from ttsframe.charts.lines import LinePlot
 __all__ = ["label_agreement"]
 
 _N_SIZES_MAX: Final = 200
-_TABLE: Final = tables.Argument("rollouts", "tts.process.step_agreement(steps)")
+_TABLE: Final = tables.Argument("rollouts", "tts.process.step_agreement(steps)", ("agreement",))
 
 
 class _Line(NamedTuple):

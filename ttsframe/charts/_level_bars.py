@@ -14,7 +14,7 @@ from ttsframe.errors import DataError
 
 __all__ = ["level_bars"]
 
-_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)")
+_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)", ("leveled",))
 _N_BARS_MAX: Final = 120
 _WIDTH: Final = 700
 _ROW_SPACING: Final = 130

@@ -15,7 +15,7 @@ from ttsframe.charts.lines import DASHES, LinePlot, curve_tooltip, dash_by
 
 __all__ = ["level_curves"]
 
-_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)")
+_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)", ("leveled",))
 _LEVEL_COLUMNS: Final = ("level", "basis", "caveat")
 _N_LEVELS_MAX: Final = 10
 _WIDTH: Final = 700

@@ -14,7 +14,7 @@ from ttsframe.charts.lines import LinePlot, share_domain
 
 __all__ = ["over_optimization"]
 
-_TABLE: Final = tables.Argument("turns", "tts.verifier.over_optimization(problems)")
+_TABLE: Final = tables.Argument("turns", "tts.verifier.over_optimization(problems)", ("turns",))
 _NUMBERS: Final = ("budget", "accuracy", "ci_low", "ci_high", "n_problems", "peak_budget", "drop")
 _ADDED: Final = (
     "peak_budget",

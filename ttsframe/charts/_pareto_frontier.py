@@ -15,7 +15,7 @@ from ttsframe.errors import DataError
 
 __all__ = ["pareto_frontier"]
 
-_TABLE: Final = tables.Argument("curve", "tts.pareto_frontier(curve)")
+_TABLE: Final = tables.Argument("curve", "tts.pareto_frontier(curve)", ("frontier",))
 _ADDED: Final = frozenset({"is_efficient", "basis", "caveat"})
 _N_OTHERS_MAX: Final = 2000
 """Points off the frontiers that a chart shows, evenly over the budgets."""

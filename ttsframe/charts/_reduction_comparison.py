@@ -13,7 +13,9 @@ from ttsframe.errors import DataError
 
 __all__ = ["reduction_comparison"]
 
-_TABLE: Final = tables.Argument("metrics", "tts.verifier_metrics(trajectories, reductions=[...])")
+_TABLE: Final = tables.Argument(
+    "metrics", "tts.verifier_metrics(trajectories, reductions=[...])", ("metrics",)
+)
 _NUMBERS: Final = ("auroc", "auroc_within", "ci_low", "ci_high", "n_judged")
 _KNOWN: Final = frozenset({
     *_NUMBERS,

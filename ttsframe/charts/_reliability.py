@@ -12,7 +12,9 @@ from ttsframe.charts import style, tables
 
 __all__ = ["reliability"]
 
-_TABLE: Final = tables.Argument("curve", "tts.verifier.reliability_curve(trajectories)")
+_TABLE: Final = tables.Argument(
+    "curve", "tts.verifier.reliability_curve(trajectories)", ("reliability",)
+)
 _NUMBERS: Final = ("mean_score", "accuracy", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "bin_low", "bin_high", "standard_error"})
 _COLOR: Final = style.LINE_COLORS[0]

@@ -24,7 +24,16 @@ from ttsframe.errors import ParameterError
 
 __all__ = ["scaling_curve"]
 
-_TABLE: Final = tables.Argument("curve", "tts.scaling_curve(problems)")
+_TABLE: Final = tables.Argument(
+    "curve",
+    "tts.scaling_curve(problems)",
+    (
+        "curve",
+        "leveled",
+        "frontier",
+        "turns",
+    ),
+)
 _N_REFERENCES_MAX: Final = 12
 _MEANINGS: Final = {
     "accuracy": "oracle: right if any attempt within the budget is right",

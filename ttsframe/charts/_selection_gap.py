@@ -14,7 +14,7 @@ from ttsframe.charts.budgets import BudgetAxis
 
 __all__ = ["selection_gap"]
 
-_TABLE: Final = tables.Argument("gap", "tts.selection_gap(problems)")
+_TABLE: Final = tables.Argument("gap", "tts.selection_gap(problems)", ("gap",))
 
 
 class _Part(NamedTuple):

@@ -13,7 +13,7 @@ from ttsframe.charts.lines import LinePlot
 
 __all__ = ["step_profile"]
 
-_TABLE: Final = tables.Argument("profile", "tts.verifier.step_profile(trajectories)")
+_TABLE: Final = tables.Argument("profile", "tts.verifier.step_profile(trajectories)", ("profile",))
 _N_POSITIONS_MAX: Final = 200
 _NUMBERS: Final = ("position", "mean_score", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "is_correct", "standard_error", "n_unscored_steps"})

@@ -12,7 +12,7 @@ from ttsframe.charts import style, tables
 
 __all__ = ["step_values"]
 
-_TABLE: Final = tables.Argument("steps", "tts.process.estimate_steps(rollouts)")
+_TABLE: Final = tables.Argument("steps", "tts.process.estimate_steps(rollouts)", ("steps",))
 _UNIT: Final = ("problem_id", "solution_id")
 _NUMBERS: Final = ("step", "soft", "ci_low", "ci_high", "n_rollouts", "n_correct")
 _LABELS: Final = ("is_correct", "is_first_error")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import altair as alt
 import polars as pl
@@ -20,7 +20,8 @@ from ttsframe._wording import (
     quantity_of,
     shorten,
 )
-from ttsframe.errors import ColumnsError, DataError
+from ttsframe.charts.kinds import KINDS, explain_way, recognize_table
+from ttsframe.errors import ColumnsError, DataError, ParameterTypeError
 from ttsframe.schema import require_columns
 
 FILTER_HINT: Final = "filter the table to those to compare."
@@ -68,6 +69,11 @@ class Argument(NamedTuple):
     """Name of the parameter."""
     maker: str
     """The call that makes such a table."""
+    kinds: tuple[str, ...]
+    """The tables that the chart draws, as `KINDS` names them; the first is the one it is for."""
+
+    empty_hint: str = ""
+    """Why a table may have no rows, where there is a common reason."""
 
     @property
     def hint(self) -> str:
@@ -83,7 +89,7 @@ class Argument(NamedTuple):
         booleans: Sequence[str] = (),
     ) -> pl.DataFrame:
         """Collect the table after checking that it has its columns and a row; NaN becomes null."""
-        check_frame(table, self.where)
+        self._check_kind(table)
         required = [*texts, *booleans, *numbers]
         schema = require_columns(table, required, where=self.where, hint=self.hint)
         wrong = [
@@ -101,9 +107,36 @@ class Argument(NamedTuple):
         rows = table.collect() if isinstance(table, pl.LazyFrame) else table
         if rows.is_empty():
             raise DataError(
-                f"{self.where} has no rows, so there is nothing to draw. Hint: {self.hint}"
+                f"{self.where} has no rows, so there is nothing to draw. Hint: "
+                f"{self.empty_hint or f'look at what was passed to {self.maker}.'}"
             )
         return rows.with_columns(pl.col(numbers).fill_nan(None) if numbers else [])
+
+    def _check_kind(self, table: object) -> None:
+        """Refuse another table of this package by its name, and say how to get from it to this one."""
+        wanted = KINDS[self.kinds[0]].text
+        if not isinstance(table, pl.DataFrame | pl.LazyFrame):
+            parts = vars(table) if hasattr(table, "__dict__") else {}
+            if isinstance(table, tuple) and hasattr(table, "_asdict"):
+                parts = table._asdict()
+            for name, part in parts.items():
+                if isinstance(part, pl.DataFrame) and recognize_table(part.columns) in self.kinds:
+                    raise ParameterTypeError(
+                        f"{self.where} is a {type(table).__name__}, must be the table in it. Hint: pass "
+                        f"its .{name}"
+                    )
+        check_frame(table, self.where)
+        columns = cast("pl.DataFrame | pl.LazyFrame", table).collect_schema().names()
+        given = recognize_table(columns)
+        if given is None or given in self.kinds:
+            return
+        draws = f"charts.{KINDS[given].chart} draws it; " if KINDS[given].chart else ""
+        way = (
+            explain_way(given, self.kinds[0]) or f"{draws}{self.maker} makes the one for this chart"
+        )
+        raise ColumnsError(
+            f"{self.where}: this is {KINDS[given].text}, must be {wanted}. Hint: {way}."
+        )
 
     def collect_curve(
         self,
