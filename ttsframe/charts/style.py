@@ -79,14 +79,20 @@ _WIDTH_OF_SEVERAL: Final = 280
 
 def selector_colors(selectors: Sequence[str]) -> dict[str, str]:
     """Return the color of each selector; one that is not in the table gets a color by its name."""
-    colors = dict(_SELECTOR_COLORS)
+    colors = _SELECTOR_COLORS | run_colors([*set(selectors) - _SELECTOR_COLORS.keys()])
+    return {name: colors[name] for name in selectors}
+
+
+def run_colors(names: Sequence[str]) -> dict[str, str]:
+    """Return a color for each name, which is no color of a known selector."""
+    colors: dict[str, str] = {}
     free: list[str] = []
-    for name in sorted(set(selectors) - colors.keys()):
+    for name in sorted(names):
         free = free or list(FALLBACK_COLORS)
         preferred = FALLBACK_COLORS[crc32(name.encode()) % len(FALLBACK_COLORS)]
         colors[name] = preferred if preferred in free else free[0]
         free.remove(colors[name])
-    return {name: colors[name] for name in selectors}
+    return colors
 
 
 def strategy_colors(selectors: Sequence[str]) -> list[str]:

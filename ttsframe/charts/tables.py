@@ -19,6 +19,7 @@ from ttsframe._wording import (
     left_out,
     quantity_of,
     shorten,
+    shorten_paths,
 )
 from ttsframe.charts.kinds import KINDS, explain_way, recognize_table
 from ttsframe.errors import ColumnsError, DataError, ParameterTypeError
@@ -144,11 +145,12 @@ class Argument(NamedTuple):
         *,
         parts: Sequence[str] = (),
         booleans: Sequence[str] = (),
+        ignored: Collection[str] = (),
     ) -> pl.DataFrame:
         """Check a curve, and that it has its parts; fill the columns that may be absent."""
         rows = self.collect(
             curve, texts=["selector"], numbers=["budget", *parts], booleans=booleans
-        )
+        ).drop(ignored, strict=False)
         quantity = quantity_of(rows.columns)
         if quantity not in rows.columns:
             raise ColumnsError.missing(["accuracy"], rows.columns, where=self.where, hint=self.hint)
@@ -225,6 +227,16 @@ class Argument(NamedTuple):
             )
         return known
 
+    def refuse_unknown(self, rows: pl.DataFrame, quantity: str) -> DataError:
+        """Build the error for a curve without any value, which says why."""
+        hint = "without gold answers, tts.build_report(trajectories) draws the agreement instead."
+        if rows["n_short"].fill_null(0).max():
+            hint = "name smaller budgets, or average with include='available'."
+        return DataError(
+            f"{self.where} has no {quantity}: null in all {rows.height} rows "
+            f"({explain_missing(rows)}). Hint: {hint}"
+        )
+
     def check_budgets(self, rows: pl.DataFrame) -> None:
         """Check that every budget has a position on the axis, whose scale is logarithmic."""
         if (rows["budget"].drop_nulls() <= 0).any():
@@ -239,10 +251,7 @@ class Argument(NamedTuple):
         # The name of a run speaks for itself, the number of a level or seed does not.
         is_plain = len(varying) == 1 and not rows[varying[0]].dtype.is_numeric()
         texts = [
-            pl.concat_str(
-                pl.lit("" if is_plain else f"{name}: "),
-                pl.col(name).cast(pl.String).fill_null("none"),
-            )
+            pl.concat_str(pl.lit("" if is_plain else f"{name}: "), name_values(rows[name]))
             for name in varying
         ]
         panel = pl.concat_str(texts, separator=" · ") if texts else pl.lit("")
@@ -301,6 +310,13 @@ def name_interval(confidence_level: float | None) -> str:
 def find_run_columns(rows: pl.DataFrame, known: Collection[str]) -> list[str]:
     """Return the columns that are not part of a table's contract: they tell runs apart."""
     return [name for name in rows.columns if name not in known]
+
+
+def name_values(column: pl.Series) -> pl.Series:
+    """Write the values of a column that tells runs apart; of paths, the part in which they differ."""
+    texts = column.cast(pl.String)
+    short = shorten_paths(texts.drop_nulls().unique().sort().to_list())
+    return texts.replace(short).fill_null("none")
 
 
 def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
@@ -365,6 +381,16 @@ def describe_left_out(rows: pl.DataFrame, begin: str = "Left out: ") -> str:
         if max(numbers) > 0
     ]
     return f"{begin}{', '.join(texts)}" if texts else ""
+
+
+def explain_missing(rows: pl.DataFrame) -> str:
+    """Say why rows have no value: the reasons for which they leave problems out."""
+    reasons = [
+        f"{counted(numbers, 'problem')} {_STATUSES[status]}"
+        for status in LEFT_OUT
+        if max(numbers := [n for n in rows[f"n_{status}"].fill_null(0).to_list() if n], default=0)
+    ]
+    return ", ".join(reasons) or "no problem is averaged"
 
 
 def describe_levels(rows: pl.DataFrame) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 import polars as pl
 from polars import selectors
 
+from ttsframe._wording import shorten_paths
 from ttsframe._files import replacing
 from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
@@ -26,7 +27,7 @@ from ttsframe.report.sections import (
     votes,
 )
 from ttsframe.report.sections.votes import Example
-from ttsframe.report.wording import N_RUNS_MAX, shorten_paths
+from ttsframe.report.wording import N_RUNS_MAX
 from ttsframe.validation import ValidationReport
 from ttsframe.verifier import VerifierReport
 
