@@ -176,12 +176,12 @@ def _draw_bars(
         ],
     )
     return [
-        # Light enough that whiskers show in front of the bars.
-        base.mark_bar(opacity=0.75).encode(
+        # Light enough that whiskers show in front of the bars, and these thin enough not to hide them.
+        base.mark_bar(opacity=0.8).encode(
             y=alt.Y("accuracy:Q", axis=y_axis, scale=y_scale, stack=None),
             color=style.color_by("line", colors, squares if i == n_levels - 1 else None),
         ),
-        base.mark_rule(strokeWidth=1.2, color=style.INK, clip=True).encode(
+        base.mark_rule(strokeWidth=0.8, opacity=0.7, color=style.INK, clip=True).encode(
             y=alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), y2=alt.Y2("ci_high:Q")
         ),
     ]

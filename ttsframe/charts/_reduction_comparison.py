@@ -112,7 +112,11 @@ def reduction_comparison(
         title=style.heading(
             title or "How well scores tell right attempts from wrong ones",
             [f"filled: within problems, mean of {judged} with right and wrong attempts"],
-            ["open: all attempts together", f"line: {interval} over problems"],
+            [
+                "open: all attempts together",
+                f"line: {interval} over problems",
+                "number: within problems",
+            ],
         ),
     )
 
@@ -164,7 +168,14 @@ def _draw_panel(
         base.mark_point(
             shape="diamond", size=190, strokeWidth=1.8, filled=False, color=_POOLED, opacity=1
         ).encode(x=x("auroc"), tooltip=tooltip),
-        base.mark_text(dy=-13, font=style.FONT, fontSize=11, color=style.INK).encode(
-            x=x("auroc_within"), text=alt.Text("auroc_within:Q", format=".3f")
-        ),
+        # Beside the panel, where no line runs through them.
+        base.mark_text(
+            align="left",
+            baseline="middle",
+            dx=10,
+            font=style.FONT,
+            fontSize=12,
+            color=style.INK,
+            clip=False,
+        ).encode(x=alt.value("width"), text=alt.Text("auroc_within:Q", format=".3f")),
     ]

@@ -13,7 +13,11 @@ from ttsframe.charts import style, tables
 __all__ = ["reliability"]
 
 _TABLE: Final = tables.Argument(
-    "curve", "tts.verifier.reliability_curve(trajectories)", ("reliability",)
+    "curve",
+    "tts.verifier.reliability_curve(trajectories)",
+    ("reliability",),
+    "scores outside 0 to 1 are no probabilities, so they have no calibration; "
+    "charts.score_distribution draws any scores.",
 )
 _NUMBERS: Final = ("mean_score", "accuracy", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "bin_low", "bin_high", "standard_error"})

@@ -177,8 +177,10 @@ def scaling_curve(
         layers = plot.layers(panel, has_band=pl.col("line").is_in(bands), dash=dash)
         if compared:
             layers.append(plot.rules(compared, "Reference"))
-        labels = _label_ends(panel, plot, colors, hue, budgets, compared)
-        return [*layers, plot.name_ends(labels, height=height)]
+        labels = [_label_ends(panel, plot, colors, hue)]
+        if compared:
+            labels.append(_label_references(compared, budgets.ends[1]))
+        return [*layers, plot.name_ends(pl.concat(labels), height=height)]
 
     is_explained = quantity == "agreement" or "oracle" in colors
     n_budgets, n_drawn = known["budget"].n_unique(), len(budgets.budgets)
@@ -311,29 +313,24 @@ def _split_by_reduction(rows: pl.DataFrame, reductions: Sequence[str]) -> pl.Dat
 
 
 def _label_ends(
-    placed: pl.DataFrame,
-    plot: LinePlot,
-    colors: Mapping[str, str],
-    hue: str,
-    budgets: BudgetAxis,
-    references: Mapping[str, float],
+    panel: pl.DataFrame, plot: LinePlot, colors: Mapping[str, str], hue: str
 ) -> pl.DataFrame:
-    """Return where each line and reference of a panel ends, with its name and value."""
+    """Return where each line of a panel ends, with its name and value."""
     n_problems = pl.col("n_problems")
     is_fewer = n_problems < n_problems.max()
     of_fewer = pl.when(is_fewer).then(pl.format(" (of {})", n_problems)).fill_null("")
     label = pl.concat_str("line", pl.lit(" "), percent(pl.col(plot.y)), of_fewer)
-    # A reference spans the panel, in which this run's lines may end before those of others.
-    end = budgets.ends[1]
-    last = max(placed["x"].to_list())
-    names = plot.ends(placed, label, x=last, colors=colors, color_by=hue)
-    values = pl.DataFrame({
+    return plot.ends(panel, label, x=max(panel["x"].to_list()), colors=colors, color_by=hue)
+
+
+def _label_references(references: Mapping[str, float], x: float) -> pl.DataFrame:
+    """Return where each reference ends: it spans the panel, in which a run's lines may end earlier."""
+    return pl.DataFrame({
         "name": [shorten(name, 40) for name in references],
         "y": list(references.values()),
     }).select(
-        pl.lit(float(end)).alias("x"),
+        pl.lit(float(x)).alias("x"),
         "y",
         pl.concat_str("name", pl.lit(" "), percent(pl.col("y"))).alias("label"),
         pl.lit(style.MUTED).alias("color"),
     )
-    return pl.concat([names, values]) if references else names

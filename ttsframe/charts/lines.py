@@ -62,17 +62,6 @@ class LinePlot(NamedTuple):
         kinds = is_band.unique().to_list()
         if len(kinds) > 1:
             rows = rows.with_columns(is_band=is_band)
-        equal = find_equal_lines(rows, self.y)
-        if equal:
-            # The lower of equal lines are wider, and so are their points, so that all are seen.
-            below = pl.col("line").replace_strict(
-                {name: len(names) - 1 - i for names in equal for i, name in enumerate(names)},
-                default=0,
-                return_dtype=pl.Int64,
-            )
-            rows = rows.with_columns(
-                stroke=_STROKE + 4.5 * below, point=self.point_size * (1 + 2.2 * below)
-            ).sort(below, descending=True, maintain_order=True)
         base = self.base(rows)
         intervals = [
             # No filter where all lines are alike.
@@ -86,14 +75,31 @@ class LinePlot(NamedTuple):
         base = base.encode(y=self.on_y(self.y))
         line = base.mark_line(strokeWidth=_STROKE)
         points = base.mark_point(filled=True, size=self.point_size, opacity=1)
-        if equal:
-            line = line.encode(strokeWidth=alt.StrokeWidth("stroke:Q", scale=None))
-            points = points.encode(size=alt.Size("point:Q", scale=None))
         return [
             *intervals,
+            *self._underlay(rows),
             line if dash is None else line.encode(strokeDash=dash),
             points.encode(tooltip=list(self.tooltip), **point),
         ]
+
+    def _underlay(self, rows: pl.DataFrame) -> list[alt.Chart]:
+        """Draw the lower of equal pieces of lines wide, so that all are seen."""
+        shared = find_equal_pieces(rows, self.y)
+        if shared.is_empty():
+            return []
+        pieces = shared.join(rows.unique("line", maintain_order=True), on="line", how="left")
+        width = alt.StrokeWidth("stroke:Q", scale=None)
+        base = self.base(
+            pieces.select(
+                *[name for name in rows.columns if name not in {"x", self.y, "ci_low", "ci_high"}],
+                *["x", "x2", "from", "to"],
+                stroke=_STROKE + 4.0 * pl.col("below"),
+            )
+        )
+        chart: alt.Chart = base.mark_rule(strokeCap="round").encode(
+            y=self.on_y("from"), x2=alt.X2("x2:Q"), y2=alt.Y2("to:Q"), strokeWidth=width
+        )
+        return [chart]
 
     def _interval(self, base: alt.Chart, *, is_band: bool) -> alt.Chart:
         """Draw intervals as bands, or as bars."""
@@ -184,6 +190,26 @@ def describe_bands(rows: pl.DataFrame, bands: Sequence[str], interval: str) -> s
     return f"shaded: {interval} over problems, of {' and '.join(bands)} only"
 
 
+def find_equal_pieces(rows: pl.DataFrame, y: str = "accuracy") -> pl.DataFrame:
+    """Return the pieces between points that a line shares with others, and how far `below` it is."""
+    pieces = rows.sort("x").select(
+        "line",
+        pl.col("x").cast(pl.Float64),
+        pl.col("x").cast(pl.Float64).shift(-1).over("line").alias("x2"),
+        pl.col(y).cast(pl.Float64).alias("from"),
+        pl.col(y).cast(pl.Float64).shift(-1).over("line").alias("to"),
+    )
+    piece = [pl.col(name).round_sig_figs(9) for name in ("x", "x2", "from", "to")]
+    return (
+        pieces
+        .drop_nulls("x2")
+        .with_columns(n_lines=pl.len().over(piece), rank=pl.col("line").rank("ordinal").over(piece))
+        .with_columns(below=pl.col("n_lines").cast(pl.Int64) - pl.col("rank").cast(pl.Int64))
+        .filter(pl.col("below") > 0)
+        .sort("below", "line", "x", descending=[True, False, False])
+    )
+
+
 def find_equal_lines(rows: pl.DataFrame, y: str = "accuracy") -> list[list[str]]:
     """Return groups of the lines of a panel that have the same points."""
     point = pl.format(
@@ -195,10 +221,12 @@ def find_equal_lines(rows: pl.DataFrame, y: str = "accuracy") -> list[list[str]]
 
 
 def describe_equal_lines(rows: pl.DataFrame, y: str = "accuracy") -> str:
-    """Name the lines that lie on each other; empty where none do."""
+    """Name the lines that lie on each other, or say that some do in part; empty where none do."""
     panels = rows.partition_by("panel", as_dict=True, maintain_order=True)
     found: dict[str, list[str]] = {}
+    are_shared = False
     for (panel,), of_panel in panels.items():
+        are_shared |= not find_equal_pieces(of_panel, y).is_empty()
         for names in find_equal_lines(of_panel, y):
             found.setdefault(" = ".join(names), []).append(str(panel))
     texts = [
@@ -206,9 +234,9 @@ def describe_equal_lines(rows: pl.DataFrame, y: str = "accuracy") -> str:
         for names, where in found.items()
     ]
     more = f" and {len(texts) - _N_EQUAL_MAX} more" if len(texts) > _N_EQUAL_MAX else ""
-    return (
-        f"Equal lines, wide below narrow: {'; '.join(texts[:_N_EQUAL_MAX])}{more}" if texts else ""
-    )
+    if texts:
+        return f"wide below narrow: equal lines ({'; '.join(texts[:_N_EQUAL_MAX])}{more})"
+    return "wide below narrow: equal for a part of the lines" if are_shared else ""
 
 
 def curve_tooltip(

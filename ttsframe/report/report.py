@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 import polars as pl
 from polars import selectors
 
-from ttsframe._wording import shorten_paths
 from ttsframe._files import replacing
+from ttsframe._wording import shorten_paths
 from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import (
