@@ -100,7 +100,10 @@ def over_optimization(
     drawn = _TABLE.thin_lines(rows, keep=pl.col("is_peak"))
     budgets = BudgetAxis.of(drawn)
     names = drawn["line"].unique().sort().to_list()
-    colors = {name: style.LINE_COLORS[i % len(style.LINE_COLORS)] for i, name in enumerate(names)}
+    selectors = drawn["selector"].unique().to_list()
+    # A single line has the color of its selector; scores have colors that no selector has.
+    of_selector = style.selector_colors(selectors)[selectors[0]]
+    colors = {names[0]: of_selector} if len(names) == 1 else style.run_colors(names)
     plot = LinePlot(
         x=budgets.x("x"),
         y_axis=style.axis("Accuracy", format=".0%", tickCount=6),
@@ -115,7 +118,6 @@ def over_optimization(
             alt.Tooltip("n_problems:Q", title="Problems", format=","),
         ],
     )
-    selectors = rows["selector"].unique().to_list()
     bands = choose_bands(drawn, first=_find_lowest(drawn))
     return style.draw_panels(
         drawn,

@@ -35,7 +35,7 @@ _KNOWN: Final = frozenset({
     "n_all_right",
     "n_all_wrong",
 })
-_WITHIN, _POOLED = style.LINE_COLORS[:2]
+_WITHIN, _POOLED = style.FALLBACK_COLORS[0], style.FALLBACK_COLORS[3]
 _ROW: Final = 30
 _N_REDUCTIONS_MAX: Final = 30
 

@@ -21,7 +21,7 @@ _TABLE: Final = tables.Argument(
 )
 _NUMBERS: Final = ("mean_score", "accuracy", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "bin_low", "bin_high", "standard_error"})
-_COLOR: Final = style.LINE_COLORS[0]
+_COLOR: Final = style.FALLBACK_COLORS[0]
 _N_BINS_MAX: Final = 50
 
 

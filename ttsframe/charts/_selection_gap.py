@@ -185,15 +185,16 @@ def _label_bands(rows: pl.DataFrame, budgets: BudgetAxis) -> pl.DataFrame:
     """Return the middle of each band at the last budget, with its name and share."""
     begin, end = pl.col("from"), pl.col("to")
     last = rows.tail(1)
-    # The interval is that of a width, so it has no place on either edge.
-    ends = interval().str.replace_all("%", "", literal=True)
-    of_gap = last.select(pl.format(" ({})", ends)).item()
-    bracket = pl.when(pl.col("part") == "lost by selection").then(pl.lit(of_gap, pl.String))
-    return _stack_bands(last).select(
+    texts = _stack_bands(last).select(
         pl.lit(float(budgets.ends[1])).alias("x"),
         ((begin + end) / 2).alias("y"),
-        pl.concat_str("part", pl.lit(" "), percent(end - begin), bracket, ignore_nulls=True).alias(
-            "label"
-        ),
+        pl.concat_str("part", pl.lit(" "), percent(end - begin)).alias("label"),
         pl.Series("color", [part.ink for part in _PARTS]),
     )
+    # The interval is that of a width, so it stands below the name of the band and not on an edge.
+    ends = interval().str.replace_all("%", "", literal=True)
+    of_gap = last.select(pl.format("({})", ends)).item()
+    return pl.concat([
+        texts,
+        texts[1:2].with_columns(y=pl.col("y") - 1e-6, label=pl.lit(of_gap, pl.String)),
+    ]).drop_nulls("label")

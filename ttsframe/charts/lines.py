@@ -93,7 +93,7 @@ class LinePlot(NamedTuple):
             pieces.select(
                 *[name for name in rows.columns if name not in {"x", self.y, "ci_low", "ci_high"}],
                 *["x", "x2", "from", "to"],
-                stroke=_STROKE + 4.0 * pl.col("below"),
+                stroke=_STROKE + 2.8 * pl.col("below").clip(upper_bound=4),
             )
         )
         chart: alt.Chart = base.mark_rule(strokeCap="round").encode(
