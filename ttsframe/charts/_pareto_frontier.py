@@ -119,6 +119,11 @@ def pareto_frontier(
                 "N: attempts per problem" if has_attempts else "",
             ],
             [tables.describe_left_out(rows)],
+            [
+                "one frontier over all panels; tts.pareto_frontier(curve, by=...) makes one for each"
+                if known.filter("is_efficient")["panel"].n_unique() < known["panel"].n_unique()
+                else ""
+            ],
         ),
     )
 
@@ -220,8 +225,8 @@ def _name_attempts(
     mark = alt.Chart(tables.inline(labels)).mark_text(
         align="left",
         baseline="top",
-        dx=5,
-        dy=5,
+        dx=8,
+        dy=6,
         font=style.FONT,
         fontSize=11,
         color=style.INK,
