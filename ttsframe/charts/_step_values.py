@@ -37,6 +37,8 @@ _KNOWN: Final = frozenset({
     "parent",
     "is_on_path",
 })
+_HEIGHT: Final = 240
+_HEIGHT_OF_LABELS: Final = 90
 _TEXT_MAX: Final = 200
 _N_STEPS_MAX: Final = 200
 
@@ -48,7 +50,7 @@ def step_values(
     title: str | None = None,
     confidence_level: float | None = None,
     width: int | None = None,
-    height: int = 240,
+    height: int | None = None,
 ) -> alt.LayerChart | alt.ConcatChart:
     """Draw the value of each step along some solutions, and the first error of each.
 
@@ -63,8 +65,10 @@ def step_values(
         solution is a panel, and so is each value of a column that tells runs apart. Steps with
         labels and no values are drawn as right or wrong; nodes of a tree are joined to their
         parents, and alternatives of a step stand side by side. `text` is in the tooltip.
-    title, confidence_level, width, height
+    title, confidence_level, width
         As in `scaling_curve`.
+    height
+        Height of a panel in pixels; None chooses one, less where there are only labels.
 
     Returns
     -------
@@ -129,7 +133,7 @@ def step_values(
         drawn,
         lambda panel: _draw_panel(panel, x, is_labeled_only=is_labeled_only),
         width=width,
-        height=height,
+        height=height or (_HEIGHT_OF_LABELS if is_labeled_only else _HEIGHT),
         title=style.heading(
             title or by_default,
             [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import altair as alt
 import polars as pl
@@ -189,6 +189,18 @@ class Argument(NamedTuple):
             )
         self.check_budgets(rows)
         return shorten_names(rows, "selector", "reduction")
+
+    def collect_levels(self, curve: pl.DataFrame | pl.LazyFrame, level: str) -> pl.DataFrame:
+        """Collect a curve by level, or by another column, which is named `level` then."""
+        if level == "level":
+            return self.collect(curve, texts=["level"], numbers=["budget"])
+        # Any curve will do if it has the column.
+        other = self._replace(
+            kinds=("leveled", "curve"),
+            maker=f"tts.scaling_curve(problems, by={level!r})",
+        )
+        table = other.collect(curve, texts=[level], numbers=["budget"])
+        return table.drop("level", strict=False).rename({level: "level"})
 
     def _refuse(self, wrong: Sequence[str], expected: str) -> None:
         """Raise if there are columns of a wrong dtype."""
@@ -391,6 +403,41 @@ def explain_missing(rows: pl.DataFrame) -> str:
         if max(numbers := [n for n in rows[f"n_{status}"].fill_null(0).to_list() if n], default=0)
     ]
     return ", ".join(reasons) or "no problem is averaged"
+
+
+def sort_levels(levels: pl.Series) -> list[Any]:
+    """Return levels in their order: numbers, texts that end in a number, then others by name."""
+    known = levels.drop_nulls().unique()
+    if known.dtype.is_numeric():
+        ordered = known.sort().to_list()
+    else:
+        texts = known.cast(pl.String)
+        number = texts.str.extract(r"(\d{1,9})\s*$").cast(pl.Int64)
+        ordered = (
+            pl
+            .DataFrame({"text": texts, "number": number})
+            .sort("number", "text", nulls_last=True)["text"]
+            .to_list()
+        )
+    return [*ordered, None] if levels.null_count() else ordered
+
+
+def name_level(level: float | str | None) -> str:
+    """Return the name of a level; a text is its own."""
+    if level is None:
+        return "Unknown"
+    return level if isinstance(level, str) else f"Level {level:g}"
+
+
+def name_level_column(level: str) -> str:
+    """Name what the levels are."""
+    return "level of difficulty" if level == "level" else level.replace("_", " ")
+
+
+def hardest_last(table: pl.DataFrame) -> str:
+    """Say that the last level is the hardest, if the levels are numbers of difficulty_levels."""
+    is_known = table["level"].dtype.is_numeric() and "basis" in table.columns
+    return ", hardest last" if is_known else ""
 
 
 def describe_levels(rows: pl.DataFrame) -> list[str]:
