@@ -96,7 +96,7 @@ def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any])
 
 
 def test_what_is_no_curve_by_level_is_refused(leveled: pl.DataFrame) -> None:
-    with pytest.raises(ColumnsError, match="'level'"):
+    with pytest.raises(ColumnsError, match="must be a curve by level"):
         charts.level_curves(leveled.drop("level"))
     with pytest.raises(DataError, match="curve has several rows"):
         charts.level_curves(pl.concat([leveled, leveled]))

@@ -116,7 +116,9 @@ def test_one_budget_and_many(tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
 
 def test_what_is_no_table_of_choices_is_refused(tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     curve, choices = tables
-    with pytest.raises(ColumnsError, match=r"'problem_fold'.*tts.curves.optimal_choices"):
+    with pytest.raises(
+        ColumnsError, match=r"must be a table of chosen strategies.*optimal_choices"
+    ):
         charts.optimal_curve(curve, choices.drop("problem_fold"))
     with pytest.raises(ColumnsError, match=r"1 missing column for choices: 'model'"):
         charts.optimal_curve(curve, choices, strategy=("selector", "model"))

@@ -124,3 +124,33 @@ def test_numbers_are_short(value: float, text: str) -> None:
 )
 def test_ticks_are_round_numbers(low: float, high: float, expected: list[float]) -> None:
     assert round_numbers(low, high) == pytest.approx(expected)
+
+
+def test_points_of_the_frontier_have_their_number_of_attempts(
+    frontier: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
+) -> None:
+    drawing = draw(charts.pareto_frontier(frontier))
+    assert {"N=1", "N=2", "N=4", "N=8"} <= set(drawing.texts)
+    # Without it, and over attempts, which the axis shows, there is nothing to add.
+    for table in (
+        frontier.drop("nominal_budget"),
+        frontier.with_columns(budget_unit=pl.lit("attempts")),
+    ):
+        assert not any(text.startswith("N=") for text in draw(charts.pareto_frontier(table)).texts)
+
+
+def test_equal_points_are_all_seen(frontier: pl.DataFrame) -> None:
+    twin = frontier.with_columns(selector=pl.lit("twin"), reduction=pl.lit(None, pl.String))
+    spec = charts.pareto_frontier(pl.concat([frontier, twin])).to_dict()
+    best = spec["datasets"][spec["layer"][3]["data"]["name"]]
+    at_first = [row["area"] for row in best if row["budget"] == 1e12]
+    assert at_first == sorted(at_first, reverse=True)
+    assert len(set(at_first)) == len(at_first) == 2
+
+
+def test_a_frontier_over_all_panels_is_called_that(frontier: pl.DataFrame) -> None:
+    worse = frontier.with_columns(is_efficient=pl.lit(value=False))
+    runs = pl.concat([
+        table.with_columns(model=pl.lit(name)) for name, table in (("a", frontier), ("b", worse))
+    ])
+    assert "one frontier over all panels" in " ".join(charts.pareto_frontier(runs).title.subtitle)

@@ -19,7 +19,6 @@ _N_BARS_MAX: Final = 120
 _WIDTH: Final = 700
 _ROW_SPACING: Final = 130
 _NAME_MAX: Final = 100
-_LEVEL_MAX: Final = 24
 _BAR: Final = 13
 
 
@@ -106,7 +105,11 @@ def level_bars(
         style.make_panel(
             [
                 *_draw_bars(drawn, budgets, colors, i=i, n_levels=len(levels)),
-                *_write_texts(drawn, tables.name_level(each), str(name) if i == 0 else ""),
+                *_write_texts(
+                    drawn,
+                    shorten(tables.name_level(each), int((width or max(fitting, 60)) / 7)),
+                    str(name) if i == 0 else "",
+                ),
             ],
             width=width or max(fitting, 60),
             height=height,
@@ -196,7 +199,7 @@ def _write_texts(drawn: pl.DataFrame, level: str, run: str) -> list[alt.Chart]:
     """Write the level, its number of problems and the run above a panel."""
     # Titles would be at different heights, because labels of axes and whiskers reach up.
     texts = [
-        style.write_text(shorten(level, _LEVEL_MAX), x=0, y=-30, style=style.PANEL_NAME),
+        style.write_text(level, x=0, y=-30, style=style.PANEL_NAME),
         style.write_text(tables.count_problems(drawn), x=0, y=-14),
     ]
     if run:

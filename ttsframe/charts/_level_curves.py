@@ -131,7 +131,7 @@ def level_curves(
         spacing=24,
         title=style.heading(
             title
-            or f"Accuracy by {per_problem(panels.budgets.unit)} at each "
+            or f"Accuracy by {per_problem(panels.budgets.unit)} for each "
             f"{tables.name_level_column(level)}",
             [
                 f"{tables.count_problems(filled)} per {level.replace('_', ' ')}"
@@ -147,6 +147,7 @@ def level_curves(
             ],
             [tables.describe_left_out(rows, "Left out per level: ")],
             [_describe_equal(drawn)],
+            [tables.describe_undrawn_panels(rows, known, "no accuracy at any level")],
         ),
     )
 

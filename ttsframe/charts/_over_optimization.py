@@ -86,7 +86,8 @@ def over_optimization(
     interval = tables.name_interval(confidence_level)
     texts = ["selector", "reduction"]
     table = _TABLE.collect(turns, texts=texts, booleans=["is_turned_down"], numbers=_NUMBERS)
-    table = _TABLE.require_values(table, ["budget", "accuracy"], "accuracy at any budget")
+    table = _TABLE.require_values(table, ["budget"], "accuracy at any budget")
+    _TABLE.require_values(table, ["accuracy"], "accuracy at any budget")
     rows = _TABLE.collect_curve(table, parts=["peak_budget", "drop"])
     apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_ADDED})
     rows = _TABLE.add_panels(rows, ["selector", *apart]).drop(apart)
@@ -96,7 +97,9 @@ def over_optimization(
     rows = rows.with_columns(
         line=pl.col("reduction").fill_null(pl.col("selector")),
         x=pl.col("budget").cast(pl.Float64),
-    ).with_columns(is_peak=is_peak)
+    )
+    undrawn = tables.describe_undrawn(rows.with_columns(of_budget=pl.col("budget").cast(pl.String)))
+    rows = rows.drop_nulls("accuracy").with_columns(is_peak=is_peak)
     drawn = _TABLE.thin_lines(rows, keep=pl.col("is_peak"))
     budgets = BudgetAxis.of(drawn)
     names = drawn["line"].unique().sort().to_list()
@@ -139,6 +142,7 @@ def over_optimization(
             ],
             [tables.describe_left_out(drawn)],
             [describe_equal_lines(drawn)],
+            [undrawn],
         ),
     )
 

@@ -118,7 +118,8 @@ def pareto_frontier(
                 f"bars: {interval}" if tables.has_interval(known) else "",
                 "N: attempts per problem" if has_attempts else "",
             ],
-            [tables.describe_left_out(rows)],
+            [tables.describe_left_out(known)],
+            [tables.describe_undrawn_panels(rows, known, "no accuracy at a budget")],
             [
                 "one frontier over all panels; tts.pareto_frontier(curve, by=...) makes one for each"
                 if known.filter("is_efficient")["panel"].n_unique() < known["panel"].n_unique()

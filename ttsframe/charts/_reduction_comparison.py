@@ -117,6 +117,7 @@ def reduction_comparison(
                 f"line: {interval} over problems",
                 "number: within problems",
             ],
+            [tables.describe_undrawn_panels(rows, drawn, "not both right and wrong attempts")],
         ),
     )
 

@@ -76,8 +76,8 @@ def reliability(
     interval = tables.name_interval(confidence_level)
     rows = _TABLE.collect(curve, texts=["reduction"], numbers=_NUMBERS)
     points = ["mean_score", "accuracy"]
-    rows = _TABLE.require_values(rows, points, "accuracy")
-    rows = _TABLE.add_panels(rows, tables.find_run_columns(rows, _KNOWN))
+    every = _TABLE.add_panels(rows, tables.find_run_columns(rows, _KNOWN))
+    rows = _TABLE.require_values(every, points, "accuracy")
     n_bins = int(rows.group_by("panel").len()["len"].max() or 0)  # type: ignore[arg-type]
     drawn = _merge_bins(rows) if n_bins > _N_BINS_MAX else rows
     totals = drawn.group_by("panel").agg(pl.col("n_attempts").sum())["n_attempts"].to_list()
@@ -95,6 +95,7 @@ def reliability(
                 f"bars: {interval} over problems" if tables.has_interval(drawn) else "",
             ],
             [merged if n_bins > _N_BINS_MAX else ""],
+            [tables.describe_undrawn_panels(every, rows, "no graded attempt in any bin")],
         ),
     )
 

@@ -11,7 +11,7 @@ import polars as pl
 from ttsframe._checks import check_references
 from ttsframe._wording import CURVE_COLUMNS, percent, quantity_of, shorten
 from ttsframe.charts import style, tables
-from ttsframe.charts.budgets import BudgetAxis, per_problem, unit_name
+from ttsframe.charts.budgets import BudgetAxis, per_problem
 from ttsframe.charts.dots import ROW_HEIGHT, draw_dots
 from ttsframe.charts.lines import (
     DASHES,
@@ -35,6 +35,9 @@ _ADDED: Final = frozenset({
     *("drop_ci_low", "drop_ci_high", "drop_p_value", "is_turned_down"),
 })
 """Columns of other curves, which say nothing about the run."""
+_FIRST_BANDS: Final = ("majority vote", "compute optimal")
+_LAST_BANDS: Final = ("compute optimal in sample", "oracle")
+"""Lines that are no choice that a user could make."""
 _N_REFERENCES_MAX: Final = 12
 _N_OVERLAID_MAX: Final = 8
 _N_NAMED_MAX: Final = 3
@@ -169,7 +172,7 @@ def scaling_curve(
     dashes = dict(zip(["no score", *reductions], [DASHES[0], *DASHES], strict=False))
     dash = dash_by("reads", dashes) if are_dashed else None
     is_single = len(budgets.budgets) == 1
-    bands = choose_bands(drawn, quantity, first=["majority vote"], last=["oracle"])
+    bands = choose_bands(drawn, quantity, first=_FIRST_BANDS, last=_LAST_BANDS)
 
     def draw(panel: pl.DataFrame) -> list[alt.Chart]:
         if is_single:
@@ -210,7 +213,7 @@ def scaling_curve(
             [tables.describe_left_out(known)],
             [_describe_different_problems(drawn)],
             ["" if is_single else describe_equal_lines(drawn, quantity)],
-            [_describe_undrawn(rows, quantity)],
+            [tables.describe_undrawn(rows, quantity)],
             [f"Not in this table: {absent}" if absent else ""],
         ),
     )
@@ -260,36 +263,6 @@ def _describe_different_problems(drawn: pl.DataFrame) -> str:
         return ""
     more = f" and in {len(texts) - _N_NAMED_MAX} more panels" if len(texts) > _N_NAMED_MAX else ""
     return f"Not the same problems, so not comparable: {' · '.join(texts[:_N_NAMED_MAX])}{more}"
-
-
-def _describe_undrawn(rows: pl.DataFrame, quantity: str) -> str:
-    """Name the runs, lines and budgets that have no value, and say why."""
-    unknown = pl.col(quantity).is_null()
-    rows = rows.with_columns(
-        is_undrawn_panel=unknown.all().over("panel"),
-        is_undrawn_line=unknown.all().over("panel", "line"),
-        is_undrawn_budget=unknown.all().over("panel", "budget"),
-    ).filter(unknown)
-    unit = unit_name(rows["budget_unit"][0]) if rows.height else ""
-    where = pl.when(pl.col("panel") != "").then(pl.format(" ({})", "panel")).otherwise(pl.lit(""))
-    named = rows.with_columns(
-        what=pl
-        .when("is_undrawn_panel")
-        .then("panel")
-        .when("is_undrawn_line")
-        .then(pl.concat_str("line", where))
-        .when("is_undrawn_budget")
-        .then(pl.concat_str(pl.lit("budget "), pl.col("of_budget"), pl.lit(f" {unit}"), where))
-        .otherwise(pl.concat_str("line", pl.lit(" at "), "of_budget", pl.lit(f" {unit}"), where))
-    )
-    texts = [
-        f"{name or 'the curve'} ({tables.explain_missing(part)})"
-        for (name,), part in named.partition_by("what", as_dict=True, maintain_order=True).items()
-    ]
-    if not texts:
-        return ""
-    more = f" and {len(texts) - _N_NAMED_MAX} more" if len(texts) > _N_NAMED_MAX else ""
-    return f"Not drawn: {', '.join(texts[:_N_NAMED_MAX])}{more}"
 
 
 def _check_references(references: Mapping[str, float]) -> dict[str, float]:

@@ -107,7 +107,7 @@ def selection_gap(
         title=style.heading(
             title or f"Where accuracy is lost{name}",
             [
-                tables.count_problems(rows),
+                tables.count_problems(known),
                 budgets.largest,
                 f"in brackets: {name_of_interval} of what selection loses"
                 if tables.has_interval(rows)
@@ -117,7 +117,8 @@ def selection_gap(
                 "lost by selection: a right attempt was not chosen",
                 "not generated: no attempt was right",
             ],
-            [tables.describe_left_out(rows)],
+            [tables.describe_left_out(known)],
+            [tables.describe_undrawn(rows)],
         ),
     )
 

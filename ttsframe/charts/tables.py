@@ -35,6 +35,8 @@ _N_PANELS_MAX: Final = 12
 _N_BUDGETS_MAX: Final = 64
 _N_BUDGETS_MIN: Final = 8
 _N_LINES_MAX: Final = 20
+_N_NAMED_MAX: Final = 3
+"""Runs, lines or budgets that a subtitle names."""
 _N_POINTS_MAX: Final = 3_000
 """A point with its tooltip takes about 300 bytes of the page that holds the chart."""
 
@@ -403,6 +405,44 @@ def explain_missing(rows: pl.DataFrame) -> str:
         if max(numbers := [n for n in rows[f"n_{status}"].fill_null(0).to_list() if n], default=0)
     ]
     return ", ".join(reasons) or "no problem is averaged"
+
+
+def describe_undrawn(rows: pl.DataFrame, quantity: str = "accuracy") -> str:
+    """Name the runs, lines and budgets that have no value, and say why."""
+    unknown = pl.col(quantity).is_null()
+    rows = rows.with_columns(
+        is_undrawn_panel=unknown.all().over("panel"),
+        is_undrawn_line=unknown.all().over("panel", "line"),
+        is_undrawn_budget=unknown.all().over("panel", "budget"),
+    ).filter(unknown)
+    unit = str(rows["budget_unit"][0]) if rows.height else ""
+    where = pl.when(pl.col("panel") != "").then(pl.format(" ({})", "panel")).otherwise(pl.lit(""))
+    named = rows.with_columns(
+        what=pl
+        .when("is_undrawn_panel")
+        .then("panel")
+        .when("is_undrawn_line")
+        .then(pl.concat_str("line", where))
+        .when("is_undrawn_budget")
+        .then(pl.concat_str(pl.lit("budget "), pl.col("of_budget"), pl.lit(f" {unit}"), where))
+        .otherwise(pl.concat_str("line", pl.lit(" at "), "of_budget", pl.lit(f" {unit}"), where))
+    )
+    texts = [
+        f"{name or 'the curve'} ({explain_missing(part)})"
+        for (name,), part in named.partition_by("what", as_dict=True, maintain_order=True).items()
+    ]
+    if not texts:
+        return ""
+    more = f" and {len(texts) - _N_NAMED_MAX} more" if len(texts) > _N_NAMED_MAX else ""
+    return f"Not drawn: {', '.join(texts[:_N_NAMED_MAX])}{more}"
+
+
+def describe_undrawn_panels(rows: pl.DataFrame, drawn: pl.DataFrame, why: str) -> str:
+    """Name the panels of a table that have nothing to draw, and say why."""
+    shown = set(drawn["panel"])
+    names = [name for name in rows["panel"].unique(maintain_order=True) if name not in shown]
+    more = f" and {len(names) - _N_NAMED_MAX} more" if len(names) > _N_NAMED_MAX else ""
+    return f"Not drawn: {', '.join(names[:_N_NAMED_MAX])}{more} ({why})" if names else ""
 
 
 def sort_levels(levels: pl.Series) -> list[Any]:
