@@ -26,7 +26,7 @@ def test_bars_stand_in_order_of_votes_in_the_color_of_their_grade(
     chart = charts.answer_votes(votes)
     drawing = draw(chart)
     assert drawing.colors["rect"] == [PURPLE, GREEN, PURPLE, PURPLE, GRAY] * 2
-    assert bars(chart)["label"].to_list() == ["47", "42.0", "\\frac12", "7", "no answer"]
+    assert bars(chart)["label"].to_list() == ["47", "42.0", "1/2", "7", "no answer"]
     assert {"Votes", "Weight", "right", "wrong", "no answer", "2.5"} <= set(drawing.texts)
 
 

@@ -103,7 +103,7 @@ def step_values(
     """
     interval = tables.name_interval(confidence_level)
     rows, apart = _collect_steps(steps)
-    is_labeled_only = rows["soft"].is_null().all() and not rows["is_correct"].is_null().all()
+    is_labeled_only = "soft" not in steps.collect_schema()
     _TABLE.check_at_most(
         rows["step"].n_unique(),
         _N_STEPS_MAX,

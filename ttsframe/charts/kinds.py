@@ -101,17 +101,17 @@ KINDS: Final[Mapping[str, Kind]] = {
         {"problems": "tts.selection_gap(problems)"},
         "selection_gap",
     ),
-    "leveled": Kind(
-        "a curve by level (one row per level, budget and line)",
-        (_mark("level", *_CURVE),),
-        {"problems": "tts.level_curve(problems, levels=levels)"},
-        "level_curves",
-    ),
     "frontier": Kind(
         "a Pareto frontier (one row per cost and line)",
         (_mark("is_efficient"),),
         {"curve": "tts.pareto_frontier(curve)"},
         "pareto_frontier",
+    ),
+    "leveled": Kind(
+        "a curve by level (one row per level, budget and line)",
+        (_mark("level", *_CURVE),),
+        {"problems": "tts.level_curve(problems, levels=levels)"},
+        "level_curves",
     ),
     "agreement": Kind(
         "a table of labels by number of rollouts (one row per number of rollouts)",
