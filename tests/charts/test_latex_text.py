@@ -18,6 +18,7 @@ from ttsframe.charts.latex_text import plain_text
         (r"\frac{130}{63}", "130/63"),
         (r"-\frac17", "-1/7"),
         (r"\dfrac{\sqrt{3}+1}{2}", "(√3+1)/2"),
+        (r"-\frac{\sqrt{2}}{3}", "-√2/3"),
         (r"2\sqrt[3]{5}", "2³√5"),
         (r"\sqrt{x+1}", "√(x+1)"),
         (r"90^\circ", "90°"),

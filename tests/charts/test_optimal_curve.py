@@ -86,7 +86,7 @@ def test_the_curve_stands_above_with_its_references(
     )
     above, _ = chart.to_dict()["vconcat"]
     assert above["title"]["text"] == "Mine"
-    assert "90% confidence interval" in above["title"]["subtitle"][0]
+    assert "90% confidence interval" in " ".join(above["title"]["subtitle"])
     texts = draw(chart).texts
     assert "8B, one attempt 70.0%" in texts
     assert any(text.startswith("compute optimal in sample ") for text in texts)

@@ -130,7 +130,8 @@ def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
     interval = pl.concat_str(low, pl.lit("% to "), high, pl.lit("%")).fill_null("unknown")
     base = alt.Chart(tables.inline(panel.with_columns(interval=interval))).encode(x=x)
     diagonal = pl.DataFrame({"mean_score": [0.0, 1.0], "accuracy": [0.0, 1.0]})
-    note = pl.DataFrame({"mean_score": [0.93], "accuracy": [0.93], "label": ["calibrated"]})
+    # Beside the end of the diagonal, where no point is.
+    note = pl.DataFrame({"mean_score": [1.0], "accuracy": [1.0], "label": ["calibrated"]})
     return [
         alt
         .Chart(tables.inline(diagonal))
@@ -139,9 +140,10 @@ def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
         alt
         .Chart(tables.inline(note))
         .mark_text(
-            align="right",
+            align="left",
             baseline="middle",
-            dx=-10,
+            dx=6,
+            clip=False,
             font=style.FONT,
             fontSize=12,
             color=style.MUTED,

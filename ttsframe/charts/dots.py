@@ -44,7 +44,13 @@ def draw_dots(
     attempts = (
         "all attempts" if budgets.is_all else f"{budgets.budgets[0]:,g} {per_problem(budgets.unit)}"
     )
-    axis = style.axis(f"{plot.y.capitalize()} with {attempts}", format=".0%", tickCount=6)
+    axis = style.axis(
+        f"{plot.y.capitalize()} with {attempts}",
+        format=".0%",
+        tickCount=6,
+        labelOverlap="greedy",
+        labelSeparation=6,
+    )
     names = style.axis(None, grid=False, ticks=False, domain=False, labelPadding=10, labelLimit=260)
 
     def x(column: str) -> alt.X:

@@ -171,5 +171,5 @@ def _shift(text: str, marks: dict[str, str]) -> str:
 def _group(text: str) -> str:
     """Put a text of several terms into parentheses."""
     text = text.strip()
-    is_single = re.fullmatch(r"[\w.,°]*|\(.*\)", text) is not None
+    is_single = re.fullmatch(r"√?[\w.,°]*|\(.*\)", text) is not None
     return text if is_single else f"({text})"
