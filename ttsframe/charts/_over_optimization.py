@@ -81,7 +81,7 @@ def over_optimization(
     >>> run = tts.simulate_trajectories(50, 16, seed=1, keys=True)
     >>> turns = tts.verifier.over_optimization(tts.best_of_n(run, budgets=[1, 2, 4, 8, 16]))
     >>> charts.over_optimization(turns).title.text
-    'No decline beyond chance up to 16 attempts'
+    'No decline up to 16 attempts'
     """
     interval = tables.name_interval(confidence_level)
     texts = ["selector", "reduction"]

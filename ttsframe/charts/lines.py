@@ -87,15 +87,13 @@ class LinePlot(NamedTuple):
         shared = find_equal_pieces(rows, self.y)
         if shared.is_empty():
             return []
-        pieces = shared.join(rows.unique("line", maintain_order=True), on="line", how="left")
-        width = alt.StrokeWidth("stroke:Q", scale=None)
-        base = self.base(
-            pieces.select(
-                *[name for name in rows.columns if name not in {"x", self.y, "ci_low", "ci_high"}],
-                *["x", "x2", "from", "to"],
-                stroke=_STROKE + 2.8 * pl.col("below").clip(upper_bound=4),
-            )
+        named = [name for name in ("line", "selector", "run") if name in rows.columns]
+        pieces = shared.join(
+            rows.select(named).unique(), on="line", how="left", maintain_order="left"
         )
+        stroke = _STROKE + 2.8 * pl.col("below").clip(upper_bound=4)
+        width = alt.StrokeWidth("stroke:Q", scale=None)
+        base = self.base(pieces.select(*named, "x", "x2", "from", "to", stroke=stroke))
         chart: alt.Chart = base.mark_rule(strokeCap="round").encode(
             y=self.on_y("from"), x2=alt.X2("x2:Q"), y2=alt.Y2("to:Q"), strokeWidth=width
         )
