@@ -190,12 +190,12 @@ def scaling_curve(
     expected = ("majority_vote", "oracle") if quantity == "accuracy" and overlay is None else ()
     # Only a choice by scores needs the others beside it.
     absent = ", ".join(name for name in expected if reductions and name not in colors)
-    n_rows = drawn.group_by("panel").agg(pl.col("line").n_unique())["line"].max()
+    n_rows = max(drawn.group_by("panel").agg(pl.col("line").n_unique())["line"].to_list())
     return style.draw_panels(
         drawn,
         draw,
         width=width,
-        height=ROW_HEIGHT * (int(n_rows or 1) + len(compared)) if is_single else height,  # type: ignore[call-overload]
+        height=ROW_HEIGHT * (n_rows + len(compared)) if is_single else height,
         title=style.heading(
             title or f"{quantity.capitalize()} by {per_problem(budgets.unit)}",
             [

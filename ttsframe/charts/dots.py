@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import altair as alt
 import polars as pl
@@ -59,7 +59,13 @@ def draw_dots(
 
     y = alt.Y("line:N", sort=order, axis=names, scale=alt.Scale(domain=order))
     base = alt.Chart(inline_marks(rows)).encode(y=y, color=plot.color)
-    text = {"align": "left", "baseline": "middle", "dx": 10, "font": style.FONT, "fontSize": 12}
+    text: dict[str, Any] = {
+        "align": "left",
+        "baseline": "middle",
+        "dx": 10,
+        "font": style.FONT,
+        "fontSize": 12,
+    }
     layers = [
         base.mark_rule(strokeWidth=2).encode(x=x("ci_low"), x2=alt.X2("ci_high:Q")),
         base.mark_point(filled=True, size=80, opacity=1).encode(

@@ -15,6 +15,7 @@ from ttsframe.charts.tables import inline, inline_marks
 
 _STROKE: Final = 2.2
 _N_EQUAL_MAX: Final = 3
+_N_BELOW_MAX: Final = 3
 N_BANDS_MAX: Final = 2
 """Bands of more lines than this mix into one color."""
 
@@ -91,7 +92,7 @@ class LinePlot(NamedTuple):
         pieces = shared.join(
             rows.select(named).unique(), on="line", how="left", maintain_order="left"
         )
-        stroke = _STROKE + 2.8 * pl.col("below").clip(upper_bound=4)
+        stroke = _STROKE + 2.8 * pl.col("below")
         width = alt.StrokeWidth("stroke:Q", scale=None)
         base = self.base(pieces.select(*named, "x", "x2", "from", "to", stroke=stroke))
         chart: alt.Chart = base.mark_rule(strokeCap="round").encode(
@@ -203,7 +204,8 @@ def find_equal_pieces(rows: pl.DataFrame, y: str = "accuracy") -> pl.DataFrame:
         .drop_nulls("x2")
         .with_columns(n_lines=pl.len().over(piece), rank=pl.col("line").rank("ordinal").over(piece))
         .with_columns(below=pl.col("n_lines").cast(pl.Int64) - pl.col("rank").cast(pl.Int64))
-        .filter(pl.col("below") > 0)
+        # Wider ones would hide the chart.
+        .filter(pl.col("below").is_between(1, _N_BELOW_MAX))
         .sort("below", "line", "x", descending=[True, False, False])
     )
 
