@@ -12,6 +12,7 @@ import polars as pl
 from polars import selectors
 
 from ttsframe._files import replacing
+from ttsframe._wording import shorten_paths
 from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import (
@@ -27,7 +28,7 @@ from ttsframe.report.sections import (
     votes,
 )
 from ttsframe.report.sections.votes import Example
-from ttsframe.report.wording import N_RUNS_MAX, shorten_paths
+from ttsframe.report.wording import N_RUNS_MAX
 from ttsframe.validation import ValidationReport
 from ttsframe.verifier import VerifierReport
 

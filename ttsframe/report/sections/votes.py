@@ -137,4 +137,9 @@ def draw(_: Context, example: Example) -> list[Part]:
         if text is not None
     ]
     terms: list[Part] = [Terms(texts)] if texts else []
-    return [*terms, Figure("votes-of-one", caption, partial(charts.answer_votes, example.votes))]
+    return [
+        *terms,
+        Figure(
+            "votes-of-one", caption, partial(charts.answer_votes, example.votes, gold=example.gold)
+        ),
+    ]
