@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Final
@@ -16,6 +17,8 @@ from ttsframe.cli._console import Console
 from ttsframe.errors import TtsframeError
 
 BAD_INPUT: Final = 2
+TYPED: Final = "ttsframe.typed"
+"""Where the context of a command keeps the arguments."""
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells count."""
 
@@ -59,6 +62,11 @@ class Commands(click.Group):
                 (name, command.get_short_help_str()) for name, command in self.commands.items()
             ])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what was typed, for what is written to name it."""
+        ctx.meta[TYPED] = tuple(args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command and report its errors; a closed pipe is left to click."""
         console = ctx.obj = Console()
@@ -78,6 +86,11 @@ class Commands(click.Group):
             console.error(_message(error))
             status = BAD_INPUT
         return ctx.exit(status)
+
+
+def typed_command() -> str:
+    """Return the command that runs, quoted for a shell."""
+    return shlex.join(["ttsframe", *click.get_current_context().meta.get(TYPED, ())])
 
 
 def in_options(text: str, settings: Sequence[Setting] | None = None) -> str:

@@ -11,7 +11,7 @@ import click
 
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
-from ttsframe.cli._errors import in_options
+from ttsframe.cli._errors import in_options, typed_command
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
@@ -26,6 +26,7 @@ from ttsframe.cli._output import check_output
 from ttsframe.cli._tables import curve_text
 from ttsframe.defaults import PickOptions
 from ttsframe.report import SECTIONS, SectionName
+from ttsframe.report.origin import page_date, refuse_pdf
 
 if TYPE_CHECKING:
     from ttsframe.report import Report
@@ -39,7 +40,7 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 @click.command(
     epilog=examples(
         "ttsframe report runs/bon.jsonl -o report.html",
-        "ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3",
+        "ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3 --title 'My model'",
     ),
 )
 @reads_run
@@ -60,6 +61,11 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
     metavar="NAME,...",
     help=f"Sections of the page: {', '.join(SECTIONS)}. Default: all that the run allows.",
 )
+@click.option(
+    "--title",
+    metavar="TEXT",
+    help="Heading of the page.",
+)
 @level_option
 @prints
 def report(
@@ -69,6 +75,7 @@ def report(
     choosing: PickOptions,
     references: Mapping[str, float],
     sections: tuple[SectionName, ...] | None,
+    title: str | None,
     console: Console,
 ) -> None:
     """Show how accuracy grows with the number of attempts, and write a page of charts.
@@ -78,6 +85,8 @@ def report(
     from ttsframe.report import build_report
 
     budgets = _numbers(choosing)
+    refuse_pdf(output)
+    date = page_date()
     check_output(output, _SUFFIXES, run.sources)
     with console.status(f"Reading {run.label}"):
         attempts = run.scan()
@@ -94,10 +103,11 @@ def report(
             policy=choosing.policy,
             references=references,
             sections=sections,
+            title=title,
             confidence_level=choosing.confidence_level,
         )
     with console.status(f"Drawing {output}"):
-        made.save(output)
+        made.save(output, sources=run.sources, command=typed_command(), date=date)
     console.result({"output": str(output), **made.to_dict()})
     size, *_ = str(made.validation).split("\n")
     console.say(f"{size}\n")

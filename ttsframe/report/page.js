@@ -1,8 +1,8 @@
 // Draw every chart at the width that it has: on a narrow screen and on paper, panels go below each other.
 const MENU = 40;
-const PAPER = 680;
+const PAPER = 688;
 // Of the width that a panel was drawn for: to stay in its row, or to join one.
-const NARROWEST = { stay: 0.5, join: 0.72 };
+const NARROWEST = { stay: 0.45, join: 0.72 };
 const PANEL_MIN = 112;
 const ROOM_FOR_AXIS = 84;
 const WIDEST = { one: 2, several: 1.6 };

@@ -9,6 +9,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
 import polars as pl
 
 from ttsframe._wording import shorten
+from ttsframe.report.origin import Origin
 from ttsframe.report.wording import NONE, name_line, split_runs
 
 N_ROWS_MAX: Final = 200
@@ -125,6 +126,7 @@ class Page(NamedTuple):
     """The content of a page."""
 
     title: str
+    origin: Origin
     lead: list[str]
     notices: list[str]
     sections: list[PageSection]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -12,6 +13,7 @@ import polars as pl
 from polars import selectors
 
 from ttsframe._files import replacing
+from ttsframe.report.origin import Origin, describe_origin, refuse_pdf
 from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import (
@@ -199,6 +201,8 @@ class Report:
         Accuracies to compare with, by name.
     confidence_level
         Coverage of the intervals.
+    options
+        What was asked for, by the names of the parameters of `build_report`; the page lists it.
 
     Examples
     --------
@@ -228,6 +232,7 @@ class Report:
     omitted: Mapping[SectionName, str]
     references: Mapping[str, float]
     confidence_level: float
+    options: Mapping[str, object] = field(default_factory=dict)
 
     def answers(self) -> dict[SectionName, list[str]]:
         """Describe in words what the tables of each section show.
@@ -243,33 +248,68 @@ class Report:
             for name, section in _shown_sections(self)
         }
 
-    def to_html(self) -> str:
+    def to_html(
+        self,
+        *,
+        sources: Sequence[str] = (),
+        command: str | None = None,
+        date: datetime | None = None,
+    ) -> str:
         """Draw the charts and write the page.
+
+        Parameters
+        ----------
+        sources
+            Files that the page names; by default those of the column `source_file`, if any.
+        command
+            Command that the page names.
+        date
+            Date of the page. None: that of the environment variable SOURCE_DATE_EPOCH, or else now.
 
         Returns
         -------
         str
-            One HTML document with everything in it: it opens without a network. Equal runs give
-            equal pages.
+            One HTML document with everything in it: it opens without a network. Equal runs with
+            equal dates give equal pages.
+
+        Raises
+        ------
+        ParameterError
+            When SOURCE_DATE_EPOCH is read and is not a number.
         """
         from ttsframe.report.page import write_page
 
-        return write_page(_make_page(self))
+        origin = describe_origin(
+            sources or _list_sources(self.loaded), command=command, date=date, options=self.options
+        )
+        return write_page(_make_page(self, origin))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sources: Sequence[str] = (),
+        command: str | None = None,
+        date: datetime | None = None,
+    ) -> None:
         """Write the page to a file, either in full or not at all.
 
         Parameters
         ----------
         path
             File to write, replaced if it exists.
+        sources, command, date
+            As in `to_html`.
 
         Raises
         ------
         SourceError
             When the file cannot be written.
+        ParameterError
+            When the file is to be a PDF, which a browser prints from the page; or as in `to_html`.
         """
-        page = self.to_html()
+        refuse_pdf(path)
+        page = self.to_html(sources=sources, command=command, date=date)
         with replacing(path) as temporary:
             temporary.write_text(page, encoding="utf-8", errors="replace")
 
@@ -327,7 +367,14 @@ def _tables_of(
     ]
 
 
-def _make_page(report: Report) -> Page:
+def _list_sources(loaded: pl.DataFrame) -> list[str]:
+    """List the files that the attempts name."""
+    if "source_file" not in loaded.columns:
+        return []
+    return loaded["source_file"].drop_nulls().cast(pl.String).unique().sort().to_list()
+
+
+def _make_page(report: Report, origin: Origin) -> Page:
     """Answer the question of each section, and prepare its charts and tables."""
     context = _context_of(report)
     short_names = {
@@ -354,6 +401,7 @@ def _make_page(report: Report) -> Page:
     ]
     return Page(
         title=report.title,
+        origin=origin,
         lead=accuracy.summarize(context, *curves)[:N_RUNS_MAX],
         notices=[*report.notes, *serious],
         sections=sections,
