@@ -1,8 +1,9 @@
 // Draw every chart at the width that it has: on a narrow screen and on paper, panels go below each other.
 const MENU = 40;
 const PAPER = 688;
+const PAPER_HEIGHT = 860;
 // Of the width that a panel was drawn for: to stay in its row, or to join one.
-const NARROWEST = { stay: 0.45, join: 0.72 };
+const NARROWEST = { stay: 0.45, join: 0.65 };
 const PANEL_MIN = 112;
 const ROOM_FOR_AXIS = 84;
 const WIDEST = { one: 2, several: 1.6 };
@@ -86,10 +87,11 @@ function breakRows(spec, columns) {
 
 async function measure(spec) {
   const box = document.createElement("div");
-  const result = await vegaEmbed(box, { ...spec, title: undefined }, { renderer: "svg", ast: true, actions: false });
-  const width = box.querySelector("svg.marks").width.baseVal.value;
+  const options = { renderer: "svg", ast: true, actions: false, tooltip: false };
+  const result = await vegaEmbed(box, { ...spec, title: undefined }, options);
+  const { width, height } = box.querySelector("svg.marks");
   result.finalize();
-  return width;
+  return { width: width.baseVal.value, height: height.baseVal.value };
 }
 
 async function fit(original, width) {
@@ -101,10 +103,11 @@ async function fit(original, width) {
     });
   }
   const panels = panelsOf(spec);
+  let size;
   if (panels.every((panel) => typeof panel.width === "number")) {
     const given = Math.max(...panels.map((panel) => panel.width));
     const most = columnsOf(spec);
-    const around = (await measure(spec)) / most - given;
+    const around = (await measure(spec)).width / most - given;
     const widest = given * (most > 1 ? WIDEST.several : WIDEST.one);
     const widthOf = (columns) => Math.floor(Math.min(width / columns - around, widest));
     let columns = spec.concat ? spec.concat.length : most;
@@ -117,19 +120,40 @@ async function fit(original, width) {
     const factor = Math.max(widthOf(columns), 120) / given;
     if (columns !== most) breakRows(spec, columns);
     panels.forEach((panel) => resize(panel, Math.round(panel.width * factor)));
-    const excess = (await measure(spec)) - width;
+    size = await measure(spec);
+    const excess = size.width - width;
     if (excess > 0) panels.forEach((panel) => resize(panel, Math.max(80, Math.floor(panel.width - excess / columns))));
     const beside = columns > 1 ? 8 : MENU;
     panels.forEach((panel) => panel !== spec && wrapTitle(panel.title, panel.width + beside));
   }
   wrapTitle(spec.title, width - MENU);
-  return spec;
+  return width === PAPER && size ? divide(spec, size.height) : [spec];
 }
+
+// Divide panels that fill more than a sheet between charts of their own.
+function divide(spec, height) {
+  const n = spec.concat?.length ?? 1;
+  const rows = Math.ceil(n / (spec.columns ?? n));
+  if (rows < 2 || height <= PAPER_HEIGHT) return [spec];
+  const several = spec.columns * Math.max(1, Math.floor((rows * PAPER_HEIGHT) / height));
+  return Array.from({ length: Math.ceil(n / several) }, (_, i) => ({
+    ...spec,
+    title: i ? undefined : spec.title,
+    concat: spec.concat.slice(i * several, (i + 1) * several),
+  }));
+}
+
+// A chart of many panels has its caption below it.
+const MANY = 6;
 
 const boxes = [...document.querySelectorAll(".chart")].map((box) => ({
   box,
   spec: JSON.parse(document.getElementById(box.id + "-spec").textContent),
 }));
+
+for (const { box, spec } of boxes) {
+  box.closest("figure").classList.toggle("many", panelsOf(spec).length >= MANY);
+}
 
 async function draw(chart, width) {
   const { box, spec } = chart;
@@ -145,8 +169,10 @@ async function draw(chart, width) {
     const fitted = await fit(spec, width);
     // A later request draws at its own width.
     if (chart.width !== width) return;
-    chart.result?.finalize();
-    chart.result = await vegaEmbed(box, fitted, options);
+    chart.results?.forEach((result) => result.finalize());
+    const parts = fitted.map(() => document.createElement("div"));
+    box.replaceChildren(...parts);
+    chart.results = await Promise.all(fitted.map((part, i) => vegaEmbed(parts[i], part, options)));
   } catch (error) {
     box.textContent = "This chart could not be drawn: " + error.message;
   }

@@ -14,6 +14,13 @@ from polars import selectors
 
 from ttsframe._files import replacing
 from ttsframe.report.origin import Origin, describe_origin, refuse_pdf
+from ttsframe.report.overview import (
+    list_runs,
+    rank_runs,
+    sort_runs,
+    summarize_runs,
+    tables_first,
+)
 from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import (
@@ -356,13 +363,24 @@ def _shown_sections(report: Report) -> list[tuple[SectionName, Section]]:
 
 
 def _tables_of(
-    report: Report, section: Section, short_names: Mapping[str, Mapping[str, str]]
+    report: Report,
+    section: Section,
+    short_names: Mapping[str, Mapping[str, str]],
+    ranks: pl.DataFrame | None = None,
 ) -> list[Any]:
     """Return the tables that a section shows; `loaded` keeps the full names of runs."""
+
+    def prepare(table: pl.DataFrame) -> pl.DataFrame:
+        return sort_runs(table, ranks).with_columns(
+            pl.col(name).replace(dict(names))
+            for name, names in short_names.items()
+            if name in table.columns
+        )
+
     return [
-        getattr(report, name)
+        sort_runs(getattr(report, name), ranks)
         if name == "loaded"
-        else _rename_runs(getattr(report, name), short_names)
+        else _change_tables(getattr(report, name), prepare)
         for name in (*section.tables, *section.reads)
     ]
 
@@ -382,18 +400,25 @@ def _make_page(report: Report, origin: Origin) -> Page:
         for name in report.by
         if report.loaded[name].dtype == pl.String
     }
+    ranks = rank_runs(report.curve, report.agreement, report.by)
     sections = []
     for name, section in _shown_sections(report):
         question = section.question
         if report.curve is None:
             question = section.question_ungraded or question
-        tables = _tables_of(report, section, short_names)
+        tables = _tables_of(report, section, short_names, ranks)
         answers, parts = (
             section.module.answer(context, *tables),
             section.module.draw(context, *tables),
         )
+        if ranks is not None:
+            parts = tables_first(parts)
         sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
-    curves = _tables_of(report, SECTIONS["accuracy"], short_names)
+    curves = _tables_of(report, SECTIONS["accuracy"], short_names, ranks)
+    if ranks is None:
+        lead, overview = accuracy.summarize(context, *curves)[:N_RUNS_MAX], None
+    else:
+        lead, overview = summarize_runs(context, *curves), list_runs(context, *curves)
     serious = [
         f"{finding.message}."
         for finding in report.validation.findings
@@ -402,7 +427,8 @@ def _make_page(report: Report, origin: Origin) -> Page:
     return Page(
         title=report.title,
         origin=origin,
-        lead=accuracy.summarize(context, *curves)[:N_RUNS_MAX],
+        lead=lead,
+        overview=overview,
         notices=[*report.notes, *serious],
         sections=sections,
         omitted=_list_omitted(report),
@@ -419,32 +445,24 @@ def _list_omitted(report: Report) -> list[tuple[str, str]]:
     return [("; ".join(names), reason) for reason, names in reasons.items()]
 
 
-def _rename_runs(value: object, short_names: Mapping[str, Mapping[str, str]]) -> object:
-    """Replace the names of runs in the tables of a field."""
-
-    def rename(table: pl.DataFrame) -> pl.DataFrame:
-        return table.with_columns(
-            pl.col(name).replace(dict(names))
-            for name, names in short_names.items()
-            if name in table.columns
-        )
-
+def _change_tables(value: object, change: Callable[[pl.DataFrame], pl.DataFrame]) -> object:
+    """Change the tables of a field."""
     match value:
         case pl.DataFrame():
-            return rename(value)
+            return change(value)
         case Example():
-            return replace(value, votes=rename(value.votes))
+            return replace(value, votes=change(value.votes))
         case VerifierReport():
             declines = value.over_optimization
             lengths = value.length_bias
             return replace(
                 value,
-                metrics=rename(value.metrics),
-                reliability=rename(value.reliability),
-                distribution=rename(value.distribution),
-                thresholds=rename(value.thresholds),
-                length_bias=None if lengths is None else rename(lengths),
-                over_optimization=None if declines is None else rename(declines),
+                metrics=change(value.metrics),
+                reliability=change(value.reliability),
+                distribution=change(value.distribution),
+                thresholds=change(value.thresholds),
+                length_bias=None if lengths is None else change(lengths),
+                over_optimization=None if declines is None else change(declines),
             )
     return value
 
