@@ -120,11 +120,19 @@ async function fit(original, width) {
     const factor = Math.max(widthOf(columns), 120) / given;
     if (columns !== most) breakRows(spec, columns);
     panels.forEach((panel) => resize(panel, Math.round(panel.width * factor)));
-    size = await measure(spec);
-    const excess = size.width - width;
-    if (excess > 0) panels.forEach((panel) => resize(panel, Math.max(80, Math.floor(panel.width - excess / columns))));
-    const beside = columns > 1 ? 8 : MENU;
-    panels.forEach((panel) => panel !== spec && wrapTitle(panel.title, panel.width + beside));
+    const titles = panels.map((panel) => panel.title);
+    const wrapTitles = () => panels.forEach((panel, i) => {
+      if (panel === spec) return;
+      panel.title = structuredClone(titles[i]);
+      wrapTitle(panel.title, panel.width + (columns > 1 ? 8 : MENU));
+    });
+    for (let excess = 0, i = 0; i < 3; i += 1) {
+      panels.forEach((panel) => resize(panel, Math.max(80, Math.floor(panel.width - excess / columns))));
+      wrapTitles();
+      size = await measure(spec);
+      excess = size.width - width;
+      if (excess <= 0) break;
+    }
   }
   wrapTitle(spec.title, width - MENU);
   return width === PAPER && size ? divide(spec, size.height) : [spec];
