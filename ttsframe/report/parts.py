@@ -126,7 +126,7 @@ class Page(NamedTuple):
     """The content of a page."""
 
     title: str
-    origin: Origin
+    origin: Origin | None
     lead: list[str]
     overview: Table | None
     """A table of many runs, below the lead."""

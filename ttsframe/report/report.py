@@ -255,6 +255,12 @@ class Report:
             for name, section in _shown_sections(self)
         }
 
+    def _repr_html_(self) -> str:
+        """Return the first chart and the table of the page for notebooks."""
+        from ttsframe.report.notebook import show_report
+
+        return show_report(_make_page(self, None))
+
     def to_html(
         self,
         *,
@@ -392,7 +398,7 @@ def _list_sources(loaded: pl.DataFrame) -> list[str]:
     return loaded["source_file"].drop_nulls().cast(pl.String).unique().sort().to_list()
 
 
-def _make_page(report: Report, origin: Origin) -> Page:
+def _make_page(report: Report, origin: Origin | None) -> Page:
     """Answer the question of each section, and prepare its charts and tables."""
     context = _context_of(report)
     short_names = {
