@@ -90,7 +90,9 @@ def texts(rows: Sequence[Mapping[str, str]]) -> str:
     cells = [[_text(text) for text in row.values()] for row in rows[:_N_ROWS_MAX]]
     body = "".join(_row(line, "td style='text-align: left; vertical-align: top'") for line in cells)
     head = _row([escape(name) for name in rows[0]], "th style='text-align: left'")
-    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{_note_more(len(rows), 'row')}"
+    return (
+        f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{_note_more(len(rows), 'row')}"
+    )
 
 
 def _row(cells: Sequence[str], tag: str) -> str:

@@ -46,4 +46,6 @@ def test_a_wrong_date_is_refused(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
     result = ttsframe("report", sample)
     assert result.exit_code == 2
-    assert result.stderr.startswith("Error: SOURCE_DATE_EPOCH == 'soon' in the environment, must be")
+    assert result.stderr.startswith(
+        "Error: SOURCE_DATE_EPOCH == 'soon' in the environment, must be"
+    )

@@ -117,7 +117,9 @@ def test_a_validation_lists_its_findings(run: pl.DataFrame) -> None:
     assert head == ["severity", "finding", "for example", "hint"]
     assert [row[0] for row in rows] == [finding.severity for finding in report.findings]
     assert [row[1] for row in rows] == [finding.message for finding in report.findings]
-    nothing = view(tts.validate_trajectories(tts.simulate_trajectories(5, 2, missing_share=0.0, seed=1)))
+    nothing = view(
+        tts.validate_trajectories(tts.simulate_trajectories(5, 2, missing_share=0.0, seed=1))
+    )
     assert "nothing found" in nothing.text
     assert nothing.rows == []
 
@@ -211,7 +213,9 @@ def test_text_of_a_model_is_shown_and_never_run(
 
 
 def test_a_megabyte_of_text_and_a_thousand_rows_stay_short(scored: pl.DataFrame) -> None:
-    long = AggregatedResult("x\n" * 10**6, True, 1, "majority_vote", metadata={"answer": "y" * 10**6})
+    long = AggregatedResult(
+        "x\n" * 10**6, True, 1, "majority_vote", metadata={"answer": "y" * 10**6}
+    )
     assert len(long._repr_html_()) < 5_000
     runs = pl.concat([scored.with_columns(run=pl.lit(i)) for i in range(60)])
     fit = tts.fit_pass_at_k(runs, by="run")

@@ -9,7 +9,15 @@ import polars as pl
 
 from ttsframe import _html
 
-__all__ = ["AccuracyDifference", "KComparison", "KRow", "KScaling", "Rise", "ScalingView", "conclude"]
+__all__ = [
+    "AccuracyDifference",
+    "KComparison",
+    "KRow",
+    "KScaling",
+    "Rise",
+    "ScalingView",
+    "conclude",
+]
 
 
 class KRow(TypedDict):

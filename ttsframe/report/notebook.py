@@ -23,7 +23,9 @@ def show_report(page: Page) -> str:
     shown = [
         "".join(show_chart(chart.draw) for chart in charts[:1]),
         # Without the style of the page, an interval would stand beside its value.
-        "".join(template.render(part=table) for table in tables[:1]).replace("<small>", "<br><small>"),
+        "".join(template.render(part=table) for table in tables[:1]).replace(
+            "<small>", "<br><small>"
+        ),
     ]
     return _html.fragment(
         _html.heading(page.title),

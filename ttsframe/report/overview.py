@@ -68,7 +68,9 @@ def tables_first(parts: Sequence[Part]) -> list[Part]:
     ]
 
 
-def list_runs(context: Context, curve: pl.DataFrame | None, agreement: pl.DataFrame | None) -> Table:
+def list_runs(
+    context: Context, curve: pl.DataFrame | None, agreement: pl.DataFrame | None
+) -> Table:
     """List each run with its lines at most attempts."""
     rows, names = [], []
     lines: list[str] = []

@@ -135,7 +135,9 @@ def draw(
                 keep_first_runs(table, context.by),
                 references=context.references if quantity == "accuracy" else None,
                 confidence_level=context.confidence_level,
-                height=_HEIGHT if count_runs(table, context.by) <= _N_RUNS_LARGE else _HEIGHT_OF_MANY,
+                height=_HEIGHT
+                if count_runs(table, context.by) <= _N_RUNS_LARGE
+                else _HEIGHT_OF_MANY,
             )
             parts.append(Figure(f"{quantity}-by-attempts", captions[quantity], chart))
         parts += [
