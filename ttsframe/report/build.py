@@ -159,6 +159,20 @@ def build_report(
         omitted=omitted,
         references=checked_references,
         confidence_level=confidence_level,
+        options={
+            "by": by,
+            "replicates": replicates,
+            "budgets": budgets,
+            "selectors": selectors,
+            "reductions": reductions,
+            "weights": weights,
+            "style": style,
+            "cut_at_next_question": cut_at_next_question,
+            "policy": policy,
+            "references": checked_references,
+            "sections": sections,
+            "confidence_level": confidence_level,
+        },
         **tables,
     )
 

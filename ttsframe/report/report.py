@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -12,7 +13,14 @@ import polars as pl
 from polars import selectors
 
 from ttsframe._files import replacing
-from ttsframe._wording import shorten_paths
+from ttsframe.report.origin import Origin, describe_origin, refuse_pdf
+from ttsframe.report.overview import (
+    list_runs,
+    rank_runs,
+    sort_runs,
+    summarize_runs,
+    tables_first,
+)
 from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import (
@@ -210,6 +218,8 @@ class Report:
         Accuracies to compare with, by name.
     confidence_level
         Coverage of the intervals.
+    options
+        What was asked for, by the names of the parameters of `build_report`; the page lists it.
 
     Examples
     --------
@@ -240,6 +250,7 @@ class Report:
     omitted: Mapping[SectionName, str]
     references: Mapping[str, float]
     confidence_level: float
+    options: Mapping[str, object] = field(default_factory=dict)
 
     def answers(self) -> dict[SectionName, list[str]]:
         """Describe in words what the tables of each section show.
@@ -255,33 +266,74 @@ class Report:
             for name, section in _shown_sections(self)
         }
 
-    def to_html(self) -> str:
+    def _repr_html_(self) -> str:
+        """Return the first chart and the table of the page for notebooks."""
+        from ttsframe.report.notebook import show_report
+
+        return show_report(_make_page(self, None))
+
+    def to_html(
+        self,
+        *,
+        sources: Sequence[str] = (),
+        command: str | None = None,
+        date: datetime | None = None,
+    ) -> str:
         """Draw the charts and write the page.
+
+        Parameters
+        ----------
+        sources
+            Files that the page names; by default those of the column `source_file`, if any.
+        command
+            Command that the page names.
+        date
+            Date of the page. None: that of the environment variable SOURCE_DATE_EPOCH, or else now.
 
         Returns
         -------
         str
-            One HTML document with everything in it: it opens without a network. Equal runs give
-            equal pages.
+            One HTML document with everything in it: it opens without a network. Equal runs with
+            equal dates give equal pages.
+
+        Raises
+        ------
+        ParameterError
+            When SOURCE_DATE_EPOCH is read and is not a number.
         """
         from ttsframe.report.page import write_page
 
-        return write_page(_make_page(self))
+        origin = describe_origin(
+            sources or _list_sources(self.loaded), command=command, date=date, options=self.options
+        )
+        return write_page(_make_page(self, origin))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sources: Sequence[str] = (),
+        command: str | None = None,
+        date: datetime | None = None,
+    ) -> None:
         """Write the page to a file, either in full or not at all.
 
         Parameters
         ----------
         path
             File to write, replaced if it exists.
+        sources, command, date
+            As in `to_html`.
 
         Raises
         ------
         SourceError
             When the file cannot be written.
+        ParameterError
+            When the file is to be a PDF, which a browser prints from the page; or as in `to_html`.
         """
-        page = self.to_html()
+        refuse_pdf(path)
+        page = self.to_html(sources=sources, command=command, date=date)
         with replacing(path) as temporary:
             temporary.write_text(page, encoding="utf-8", errors="replace")
 
@@ -328,18 +380,36 @@ def _shown_sections(report: Report) -> list[tuple[SectionName, Section]]:
 
 
 def _tables_of(
-    report: Report, section: Section, short_names: Mapping[str, Mapping[str, str]]
+    report: Report,
+    section: Section,
+    short_names: Mapping[str, Mapping[str, str]],
+    ranks: pl.DataFrame | None = None,
 ) -> list[Any]:
     """Return the tables that a section shows; `loaded` keeps the full names of runs."""
+
+    def prepare(table: pl.DataFrame) -> pl.DataFrame:
+        return sort_runs(table, ranks).with_columns(
+            pl.col(name).replace(dict(names))
+            for name, names in short_names.items()
+            if name in table.columns
+        )
+
     return [
-        getattr(report, name)
+        sort_runs(getattr(report, name), ranks)
         if name == "loaded"
-        else _rename_runs(getattr(report, name), short_names)
+        else _change_tables(getattr(report, name), prepare)
         for name in (*section.tables, *section.reads)
     ]
 
 
-def _make_page(report: Report) -> Page:
+def _list_sources(loaded: pl.DataFrame) -> list[str]:
+    """List the files that the attempts name."""
+    if "source_file" not in loaded.columns:
+        return []
+    return loaded["source_file"].drop_nulls().cast(pl.String).unique().sort().to_list()
+
+
+def _make_page(report: Report, origin: Origin | None) -> Page:
     """Answer the question of each section, and prepare its charts and tables."""
     context = _context_of(report)
     short_names = {
@@ -347,18 +417,25 @@ def _make_page(report: Report) -> Page:
         for name in report.by
         if report.loaded[name].dtype == pl.String
     }
+    ranks = rank_runs(report.curve, report.agreement, report.by)
     sections = []
     for name, section in _shown_sections(report):
         question = section.question
         if report.curve is None:
             question = section.question_ungraded or question
-        tables = _tables_of(report, section, short_names)
+        tables = _tables_of(report, section, short_names, ranks)
         answers, parts = (
             section.module.answer(context, *tables),
             section.module.draw(context, *tables),
         )
+        if ranks is not None:
+            parts = tables_first(parts)
         sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
-    curves = _tables_of(report, SECTIONS["accuracy"], short_names)
+    curves = _tables_of(report, SECTIONS["accuracy"], short_names, ranks)
+    if ranks is None:
+        lead, overview = accuracy.summarize(context, *curves)[:N_RUNS_MAX], None
+    else:
+        lead, overview = summarize_runs(context, *curves), list_runs(context, *curves)
     serious = [
         f"{finding.message}."
         for finding in report.validation.findings
@@ -366,7 +443,9 @@ def _make_page(report: Report) -> Page:
     ]
     return Page(
         title=report.title,
-        lead=accuracy.summarize(context, *curves)[:N_RUNS_MAX],
+        origin=origin,
+        lead=lead,
+        overview=overview,
         notices=[*report.notes, *serious],
         sections=sections,
         omitted=_list_omitted(report),
@@ -383,32 +462,24 @@ def _list_omitted(report: Report) -> list[tuple[str, str]]:
     return [("; ".join(names), reason) for reason, names in reasons.items()]
 
 
-def _rename_runs(value: object, short_names: Mapping[str, Mapping[str, str]]) -> object:
-    """Replace the names of runs in the tables of a field."""
-
-    def rename(table: pl.DataFrame) -> pl.DataFrame:
-        return table.with_columns(
-            pl.col(name).replace(dict(names))
-            for name, names in short_names.items()
-            if name in table.columns
-        )
-
+def _change_tables(value: object, change: Callable[[pl.DataFrame], pl.DataFrame]) -> object:
+    """Change the tables of a field."""
     match value:
         case pl.DataFrame():
-            return rename(value)
+            return change(value)
         case Example():
-            return replace(value, votes=rename(value.votes))
+            return replace(value, votes=change(value.votes))
         case VerifierReport():
             declines = value.over_optimization
             lengths = value.length_bias
             return replace(
                 value,
-                metrics=rename(value.metrics),
-                reliability=rename(value.reliability),
-                distribution=rename(value.distribution),
-                thresholds=rename(value.thresholds),
-                length_bias=None if lengths is None else rename(lengths),
-                over_optimization=None if declines is None else rename(declines),
+                metrics=change(value.metrics),
+                reliability=change(value.reliability),
+                distribution=change(value.distribution),
+                thresholds=change(value.thresholds),
+                length_bias=None if lengths is None else change(lengths),
+                over_optimization=None if declines is None else change(declines),
             )
     return value
 

@@ -23,6 +23,11 @@ def name_run(rows: pl.DataFrame, by: Sequence[str]) -> str:
     return ", ".join(shorten(str(rows[name][0]), _NAME_MAX) for name in by)
 
 
+def count_runs(table: pl.DataFrame, by: Sequence[str]) -> int:
+    """Count the runs of a table."""
+    return table.select(by).n_unique() if by else 1
+
+
 def split_runs(table: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
     """Split a table by run; yield the prefix of a sentence about each run, and its rows."""
     if not by:

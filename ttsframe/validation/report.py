@@ -10,6 +10,7 @@ from typing import Final
 
 import polars as pl
 
+from ttsframe import _html
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import safe_names
 from ttsframe._typing import ColumnNames
@@ -114,6 +115,25 @@ class ValidationReport:
                 lines.append(f"    e.g. {where}")
             lines.append(f"    hint: {finding.hint}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the report as a table for notebooks."""
+        rows = [
+            {
+                "severity": finding.severity,
+                "finding": finding.message,
+                "for example": "; ".join(
+                    ", ".join(f"{name} {value!r}" for name, value in example.items())
+                    for example in finding.examples
+                ),
+                "hint": finding.hint,
+            }
+            for finding in self.findings
+        ]
+        return _html.fragment(
+            _html.heading(f"{self._size()}: {self._tally()}"),
+            _html.texts(rows) if rows else "",
+        )
 
     def _size(self) -> str:
         """Return the number of attempts and problems."""

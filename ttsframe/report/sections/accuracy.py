@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
@@ -20,6 +20,7 @@ from ttsframe.report.parts import (
 from ttsframe.report.runs import RunData
 from ttsframe.report.wording import (
     N_RUNS_MAX,
+    count_runs,
     format_interval,
     format_percent,
     keep_first_runs,
@@ -27,6 +28,10 @@ from ttsframe.report.wording import (
     split_runs,
     start_sentence,
 )
+
+_N_RUNS_LARGE: Final = 4
+_HEIGHT: Final = 320
+_HEIGHT_OF_MANY: Final = 220
 
 
 def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
@@ -130,6 +135,9 @@ def draw(
                 keep_first_runs(table, context.by),
                 references=context.references if quantity == "accuracy" else None,
                 confidence_level=context.confidence_level,
+                height=_HEIGHT
+                if count_runs(table, context.by) <= _N_RUNS_LARGE
+                else _HEIGHT_OF_MANY,
             )
             parts.append(Figure(f"{quantity}-by-attempts", captions[quantity], chart))
         parts += [
