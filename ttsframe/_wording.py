@@ -43,6 +43,12 @@ def left_out() -> pl.Expr:
     return pl.when(text.str.len_bytes() > 0).then(text).otherwise(pl.lit("none"))
 
 
+def count_left_out() -> pl.Expr:
+    """Count the problems that a curve's row leaves out."""
+    counts = [pl.col(f"n_{status}").cast(pl.Int64) for status in LEFT_OUT]
+    return pl.sum_horizontal(counts).alias("n_left_out")
+
+
 def counted(counts: Sequence[int], noun: str) -> str:
     """Write a count, or the range of several, with its noun: "1 problem", "3 to 5 problems"."""
     low, high = min(counts), max(counts)

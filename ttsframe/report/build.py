@@ -16,10 +16,12 @@ from ttsframe._typing import (
     Weights,
 )
 from ttsframe.answers import AnswerPolicy
-from ttsframe.defaults import PickOptions, Picks, note_fewer_problems, plan_picks
+from ttsframe.defaults import PickOptions, Picks, plan_picks
 from ttsframe.errors import ParameterError
+from ttsframe.report.parts import Context
 from ttsframe.report.report import SECTIONS, Report, SectionName
 from ttsframe.report.runs import NoTableError, RunData, keep_runs
+from ttsframe.report.sections.accuracy import note_problems
 from ttsframe.validation import validate_trajectories
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS
@@ -142,6 +144,7 @@ def build_report(
     if "score" not in trajectories.collect_schema():
         # A score that is computed here would repeat each finding about the step scores.
         scored = scored.drop("score", strict=False)
+    context = Context(by, checked_references, confidence_level, weights)
     curves: list[pl.DataFrame | None] = [tables["curve"], tables["agreement"]]
     return Report(
         title=title or "Test-time compute report",
@@ -149,11 +152,13 @@ def build_report(
         validation=validate_trajectories(scored, by=data.keys),
         notes=(
             *picks.notes,
-            *(note for curve in curves for note in note_fewer_problems(curve, by)),
+            *(note for curve in curves for note in note_problems(context, curve, None)),
+            *note_problems(context, None, tables["incomplete"]),
         ),
         omitted=omitted,
         references=checked_references,
         confidence_level=confidence_level,
+        weights=weights,
         **tables,
     )
 

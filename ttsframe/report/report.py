@@ -12,6 +12,7 @@ import polars as pl
 from polars import selectors
 
 from ttsframe._files import replacing
+from ttsframe._typing import Weights
 from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import (
@@ -93,7 +94,7 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         shows="accuracy, or agreement, by number of attempts",
         question="How does accuracy grow with the number of attempts?",
         question_ungraded="How often do the attempts agree?",
-        tables=("curve", "agreement"),
+        tables=("curve", "agreement", "incomplete"),
         module=accuracy,
     ),
     "selection_gap": Section(
@@ -102,22 +103,23 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         tables=("selection_gap",),
         needs=selection_gap.needs,
         module=selection_gap,
+        reads=("curve", "incomplete"),
     ),
     "difficulty": Section(
         shows="accuracy by level of difficulty",
         question="Which problems gain from more attempts?",
-        tables=("levels", "level_curve"),
+        tables=("levels", "level_curve", "level_ranking"),
         needs=difficulty.needs,
         module=difficulty,
-        reads=("curve",),
+        reads=("curve", "incomplete"),
     ),
     "compute_optimal": Section(
         shows="the best strategy for each level, chosen on held-out problems",
         question="How much does the best strategy for each level gain?",
-        tables=("optimal", "choices"),
+        tables=("optimal", "choices", "optimal_gain"),
         needs=compute_optimal.needs,
         module=compute_optimal,
-        reads=("curve",),
+        reads=("curve", "incomplete"),
     ),
     "cost": Section(
         shows="accuracy by tokens, and which points are efficient",
@@ -125,7 +127,7 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         tables=("cost", "efficiency"),
         needs=cost.needs,
         module=cost,
-        reads=("curve",),
+        reads=("curve", "incomplete"),
     ),
     "verifier": Section(
         shows="how good the verifier scores are",
@@ -137,7 +139,7 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
     "steps": Section(
         shows="step scores over the course of right and wrong attempts",
         question="How early do step scores tell right from wrong?",
-        tables=("profile",),
+        tables=("profile", "step_ends"),
         module=steps,
     ),
 })
@@ -166,20 +168,29 @@ class Report:
     validation
         Result of `validate_trajectories`.
     curve
-        `curve` of the graded runs; None without one.
+        `curve` of the graded runs, all lines of a run on the same problems; None without one.
     agreement
         `curve` of the runs without gold answers, with `agreement` (share of the attempts that gave
         the chosen answer) in place of `accuracy`; None without one.
+    incomplete
+        `curve` of the lines that `curve` and `agreement` lack because more than one in ten problems
+        has no result for them (`of_selector`, `of_reduction`), each beside majority vote and the
+        oracle on the problems that it has; None if there are none.
     selection_gap
         Result of `selection_gap` for the graded runs.
     levels
         Result of `difficulty_levels`: for each half of the attempts, by the other half.
     level_curve
         Result of `level_curve` for halved attempts.
+    level_ranking
+        One row per run: `correlation`, the rank correlation of the difficulty of the problems in
+        the two halves of their attempts, `p_value` (one-sided, of no correlation) and `n_problems`.
     optimal
         Result of `optimal_curve`, and the `curve` of its strategies on the same halves.
     choices
         Result of `optimal_choices`.
+    optimal_gain
+        Result of `compare` at the largest budget, of each strategy with the choice by level.
     cost
         Result of `cost_curve` for token counts, marked by `pareto_frontier`.
     efficiency
@@ -188,7 +199,12 @@ class Report:
     verifier
         Result of `verifier_report`; `metrics` has further reductions, to compare.
     profile
-        Result of `step_profile`; None without step scores.
+        Result of `step_profile`, of right and wrong attempts at the same problems; None without step
+        scores.
+    step_ends
+        One row per run and grade: mean score of the `first_step` and the `last_step`, averaged per
+        attempt, per problem and over `n_problems`; `is_paired`: whether these have right and
+        wrong attempts, as they do unless no problem of the run has both.
     example
         The problem whose votes are shown; None where no problem has a vote.
     notes
@@ -199,6 +215,8 @@ class Report:
         Accuracies to compare with, by name.
     confidence_level
         Coverage of the intervals.
+    weights
+        Weight of a vote in `weighted_vote`.
 
     Examples
     --------
@@ -214,20 +232,25 @@ class Report:
     validation: ValidationReport
     curve: pl.DataFrame | None
     agreement: pl.DataFrame | None
+    incomplete: pl.DataFrame | None = None
     selection_gap: pl.DataFrame | None = None
     levels: pl.DataFrame | None = None
     level_curve: pl.DataFrame | None = None
+    level_ranking: pl.DataFrame | None = None
     optimal: pl.DataFrame | None = None
     choices: pl.DataFrame | None = None
+    optimal_gain: pl.DataFrame | None = None
     cost: pl.DataFrame | None = None
     efficiency: pl.DataFrame | None = None
     verifier: VerifierReport | None = None
     profile: pl.DataFrame | None = None
+    step_ends: pl.DataFrame | None = None
     example: Example | None = None
     notes: tuple[str, ...]
     omitted: Mapping[SectionName, str]
     references: Mapping[str, float]
     confidence_level: float
+    weights: Weights = "score"
 
     def answers(self) -> dict[SectionName, list[str]]:
         """Describe in words what the tables of each section show.
@@ -288,6 +311,7 @@ class Report:
             "title": self.title,
             "confidence_level": self.confidence_level,
             "references": dict(self.references),
+            "weights": self.weights,
             "notes": list(self.notes),
             "omitted": dict(self.omitted),
             "answers": self.answers(),
@@ -303,7 +327,7 @@ class Report:
 
 
 def _context_of(report: Report) -> Context:
-    return Context(report.by, report.references, report.confidence_level)
+    return Context(report.by, report.references, report.confidence_level, report.weights)
 
 
 def _shown_sections(report: Report) -> list[tuple[SectionName, Section]]:
@@ -346,7 +370,7 @@ def _make_page(report: Report) -> Page:
             section.module.draw(context, *tables),
         )
         sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
-    curves = _tables_of(report, SECTIONS["accuracy"], short_names)
+    curve, agreement, _ = _tables_of(report, SECTIONS["accuracy"], short_names)
     serious = [
         f"{finding.message}."
         for finding in report.validation.findings
@@ -354,7 +378,7 @@ def _make_page(report: Report) -> Page:
     ]
     return Page(
         title=report.title,
-        lead=accuracy.summarize(context, *curves)[:N_RUNS_MAX],
+        lead=accuracy.summarize(context, curve, agreement)[:N_RUNS_MAX],
         notices=[*report.notes, *serious],
         sections=sections,
         omitted=_list_omitted(report),
