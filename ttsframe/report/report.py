@@ -17,6 +17,7 @@ from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import (
     accuracy,
+    comparison,
     compute_optimal,
     cost,
     difficulty,
@@ -35,6 +36,7 @@ SectionName: TypeAlias = Literal[
     "loaded",
     "votes",
     "accuracy",
+    "comparison",
     "selection_gap",
     "difficulty",
     "compute_optimal",
@@ -42,6 +44,10 @@ SectionName: TypeAlias = Literal[
     "verifier",
     "steps",
 ]
+
+
+_RUN_NAMES: Final = ("run", "baseline")
+"""Columns of a comparison that hold the values of a single column of `by`."""
 
 
 class SectionModule(Protocol):
@@ -96,6 +102,13 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         question_ungraded="How often do the attempts agree?",
         tables=("curve", "agreement", "incomplete"),
         module=accuracy,
+    ),
+    "comparison": Section(
+        shows="runs compared on the same problems",
+        question="How do the runs differ?",
+        tables=("comparison", "differences"),
+        module=comparison,
+        reads=("curve",),
     ),
     "selection_gap": Section(
         shows="accuracy lost by choosing a wrong answer, and for lack of a right one",
@@ -176,6 +189,12 @@ class Report:
         `curve` of the lines that `curve` and `agreement` lack because more than one in ten problems
         has no result for them (`of_selector`, `of_reduction`), each beside majority vote and the
         oracle on the problems that it has; None if there are none.
+    comparison
+        Result of `compare` for each run with the first one; a run is named by its values of `by` in
+        `run` and `baseline`. None for a single run.
+    differences
+        The ten problems of each run whose share of right attempts differs most from the first
+        run's, with both shares and the number of problems that differ.
     selection_gap
         Result of `selection_gap` for the graded runs.
     levels
@@ -233,6 +252,8 @@ class Report:
     curve: pl.DataFrame | None
     agreement: pl.DataFrame | None
     incomplete: pl.DataFrame | None = None
+    comparison: pl.DataFrame | None = None
+    differences: pl.DataFrame | None = None
     selection_gap: pl.DataFrame | None = None
     levels: pl.DataFrame | None = None
     level_curve: pl.DataFrame | None = None
@@ -400,9 +421,10 @@ def _rename_runs(value: object, short_names: Mapping[str, Mapping[str, str]]) ->
 
     def rename(table: pl.DataFrame) -> pl.DataFrame:
         return table.with_columns(
-            pl.col(name).replace(dict(names))
+            pl.col(column).replace(dict(names))
             for name, names in short_names.items()
-            if name in table.columns
+            for column in (name, *(_RUN_NAMES if len(short_names) == 1 else ()))
+            if table.schema.get(column) == pl.String
         )
 
     match value:
