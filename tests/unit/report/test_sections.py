@@ -146,7 +146,9 @@ def test_answers_say_what_the_tables_say(report: tts.Report, run: pl.DataFrame) 
         score = getattr(pl.col("step_scores").list, end)()
         cells = mixed.group_by("is_correct", "problem_id").agg(score.mean())
         means = dict(cells.group_by("is_correct").agg(pl.col("step_scores").mean()).rows())
-        assert f"{means[True]:.2f}{' in right ones' if end == 'last' else ''} and " in answers["steps"]
+        assert (
+            f"{means[True]:.2f}{' in right ones' if end == 'last' else ''} and " in answers["steps"]
+        )
         assert f" and {means[False]:.2f}" in answers["steps"]
     n_mixed = mixed["problem_id"].n_unique()
     assert answers["steps"].startswith(f"At the {n_mixed} problems with right and wrong attempts, ")
