@@ -396,6 +396,8 @@ def _make_page(report: Report) -> Page:
         f"{finding.message}."
         for finding in report.validation.findings
         if finding.severity != "note"
+        # Weights other than the scores are what this finding asks for.
+        and (finding.code != "logit_scores" or report.weights == "score")
     ]
     return Page(
         title=report.title,
@@ -423,7 +425,7 @@ def _rename_runs(value: object, short_names: Mapping[str, Mapping[str, str]]) ->
         return table.with_columns(
             pl.col(column).replace(dict(names))
             for name, names in short_names.items()
-            for column in (name, *(_RUN_NAMES if len(short_names) == 1 else ()))
+            for column in dict.fromkeys((name, *(_RUN_NAMES if len(short_names) == 1 else ())))
             if table.schema.get(column) == pl.String
         )
 

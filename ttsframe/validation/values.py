@@ -78,7 +78,8 @@ ATTEMPT_CHECKS: Final = (
         "answer_key",
         pl.Expr.is_null,
         "have no answer",
-        "they abstain from votes and count as wrong.",
+        "they abstain from votes and count as wrong; many of them point to a token limit or to "
+        "another answer style.",
         severity="note",
     ),
     _Check(

@@ -161,7 +161,7 @@ def test_a_choice_that_does_not_stand_out_is_not_praised(report: tts.Report) -> 
     seen = ends.filter(selector="compute_optimal_in_sample").row(0, named=True)
     single = ends.filter(pl.col("selector").is_in(["majority_vote", "weighted_vote", "best_of_n"]))
     assert honest["ci_low"] < single["accuracy"].max() < honest["ci_high"]
-    assert f"reaches {single['accuracy'].max():.1%}: a difference of " in answer
+    assert re.search(rf" reach(es)? {single['accuracy'].max():.1%}: a difference of ", answer)
     assert ", within chance. " in answer
     assert f"would seem to reach {seen['accuracy']:.1%}." in answer
 

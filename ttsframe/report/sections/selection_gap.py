@@ -32,6 +32,7 @@ from ttsframe.report.wording import (
 )
 
 _LINE = ("selector", "reduction")
+_TIE = 1e-9
 
 
 def needs(_: RunData) -> list[Rule]:
@@ -63,10 +64,17 @@ def answer(
         best = find_best_rows(ends)
         row = best[0]
         lost = format_interval(row["selection_gap"], row["ci_low"], row["ci_high"])
-        names = list_names([context.name_line(line) for line in best])
-        who = names
+        who = list_names([context.name_line(line) for line in best])
         if len(best) > 1:
-            who = f"{names} tie: each"
+            who = f"{who} tie: each"
+        if row["budget"] == 1 and row["selection_gap"] < _TIE:
+            text = (
+                f"with 1 attempt there is nothing to choose from: "
+                f"{format_percent(row['accuracy'])} of {counted([row['n_problems']], 'problem')} are "
+                f"answered correctly, and {format_percent(row['generation_gap'])} are not."
+            )
+            texts.append(start_sentence(prefix, text))
+            continue
         text = (
             f"with {counted([row['budget']], 'attempt')}, {who} answers "
             f"{format_percent(row['accuracy'])} of {counted([row['n_problems']], 'problem')} "
