@@ -713,9 +713,10 @@ def expect_levels(run: Run) -> dict[str, Expected]:
     assert correlation is not None
     degrees = len(run.problems) - 2
     p = float(special.stdtr(degrees, -correlation * math.sqrt(degrees / (1 - correlation**2))))
-    sentence: list[Number] = [first, last]
-    for k in most:
-        sentence += [points[k, vote, first][0], points[k, vote, last][0], k]
+    sentence: list[Number] = [*most]
+    for i, k in enumerate(most):
+        ends = points[k, vote, first][0], points[k, vote, last][0]
+        sentence += [ends[0], ends[1]] if i else [ends[0], first, ends[1], last]
     sentence.append(last)
     for k in (filled[0], filled[-1]):
         sentence += [*points[k, vote, last], k]

@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, quantity_of
+from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted, quantity_of
 from ttsframe.cli._console import printable
 
 _CELL_MAX: Final = 40
@@ -82,12 +82,32 @@ def curve_text(curve: pl.DataFrame, *, confidence_level: float) -> str:
     runs = curve.partition_by(groups, as_dict=True, maintain_order=True) if groups else {(): curve}
     for run, rows in runs.items():
         heading = [f"{name}: {value}" for name, value in zip(groups, run, strict=True)]
-        parts.append("\n".join([*map(printable, heading), _run_text(rows, quantity)]))
+        whole, *others = _split_by_problems(rows)
+        parts.append("\n".join([*map(printable, heading), _run_text(whole, quantity)]))
+        for other in others:
+            n_problems = counted(other["n_problems"].to_list(), "problem")
+            note = f"On {n_problems} only, not to be compared with the lines above:"
+            parts.append(f"{note}\n{_run_text(other, quantity)}")
     left_out = _statuses(curve)
     if left_out:
         reasons = [f"  {status}: {_REASONS[status]}" for status in left_out]
         parts.append("\n".join(["Problems left out:", *reasons]))
     return "\n\n".join(parts)
+
+
+def _split_by_problems(curve: pl.DataFrame) -> list[pl.DataFrame]:
+    """Split the lines of a run by the problems that they average, those on the most problems first."""
+    counts = pl.struct("n_problems", *[f"n_{status}" for status in LEFT_OUT])
+    marked = curve.with_columns(
+        most=pl.col("n_problems").max().over("selector", "reduction"),
+        basis=counts.sort_by("budget").last().over("selector", "reduction"),
+    )
+    return [
+        part.drop("most", "basis")
+        for part in marked.sort("most", descending=True, maintain_order=True).partition_by(
+            "basis", maintain_order=True
+        )
+    ]
 
 
 def _run_text(curve: pl.DataFrame, quantity: str) -> str:

@@ -16,7 +16,7 @@ from ttsframe._typing import (
     Weights,
 )
 from ttsframe.answers import AnswerPolicy
-from ttsframe.defaults import PickOptions, Picks, plan_picks
+from ttsframe.defaults import PickOptions, Picks, note_fewer_problems, plan_picks
 from ttsframe.errors import ParameterError
 from ttsframe.report.parts import Context
 from ttsframe.report.report import SECTIONS, Report, SectionName
@@ -137,6 +137,8 @@ def build_report(
     )
     picks: Picks = plan_picks(trajectories, options)
     data = RunData(picks)
+    tables: dict[str, Any]
+    omitted: dict[SectionName, str]
     tables, omitted = _make_tables(
         data, [name for name in SECTIONS if name in {*wanted, *_ALWAYS_SHOWN}]
     )
@@ -144,7 +146,7 @@ def build_report(
     if "score" not in trajectories.collect_schema():
         # A score that is computed here would repeat each finding about the step scores.
         scored = scored.drop("score", strict=False)
-    context = Context(by, checked_references, confidence_level, weights)
+    context: Context = Context(by, checked_references, confidence_level, weights)
     curves: list[pl.DataFrame | None] = [tables["curve"], tables["agreement"]]
     return Report(
         title=title or "Test-time compute report",
@@ -152,6 +154,7 @@ def build_report(
         validation=validate_trajectories(scored, by=data.keys),
         notes=(
             *picks.notes,
+            *(note for curve in curves for note in note_fewer_problems(curve, by)),
             *(note for curve in curves for note in note_problems(context, curve, None)),
             *note_problems(context, None, tables["incomplete"]),
         ),

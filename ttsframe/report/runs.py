@@ -194,6 +194,7 @@ class RunData:
         n_ok = pl.col("problem_id").filter(pl.col("is_ok")).n_unique()
         lines = (
             problems
+            .filter(self._is_reached())
             .group_by(*line, "problem_id")
             .agg((pl.col("status") == "ok").all().alias("is_ok"))
             .group_by(line)
@@ -204,11 +205,15 @@ class RunData:
             lines.filter(pl.col("n_ok") < (1.0 - SHARE_OF_PROBLEMS) * most).sort(line).select(line)
         )
 
+    def _is_reached(self) -> pl.Expr:
+        """Build whether some problem of the run has as many attempts as the budget."""
+        return (pl.col("status") != "short").any().over(*self.by, "budget")
+
     def _share_problems(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Leave a problem out of all lines of a run where one of them leaves it out."""
         status = pl.col("status")
         severity = status.replace_strict(SEVERITY, return_dtype=pl.Int8)
-        worst = severity.max().over(*self.by, "problem_id")
+        worst = pl.when(self._is_reached()).then(severity).max().over(*self.by, "problem_id")
         names = {rank: name for name, rank in SEVERITY.items()}
         shared = worst.replace_strict(names, return_dtype=pl.String)
         return rows.with_columns(

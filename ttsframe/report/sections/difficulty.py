@@ -114,7 +114,7 @@ def _test_correlation(rows: pl.Series) -> pl.Series:
     from scipy.special import stdtr
 
     table = rows.struct.unnest()
-    values = []
+    values: list[float | None] = []
     for correlation, n_problems in table.iter_rows():
         if correlation is None or n_problems < 3:
             values.append(None)
@@ -179,14 +179,14 @@ def _describe_levels(rows: pl.DataFrame) -> str:
     elif most[0]["accuracy"] <= most[0]["start"] + _TIE:
         gains = f"majority vote gains at no level from {first:,} to {counted([last], 'attempt')}"
     else:
-        values = [
-            f"from {format_percent(row['start'])} to {format_percent(row['accuracy'])} at level "
-            f"{row['level']}"
-            for row in most
+        (start, end), *others = [
+            (format_percent(row["start"]), format_percent(row["accuracy"])) for row in most
         ]
+        values = [f"from {start} with {counted([first], 'attempt')} to {end} with {last:,}"]
+        values += [f"from {start} to {end}" for start, end in others]
         gains = (
-            f"majority vote gains most, from {counted([first], 'attempt')} to {last:,}, "
-            f"{list_names(values)}"
+            f"majority vote gains most at level{'s' if others else ''} "
+            f"{list_names([str(row['level']) for row in most])}: {list_names(values)}"
         )
     easiest, hardest = (ends.sort("level").row(i, named=True) for i in (0, -1))
     at_ends = " and ".join(
@@ -194,7 +194,7 @@ def _describe_levels(rows: pl.DataFrame) -> str:
         f"{row['level']} ({which})"
         for which, row in (("easiest", easiest), ("hardest", hardest))
     )
-    levels = f"With {counted([last], 'attempt')}, it is at {at_ends}."
+    levels = f"With {counted([last], 'attempt')}, it reaches {at_ends}."
     if easiest == hardest:
         levels = f"All problems are in level {easiest['level']}."
     return f"{gains}. {levels}"
