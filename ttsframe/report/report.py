@@ -209,7 +209,8 @@ class Report:
     choices
         Result of `optimal_choices`.
     optimal_gain
-        Result of `compare` at the largest budget, of each strategy with the choice by level.
+        Result of `compare` at the largest budget, of the best single strategy of each run with the
+        choice by level.
     cost
         Result of `cost_curve` for token counts, marked by `pareto_frontier`.
     efficiency

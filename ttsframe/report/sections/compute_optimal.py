@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import difficulty
 from ttsframe.report.sections.accuracy import list_curve
 from ttsframe.report.wording import (
+    find_best_row,
     find_best_rows,
     format_interval,
     format_percent,
@@ -64,12 +66,13 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         chosen = select_optimal(problems, levels=levels, by=data.by)
         # A problem without a level has no choice, and is left out of the strategies too.
         both = data.keep_comparable(pl.concat([problems, chosen], how="diagonal"))
-        curves.append(scaling_curve(both, by=data.by, replicates="fold", confidence_level=level))
+        curve = scaling_curve(both, by=data.by, replicates="fold", confidence_level=level)
+        curves.append(curve)
         choices.append(optimal_choices(problems, levels=levels, by=data.by))
-        last = both.filter(pl.col("budget") == pl.col("budget").max())
+        compared = _find_best_single(curve, data.by)
         gains.append(
             compare(
-                last.filter(pl.col("selector") != _IN_SAMPLE),
+                both.join(compared, on=compared.columns, how="semi", nulls_equal=True),
                 baseline=_HELD_OUT,
                 by=data.by,
                 replicates="fold",
@@ -81,6 +84,22 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         "choices": pl.concat(choices).sort(*data.by, "level", maintain_order=True),
         "optimal_gain": data.join_runs(gains),
     }
+
+
+def _find_best_single(curve: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Find the best single strategy of each run at the largest budget, and add the choice by level."""
+    line = [*by, "selector", "reduction", "budget"]
+    ends = curve.filter(pl.col("budget") == pl.col("budget").max())
+    is_single = ~pl.col("selector").is_in([_HELD_OUT, _IN_SAMPLE, "oracle"])
+    best = [
+        rows
+        .filter(selector=row["selector"])
+        .filter(pl.col("reduction").eq_missing(pl.lit(row["reduction"], pl.String)))
+        .select(line)
+        for _, rows in split_runs(ends.filter(is_single).drop_nulls("accuracy"), by)
+        for row in [find_best_row(rows)]
+    ]
+    return pl.concat([*best, ends.filter(selector=_HELD_OUT).select(line)])
 
 
 def answer(
@@ -105,10 +124,7 @@ def answer(
         names = list_names([context.name_line(row) for row in tied])
         held_out, in_sample = chosen[_HELD_OUT], chosen[_IN_SAMPLE]
         value = format_interval(held_out["accuracy"], held_out["ci_low"], held_out["ci_high"])
-        gain = gains.filter(
-            pl.col("selector") == best["selector"],
-            pl.col("reduction").eq_missing(pl.lit(best["reduction"], pl.String)),
-        ).row(0, named=True)
+        gain = gains.row(0, named=True)
         text = (
             f"with {counted([held_out['budget']], 'attempt')}, choosing the best strategy for each "
             f"level on held-out problems reaches {value}; the best single "
