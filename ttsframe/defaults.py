@@ -21,7 +21,7 @@ from ttsframe._wording import left_out
 from ttsframe.answers import AnswerPolicy, extract_answer, gold_key
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError
-from ttsframe.schema import require_columns
+from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
 from ttsframe.scoring import score_trajectories
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import SELECTORS, select_answers
@@ -47,11 +47,13 @@ _READ: Final = (
     "problem",
     "answer",
     "answer_key",
+    "gold_key",
     "gold",
     "is_correct",
     "score",
     "step_scores",
     "n_tokens",
+    "finish_reason",
     "is_exchangeable",
     "source_file",
 )
@@ -176,6 +178,13 @@ class Picks(Choice):
     """The columns that an analysis reads, with `RUN`."""
     scored: pl.DataFrame | pl.LazyFrame
     """All columns."""
+
+    @property
+    def validated(self) -> pl.DataFrame | pl.LazyFrame:
+        """The attempts that are held, or all columns where validation reads one that is not held."""
+        # Validation of a scan reads and scores the file again.
+        unheld = {*TRAJECTORY_COLUMNS} & {*self.scored.collect_schema()} - {*self.attempts.columns}
+        return self.scored if unheld else self.attempts.drop(RUN)
 
     def problems(self) -> list[pl.DataFrame]:
         """Pick answers from the attempts."""

@@ -142,16 +142,16 @@ def build_report(
     tables, omitted = _make_tables(
         data, [name for name in SECTIONS if name in {*wanted, *_ALWAYS_SHOWN}]
     )
-    scored = picks.scored
+    validated = picks.validated
     if "score" not in trajectories.collect_schema():
         # A score that is computed here would repeat each finding about the step scores.
-        scored = scored.drop("score", strict=False)
+        validated = validated.drop("score", strict=False)
     context: Context = Context(by, checked_references, confidence_level, weights)
     curves: list[pl.DataFrame | None] = [tables["curve"], tables["agreement"]]
     return Report(
         title=title or "Test-time compute report",
         by=by,
-        validation=validate_trajectories(scored, by=data.keys),
+        validation=validate_trajectories(validated, by=data.keys),
         notes=(
             *picks.notes,
             *(note for curve in curves for note in note_fewer_problems(curve, by)),
