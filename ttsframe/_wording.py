@@ -50,6 +50,12 @@ def is_unreached() -> pl.Expr:
     return (pl.col("n_problems") == 0) & (pl.col("n_short") > 0) & (pl.sum_horizontal(others) == 0)
 
 
+def count_left_out() -> pl.Expr:
+    """Count the problems that a curve's row leaves out."""
+    counts = [pl.col(f"n_{status}").cast(pl.Int64) for status in LEFT_OUT]
+    return pl.sum_horizontal(counts).alias("n_left_out")
+
+
 def counted(counts: Sequence[int], noun: str) -> str:
     """Write a count, or the range of several, with its noun: "1 problem", "3 to 5 problems"."""
     low, high = min(counts), max(counts)

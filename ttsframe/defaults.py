@@ -357,11 +357,7 @@ def _powers_up_to(most: int) -> tuple[int, ...]:
 def _average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bool) -> pl.LazyFrame:
     """Average the problems; without grades, average how many attempts agree with the pick."""
     if not is_graded:
-        ungraded = pl.col("status") == "ungraded"
-        problems = problems.filter(pl.col("selector") != "oracle").with_columns(
-            value=pl.when(ungraded).then("agreement"),
-            status=pl.when(ungraded).then(pl.lit("ok")).otherwise("status"),
-        )
+        problems = value_agreement(problems)
     curve = scaling_curve(
         problems,
         by=options.by,
@@ -369,6 +365,15 @@ def _average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bo
         confidence_level=options.confidence_level,
     )
     return curve if is_graded else curve.rename({"accuracy": "agreement"})
+
+
+def value_agreement(problems: pl.LazyFrame) -> pl.LazyFrame:
+    """Value ungraded problems by the share of their attempts that agree with the pick."""
+    ungraded = pl.col("status") == "ungraded"
+    return problems.filter(pl.col("selector") != "oracle").with_columns(
+        value=pl.when(ungraded).then("agreement").otherwise("value"),
+        status=pl.when(ungraded).then(pl.lit("ok")).otherwise("status"),
+    )
 
 
 def join_curves(curves: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame | None:

@@ -37,6 +37,7 @@ _SUFFIXES: Final = (".html", ".htm")
 _WIDTH: Final = 100
 _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 """Sections whose answers are printed below the curve."""
+_SAID_OF_RUNS: Final[tuple[SectionName, ...]] = ("comparison",)
 
 
 @click.command(
@@ -132,11 +133,9 @@ def report(
 
 
 def _sentences(made: Report) -> Iterator[str]:
-    """Yield the answers of other sections, for a single run only."""
-    if made.by:
-        return
+    """Yield the answers of other sections: of a single run, or what sets several apart."""
     answers = made.answers()
-    for name in _SAID:
+    for name in _SAID_OF_RUNS if made.by else _SAID:
         for answer in answers.get(name, []):
             yield fill(answer, _WIDTH)
 

@@ -79,7 +79,8 @@ class VerifierReport:
     length_bias
         Rank correlation of scores with lengths: `length_bias`; None if attempts have no length.
     profile
-        Mean step scores by position: `step_profile`; None without `step_scores`.
+        Mean step scores by position, of right and wrong attempts at the same problems:
+        `step_profile`; None without `step_scores`.
     over_optimization
         Best-of-N by budget, and whether it declines: `over_optimization`; None without `attempt` or
         `answer_key`.
@@ -213,7 +214,13 @@ def verifier_report(
     def by_position() -> pl.DataFrame | None:
         if "step_scores" not in columns.schema:
             return None
-        return step_profile(numbered, n_bins=n_bins, by=groups, confidence_level=confidence_level)
+        return step_profile(
+            numbered,
+            n_bins=n_bins,
+            same_problems=True,
+            by=groups,
+            confidence_level=confidence_level,
+        )
 
     with ThreadPoolExecutor(1) as thread:
         curve, profile = thread.submit(by_budget), thread.submit(by_position)

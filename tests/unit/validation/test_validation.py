@@ -294,7 +294,9 @@ def test_by_tells_runs_apart() -> None:
     assert ("duplicate_attempts", "attempt") in codes(runs)
     assert codes(runs, by="run") == {}
     assert codes(runs, by=["run", "source_file"]) == {}
-    assert tts.validate_trajectories(runs, by="run").n_problems == 40
+    report = tts.validate_trajectories(runs, by="run")
+    assert (report.n_problems, report.n_runs) == (20, 2)
+    assert str(report).startswith("240 attempts at 20 problems in 2 runs (6 each): ")
     odd = runs.with_columns(source_file=pl.col("attempt") // 3)
     assert codes(odd, by="source_file") == codes(odd, by=["source_file"])
     assert ("wrong_dtype", "source_file") in codes(odd, by="source_file")
