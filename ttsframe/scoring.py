@@ -187,13 +187,8 @@ def plan_additions(
     own_grade = None if grade is None else grade_expr(grade)
     if own_grade is not None:
         replaced.add("is_correct")
-    additions: list[Addition] = []
-    if not columns & {"completion", "answer", "answer_key"}:
-        if "is_correct" not in columns or replaced & {"answer", "answer_key"}:
-            require_columns(frame, ["completion"])
-        # Code and proofs: graded by a test or a checker, with no answers to compare.
-        additions.append(Addition("answer_key", "is_correct", pl.lit(None, pl.String)))
-        columns.add("answer_key")
+    additions = _without_answers(frame, columns, replaced)
+    columns |= {addition.name for addition in additions}
     extract = partial(extract_answer, style=style, cut_at_next_question=cut_at_next_question)
     sources: dict[str, tuple[str, Callable[[str], pl.Expr]]] = {
         "answer": ("completion", extract),
@@ -237,6 +232,15 @@ def plan_additions(
         if name in replaced and name in derived:
             replaced.add(derived[name])
     return additions
+
+
+def _without_answers(frame: pl.LazyFrame, columns: set[str], replaced: set[str]) -> list[Addition]:
+    """Add the column of keys where nothing tells answers: code and proofs, graded by a test or a checker."""
+    if columns & {"completion", "answer", "answer_key"}:
+        return []
+    if "is_correct" not in columns or replaced & {"answer", "answer_key"}:
+        require_columns(frame, ["completion"])
+    return [Addition("answer_key", "is_correct", pl.lit(None, pl.String))]
 
 
 def grade_expr(grade: Grader) -> pl.Expr:
