@@ -17,7 +17,12 @@ from ttsframe.cli._documents import Cells, save_document
 
 Run = Callable[..., Result]
 
-HOSTILE = ["</td><script>alert(1)</script>", "\\input{/etc/passwd} 5% of $1 & #_{}~^", "a|b\n\x1b[31m", "[2]*"]
+HOSTILE = [
+    "</td><script>alert(1)</script>",
+    "\\input{/etc/passwd} 5% of $1 & #_{}~^",
+    "a|b\n\x1b[31m",
+    "[2]*",
+]
 
 
 class Table(HTMLParser):
@@ -29,7 +34,7 @@ class Table(HTMLParser):
         self.elements: set[str] = set()
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
         self.elements.add(tag)
         if tag == "tr":
             self.rows.append([])
@@ -74,7 +79,13 @@ def test_a_curve_is_the_one_in_the_terminal(ttsframe: Run, sample: Path) -> None
     printed = [re.split(r"  +", line.strip()) for line in shown.splitlines()[2:9]]
     assert printed[0] == names
     assert printed[2:] == rows[:5]
-    assert rows[4] == ["16", "65.0% [52.4, 75.8]", "75.0% [62.8, 84.2]", "71.7% [59.2, 81.5]", "91.7% [81.9, 96.4]"]
+    assert rows[4] == [
+        "16",
+        "65.0% [52.4, 75.8]",
+        "75.0% [62.8, 84.2]",
+        "71.7% [59.2, 81.5]",
+        "91.7% [81.9, 96.4]",
+    ]
     assert Path("table.md").read_text().startswith("Accuracy, with 95% intervals over problems\n")
 
 
@@ -86,7 +97,11 @@ def test_runs_are_columns(ttsframe: Run) -> None:
     names, *rows = read_markdown(Path("t.md").read_text())
     assert names[:2] == ["source_file", "attempts"]
     files = [row[0] for row in rows]
-    assert {name: files.count(name) for name in files} == {"a.jsonl": 3, "b.jsonl": 3, "c.jsonl": 5}  # and unscored
+    assert {name: files.count(name) for name in files} == {
+        "a.jsonl": 3,
+        "b.jsonl": 3,
+        "c.jsonl": 5,
+    }  # and unscored
 
 
 @pytest.mark.parametrize("suffix", ["md", "tex", "html"])
@@ -99,7 +114,17 @@ def test_what_a_model_wrote_stays_text(tmp_path: Path, suffix: str) -> None:
     assert "\x1b" not in text
     if suffix == "html":
         page = Table(text)
-        assert page.elements == {"meta", "title", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+        assert page.elements == {
+            "meta",
+            "title",
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+        }
         assert page.rows[1] == [HOSTILE[0], "-1.5"]
         assert len(page.rows) == 10
     elif suffix == "md":

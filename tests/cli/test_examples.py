@@ -59,7 +59,11 @@ def folder(tmp_path: Path, sample: Path, ttsframe: Run) -> Path:
     gold = pl.DataFrame([{"problem": row["problem"], "answer": row["answer"]} for row in rows])
     gold.write_ndjson("math500.jsonl")
     assert ttsframe("score", "runs/*.jsonl", "-o", "scored/").exit_code == 0
-    shepherd = {"input": "1 + 1? Step 1: add ки\nStep 2: 2 ки", "label": "1 + 1? Step 1: add +\nStep 2: 2 -", "task": "m"}
+    shepherd = {
+        "input": "1 + 1? Step 1: add ки\nStep 2: 2 ки",
+        "label": "1 + 1? Step 1: add +\nStep 2: 2 -",
+        "task": "m",
+    }
     Path("math-shepherd.jsonl").write_text(json.dumps(shepherd), encoding="utf-8")
     rated = {
         "question": {"problem": "1 + 1?", "ground_truth_answer": "2"},
@@ -67,7 +71,11 @@ def folder(tmp_path: Path, sample: Path, ttsframe: Run) -> Path:
     }
     Path("prm800k.jsonl").write_text(json.dumps(rated), encoding="utf-8")
     rollouts = tts.simulate_trajectories(3, 8, seed=1).select(
-        "problem_id", solution_id=pl.lit("s"), step=pl.lit(0), rollout="attempt", is_correct="true_is_correct"
+        "problem_id",
+        solution_id=pl.lit("s"),
+        step=pl.lit(0),
+        rollout="attempt",
+        is_correct="true_is_correct",
     )
     rollouts.write_parquet("rollouts.parquet")
     return tmp_path

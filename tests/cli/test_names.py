@@ -17,7 +17,10 @@ Run = Callable[..., Result]
 @pytest.mark.parametrize(
     ("options", "near"),
     [
-        (["--selectors", "majority_vot"], "Did you mean 'majority_vote' or 'majority_of_the_bests'?"),
+        (
+            ["--selectors", "majority_vot"],
+            "Did you mean 'majority_vote' or 'majority_of_the_bests'?",
+        ),
         (["--reductions", "last,mn"], "Did you mean 'min' or 'mean'?"),
         (["--weights", "Softmx"], "Did you mean 'softmax'?"),
         (["--style", "box"], "Did you mean 'boxed'?"),
@@ -43,7 +46,10 @@ def test_near_names_are_said(ttsframe: Run, sample: Path, options: list[str], ne
         (["compare", "--column", "selectr"], "did you mean 'selector' for 'selectr'?"),
         (["vote", "--table", "vote"], "Did you mean 'votes'?"),
         (["score", "--reduction", "geometric", "-o", "o.csv"], "Did you mean 'geometric_mean'?"),
-        (["score", "--overwrite", "is_corect", "-o", "o.csv"], "Did you mean 'is_correct' or 'score'?"),
+        (
+            ["score", "--overwrite", "is_corect", "-o", "o.csv"],
+            "Did you mean 'is_correct' or 'score'?",
+        ),
         (["score", "--engine", "polar", "-o", "o/"], "Did you mean 'polars'?"),
     ],
 )
@@ -89,7 +95,10 @@ def complete(line: str) -> list[str]:
         ("ttsframe curve x --selectors best", ["plain,best_of_n"]),
         (
             "ttsframe vote x --selectors oracle,m",
-            [f"plain,oracle,{name}" for name in ("majority_vote", "majority_of_the_bests", "minimum_bayes_risk")],
+            [
+                f"plain,oracle,{name}"
+                for name in ("majority_vote", "majority_of_the_bests", "minimum_bayes_risk")
+            ],
         ),
         ("ttsframe report x --reductions last,la", []),
         ("ttsframe report x --sections diff", ["plain,difficulty"]),

@@ -17,7 +17,7 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def files(ttsframe: Run) -> tuple[str, str]:
+def files(ttsframe: Run) -> tuple[str, str]:  # noqa: ARG001  (which goes to the folder)
     """Two runs of the same problems, in the folder that commands run in."""
     for name, strength in (("a.jsonl", 1.5), ("b.jsonl", 0.2)):
         run = tts.simulate_trajectories(12, 4, seed=1, score_strength=strength)
@@ -34,7 +34,9 @@ def points(result: Result) -> pl.DataFrame:
 def test_files_of_the_same_problems_are_kept_apart_and_it_is_said(
     ttsframe: Run, files: tuple[str, str], command: str
 ) -> None:
-    unasked, asked = (ttsframe(command, *files, *by, "--json") for by in ([], ["--by", "source_file"]))
+    unasked, asked = (
+        ttsframe(command, *files, *by, "--json") for by in ([], ["--by", "source_file"])
+    )
     assert unasked.stderr == (
         "Note: a.jsonl and b.jsonl hold attempts at the same 12 problems: each file is a run of its own "
         "(--by source_file).\n"
@@ -78,9 +80,13 @@ def test_what_others_read_needs_a_decision(
 
 
 def test_parts_of_a_run_are_one_run(ttsframe: Run, files: tuple[str, str]) -> None:
-    whole = pl.read_ndjson("a.jsonl")
+    whole = pl.read_ndjson(files[0])
     first = whole["problem_id"].unique().sort()[:5].implode()
-    for parts in (pl.col("problem_id").is_in(first), pl.col("attempt") < 2, pl.col("attempt") % 2 == 0):
+    for parts in (
+        pl.col("problem_id").is_in(first),
+        pl.col("attempt") < 2,
+        pl.col("attempt") % 2 == 0,
+    ):
         whole.filter(parts).write_ndjson("part1.jsonl")
         whole.filter(~parts).write_ndjson("part2.jsonl")
         joined = ttsframe("curve", "part1.jsonl", "part2.jsonl", "--json")

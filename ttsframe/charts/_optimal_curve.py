@@ -246,6 +246,8 @@ def _draw_squares(
         letter = cells.mark_text(font=style.FONT, fontSize=12, fontWeight="bold", clip=False)
         layers += [
             square.encode(color=color),
-            letter.encode(text=alt.Text("letter:N"), color=alt.ColorValue("white") if is_agreed else color),
+            letter.encode(
+                text=alt.Text("letter:N"), color=alt.ColorValue("white") if is_agreed else color
+            ),
         ]
     return layers

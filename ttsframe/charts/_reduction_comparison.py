@@ -154,7 +154,9 @@ def _draw_panel(
     base = alt.Chart(tables.inline(panel.select("reduction", *_NUMBERS))).encode(y=y)
     return [
         coin.mark_rule(strokeDash=[5, 4], strokeWidth=1.4, color=style.MUTED).encode(x=x("x")),
-        base.mark_rule(strokeWidth=2.2, color=_WITHIN).encode(x=x("ci_low"), x2=alt.X2("ci_high:Q")),
+        base.mark_rule(strokeWidth=2.2, color=_WITHIN).encode(
+            x=x("ci_low"), x2=alt.X2("ci_high:Q")
+        ),
         base.mark_point(filled=True, size=80, color=_WITHIN, opacity=1).encode(
             x=x("auroc_within"), tooltip=tooltip
         ),

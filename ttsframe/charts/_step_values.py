@@ -190,7 +190,7 @@ def _draw_panel(panel: pl.DataFrame, x: alt.X) -> list[alt.Chart]:
             font=style.FONT,
             fontSize=12,
             color=style.INK,
-        ).encode(y=alt.YValue(0), text=alt.TextValue("first error")),
+        ).encode(y=style.at_y(0), text=alt.TextValue("first error")),
         base.mark_line(strokeWidth=1.2, color="#9a9a9a").encode(y=soft),
         base.mark_rule(strokeWidth=2).encode(
             y=alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), y2=alt.Y2("ci_high:Q"), color=color

@@ -91,11 +91,15 @@ def _line_of(table: Cells) -> Cells:
     names, *rows = (
         [printable(shorten(cell, _CELL_MAX)) for cell in row] for row in (table.names, *table.rows)
     )
-    return table._replace(title=printable(". ".join(table.title.splitlines())), names=names, rows=rows)
+    return table._replace(
+        title=printable(". ".join(table.title.splitlines())), names=names, rows=rows
+    )
 
 
 def _markdown(table: Cells) -> str:
-    names, *rows = ([cell.translate(_MARKDOWN) for cell in row] for row in (table.names, *table.rows))
+    names, *rows = (
+        [cell.translate(_MARKDOWN) for cell in row] for row in (table.names, *table.rows)
+    )
     # Polars needs names that differ; its header is the first line.
     frame = pl.DataFrame(rows, schema=[str(i) for i in range(len(names))], orient="row")
     frame = frame.rename(dict(zip(frame.columns, _different(names), strict=True)))
@@ -120,7 +124,7 @@ def _render(kind: str, tables: Sequence[Cells]) -> str:
     import jinja2
 
     environment = jinja2.Environment(
-        autoescape=kind == ".html",
+        autoescape=jinja2.select_autoescape(default_for_string=kind == ".html"),
         trim_blocks=True,
         keep_trailing_newline=True,
         variable_start_string="<<",

@@ -91,16 +91,14 @@ class _Level(click.FloatRange):
     """A number between 0 and 1, which is not a percentage."""
 
     def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Read the number; one above 1 may be a percentage."""
-        try:
-            return float(super().convert(value, param, ctx))
-        except click.BadParameter as error:
-            with contextlib.suppress(ValueError):
-                if 1.0 < (percent := float(str(value))) < 100.0:
-                    error.message += f" {percent:g} % is {percent / 100:g}."
-            raise
+        with contextlib.suppress(ValueError):
+            if 1.0 < (percent := float(value)) < 100.0:
+                hint = f"{percent:g} % is {percent / 100:g}."
+                self.fail(f"{percent} is not in the range 0.0<x<1.0. {hint}", param, ctx)
+        return float(super().convert(value, param, ctx))
 
 
 def _read_fractions(
@@ -167,9 +165,7 @@ class Run(Sources):
 
     def scan(self, by: Sequence[str] = ()) -> pl.LazyFrame:
         """Scan the attempts; `source_file` is there for several files, and where runs are told apart by it."""
-        read = plan_reading(
-            list(self.sources), **self.reading, names_files="source_file" in by
-        )
+        read = plan_reading(list(self.sources), **self.reading, names_files="source_file" in by)
         for message in read.warnings:
             warnings.warn(message, stacklevel=2)
         return read.frame
@@ -211,9 +207,7 @@ def gathers(kind: type[Any], name: str, options: Iterable[Decorator]) -> Decorat
 def source_options(formats: Iterable[str]) -> list[Decorator]:
     """Make the options of `Sources`."""
     return [
-        click.argument(
-            "sources", type=_SOURCE, nargs=-1, required=True, metavar="SOURCE..."
-        ),
+        click.argument("sources", type=_SOURCE, nargs=-1, required=True, metavar="SOURCE..."),
         click.option(
             "--format",
             type=Name(["auto", *formats]),
