@@ -91,7 +91,10 @@ class _Level(click.FloatRange):
     """A number between 0 and 1, which is not a percentage."""
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: Any,  # noqa: ANN401  (as click has it)
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> float:
         """Read the number; one above 1 may be a percentage."""
         with contextlib.suppress(ValueError):
