@@ -133,7 +133,7 @@ def test_a_cut_parquet_file(ttsframe: Run) -> None:
     tts.simulate_trajectories(50, 4, seed=1).write_parquet("run.parquet")
     data = Path("run.parquet").read_bytes()
     Path("run.parquet").write_bytes(data[: len(data) // 2])
-    fails(ttsframe("curve", "run.parquet"), "run.parquet: cannot be read as parquet", "cut off")
+    fails(ttsframe("curve", "run.parquet"), "run.parquet: cannot be read as Parquet", "cut off")
 
 
 @pytest.mark.parametrize("command", ["curve", "vote", "report"])

@@ -19,7 +19,9 @@ from ttsframe.errors import DataError
 
 __all__ = ["optimal_curve"]
 
-_TABLE: Final = tables.Argument("choices", "tts.curves.optimal_choices(problems, levels=levels)")
+_TABLE: Final = tables.Argument(
+    "choices", "tts.curves.optimal_choices(problems, levels=levels)", ("choices",)
+)
 _CELL: Final = ("level", "budget")
 _KNOWN: Final = frozenset({
     *_CELL,

@@ -13,7 +13,9 @@ from ttsframe.errors import DataError
 
 __all__ = ["score_distribution"]
 
-_TABLE: Final = tables.Argument("distribution", "tts.verifier.score_distribution(trajectories)")
+_TABLE: Final = tables.Argument(
+    "distribution", "tts.verifier.score_distribution(trajectories)", ("distribution",)
+)
 _NUMBERS: Final = ("bin_low", "bin_high", "n_attempts", "share")
 _KNOWN: Final = frozenset({*_NUMBERS, "is_correct"})
 _N_BINS_MAX: Final = 80

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -23,6 +24,8 @@ BAD_INPUT: Final = 2
 FAULT: Final = 70
 """EX_SOFTWARE: what ttsframe itself did wrong."""
 _DEBUG: Final = "TTSFRAME_DEBUG"
+TYPED: Final = "ttsframe.typed"
+"""Where the context of a command keeps the arguments."""
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells count."""
 
@@ -76,6 +79,11 @@ class Commands(click.Group):
                 (name, command.get_short_help_str()) for name, command in self.commands.items()
             ])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what was typed, for what is written to name it."""
+        ctx.meta[TYPED] = tuple(args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command and report its errors; a closed pipe is left to click."""
         console = ctx.obj = Console()
@@ -91,7 +99,13 @@ class Commands(click.Group):
             where = f"{error.filename}: " if error.filename else ""
             console.error(f"{where}{error.strerror or error}.")
             status = BAD_INPUT
-        except (TtsframeError, pl.exceptions.PolarsError, MemoryError, UnicodeError) as error:
+        except (
+            TtsframeError,
+            pl.exceptions.PolarsError,
+            pl.exceptions.PanicException,
+            MemoryError,
+            UnicodeError,
+        ) as error:
             console.error(_message(error))
             status = BAD_INPUT
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -114,6 +128,11 @@ def _fault(error: Exception) -> str:
         f"line {own[-1].lineno}: {reason}. Hint: please report it with the command; {_DEBUG}=1 shows where "
         "it comes from."
     )
+
+
+def typed_command() -> str:
+    """Return the command that runs, quoted for a shell."""
+    return shlex.join(["ttsframe", *click.get_current_context().meta.get(TYPED, ())])
 
 
 def in_options(text: str, settings: Sequence[Setting] | None = None) -> str:
@@ -142,7 +161,7 @@ def _option(setting: Setting) -> str:
     return f"{option} {_OPEN.get(name, '...') if value is None else value}"
 
 
-def _message(error: Exception) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, TtsframeError):
         return in_options(str(error), error.settings)
     if isinstance(error, MemoryError):

@@ -15,11 +15,11 @@ import click
 import polars as pl
 from click.shell_completion import CompletionItem
 
+from ttsframe._own import load
 from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
 from ttsframe.cli._names import Name
-from ttsframe.errors import SourceError
-from ttsframe.readers.engine import OnError, first_line
+from ttsframe.readers.engine import OnError, naming
 from ttsframe.readers.trajectories import READERS, plan_reading
 
 Command: TypeAlias = Callable[..., None]
@@ -36,19 +36,45 @@ def examples(*lines: str) -> str:
     ])
 
 
-def names_of(choices: Iterable[str]) -> Callback:
+def names_of(choices: Iterable[str], *, takes_functions: bool = False) -> Callback:
     """Make the callback that reads names separated by commas, in the order typed, each once."""
-    choice = Name(list(choices))
+    read_one = name_of(choices, takes_functions=takes_functions)
 
     def read(
         ctx: click.Context, param: click.Parameter, value: str | None
-    ) -> tuple[str, ...] | None:
+    ) -> tuple[Any, ...] | None:
         if value is None:
             return None
-        names = [name.strip() for name in value.split(",")]
-        return tuple(dict.fromkeys(choice.convert(name, param, ctx) for name in names))
+        return tuple(dict.fromkeys(read_one(ctx, param, name) for name in value.split(",")))
 
     return read
+
+
+def name_of(choices: Iterable[str], *, takes_functions: bool = False) -> Callback:
+    """Make the callback that reads one name; one with a colon is that of a function to import."""
+    choice = Name(list(choices))
+
+    def read(ctx: click.Context, param: click.Parameter, value: str) -> Any:  # noqa: ANN401 - a function of the user
+        name = value.strip()
+        if takes_functions and ":" in name:
+            return load(name)
+        return choice.convert(name, param, ctx)
+
+    return read
+
+
+def _read_function(_ctx: click.Context, _param: click.Parameter, value: str | None) -> Any:  # noqa: ANN401 - a function of the user
+    """Import the function that an option names."""
+    return None if value is None else load(value)
+
+
+FUNCTION_HELP: Final = "or package.module:name of a function of yours"
+grade_option = click.option(
+    "--grade",
+    callback=_read_function,
+    metavar="MODULE:NAME",
+    help="Grade attempts by a function of yours, which returns a Boolean polars expression.",
+)
 
 
 def _read_pairs(
@@ -176,13 +202,8 @@ class Run(Sources):
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:
         """Name the sources in errors of Polars and of the operating system."""
-        try:
+        with naming([self.label], "if a file is damaged, repair or restore it."):
             yield
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise SourceError(
-                f"{self.label}: could not be read ({first_line(error)}). Hint: if a file is damaged, "
-                "repair or restore it."
-            ) from error
 
 
 def with_options(command: Command, options: Iterable[Decorator]) -> Command:

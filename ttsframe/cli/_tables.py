@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, is_unreached, quantity_of
+from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted, is_unreached, quantity_of
 from ttsframe.cli._console import printable
 from ttsframe.cli._documents import Cells
 
@@ -18,7 +18,8 @@ _GAP: Final = 2
 _REASONS: Final = {
     "short": "fewer attempts than the largest budget",
     "unscored": "no attempt within the budget has a score",
-    "undefined": "a weight is negative or not finite, as with logits; try --weights sigmoid",
+    "undefined": "a weight is negative or not finite, as with logits (try --weights sigmoid), or there "
+    "are neither answers to vote on nor gold answers, as for code",
     "ungraded": "no reference answer; --gold reads them from a second file",
 }
 
@@ -81,10 +82,12 @@ def curve_text(curve: pl.DataFrame, *, confidence_level: float) -> str:
     groups, runs = _split_runs(curve)
     for run, rows in runs.items():
         heading = [f"{name}: {value}" for name, value in zip(groups, run, strict=True)]
-        names, cells = _run_cells(rows, quantity)
-        numbers = [False, *[True] * (len(names) - 1)]
-        table = table_text(names, cells, numbers=numbers, n_fixed=1)
-        parts.append("\n".join([*map(printable, heading), table]))
+        whole, *others = _split_by_problems(rows)
+        parts.append("\n".join([*map(printable, heading), _run_text(whole, quantity)]))
+        for other in others:
+            n_problems = counted(other["n_problems"].to_list(), "problem")
+            note = f"On {n_problems} only, not to be compared with the lines above:"
+            parts.append(f"{note}\n{_run_text(other, quantity)}")
     left_out = _statuses(curve.filter(~is_unreached()))
     if left_out:
         reasons = [f"  {status}: {_REASONS[status]}" for status in left_out]
@@ -119,6 +122,27 @@ def _split_runs(
     if not groups:
         return groups, {(): curve}
     return groups, curve.partition_by(groups, as_dict=True, maintain_order=True)
+
+
+def _split_by_problems(curve: pl.DataFrame) -> list[pl.DataFrame]:
+    """Split the lines of a run by the problems that they average, those on the most problems first."""
+    counts = pl.struct("n_problems", *[f"n_{status}" for status in LEFT_OUT])
+    marked = curve.with_columns(
+        most=pl.col("n_problems").max().over("selector", "reduction"),
+        basis=counts.sort_by("budget").last().over("selector", "reduction"),
+    )
+    return [
+        part.drop("most", "basis")
+        for part in marked.sort("most", descending=True, maintain_order=True).partition_by(
+            "basis", maintain_order=True
+        )
+    ]
+
+
+def _run_text(curve: pl.DataFrame, quantity: str) -> str:
+    """Write the table of a run."""
+    names, cells = _run_cells(curve, quantity)
+    return table_text(names, cells, numbers=[False, *[True] * (len(names) - 1)], n_fixed=1)
 
 
 def _run_cells(curve: pl.DataFrame, quantity: str) -> tuple[list[str], list[tuple[str, ...]]]:

@@ -73,7 +73,7 @@ def curve(
                 by = keep_files_apart(run, attempts, tuple(choosing.by), console)
                 choosing = replace(choosing, by=by)
             choice = choose(run, choosing, attempts)
-        if output is not None and is_job(output):
+        if output is not None and is_job(output, run.sources):
             stages = picking_stages(choosing, choice, attempts)
             with running(run, job, console) as runner:
                 tables, result = _run_jobs(

@@ -34,6 +34,7 @@ from ttsframe.readers.engine import FileFormat, order_columns, scan_source
 from ttsframe.readers.step_formats.prm800k import ALTERNATIVE_COLUMNS
 from ttsframe.readers.step_formats.table import ROLLOUTS
 from ttsframe.readers.steps import STEP_COLUMNS, STEP_FORMATS, WritableStepFormat, write_steps
+from ttsframe.readers.trajectories import READERS
 
 _READERS: Final[Mapping[str, FileFormat]] = {
     "rollouts": ROLLOUTS,
@@ -104,6 +105,7 @@ class _StepSources(Sources):
                 rename=self.rename,
                 on_error=self.on_error,
                 row="step",
+                elsewhere=READERS,
             )
             for message in messages:
                 warnings.warn(message, stacklevel=2)

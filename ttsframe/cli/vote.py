@@ -78,7 +78,7 @@ def vote(
         counting = Votes(
             budgets=counting.budgets, reductions=counting.reductions, weights=counting.weights
         )
-    if output is not None and is_job(output):
+    if output is not None and is_job(output, run.sources):
         run_job(run, job, [*score, counting], output, console, by=choice.keys)
     else:
         with logged(run, output, console) as done:

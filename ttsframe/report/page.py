@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Final
 
@@ -42,7 +41,6 @@ def write_page(page: Page) -> str:
             scripts=scripts,
             policy=_allow(scripts),
             style=_read("page.css"),
-            version=version("ttsframe"),
             n_answers_max=_N_ANSWERS_MAX,
         )
     )

@@ -160,6 +160,8 @@ def compare(
       it is then rather too wide than too narrow.
     - With clusters, the t-test with the clustered standard error (see `standard_error`) and one
       degree of freedom less than clusters. It needs some tens of clusters.
+    - Where all differences are equal there is no spread to go by, and the interval is Bonett and
+      Price's too, of clusters if they are named. It always contains the difference.
 
     References
     ----------
