@@ -89,9 +89,7 @@ def test_a_few_runs_stay_in_their_order_and_have_sentences() -> None:
 
 
 def test_ungraded_runs_come_last_with_their_agreement() -> None:
-    run = make_run(SHARES).with_columns(
-        gold=pl.when(pl.col("subject") != "algebra").then("gold")
-    )
+    run = make_run(SHARES).with_columns(gold=pl.when(pl.col("subject") != "algebra").then("gold"))
     html = tts.build_report(run, by="subject").to_html()
     head, *rows = tables(html)[0]
     assert head[-1] == "majority vote, agreement"
