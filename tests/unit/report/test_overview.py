@@ -89,9 +89,7 @@ def test_a_few_runs_stay_in_their_order_and_have_sentences() -> None:
 
 
 def test_ungraded_runs_come_last_with_their_agreement() -> None:
-    run = make_run(SHARES).with_columns(
-        gold=pl.when(pl.col("subject") != "algebra").then("gold")
-    )
+    run = make_run(SHARES).with_columns(gold=pl.when(pl.col("subject") != "algebra").then("gold"))
     html = tts.build_report(run, by="subject").to_html()
     head, *rows = tables(html)[0]
     assert head[-1] == "majority vote, agreement"
@@ -110,6 +108,6 @@ def test_a_run_without_a_name_has_a_rank_too() -> None:
     ranks = rank_runs(curve, None, ["run"])
     assert ranks is not None
     table = pl.DataFrame({"run": [*reversed(names), None], "x": range(6)})
-    assert sort_runs(table, ranks)["run"].to_list() == ["c", None, None, "d", "b", "a"]
+    assert sort_runs(table, ranks)["run"].to_list() == ["c", "d", None, None, "b", "a"]
     assert rank_runs(curve.head(4), None, ["run"]) is None
     assert rank_runs(curve, None, []) is None
