@@ -12,6 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import polars as pl
+
+from ttsframe._own import name_of
 from ttsframe._wording import shorten
 from ttsframe.answers import AnswerPolicy
 from ttsframe.errors import ParameterError
@@ -118,9 +121,16 @@ def _write_options(options: Mapping[str, object]) -> Iterable[tuple[str, str]]:
                 yield name, shorten(", ".join(f"{k}={v}" for k, v in value.items()), _VALUE_MAX)
         elif isinstance(value, str) or not isinstance(value, Sequence):
             if value is not None:
-                yield name, shorten(str(value), _VALUE_MAX)
+                yield name, shorten(_write_value(value), _VALUE_MAX)
         elif value:
-            yield name, shorten(", ".join(map(str, value)), _VALUE_MAX)
+            yield name, shorten(", ".join(map(_write_value, value)), _VALUE_MAX)
+
+
+def _write_value(value: object) -> str:
+    """Write one value; a function by its name."""
+    if isinstance(value, pl.Expr):
+        return "an expression"
+    return name_of(value) if callable(value) else str(value)
 
 
 def _changed_choices(policy: AnswerPolicy) -> list[str]:
