@@ -108,6 +108,6 @@ def test_a_run_without_a_name_has_a_rank_too() -> None:
     ranks = rank_runs(curve, None, ["run"])
     assert ranks is not None
     table = pl.DataFrame({"run": [*reversed(names), None], "x": range(6)})
-    assert sort_runs(table, ranks)["run"].to_list() == ["c", None, None, "d", "b", "a"]
+    assert sort_runs(table, ranks)["run"].to_list() == ["c", "d", None, None, "b", "a"]
     assert rank_runs(curve.head(4), None, ["run"]) is None
     assert rank_runs(curve, None, []) is None
