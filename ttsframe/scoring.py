@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe._checks import check_choice, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._own import call, check_named, describe, failed
+from ttsframe._own import check_named
 from ttsframe._typing import AnswerStyle, FrameT, Grader, Reduction
 from ttsframe.answers import (
     AnswerPolicy,
@@ -19,7 +19,8 @@ from ttsframe.answers import (
     gold_key,
 )
 from ttsframe.answers.grade import grade_keyed
-from ttsframe.errors import ColumnsError, ParameterError, ParameterTypeError
+from ttsframe.answers.own_grade import own_grade
+from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns, require_kind
 from ttsframe.steps import STEP_REDUCTIONS, reduce_steps
 
@@ -154,9 +155,7 @@ def score_trajectories(
     )
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        for addition in additions:
-            lazy = lazy.with_columns(addition.value.alias(addition.name))
-        return lazy
+        return _after(lazy, additions)
 
     return run_plan(trajectories, plan)
 
@@ -168,7 +167,7 @@ class Addition(NamedTuple):
     source: str
     value: pl.Expr
     reads: tuple[str, ...] = ()
-    """All columns it is derived from, where they are several."""
+    """Columns that a grade of the user reads."""
 
 
 def plan_additions(
@@ -184,8 +183,7 @@ def plan_additions(
     """Return the columns to add, in order, each derived from the ones before it."""
     frame = pl.LazyFrame(schema=schema)
     columns, replaced = set(schema.names()), set(overwrite)
-    own_grade = None if grade is None else grade_expr(grade)
-    if own_grade is not None:
+    if grade is not None:
         replaced.add("is_correct")
     additions = _without_answers(frame, columns, replaced)
     columns |= {addition.name for addition in additions}
@@ -212,9 +210,10 @@ def plan_additions(
             if name == "is_correct":
                 additions += _wrong_without_answer(schema, columns)
             continue
-        if name == "is_correct" and own_grade is not None:
+        if name == "is_correct" and grade is not None:
             additions += _keep_recorded(schema)
-            additions.append(_own_addition(own_grade, grade, frame, additions))
+            graded = _after(frame, additions)
+            additions.append(Addition(name, "attempt", *own_grade(grade, graded)))
             columns.add(name)
             continue
         if source not in columns:
@@ -224,10 +223,7 @@ def plan_additions(
             continue
         if name == "is_correct":
             additions += _keep_recorded(schema)
-        reads = (
-            tuple(name for name in GRADED_FROM if name in columns) if name == "is_correct" else ()
-        )
-        additions.append(Addition(name, source, make(source), reads))
+        additions.append(Addition(name, source, make(source)))
         columns.add(name)
         if name in replaced and name in derived:
             replaced.add(derived[name])
@@ -241,54 +237,6 @@ def _without_answers(frame: pl.LazyFrame, columns: set[str], replaced: set[str])
     if "is_correct" not in columns or replaced & {"answer", "answer_key"}:
         require_columns(frame, ["completion"])
     return [Addition("answer_key", "is_correct", pl.lit(None, pl.String))]
-
-
-def grade_expr(grade: Grader) -> pl.Expr:
-    """Return the expression of a user's grade."""
-    if isinstance(grade, pl.Expr):
-        return grade
-    if not callable(grade):
-        raise ParameterTypeError(
-            "grade must be a polars expression, or a function that returns one, got "
-            f"{type(grade).__name__}."
-        )
-    return call(grade, "grade", "grader()")
-
-
-def _own_addition(
-    expr: pl.Expr, grade: Grader | None, frame: pl.LazyFrame, before: Sequence[Addition]
-) -> Addition:
-    """Check that a user's grade is Boolean, one per attempt, and add it."""
-    what = describe(grade, "grade") if callable(grade) else "the expression in grade"
-    for addition in before:
-        frame = frame.with_columns(addition.value.alias(addition.name))
-    reads = tuple(dict.fromkeys(expr.meta.root_names()))
-    schema = require_columns(frame, reads, where=f"trajectories, which {what} reads")
-    hint = "it is computed as in trajectories.select(...)."
-    try:
-        dtype = frame.select(expr.alias("is_correct")).collect_schema()["is_correct"]
-    except pl.exceptions.PolarsError as error:
-        raise failed(what, error, hint) from error
-    if dtype not in (pl.Boolean, pl.Null):
-        raise ColumnsError(
-            f"{what} has the dtype {dtype}, must be Boolean: whether an attempt is right. Hint: compare, "
-            "as in pl.col('reward') > 0.5; a Python function in it needs return_dtype=pl.Boolean."
-        )
-    try:
-        n_rows = pl.DataFrame(schema=schema).select(expr).height
-    except Exception as error:
-        raise failed(what, error, f"on no attempts; {hint}") from error
-    if n_rows:
-        raise ParameterError(
-            f"{what} has one value for all attempts, must have one for each. Hint: an aggregation within "
-            "a problem ends with .over('problem_id')."
-        )
-    keys = ("answer_key", "gold_key")
-    if schema.keys() >= set(keys):
-        is_failure = pl.col("answer_key").is_null() & pl.col("gold_key").is_not_null()
-        expr = expr.fill_null(pl.when(is_failure).then(pl.lit(value=False)))
-        reads = tuple(dict.fromkeys([*reads, *keys]))
-    return Addition("is_correct", reads[0] if reads else "problem_id", expr, reads)
 
 
 def _wrong_without_answer(schema: pl.Schema, columns: Collection[str]) -> list[Addition]:
@@ -313,3 +261,10 @@ def _keep_recorded(schema: pl.Schema) -> list[Addition]:
     if "is_correct" not in schema or RECORDED in schema:
         return []
     return [Addition(RECORDED, "is_correct", pl.col("is_correct"))]
+
+
+def _after(frame: pl.LazyFrame, additions: Sequence[Addition]) -> pl.LazyFrame:
+    """Add columns to a frame, each of which may be derived from the ones before it."""
+    for addition in additions:
+        frame = frame.with_columns(addition.value.alias(addition.name))
+    return frame

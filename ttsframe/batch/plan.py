@@ -29,6 +29,7 @@ from ttsframe.batch.tasks import JoinTask, PartTask, ScanTask, Task, Writing
 from ttsframe.readers.engine import rename_schema
 from ttsframe.readers.trajectories import READERS, ScannedRun
 from ttsframe.schema import require_columns
+from ttsframe.scoring import GRADED_FROM
 from ttsframe.votes.engine.registry import check_selectors, selector_of
 
 __all__ = ["Phase", "Plan", "Size", "make_plan"]
@@ -335,7 +336,8 @@ def _needed(
         return frozenset(needed)
     for addition in reversed(score.additions(schema)):
         if addition.name in needed:
-            needed |= {addition.source, *addition.reads}
+            of_grade = GRADED_FROM if addition.name == "is_correct" else ()
+            needed |= {addition.source, *addition.reads, *of_grade}
         if addition.name == "is_correct" and score.grade is not None:
             own |= set(addition.reads)
     # Answers are extracted first; the texts are passed on only if they are written, or if a grader or

@@ -28,9 +28,10 @@ from ttsframe._typing import (
     Weights,
 )
 from ttsframe.answers import AnswerPolicy
+from ttsframe.answers.own_grade import grade_expr
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError, ParameterTypeError
-from ttsframe.scoring import ADDED_COLUMNS, Addition, grade_expr, plan_additions, score_trajectories
+from ttsframe.scoring import ADDED_COLUMNS, Addition, plan_additions, score_trajectories
 from ttsframe.steps import SCORE, STEP_REDUCTIONS
 from ttsframe.votes.engine.registry import AnySelector, check_selectors
 from ttsframe.votes.selectors import select_answers

@@ -16,9 +16,10 @@ import polars as pl
 from ttsframe._checks import check_frame
 from ttsframe._own import check_named, describe
 from ttsframe._typing import Grader, OwnReduction, OwnSelector
+from ttsframe.answers.own_grade import grade_expr, name_grade
 from ttsframe.errors import DataError, ParameterError, TtsframeError
 from ttsframe.schema import require_columns
-from ttsframe.scoring import grade_expr, score_trajectories
+from ttsframe.scoring import score_trajectories
 from ttsframe.simulation import simulate_trajectories
 from ttsframe.steps import STEP_REDUCTIONS, reduce_steps
 from ttsframe.votes.engine.own import make_own
@@ -225,7 +226,7 @@ def check_grader(grade: Grader, /, trajectories: pl.DataFrame | None = None) -> 
     ...     print(error.args[0].partition(".")[0])
     grader 'is_same' says that an attempt without an answer is right
     """
-    what = describe(grade, "grade") if callable(grade) else "the expression in grade"
+    what = name_grade(grade)
     reads = grade_expr(grade).meta.root_names()
     frame = _attempts(trajectories, reads, what)
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -413,3 +414,28 @@ print("done")
         env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.stdout == "done\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "qwen_math/math_cot_50.jsonl",
+        "search_and_learn/synthetic_100x64.parquet",
+        "search_and_learn/beam16_llama3.2-3b-awq_q100.jsonl",
+        "search_and_learn/edge_null-scores_qwen2.5-math_q100.jsonl",
+        "ets/synthetic_20x16.json",
+        "compute_optimal_tts/math500_best_of_n_1_1_1.jsonl",
+    ],
+)
+def test_own_selectors_pick_as_their_twins_in_real_runs(name: str, shared_data: Path) -> None:
+    run = tts.score_trajectories(tts.read_trajectories(shared_data / name))
+    chosen = ["best_of_n", "first_valid", "majority_vote"]
+    for budgets in ([1, 4], None):
+        made = tts.select_answers(
+            run, selectors=[*chosen, *(TWINS[twin] for twin in chosen)], budgets=budgets
+        )
+        for twin in chosen:
+            own = made.filter(selector=TWINS[twin].__name__)
+            built_in = made.filter(selector=twin)
+            assert own.height == built_in.height > 0
+            assert_frame_equal(own.drop("selector", "weight"), built_in.drop("selector", "weight"))
