@@ -10,7 +10,8 @@ import polars as pl
 
 from ttsframe._typing import Weights
 from ttsframe._wording import shorten
-from ttsframe.report.wording import NONE, name_line, split_runs
+from ttsframe.report.origin import Origin
+from ttsframe.report.wording import NONE, count_runs, name_line, split_runs
 
 N_ROWS_MAX: Final = 200
 _CELL_MAX: Final = 80
@@ -141,7 +142,10 @@ class Page(NamedTuple):
     """The content of a page."""
 
     title: str
+    origin: Origin | None
     lead: list[str]
+    overview: Table | None
+    """A table of many runs, below the lead."""
     notices: list[str]
     sections: list[PageSection]
     omitted: list[tuple[str, str]]
@@ -209,8 +213,7 @@ def fold_if_long(summary: str, table: Table) -> Part:
 
 def note_more_runs(table: pl.DataFrame, by: Sequence[str], n_max: int) -> list[Part]:
     """Note how many of the runs a chart shows, where it does not show all."""
-    n_runs = table.select(by).n_unique() if by else 1
-    return note_more(n_runs, n_max, "runs")
+    return note_more(count_runs(table, by), n_max, "runs")
 
 
 def note_more(n: int, n_max: int, noun: str) -> list[Part]:

@@ -13,7 +13,7 @@ from ttsframe.curves.levels import difficulty_levels, halve_attempts
 from ttsframe.defaults import RUN, SHARE_OF_PROBLEMS, Picks, RunGroup, value_agreement
 from ttsframe.report.wording import name_run
 from ttsframe.statistics.problem_values import SEVERITY
-from ttsframe.votes.engine.registry import SelectorName
+from ttsframe.votes.engine.registry import AnySelector, SelectorName
 from ttsframe.votes.selectors import SELECTORS, select_answers
 
 _COUNTS: Final = ("n_problems", "n_each", "n_right", "n_wrong", "n_scored", "tokens_min")
@@ -68,7 +68,7 @@ class RunData:
         return [*self.by, *self.replicates]
 
     @property
-    def strategies(self) -> list[SelectorName]:
+    def strategies(self) -> list[AnySelector]:
         """Selectors that can be chosen."""
         return [name for name in self.options.selectors if name != "oracle"]
 
@@ -244,7 +244,8 @@ def _describe_runs(picks: Picks) -> pl.DataFrame:
         n_wrong=(~grade).sum(),
         n_scored=score.fill_nan(None).count(),
         tokens_min=tokens.min(),
-        is_exchangeable=is_alone.fill_null(value=True).all(),
+        # A single attempt depends on no other, whatever found it.
+        is_exchangeable=is_alone.fill_null(value=True).all() | (pl.len() == 1),
     )
     return (
         problems

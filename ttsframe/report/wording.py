@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import Any, Final
 
 import polars as pl
@@ -27,6 +26,11 @@ _NAME_MAX: Final = 80
 def name_run(rows: pl.DataFrame, by: Sequence[str]) -> str:
     """Name the run of some rows by its values of `by`; empty without `by`."""
     return ", ".join(shorten(str(rows[name][0]), _NAME_MAX) for name in by)
+
+
+def count_runs(table: pl.DataFrame, by: Sequence[str]) -> int:
+    """Count the runs of a table."""
+    return table.select(by).n_unique() if by else 1
 
 
 def split_runs(table: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -63,26 +67,6 @@ def keep_first_runs(
         return table
     kept = table.select(by).unique(maintain_order=True).head(n_max)
     return table.join(kept, on=by, how="semi", nulls_equal=True, maintain_order="left")
-
-
-def shorten_paths(paths: Sequence[str]) -> dict[str, str]:
-    """Map each path to the part that tells it from the others; other texts stay as they are."""
-    parts = [path.split("/") for path in paths]
-    n_spare = min((len(path) for path in parts), default=0) - 1
-    if n_spare < 1 or len(paths) < 2:
-        return {path: path for path in paths}
-    n_before = _count_shared(parts, n_spare)
-    n_after = _count_shared([path[::-1] for path in parts], n_spare - n_before)
-    return {
-        path: "/".join(names[n_before : len(names) - n_after])
-        for path, names in zip(paths, parts, strict=True)
-    }
-
-
-def _count_shared(paths: Sequence[Sequence[str]], n_max: int) -> int:
-    """Count the parts that all paths begin with."""
-    is_shared = (len({path[i] for path in paths}) == 1 for i in range(n_max))
-    return sum(1 for _ in takewhile(bool, is_shared))
 
 
 def find_best_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Final
 
 import polars as pl
 
+from ttsframe import _html
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import safe_names
 from ttsframe._typing import ColumnNames
@@ -27,6 +28,7 @@ from ttsframe.validation.values import (
     STEP_CHECKS,
     flat_steps,
     is_ungraded,
+    lost_findings,
     value_counts,
     value_findings,
     whole_run_findings,
@@ -119,6 +121,25 @@ class ValidationReport:
             lines.append(f"    hint: {finding.hint}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """Return the report as a table for notebooks."""
+        rows = [
+            {
+                "severity": finding.severity,
+                "finding": finding.message,
+                "for example": "; ".join(
+                    ", ".join(f"{name} {value!r}" for name, value in example.items())
+                    for example in finding.examples
+                ),
+                "hint": finding.hint,
+            }
+            for finding in self.findings
+        ]
+        return _html.fragment(
+            _html.heading(f"{self._size()}: {self._tally()}"),
+            _html.texts(rows) if rows else "",
+        )
+
     def _size(self) -> str:
         """Return the number of attempts and problems."""
         if self.attempts_per_problem is None:
@@ -175,6 +196,7 @@ def validate_trajectories(
     Warnings: `attempt_gaps`, `ragged_attempts`, `duplicate_completions` (equal texts within a problem,
     such as the padding of beam search), `empty_completions`, `missing_gold`, `ungraded_attempts`,
     `inconsistent_grades` (attempts at a problem with equal `answer_key` and different grades),
+    `lost_grades` (graded as right by another tool, but no answer was found, so they count as wrong),
     `missing_scores`, `empty_steps`, `null_scores`, `nan_scores`, `infinite_scores`,
     `constant_scores`, `out_of_range_scores`. If at least 5 % of the finite scores are outside [0, 1],
     `logit_scores` replaces the last.
@@ -220,6 +242,7 @@ def validate_trajectories(
     implied |= {"gold", "is_correct"} if is_ungraded(counts, usable) else set()
     checks = [check for check in ATTEMPT_CHECKS if check.column not in implied]
     pending += value_findings(rows, counts, checks, places, score="score")
+    pending += lost_findings(rows, counts, usable, places)
     if "steps" in tables:
         steps = tables["steps"].row(0, named=True)
         pending += value_findings(rows, steps, STEP_CHECKS, places, score="step_scores")

@@ -117,9 +117,18 @@ CASES: dict[str, tuple[Callable[[], pl.DataFrame], dict[tuple[str, str], int], s
         "note",
     ),
     "missing keys": (
-        lambda: clean(**put("answer_key", None, at(2, 5))).drop("answer"),
+        lambda: clean(
+            **put("answer_key", None, at(2, 5)), **put("is_correct", False, at(2, 5))
+        ).drop("answer"),
         {("missing_answers", "answer_key"): 1},
         "note",
+    ),
+    "right without an answer": (
+        lambda: clean(
+            **put("answer_key", None, at(2, 5)), **put("is_correct", True, at(2, 5))
+        ).drop("answer"),
+        {("missing_answers", "answer_key"): 1, ("lost_grades", "answer"): 1},
+        "warning",
     ),
     "some not graded": (
         lambda: clean(**put("is_correct", None, at(2, 5))),

@@ -30,6 +30,7 @@ from ttsframe.report.parts import (
 from ttsframe.report.runs import RunData
 from ttsframe.report.wording import (
     N_RUNS_MAX,
+    count_runs,
     format_interval,
     format_percent,
     keep_first_runs,
@@ -39,6 +40,9 @@ from ttsframe.report.wording import (
     start_sentence,
 )
 
+_N_RUNS_LARGE: Final = 4
+_HEIGHT: Final = 320
+_HEIGHT_OF_MANY: Final = 220
 _ON: Final = "on the problems of"
 
 
@@ -236,6 +240,9 @@ def draw(
                 keep_first_runs(table, context.by),
                 references=context.references if quantity == "accuracy" else None,
                 confidence_level=context.confidence_level,
+                height=_HEIGHT
+                if count_runs(table, context.by) <= _N_RUNS_LARGE
+                else _HEIGHT_OF_MANY,
             )
             parts.append(Figure(f"{quantity}-by-attempts", captions[quantity], chart))
         parts += [

@@ -69,7 +69,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         .join(table, on=_NAME, maintain_order="left")
         .sort(
             pl.int_range(pl.len()).min().over(_NAME),
-            pl.col("selector").replace_strict(ranks, return_dtype=pl.UInt8),
+            pl.col("selector").replace_strict(ranks, default=len(ranks), return_dtype=pl.UInt8),
             "reduction",
             "budget",
             nulls_last=True,

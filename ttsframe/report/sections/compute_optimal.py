@@ -36,7 +36,7 @@ from ttsframe.report.wording import (
     start_sentence,
 )
 from ttsframe.statistics.comparison import compare
-from ttsframe.votes.selectors import SELECTORS
+from ttsframe.votes.engine.registry import selector_of
 
 _N_RUNS_MAX: Final = 4
 _HELD_OUT: Final = "compute_optimal"
@@ -45,7 +45,7 @@ _IN_SAMPLE: Final = "compute_optimal_in_sample"
 
 def needs(data: RunData) -> list[Rule]:
     """List what a run must have for a choice between strategies by level."""
-    n_scoreless = sum(not SELECTORS[name].reads_score for name in data.strategies)
+    n_scoreless = sum(not selector_of(one).reads_score for one in data.strategies)
     has_scores = (pl.col("n_scored") > 0) & (len(data.strategies) > 1)
     return [
         *difficulty.needs(data),

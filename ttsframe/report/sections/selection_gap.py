@@ -102,7 +102,7 @@ def draw(
     caption = (
         "At each number of attempts, the three bands add up to all problems. The middle band is what a "
         "perfect choice among the same attempts would gain; the upper band needs a better generator or "
-        f"more attempts. Bars are {context.level} intervals of the middle band, paired by problem."
+        f"more attempts. In brackets is the {context.level} interval of the middle band, paired by problem."
     )
     chart = partial(
         charts.selection_gap,

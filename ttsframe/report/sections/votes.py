@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from ttsframe._typing import StepReduction
+from ttsframe._typing import Reduction
 from ttsframe._wording import counted, shorten
 from ttsframe.report.parts import Context, Figure, Part, Terms
 from ttsframe.report.runs import RunData
@@ -78,7 +78,7 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
     chosen = ranked.sort(order, descending=[True, *[False] * (len(order) - 1)]).head(1)
     attempts = data.attempts.join(chosen.select(keys), on=keys, how="semi", nulls_equal=True)
     reductions = data.options.reductions
-    reduction: StepReduction | None = (
+    reduction: Reduction | None = (
         reductions if reductions is None or isinstance(reductions, str) else reductions[0]
     )
     votes = tally_votes(
@@ -170,4 +170,9 @@ def draw(context: Context, example: Example) -> list[Part]:
         if text is not None
     ]
     terms: list[Part] = [Terms(texts)] if texts else []
-    return [*terms, Figure("votes-of-one", caption, partial(charts.answer_votes, example.votes))]
+    return [
+        *terms,
+        Figure(
+            "votes-of-one", caption, partial(charts.answer_votes, example.votes, gold=example.gold)
+        ),
+    ]
