@@ -22,7 +22,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import ttsframe as tts
-from ttsframe.votes.engine.registry import SelectorName
+from ttsframe.votes.engine.registry import AnySelector, SelectorName
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "reference"))
 from selection_oracle import pick
@@ -51,8 +51,13 @@ def make_run() -> pl.DataFrame:
     )
 
 
-def select(run: pl.DataFrame, name: SelectorName) -> pl.DataFrame:
+def select(run: pl.DataFrame, name: AnySelector) -> pl.DataFrame:
     return tts.select_answers(run, selectors=name, budgets=BUDGETS)
+
+
+def own_best() -> pl.Expr:
+    """Pick as best_of_n does, as a selector of the user."""
+    return pl.col("attempt").filter(pl.col("score") == pl.col("score").max()).min()
 
 
 def in_python(attempts: list[dict[str, Any]], name: str) -> list[str | None]:
@@ -96,6 +101,12 @@ def test_selector(benchmark: BenchmarkFixture, run: pl.DataFrame, name: Selector
     benchmark.group = f"selectors on {N_ATTEMPTS:,} attempts"
     check(run, name)
     benchmark(lambda: select(run, name))
+
+
+def test_own_selector(benchmark: BenchmarkFixture, run: pl.DataFrame) -> None:
+    benchmark.group = f"selectors on {N_ATTEMPTS:,} attempts"
+    assert select(run, own_best)["attempt"].equals(select(run, "best_of_n")["attempt"])
+    benchmark(lambda: select(run, own_best))
 
 
 def test_python_loop(benchmark: BenchmarkFixture, run: pl.DataFrame) -> None:

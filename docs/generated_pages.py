@@ -42,6 +42,7 @@ WINGS = (
     "batch",
     "report",
     "evaluator",
+    "testing",
     "errors",
 )
 SMALL = ("schema", "scoring", "steps", "simulation", "validation")

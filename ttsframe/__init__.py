@@ -16,6 +16,7 @@ curves become charts and reports. The most used names are here; each wing holds 
 - ``tts.charts``: Altair charts, one function per question.
 - ``tts.batch``: Parquet-to-Parquet jobs of any size.
 - ``tts.evaluator``: accuracy by task complexity.
+- ``tts.testing``: contract tests for selectors, reductions and graders of your own.
 - ``tts.errors``: all errors and warnings.
 """
 
@@ -38,6 +39,7 @@ if _TYPE_CHECKING:
     from ttsframe import readers as readers
     from ttsframe import search as search
     from ttsframe import statistics as statistics
+    from ttsframe import testing as testing
     from ttsframe import verifier as verifier
     from ttsframe import votes as votes
     from ttsframe.answers import (
@@ -66,6 +68,7 @@ if _TYPE_CHECKING:
         best_of_k,
         closed_form_passatk,
         g_pass_at_k,
+        grade_failures,
         mean_g_pass_at_k,
         pass_at_k,
         pass_hat_k,
@@ -104,7 +107,7 @@ if _TYPE_CHECKING:
         step_prod,
         step_sum,
     )
-    from ttsframe.validation import ValidationReport, validate_trajectories
+    from ttsframe.validation import ValidationReport, run_health, validate_trajectories
     from ttsframe.verifier import VerifierReport, verifier_metrics, verifier_report
     from ttsframe.votes import (
         SELECTORS,
@@ -157,6 +160,7 @@ __all__ = [
     "fit_pass_at_k",
     "g_pass_at_k",
     "gold_key",
+    "grade_failures",
     "is_equivalent",
     "level_curve",
     "majority_of_the_bests",
@@ -173,6 +177,7 @@ __all__ = [
     "read_steps",
     "read_trajectories",
     "renumber_attempts",
+    "run_health",
     "scaling_curve",
     "scan_steps",
     "scan_trajectories",
@@ -214,6 +219,7 @@ _WINGS = frozenset({
     "readers",
     "search",
     "statistics",
+    "testing",
     "verifier",
     "votes",
 })
@@ -226,7 +232,7 @@ _HOMES = {
     "errors": "TtsframeError",
     "estimators": (
         "Aggregator IdentifierMean Identity PassAtK aggregators best_of_k closed_form_passatk "
-        "g_pass_at_k mean_g_pass_at_k pass_at_k pass_hat_k"
+        "g_pass_at_k grade_failures mean_g_pass_at_k pass_at_k pass_hat_k"
     ),
     "readers": (
         "READERS STEP_FORMATS read_steps read_trajectories scan_steps scan_trajectories write_steps"
@@ -243,7 +249,7 @@ _HOMES = {
         "STEP_REDUCTIONS step_first step_geometric_mean step_last step_max step_mean step_min "
         "step_prod step_sum"
     ),
-    "validation": "ValidationReport validate_trajectories",
+    "validation": "ValidationReport run_health validate_trajectories",
     "verifier": "VerifierReport verifier_metrics verifier_report",
     "votes": (
         "SELECTORS best_of_n borda_vote confidence_vote expected_accuracy first_valid "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,6 +27,13 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 StepReduction: TypeAlias = Literal[
     "last", "min", "mean", "prod", "max", "sum", "first", "geometric_mean"
 ]
+OwnReduction: TypeAlias = Callable[[pl.Expr], pl.Expr]
+"""A reduction of the user: from lists of step scores to one score each."""
+Reduction: TypeAlias = StepReduction | OwnReduction
+OwnSelector: TypeAlias = Callable[[], pl.Expr]
+"""A selector of the user: an aggregating expression that gives the picked `attempt`."""
+Grader: TypeAlias = pl.Expr | Callable[[], pl.Expr]
+"""A grade of the user: a Boolean expression, or a function that returns one."""
 Utility: TypeAlias = Literal["token_f1", "equality"]
 Weights: TypeAlias = Literal["score", "sigmoid", "softmax"]
 ProblemSet: TypeAlias = Literal["common", "available"]

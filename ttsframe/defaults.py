@@ -8,22 +8,31 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from ttsframe._checks import check_budgets, check_choices, check_fraction, check_names
+from ttsframe._checks import check_budgets, check_fraction, check_names
 from ttsframe._exprs import run_plan
+from ttsframe._own import check_named
 from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
     FrameT,
-    StepReduction,
+    Grader,
+    Reduction,
     Weights,
 )
-from ttsframe._wording import left_out
+from ttsframe._wording import is_unreached, left_out
 from ttsframe.answers import AnswerPolicy, extract_answer, gold_key
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError
-from ttsframe.schema import require_columns
+from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
 from ttsframe.scoring import score_trajectories
-from ttsframe.votes.engine.registry import SelectorName
+from ttsframe.steps import SCORE, STEP_REDUCTIONS
+from ttsframe.votes.engine.registry import (
+    AnySelector,
+    SelectorName,
+    check_selectors,
+    in_order,
+    selector_of,
+)
 from ttsframe.votes.selectors import SELECTORS, select_answers
 
 Budgets: TypeAlias = int | Sequence[int] | Literal["all"] | None
@@ -47,11 +56,14 @@ _READ: Final = (
     "problem",
     "answer",
     "answer_key",
+    "gold_key",
     "gold",
     "is_correct",
+    "is_correct_recorded",
     "score",
     "step_scores",
     "n_tokens",
+    "finish_reason",
     "is_exchangeable",
     "source_file",
 )
@@ -74,14 +86,15 @@ class PickOptions:
     budgets: Budgets = None
     """Numbers of attempts. "all": all attempts, as one budget. None: for each run, the powers of two
     up to the number of attempts that at least nine in ten problems have, and that number."""
-    selectors: SelectorName | Sequence[SelectorName] | None = None
+    selectors: AnySelector | Sequence[AnySelector] | None = None
     """None: those of `DEFAULT_SELECTORS` for which the run has scores and grades."""
-    reductions: StepReduction | Sequence[StepReduction] | None = None
+    reductions: Reduction | Sequence[Reduction] | None = None
     """None: the column `score` if it exists, else the last step's score."""
     weights: Weights = "score"
     style: AnswerStyle = "auto"
     cut_at_next_question: bool = True
     policy: AnswerPolicy | None = None
+    grade: Grader | None = None
     confidence_level: float = 0.95
 
     def score(self, trajectories: FrameT) -> FrameT:
@@ -91,14 +104,15 @@ class PickOptions:
             style=self.style,
             cut_at_next_question=self.cut_at_next_question,
             policy=self.policy,
+            grade=self.grade,
         )
 
 
 class Options(NamedTuple):
     """How answers are picked and averaged, with every choice made."""
 
-    selectors: tuple[SelectorName, ...]
-    reductions: StepReduction | Sequence[StepReduction] | None
+    selectors: tuple[AnySelector, ...]
+    reductions: tuple[Reduction, ...] | None
     weights: Weights
     by: tuple[str, ...]
     replicates: tuple[str, ...]
@@ -177,6 +191,13 @@ class Picks(Choice):
     scored: pl.DataFrame | pl.LazyFrame
     """All columns."""
 
+    @property
+    def validated(self) -> pl.DataFrame | pl.LazyFrame:
+        """The attempts that are held, or all columns where validation reads one that is not held."""
+        # Validation of a scan reads and scores the file again.
+        unheld = {*TRAJECTORY_COLUMNS} & {*self.scored.collect_schema()} - {*self.attempts.columns}
+        return self.scored if unheld else self.attempts.drop(RUN)
+
     def problems(self) -> list[pl.DataFrame]:
         """Pick answers from the attempts."""
         return self.pick(self.attempts)
@@ -187,7 +208,10 @@ def choose_picks(trajectories: pl.DataFrame | pl.LazyFrame, options: PickOptions
     # Reads the columns that tell problems apart, the grades or gold answers, and scores up to the
     # first one; holds one number per problem.
     scored, resolved = _resolve(trajectories.lazy(), options)
-    return _choose(trajectories.lazy(), scored, options, resolved)
+    attempts = trajectories.lazy()
+    if options.grade is not None:  # which could read the texts
+        attempts = attempts.with_columns(is_correct=pl.lit(value=True))
+    return _choose(attempts, scored, options, resolved)
 
 
 def plan_picks(trajectories: FrameT, options: PickOptions, /) -> Picks:
@@ -208,15 +232,17 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
     """Check the options, and plan the scores, from the schema alone."""
     by: tuple[str, ...] = check_names(asked.by, "by")
     replicates: tuple[str, ...] = check_names(asked.replicates, "replicates")
-    selectors = check_choices(asked.selectors or DEFAULT_SELECTORS, "selectors", SELECTORS)
+    selectors = check_selectors(asked.selectors or DEFAULT_SELECTORS)
     if asked.budgets != "all":
         check_budgets(asked.budgets)
     check_fraction(asked.confidence_level, "confidence_level")
     schema = require_columns(trajectories, [*by, *replicates, "problem_id", "attempt"])
     scored = asked.score(trajectories)
-    reductions = asked.reductions
+    reductions = None
+    if asked.reductions is not None:
+        reductions = check_named(asked.reductions, "reductions", STEP_REDUCTIONS, taken=[SCORE])
     needs_score = asked.selectors is not None and any(
-        SELECTORS[name].reads_score for name in selectors
+        selector_of(one).reads_score for one in selectors
     )
     if needs_score and reductions is None:
         require_columns(scored, ["score"], hint=_NO_SCORE)
@@ -238,7 +264,7 @@ def _choose(
     kept, notes = list(options.selectors), []
     if asked.selectors is None:
         if not _has_scores(scored):
-            unread = [name for name in kept if SELECTORS[name].reads_score]
+            unread = [name for name in DEFAULT_SELECTORS if SELECTORS[name].reads_score]
             kept = [name for name in kept if name not in unread]
             notes.append(f"No {' or '.join(unread)}: the run has no scores.")
         if not runs["is_graded"].any():
@@ -253,7 +279,7 @@ def _choose(
             )
             for (is_graded, most), rows in groups.items()
         ),
-        options=options._replace(selectors=tuple(name for name in SELECTORS if name in kept)),
+        options=options._replace(selectors=in_order(kept)),
         notes=tuple(notes),
     )
 
@@ -262,7 +288,9 @@ def _collect_attempts(scored: pl.DataFrame | pl.LazyFrame, options: Options) -> 
     """Collect the columns that an analysis reads, with each attempt's run as a number."""
     schema = scored.collect_schema()
     keys = [*options.by, *options.replicates]
-    names = [*keys, *[name for name in _READ if name in schema and name not in keys]]
+    own = [name for selector in options.selectors for name in selector_of(selector).columns]
+    read = dict.fromkeys([*_READ, *own])
+    names = [*keys, *[name for name in read if name in schema and name not in keys]]
     run = pl.struct(options.by).rank("dense") if options.by else pl.lit(1)
     attempts = scored.lazy().select(*names, run.cast(pl.UInt32).alias(RUN)).collect()
     _check_rows(attempts)
@@ -329,11 +357,7 @@ def _powers_up_to(most: int) -> tuple[int, ...]:
 def _average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bool) -> pl.LazyFrame:
     """Average the problems; without grades, average how many attempts agree with the pick."""
     if not is_graded:
-        ungraded = pl.col("status") == "ungraded"
-        problems = problems.filter(pl.col("selector") != "oracle").with_columns(
-            value=pl.when(ungraded).then("agreement"),
-            status=pl.when(ungraded).then(pl.lit("ok")).otherwise("status"),
-        )
+        problems = value_agreement(problems)
     curve = scaling_curve(
         problems,
         by=options.by,
@@ -343,28 +367,57 @@ def _average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bo
     return curve if is_graded else curve.rename({"accuracy": "agreement"})
 
 
+def value_agreement(problems: pl.LazyFrame) -> pl.LazyFrame:
+    """Value ungraded problems by the share of their attempts that agree with the pick."""
+    ungraded = pl.col("status") == "ungraded"
+    return problems.filter(pl.col("selector") != "oracle").with_columns(
+        value=pl.when(ungraded).then("agreement").otherwise("value"),
+        status=pl.when(ungraded).then(pl.lit("ok")).otherwise("status"),
+    )
+
+
 def join_curves(curves: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame | None:
     """Put the curves of several runs into one table, selectors in the order of the registry."""
     if not curves:
         return None
     ranks = {name: i for i, name in enumerate(SELECTORS)}
-    rank = pl.col("selector").replace_strict(ranks, return_dtype=pl.UInt8)
-    return pl.concat(curves).sort(*by, rank, "reduction", "budget", maintain_order=True)
+    rank = pl.col("selector").replace_strict(ranks, default=len(ranks), return_dtype=pl.UInt8)
+    order = [*by, rank, "selector", "reduction", "budget"]
+    return pl.concat(curves).sort(order, maintain_order=True)
+
+
+def _note_unreached(curve: pl.DataFrame, by: Sequence[str]) -> list[str]:
+    """Write a note on the budgets of each run that none of its problems reaches."""
+    notes = []
+    for run in curve.partition_by(by, maintain_order=True) if by else [curve]:
+        unreached = run.filter(is_unreached())
+        budgets = unreached["budget"].unique().sort().to_list()
+        if budgets:
+            of_run = "".join(f" of {run[name][0]}" for name in by)
+            listed = " and ".join(f"{budget:,}" for budget in budgets)
+            is_all = unreached.height == run.height
+            others = "" if is_all else " The other budgets are averaged without it."
+            notes.append(
+                f"Budget {listed}: no problem{of_run} has so many attempts, so no number is "
+                f"shown.{others}"
+            )
+    return notes
 
 
 def note_fewer_problems(curve: pl.DataFrame | None, by: Sequence[str]) -> list[str]:
     """Write a note on each line that is averaged over fewer problems than others of its run."""
     if curve is None:
         return []
+    notes = _note_unreached(curve, by)
     n_problems = pl.col("n_problems")
     most = n_problems.max().over(by) if by else n_problems.max()
     lines = (
         curve
+        .filter(~is_unreached())
         .with_columns(most=most, omitted=left_out())
         .filter(n_problems < pl.col("most"))
         .unique([*by, "selector", "reduction"], keep="last", maintain_order=True)
     )
-    notes = []
     for row in lines.iter_rows(named=True):
         reduction = "" if row["reduction"] is None else f" ({row['reduction']})"
         run = "".join(f", {row[name]}" for name in by)

@@ -8,15 +8,18 @@ elements that a reduction reads gives NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 import polars as pl
 
-from ttsframe._exprs import into_expr, keep_name
-from ttsframe._typing import IntoExprColumn, StepReduction
+from ttsframe._exprs import into_expr, keep_name, map_column
+from ttsframe._own import call, check_named, describe, failed, name_of
+from ttsframe._typing import IntoExprColumn, OwnReduction, Reduction, StepReduction
+from ttsframe.errors import ParameterError, TtsframeError
 
 __all__ = [
     "STEP_REDUCTIONS",
@@ -295,6 +298,58 @@ STEP_REDUCTIONS: Final[Mapping[StepReduction, Callable[[IntoExprColumn], pl.Expr
     })
 )
 """The step reductions by name, as `reduction=` and `reductions=` take them."""
+
+
+SCORE: Final = "score"
+"""Name of the column `score` among reductions."""
+
+_SAMPLE: Final = pl.Series("step_scores", [[0.5, 0.25], [0.75], [0.125, 0.5, 1.0]])
+_SHAPE: Final = "reduction(pl.col('step_scores'))"
+
+
+def named_reductions(
+    reductions: Reduction | Sequence[Reduction], parameter: str = "reductions"
+) -> dict[str, pl.Expr]:
+    """Check reductions, names or functions; return the score that each makes, by its name."""
+    chosen = check_named(reductions, parameter, STEP_REDUCTIONS, taken=[SCORE])
+    return {name_of(one): reduce_steps(one, parameter) for one in chosen}
+
+
+def reduce_steps(reduction: Reduction, parameter: str = "reduction") -> pl.Expr:
+    """Reduce the column `step_scores` as a name or a function says."""
+    if isinstance(reduction, str):
+        return STEP_REDUCTIONS[reduction]("step_scores")
+    own = _Own(reduction, parameter)
+    own(_SAMPLE)
+    return map_column(_float_lists(pl.col("step_scores")), own, pl.Float64())
+
+
+@dataclass(frozen=True)
+class _Own:
+    """Reduces step scores by a user's function; its errors name the function."""
+
+    function: OwnReduction
+    parameter: str
+
+    def __call__(self, lists: pl.Series) -> pl.Series:
+        made = call(self.function, self.parameter, _SHAPE, pl.col("step_scores"))
+        what = describe(self.function, self.parameter)
+        frame = lists.alias("step_scores").to_frame()
+        try:
+            scores = frame.select(made.alias("score")).to_series()
+        except TtsframeError:
+            raise
+        except Exception as error:
+            hint = "it reads the lists of step scores, List(Float64), and nothing else."
+            raise failed(what, error, hint) from error
+        if len(scores) != len(lists):
+            raise ParameterError(
+                f"{what} made {len(scores)} values of {len(lists)} lists, must make one of each. Hint: "
+                "step_scores.list has what works on the elements of a list, such as .list.mean()."
+            )
+        if not (scores.dtype.is_numeric() or scores.dtype == pl.Null):
+            raise ParameterError(f"{what} made values of dtype {scores.dtype}, must make numbers.")
+        return scores.cast(pl.Float64).alias(lists.name)
 
 
 def _float_lists(source: pl.Expr) -> pl.Expr:

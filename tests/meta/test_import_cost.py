@@ -55,7 +55,16 @@ def test_wings_load_on_first_use() -> None:
     own = {name for name in loaded if name.startswith("ttsframe.")}
     assert "ttsframe.steps" in own
     wings = {name.split(".")[1] for name in own}
-    assert wings <= {"_namespace", "_typing", "_settings", "errors", "_exprs", "_checks", "steps"}
+    assert wings <= {
+        "_namespace",
+        "_typing",
+        "_settings",
+        "errors",
+        "_exprs",
+        "_checks",
+        "_own",
+        "steps",
+    }
 
 
 HELP = """

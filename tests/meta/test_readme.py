@@ -57,6 +57,14 @@ def test_python_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not results.failed, "".join(report)
 
 
+def test_the_page_on_functions_of_ones_own_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = str(ROOT / "docs" / "wings" / "own.md")
+    results = doctest.testfile(page, module_relative=False)
+    assert results.attempted >= 15
+    assert not results.failed
+
+
 def test_printed_table_is_what_the_command_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ WINGS = (
     "process",
     "readers",
     "statistics",
+    "testing",
     "verifier",
     "votes",
 )

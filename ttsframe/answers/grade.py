@@ -148,6 +148,8 @@ def _compare_keys(rows: pl.Series) -> pl.Series:
     frame = rows.struct.unnest()
     keys = as_strings(frame["answer_key"], "answer_key")
     golds = as_strings(frame["gold_key"], "gold_key")
+    if _have_one_version(keys, golds):
+        return _equal_keys(keys, golds)
     versions = [column.str.extract(_VERSION, 1).fill_null("") for column in (keys, golds)]
     differ = (versions[0] != versions[1]) & keys.is_not_null() & golds.is_not_null()
     if differ.any():
@@ -158,6 +160,15 @@ def _compare_keys(rows: pl.Series) -> pl.Series:
             "tts.score_trajectories(..., overwrite=('answer_key', 'gold_key'))."
         )
     return _equal_keys(keys, golds)
+
+
+def _have_one_version(keys: pl.Series, golds: pl.Series) -> bool:
+    """Tell whether all keys begin as the first one; ten times as fast as reading the version of each."""
+    first = keys.drop_nulls().head(1).to_list()
+    version = re.match(_VERSION, first[0]) if first else None
+    return version is not None and all(
+        column.str.starts_with(version[1]).all() for column in (keys, golds)
+    )
 
 
 def _equal_keys(keys: pl.Series, golds: pl.Series) -> pl.Series:
@@ -312,16 +323,17 @@ class _GradingOfKeyed:
         frame = rows.struct.unnest()
         if not {"answer", "gold"} <= set(frame.columns):
             return graded
-        pairs = frame.select(
-            as_answers(frame["answer"], "answer"), as_answers(frame["gold"], "gold")
-        )
         # keys of another policy or tool say what is equal by themselves
         prefix = (self.policy or AnswerPolicy()).prefix
         is_open = ~graded & as_strings(frame["gold_key"], "gold_key").str.starts_with(prefix)
-        is_open = (is_open & _with_marks(pairs)).fill_null(value=False)
-        if not is_open.any():
+        is_open = is_open.fill_null(value=False)
+        left = frame.filter(is_open)
+        pairs = left.select(as_answers(left["answer"], "answer"), as_answers(left["gold"], "gold"))
+        has_marks = _with_marks(pairs)
+        if not has_marks.any():
             return graded
-        pairs = pairs.filter(is_open)
+        is_open = is_open.scatter(is_open.arg_true(), has_marks)
+        pairs = pairs.filter(has_marks)
         pairs = pairs.with_columns(gold_answers(pairs["gold"]))
         accepted = Grading(self.policy).accept(pairs, graded.filter(is_open))
         return graded.scatter(is_open.arg_true(), accepted)

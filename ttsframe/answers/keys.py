@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe._exprs import into_expr, map_column
 from ttsframe._typing import IntoExprColumn
-from ttsframe.answers.columns import as_answers, per_distinct
+from ttsframe.answers.columns import as_answers, map_distinct, per_distinct
 from ttsframe.answers.engine import AnswerKind
 from ttsframe.answers.extract import extract_answer
 from ttsframe.answers.lookup.table import Entry, KeyMethod, KeyTable, key_table
@@ -260,11 +260,12 @@ def _look_up_column(
     values: pl.Series, table: KeyTable, field: Callable[[Entry], str | None]
 ) -> pl.Series:
     """Look up the distinct strings of a column and map a field of their entries back."""
-    distinct = values.drop_nulls().unique()
-    answers = distinct.to_list()
-    entries = table.look_up(answers)
-    results = pl.Series([field(entries[answer]) for answer in answers], dtype=pl.String)
-    return values.replace_strict(distinct, results, default=None, return_dtype=pl.String)
+
+    def fields(answers: list[str]) -> list[str | None]:
+        entries = table.look_up(answers)
+        return [field(entries[answer]) for answer in answers]
+
+    return map_distinct(values, fields)
 
 
 _SHORT_GOLD: Final = 200

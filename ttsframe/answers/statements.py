@@ -191,6 +191,11 @@ _RELATION: Final = re.compile(
     r"[<>≤≥≈≠]|\\(?:[lg]eq?|[lg]t|approx|neq?|equiv|sim|in|implies|Rightarrow|to)(?![a-zA-Z])"
 )
 _CALCULATION: Final = re.compile(r"\S\s*[+*×·]|\S\s+-|\\(?:cdot|times|div|frac\{[^{}]*[-+])")
+_TWO_NAMED: Final = re.compile(
+    r"(?<![\w'])[A-Za-z](?:_\w{1,9})? (?:is|equals) [^\s,;]{1,40}[,;]? (?:and )?[A-Za-z](?:_\w{1,9})? (?:is|equals) "
+)
+"""Two values in words: neither is the answer alone."""
+_ASSIGNMENT: Final = re.compile(r"\s*([A-Za-z](?:_\w|_\{\w+\})?)\s*=[^=]+")
 _NAME_EQUALS: Final = re.compile(r"(?:[a-zA-Z]|\\[a-z]+)(?:_\w|_\{\w+\})?\s*=\s*")
 _LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin|;|\\quad\s*[a-z]\b")
 # what begins as mathematics and is no span: "\\neq 5", "y'+ry=0"
@@ -611,7 +616,7 @@ def _last_stated(sentence: str) -> str | None:
         if span is not None and span.end > bold[-1].end():
             return _result(span)
         return _in_bold(bold[-1][1]) if span is not None else None
-    if _DENIAL.search(sentence.rstrip(_EDGES)):
+    if _DENIAL.search(sentence.rstrip(_EDGES)) or _TWO_NAMED.search(sentence):
         return None
     spans = list(find_spans(sentence))
     outside = _without(sentence, spans)
@@ -623,9 +628,17 @@ def _last_stated(sentence: str) -> str | None:
             unread = sentence[verb.end() + _match_length(_FILLER, sentence[verb.end() :]) :]
             if _UNREAD_MATH.match(unread):
                 return _short_mathematics(unread)
+    if spans and spans[-1].last and _are_assignments(spans[-1].answer):
+        return spans[-1].answer
     if spans and spans[-1].last and ("=" in spans[-1].last or _RELATION.search(spans[-1].last)):
         return _result_of_chain(spans[-1].last)
     return _result(spans[-1]) if spans else None
+
+
+def _are_assignments(answer: str) -> bool:
+    """Tell whether a list gives a value to each of several names: x = 5, y = 6."""
+    names = [match[1] for part in answer.split(",") if (match := _ASSIGNMENT.fullmatch(part))]
+    return len(names) > 1 and len({*names}) == answer.count(",") + 1
 
 
 def _stated_after(sentence: str, position: int, spans: list[Span]) -> str | None:

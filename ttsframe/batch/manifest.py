@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import polars as pl
 
 from ttsframe.answers import AnswerPolicy
-from ttsframe.batch.stages import Score, Stage, stage_settings
+from ttsframe.batch.stages import Score, Stage, functions_of, stage_settings
 from ttsframe.errors import SourceError
 
 __all__ = ["METADATA_KEY", "Fingerprint", "Manifest", "read_manifest"]
@@ -83,7 +83,8 @@ class Manifest:
     format
         Version of the manifest's format.
     versions
-        Of ttsframe, Polars and, if answers are keyed, of the packages that decide the keys.
+        Of ttsframe, Polars and, if answers are keyed, of the packages that decide the keys; of
+        functions of your own, a digest of the file that defines them.
     source
         Files that were read, in order.
     gold
@@ -212,6 +213,7 @@ def make_manifest(
         if isinstance(stage, Score):
             versions["keys"] = (stage.policy or AnswerPolicy()).prefix
             packages += ["sympy", "python-flint"]
+    versions |= {function.text: function.version for function in functions_of(stages)}
     manifest = Manifest(
         format=_FORMAT,
         versions={name: package_version(name) for name in packages} | versions,

@@ -30,6 +30,7 @@ from ttsframe.readers.engine import rename_schema
 from ttsframe.readers.trajectories import READERS, ScannedRun
 from ttsframe.schema import require_columns
 from ttsframe.scoring import GRADED_FROM
+from ttsframe.votes.engine.registry import check_selectors, selector_of
 
 __all__ = ["Phase", "Plan", "Size", "make_plan"]
 
@@ -316,20 +317,33 @@ def _needed(
 ) -> frozenset[str]:
     """Return the columns of attempts that tasks pass on."""
     needed = {*keys, "problem_id", "attempt"}
+    own: set[str] = set()
     picking = next((stage for stage in stages if isinstance(stage, Votes | Select)), None)
     if picking is None:
         needed |= set(columns)
     else:
-        needed |= {"answer_key", "answer", "is_correct"}
+        needed |= {"answer_key", "answer", "is_correct", "gold_key", "gold"}
         needed.add("score" if picking.reductions is None else "step_scores")
+        if isinstance(picking, Select):
+            own |= {
+                name
+                for one in check_selectors(picking.selectors)
+                for name in selector_of(one).columns
+            }
+            needed |= own
     score = next((stage for stage in stages if isinstance(stage, Score)), None)
     if score is None:
         return frozenset(needed)
     for addition in reversed(score.additions(schema)):
         if addition.name in needed:
-            needed |= {addition.source, *(GRADED_FROM if addition.name == "is_correct" else [])}
-    # Answers are extracted first; the texts are passed on only if they are written.
-    return frozenset(needed if picking is None and score.texts else needed - set(TEXTS))
+            of_grade = GRADED_FROM if addition.name == "is_correct" else ()
+            needed |= {addition.source, *addition.reads, *of_grade}
+        if addition.name == "is_correct" and score.grade is not None:
+            own |= set(addition.reads)
+    # Answers are extracted first; the texts are passed on only if they are written, or if a grader or
+    # selector of the user reads them.
+    dropped = set() if picking is None and score.texts else set(TEXTS) - own
+    return frozenset(needed - dropped)
 
 
 def _share(whole: Amount, n: int) -> Amount:

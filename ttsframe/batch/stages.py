@@ -6,7 +6,8 @@ The fields of a stage are parameters of the function that makes its table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from hashlib import blake2b
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import polars as pl
@@ -14,24 +15,26 @@ import polars as pl
 from ttsframe._checks import (
     check_budgets,
     check_choice,
-    check_choices,
     check_fraction,
     check_names,
 )
+from ttsframe._own import Imported, by_name, check_named
 from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
+    Grader,
     ProblemSet,
-    StepReduction,
+    Reduction,
     Weights,
 )
 from ttsframe.answers import AnswerPolicy
+from ttsframe.answers.own_grade import grade_expr
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError, ParameterTypeError
 from ttsframe.scoring import ADDED_COLUMNS, Addition, plan_additions, score_trajectories
-from ttsframe.steps import STEP_REDUCTIONS
-from ttsframe.votes.engine.registry import SelectorName
-from ttsframe.votes.selectors import SELECTORS, select_answers
+from ttsframe.steps import SCORE, STEP_REDUCTIONS
+from ttsframe.votes.engine.registry import AnySelector, check_selectors
+from ttsframe.votes.selectors import select_answers
 from ttsframe.votes.tally import tally_votes
 
 __all__ = ["Curve", "Score", "Select", "Stage", "Table", "Votes"]
@@ -49,7 +52,7 @@ class Score:
     Parameters
     ----------
     reduction
-        Name in `STEP_REDUCTIONS`: how `step_scores` becomes `score`.
+        Name in `STEP_REDUCTIONS`, or a function: how `step_scores` becomes `score`.
     style
         How answers are marked in completions; see `extract_answer`.
     policy
@@ -62,6 +65,8 @@ class Score:
     cut_at_next_question
         Whether a completion ends where the model goes on with a question of its own; see
         `extract_answer`.
+    grade
+        A grade of your own, as `score_trajectories` takes it.
 
     Raises
     ------
@@ -80,16 +85,17 @@ class Score:
     reads: ClassVar[Table] = "trajectories"
     makes: ClassVar[Table] = "trajectories"
 
-    reduction: StepReduction = "last"
+    reduction: Reduction = "last"
     style: AnswerStyle = "auto"
     policy: AnswerPolicy | None = None
     overwrite: Sequence[str] = ()
     texts: bool = False
     cut_at_next_question: bool = True
+    grade: Grader | None = None
 
     def __post_init__(self) -> None:
         """Check every option."""
-        check_choice(self.reduction, "reduction", STEP_REDUCTIONS)
+        check_named(self.reduction, "reduction", STEP_REDUCTIONS)
         check_choice(self.style, "style", get_args(AnswerStyle))
         if self.policy is not None and not isinstance(self.policy, AnswerPolicy):
             raise ParameterTypeError(
@@ -98,6 +104,8 @@ class Score:
         names: tuple[str, ...] = check_names(self.overwrite, "overwrite")
         for name in names:
             check_choice(name, "overwrite", ADDED_COLUMNS)
+        if self.grade is not None:
+            grade_expr(self.grade)
         object.__setattr__(self, "overwrite", names)
 
     def make(self, attempts: pl.LazyFrame, _: Sequence[str]) -> pl.LazyFrame:
@@ -124,7 +132,7 @@ class Votes:
     budgets
         Numbers of attempts; None: all attempts, as one budget.
     reductions
-        Names in `STEP_REDUCTIONS`; None: the column `score`.
+        Names in `STEP_REDUCTIONS`, or functions; None: the column `score`.
     weights
         Weight of an attempt's vote: "score", or its "sigmoid" or "softmax".
 
@@ -144,7 +152,7 @@ class Votes:
     makes: ClassVar[Table] = "votes"
 
     budgets: int | Sequence[int] | None = None
-    reductions: StepReduction | Sequence[StepReduction] | None = None
+    reductions: Reduction | Sequence[Reduction] | None = None
     weights: Weights = "score"
 
     def __post_init__(self) -> None:
@@ -163,9 +171,9 @@ class Select:
     Parameters
     ----------
     selectors
-        Names in `SELECTORS`.
+        Names in `SELECTORS`, or functions, as `select_answers` takes them.
     reductions
-        Names in `STEP_REDUCTIONS`; None: the column `score`.
+        Names in `STEP_REDUCTIONS`, or functions; None: the column `score`.
     budgets
         Numbers of attempts; None: all attempts, as one budget.
     weights
@@ -186,18 +194,18 @@ class Select:
     reads: ClassVar[Table] = "trajectories"
     makes: ClassVar[Table] = "problems"
 
-    selectors: SelectorName | Sequence[SelectorName] = (
+    selectors: AnySelector | Sequence[AnySelector] = (
         "majority_vote",
         "weighted_vote",
         "best_of_n",
     )
-    reductions: StepReduction | Sequence[StepReduction] | None = None
+    reductions: Reduction | Sequence[Reduction] | None = None
     budgets: int | Sequence[int] | None = None
     weights: Weights = "score"
 
     def __post_init__(self) -> None:
         """Check every option."""
-        chosen = check_choices(self.selectors, "selectors", SELECTORS)
+        chosen = check_selectors(self.selectors)
         object.__setattr__(self, "selectors", chosen)
         _check_counting(self)
 
@@ -262,7 +270,7 @@ def _check_counting(stage: Votes | Select) -> None:
     """Check and normalize the options that votes and selectors share."""
     object.__setattr__(stage, "budgets", check_budgets(stage.budgets))
     if stage.reductions is not None:
-        chosen = check_choices(stage.reductions, "reductions", STEP_REDUCTIONS)
+        chosen = check_named(stage.reductions, "reductions", STEP_REDUCTIONS, taken=[SCORE])
         object.__setattr__(stage, "reductions", chosen)
     check_choice(stage.weights, "weights", get_args(Weights))
 
@@ -298,7 +306,35 @@ def stage_settings(stage: Stage) -> dict[str, object]:
     policy = options.get("policy")
     if isinstance(policy, AnswerPolicy):
         options["policy"] = asdict(policy)
-    plain = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in options.items()
-    }
+    plain = {name: _plain(value) for name, value in options.items()}
     return {"stage": type(stage).__name__.lower(), **plain}
+
+
+def _plain(value: object) -> object:
+    """Return an option as a value for JSON; a function by its name."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, pl.Expr):
+        # Long lists and Python functions are not spelled out.
+        digest = blake2b(value.meta.serialize(), digest_size=8).hexdigest()
+        return f"{value} (digest {digest})"
+    return value.text if isinstance(value, Imported) else value
+
+
+def import_functions(stage: Stage) -> Stage:
+    """Refer to the user's functions in a stage by their names, by which any process imports them."""
+    changed: dict[str, Any] = {}
+    for name in ("selectors", "reductions", "reduction", "grade"):
+        value = getattr(stage, name, None)
+        if isinstance(value, tuple):
+            changed[name] = tuple(by_name(one, name) if callable(one) else one for one in value)
+        elif callable(value):
+            changed[name] = by_name(value, name)
+    return replace(stage, **changed)
+
+
+def functions_of(stages: Sequence[Stage]) -> list[Imported]:
+    """List the user's functions that stages call."""
+    values = [value for stage in stages for value in vars(stage).values()]
+    flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+    return [one for one in flat if isinstance(one, Imported)]

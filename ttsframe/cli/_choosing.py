@@ -7,7 +7,16 @@ from typing import Literal, get_args
 import click
 
 from ttsframe._typing import Weights
-from ttsframe.cli._options import by_option, gathers, names_of, question_option, style_option
+from ttsframe.cli._names import Name, completes
+from ttsframe.cli._options import (
+    FUNCTION_HELP,
+    by_option,
+    gathers,
+    grade_option,
+    names_of,
+    question_option,
+    style_option,
+)
 from ttsframe.cli._policy import policy_option
 from ttsframe.defaults import PickOptions
 from ttsframe.steps import STEP_REDUCTIONS
@@ -44,20 +53,23 @@ chooses = gathers(
         ),
         click.option(
             "--selectors",
-            callback=names_of(SELECTORS),
+            callback=names_of(SELECTORS, takes_functions=True),
+            shell_complete=completes(SELECTORS),
             metavar="NAME,...",
-            help=f"How to choose an answer: {', '.join(SELECTORS)}.",
+            help=f"How to choose an answer: {', '.join(SELECTORS)}, {FUNCTION_HELP}.",
         ),
         click.option(
             "--reductions",
-            callback=names_of(STEP_REDUCTIONS),
+            callback=names_of(STEP_REDUCTIONS, takes_functions=True),
+            shell_complete=completes(STEP_REDUCTIONS),
             metavar="NAME,...",
-            help=f"How to reduce step scores to a score: {', '.join(STEP_REDUCTIONS)}. "
+            help=f"How to reduce step scores to a score: {', '.join(STEP_REDUCTIONS)}, "
+            f"{FUNCTION_HELP}. "
             "Default: the column score if the run has one, else the last step's score.",
         ),
         click.option(
             "--weights",
-            type=click.Choice(get_args(Weights)),
+            type=Name(get_args(Weights)),
             default="score",
             show_default=True,
             help="Weight of a vote in weighted_vote and top_fraction_vote; sigmoid and softmax are "
@@ -66,6 +78,7 @@ chooses = gathers(
         style_option,
         question_option,
         policy_option,
+        grade_option,
         by_option,
     ],
 )

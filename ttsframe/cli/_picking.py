@@ -7,8 +7,10 @@ from typing import Final
 import polars as pl
 
 from ttsframe.batch import Score, Select, Stage
+from ttsframe.batch.stages import TEXTS
 from ttsframe.cli._options import Run
 from ttsframe.defaults import Choice, PickOptions, choose_picks
+from ttsframe.votes.engine.registry import selector_of
 
 _READ_BY_PICKING: Final = frozenset({"answer", "answer_key", "is_correct"})
 
@@ -30,6 +32,8 @@ def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame
         style=choosing.style,
         cut_at_next_question=choosing.cut_at_next_question,
         policy=choosing.policy,
+        grade=choosing.grade,
+        texts=any(set(TEXTS) & set(selector_of(one).columns) for one in choice.options.selectors),
     )
     needed = _READ_BY_PICKING | ({"score"} if choice.options.reductions is None else set())
     select = Select(
@@ -39,7 +43,8 @@ def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame
         weights=choice.options.weights,
     )
     additions = score.additions(attempts.collect_schema())
-    is_score_needed = any(addition.name in needed for addition in additions)
+    made = [addition.name for addition in additions if addition.name != addition.source]
+    is_score_needed = not needed.isdisjoint(made)
     return [score, select] if is_score_needed else [select]
 
 

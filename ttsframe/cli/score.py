@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ttsframe._typing import AnswerStyle, StepReduction
+from ttsframe._typing import AnswerStyle, Grader, Reduction
 from ttsframe.answers import AnswerPolicy
 from ttsframe.batch import Score
 from ttsframe.batch.stages import TEXTS
@@ -20,9 +20,13 @@ from ttsframe.cli._jobs import (
     run_job,
     runs_job,
 )
+from ttsframe.cli._names import completes
 from ttsframe.cli._options import (
+    FUNCTION_HELP,
     Run,
     examples,
+    grade_option,
+    name_of,
     names_of,
     prints,
     question_option,
@@ -39,24 +43,29 @@ from ttsframe.steps import STEP_REDUCTIONS
     cls=JobCommand,
     epilog=examples(
         "ttsframe score runs/bon.jsonl --gold math500.jsonl -o scored.parquet",
-        "ttsframe score 'runs/*.parquet' -o scored/ --engine ray --address auto",
+        "ttsframe score 'runs/*.jsonl' --reduction min -o scored/ --log-json",
     ),
 )
 @reads_run
 @click.option("-o", "--output", required=True, metavar="FILE|FOLDER/", help=OUTPUT_HELP)
 @click.option(
     "--reduction",
-    type=click.Choice(list(STEP_REDUCTIONS)),
+    callback=name_of(STEP_REDUCTIONS, takes_functions=True),
+    shell_complete=completes(STEP_REDUCTIONS),
     default="last",
     show_default=True,
-    help="How to reduce the step scores of an attempt to its score.",
+    metavar="NAME",
+    help=f"How to reduce the step scores of an attempt to its score: {', '.join(STEP_REDUCTIONS)}, "
+    f"{FUNCTION_HELP}.",
 )
 @style_option
 @policy_option
 @question_option
+@grade_option
 @click.option(
     "--overwrite",
     callback=names_of(ADDED_COLUMNS),
+    shell_complete=completes(ADDED_COLUMNS),
     metavar="NAME,...",
     help=f"Columns to compute even if the run has them: {', '.join(ADDED_COLUMNS)}.",
 )
@@ -72,12 +81,13 @@ def score(
     *,
     run: Run,
     output: str,
-    reduction: StepReduction,
+    reduction: Reduction,
     style: AnswerStyle,
     cut_at_next_question: bool,
     policy: AnswerPolicy | None,
     overwrite: tuple[str, ...] | None,
     texts: bool,
+    grade: Grader | None,
     job: JobOptions,
     console: Console,
 ) -> None:
@@ -86,7 +96,7 @@ def score(
     What the run recorded is kept, unless --overwrite names it.
     """
     check_target(output, run.sources, job)
-    if is_job(output):
+    if is_job(output, run.sources):
         stage = Score(
             reduction=reduction,
             style=style,
@@ -94,6 +104,7 @@ def score(
             overwrite=overwrite or (),
             texts=texts,
             cut_at_next_question=cut_at_next_question,
+            grade=grade,
         )
         run_job(run, job, [stage], output, console)
         return
@@ -106,6 +117,7 @@ def score(
         policy=policy,
         overwrite=overwrite or (),
         cut_at_next_question=cut_at_next_question,
+        grade=grade,
     )
     if not texts:
         scored = scored.drop(TEXTS, strict=False)

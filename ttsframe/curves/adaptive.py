@@ -18,13 +18,13 @@ from ttsframe._checks import (
     check_positive,
 )
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
-from ttsframe._typing import ColumnNames, FrameT, Integers, StepReduction, Weights
+from ttsframe._typing import ColumnNames, FrameT, Integers, Reduction, Weights
 from ttsframe.curves.lines import LEVELS_HINT, check_same_dtypes, refuse_where
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.votes.engine.ballots import Ballots
 from ttsframe.votes.engine.pools import Block, Pools, map_pools, name_problem
-from ttsframe.votes.engine.registry import SelectorName
+from ttsframe.votes.engine.registry import AnySelector
 from ttsframe.votes.selectors import select_answers
 
 __all__ = ["allocate_attempts", "select_allocated", "stopping_points"]
@@ -341,8 +341,8 @@ def select_allocated(
     /,
     *,
     allocation: pl.DataFrame | pl.LazyFrame,
-    selectors: SelectorName | Sequence[SelectorName] = ("majority_vote",),
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    selectors: AnySelector | Sequence[AnySelector] = ("majority_vote",),
+    reductions: Reduction | Sequence[Reduction] | None = None,
     weights: Weights = "score",
     by: ColumnNames = (),
 ) -> FrameT:

@@ -6,17 +6,20 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._exprs import run_plan, unused_name
+from ttsframe._exprs import from_safe, run_plan, to_safe
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.curves.lines import ORACLE, CurveLines, curve_lines, refuse_where
-from ttsframe.curves.scaling import scaling_curve
+from ttsframe.curves.scaling import average_lines, check_averages
 from ttsframe.schema import CURVE_SCHEMA
+from ttsframe.statistics.problem_values import value_and_severity
 
 __all__ = ["selection_gap"]
 
 _PARTS: Final = ("accuracy", "selection_gap", "generation_gap")
 
 _POINT: Final = ("selector", "reduction", "budget", "budget_unit", "subsets")
+
+_STRATEGY: Final = ("selector", "reduction")
 
 _REST: Final = tuple(name for name in CURVE_SCHEMA if name not in {*_POINT, "accuracy"})
 """Columns of a curve that describe the gap."""
@@ -109,6 +112,7 @@ def selection_gap(
     │ 3      ┆ 0.0      ┆ 0.5           ┆ 0.5            │
     └────────┴──────────┴───────────────┴────────────────┘
     """
+    check_averages(include, confidence_level)
     lines: CurveLines = curve_lines(
         problems,
         by=by,
@@ -116,64 +120,68 @@ def selection_gap(
         taken=_PARTS,
         hint="tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...]) makes it.",
     )
-    groups: list[str] = [*lines.groups.values()]
-    repeats: list[str] = [*lines.seeds.values()]
-    optional: list[str] = [name for name in ("subsets", "budget_unit") if name in lines.schema]
-    unit: list[str] = [*groups, *repeats, "problem_id", "budget", *optional]
-    part = unused_name("part", [*unit, *_POINT, *_PARTS, "value", "status"])
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        rows = lazy.select(*unit, "selector", "reduction", "value", "status")
-        curves = scaling_curve(
-            _split(rows, unit, part),
-            by=[*groups, part],
-            replicates=repeats,
-            include=include,
-            confidence_level=confidence_level,
-        )
-
-        def of_part(column: str, name: str) -> pl.Expr:
-            return pl.col(column).filter(pl.col(part) == name).first()
-
+        rows = _with_gaps(lazy, lines)
+        averages = average_lines(lines, rows, include, confidence_level, also=["reached", "best"])
         return (
-            curves
-            .group_by(*groups, *_POINT)
-            .agg(
-                *[of_part("accuracy", name).alias(name) for name in _PARTS],
-                *[of_part(column, "selection_gap") for column in _REST],
+            averages
+            .with_columns(
+                accuracy="reached",
+                selection_gap="accuracy",
+                generation_gap=1.0 - pl.col("best"),
+                **lines.defaults,
             )
-            .sort(*groups, "selector", "reduction", "budget", "subsets")
-            .select(*groups, *_POINT, *_PARTS, *_REST)
+            .sort(*lines.groups, "selector", "reduction", "budget", "subsets")
+            .select(*from_safe(lines.groups), *_POINT, *_PARTS, *_REST)
         )
 
     return run_plan(problems, plan)
 
 
-def _split(rows: pl.LazyFrame, unit: list[str], part: str) -> pl.LazyFrame:
-    """Repeat each row of a selector once per part, with the part as its value."""
+def _with_gaps(lazy: pl.LazyFrame, lines: CurveLines) -> pl.LazyFrame:
+    """Return a row of `CurveLines.select` for each row of a selector, with the gap as its value."""
+    columns = lines.columns | lines.seeds
+    unit = ["problem_id", "budget", *[name for name in columns if name not in _STRATEGY]]
+    rows = lazy.select(
+        *to_safe(columns),
+        "problem_id",
+        "budget",
+        pl.col("value").cast(pl.Float64).fill_nan(None),
+        "status",
+    )
     is_oracle = pl.col("selector") == ORACLE
+    oracle = (
+        rows
+        .filter(is_oracle)
+        .group_by(unit)
+        .agg(pl.col("value").first().alias("best"), pl.col("status").first().alias("best_status"))
+        .with_columns(has_oracle=True)
+    )
     has_oracle = refuse_where(
-        is_oracle.any().over(unit).not_(),
+        pl.col("has_oracle").is_null(),
         {"problem_id": "problem_id", "budget": "budget"},
         "no row of 'oracle', which the gap of {selector!r} is measured from. Hint: "
         "tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...]).",
         "selector",
     )
-    value, status = pl.col("value").cast(pl.Float64), pl.col("status")
-    best, best_status = (expr.filter(is_oracle).first().over(unit) for expr in (value, status))
-    parts = dict(zip(_PARTS, (value, best - value, 1.0 - best), strict=True))
-    is_known = value.is_not_null() & best.is_not_null()
-    return (
+    value, best, status = pl.col("value"), pl.col("best"), pl.col("status")
+    is_known = value.is_not_null() & best.is_not_null() & (status == "ok")
+    gaps = (
         rows
-        .filter(has_oracle)
-        .select(
-            *unit,
-            "selector",
-            "reduction",
-            pl.lit([*parts]).alias(part),
-            pl.when(best_status == "ok").then(status).otherwise(best_status).alias("status"),
-            pl.concat_list(pl.when(is_known).then(expr) for expr in parts.values()).alias("value"),
-        )
         .filter(~is_oracle)
-        .explode(part, "value", empty_as_null=False)
+        .join(oracle, on=unit, how="left", nulls_equal=True)
+        .filter(has_oracle)
+        .with_columns(
+            reached=value,
+            value=best - value,
+            status=pl.when(pl.col("best_status") == "ok").then(status).otherwise("best_status"),
+        )
+    )
+    return gaps.select(
+        *columns,
+        "problem_id",
+        "budget",
+        **value_and_severity(),
+        **{name: pl.when(is_known).then(name) for name in ("reached", "best")},
     )

@@ -15,7 +15,8 @@ from ttsframe._checks import (
     check_positive,
 )
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
-from ttsframe._typing import ColumnNames, FrameT, ProblemSet, StepReduction
+from ttsframe._own import check_named
+from ttsframe._typing import ColumnNames, FrameT, ProblemSet, Reduction
 from ttsframe.curves.lines import (
     LEFT_OUT,
     LEVELS_HINT,
@@ -27,7 +28,7 @@ from ttsframe.curves.lines import (
 from ttsframe.errors import ColumnsError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns, require_kind
 from ttsframe.statistics.problem_values import mean_interval
-from ttsframe.steps import STEP_REDUCTIONS
+from ttsframe.steps import STEP_REDUCTIONS, reduce_steps
 
 __all__ = ["difficulty_levels", "halve_attempts", "level_curve"]
 
@@ -83,7 +84,7 @@ def difficulty_levels(
     *,
     reference: pl.DataFrame | pl.LazyFrame | None = None,
     metric: DifficultyMetric = "pass_at_1",
-    reduction: StepReduction | None = None,
+    reduction: Reduction | None = None,
     column: str | None = None,
     n_levels: int | None = 5,
     estimate: LevelEstimate = "cross_fitted",
@@ -112,7 +113,7 @@ def difficulty_levels(
         "pass_at_1": the share of correct attempts (oracle levels; attempts without a grade are left
         out). "mean_score": the mean verifier score (predicted levels; null and NaN are left out).
     reduction
-        Name in `STEP_REDUCTIONS` that reduces `step_scores` to the score; None reads the column
+        Name in `STEP_REDUCTIONS`, or a function as `select_answers` takes it, that reduces `step_scores` to the score; None reads the column
         `score`.
     column
         Numeric column of `trajectories` with the difficulty of a problem (higher is harder), equal
@@ -276,13 +277,13 @@ def _check_agreement(*, reference: object, column: str | None, n_levels: int | N
 def _attempt_value(
     schema: pl.Schema,
     metric: DifficultyMetric,
-    reduction: StepReduction | None,
+    reduction: Reduction | None,
     column: str | None,
     where: str,
 ) -> pl.Expr:
     """Return what an attempt contributes to the metric (higher is easier), null if nothing."""
     if reduction is not None:
-        check_choice(reduction, "reduction", STEP_REDUCTIONS)
+        check_named(reduction, "reduction", STEP_REDUCTIONS)
     if column is not None:
         name, value = column, -pl.col(column).cast(pl.Float64)
     elif metric == "pass_at_1":
@@ -290,7 +291,7 @@ def _attempt_value(
     elif reduction is None:
         name, value = "score", pl.col("score").cast(pl.Float64)
     else:
-        name, value = "step_scores", STEP_REDUCTIONS[reduction]("step_scores")
+        name, value = "step_scores", reduce_steps(reduction)
     require_columns(pl.LazyFrame(schema=schema), ["attempt", name], where=where)
     if name not in {"is_correct", "step_scores"}:
         hint = (

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import raise_where, safe_names, to_safe
+from ttsframe._exprs import n_distinct, raise_where, safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns
@@ -73,8 +73,11 @@ class CurveLines(NamedTuple):
         halves: Sequence[str] = (),
         levels: Sequence[str] = (),
         caveats: Sequence[str] = (),
+        also: Sequence[str] = (),
     ) -> pl.LazyFrame:
         """Average replicates, and return each problem once per budget with its severity."""
+        # `also` names columns that are averaged as `value` is.
+        values = ["value", *also]
         line = self.columns
         unit = line | {name: name for name in (*halves, "problem_id")}
         severity = pl.col("severity")
@@ -87,33 +90,44 @@ class CurveLines(NamedTuple):
                 .group_by(*unit, *levels, "budget")
                 .agg(
                     pl.len().alias("n_rows"),
-                    pl.struct(*self.seeds).n_unique().alias("n_expected"),
-                    pl.col("value").mean(),
+                    n_distinct(self.seeds).alias("n_expected"),
+                    pl.col(values).mean(),
                     *worst_caveat,
                     # "common" leaves a problem out for one replicate, "available" only for all.
                     severity.max() if is_common else severity.min(),
                 )
                 .filter(raise_if_repeated(unit | {"budget": "budget"}))
             )
+        counted = ["budget", *values]
+        if is_common:
+            # A budget that no problem of the run reaches would leave all of them out of every budget.
+            rows = rows.with_columns(
+                is_reached=(severity != SEVERITY["short"]).any().over(*line, "budget")
+            )
+            counted.append("is_reached")
+            severity = severity.filter("is_reached").max().fill_null(SEVERITY["short"])
         problems = (
             rows
             .group_by(*unit, *levels)
             .agg(
                 pl.len().alias("n_rows"),
                 pl.col("budget").n_unique().alias("n_expected"),
-                pl.col("budget", "value"),
+                pl.col(counted),
                 *worst_caveat,
-                severity.max() if is_common else severity,
+                severity,
             )
             .filter(raise_if_repeated(unit))
             .with_columns(n_units=n_units)
         )
         if not is_common:
-            return problems.explode("budget", "value", "severity", empty_as_null=False)
+            return problems.explode("budget", *values, "severity", empty_as_null=False)
         is_short = pl.col("n_rows") < pl.col("n_rows").max().over([*line])
-        return problems.with_columns(
-            severity=pl.when(is_short).then(SEVERITY["short"]).otherwise(severity)
-        ).explode("budget", "value", empty_as_null=False)
+        return problems.explode(counted, empty_as_null=False).with_columns(
+            severity=pl
+            .when(is_short | ~pl.col("is_reached"))
+            .then(SEVERITY["short"])
+            .otherwise("severity")
+        )
 
 
 def curve_lines(

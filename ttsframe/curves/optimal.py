@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Sequence
-from typing import Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from ttsframe._checks import (
     check_positive,
     check_seed,
 )
-from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
+from ttsframe._exprs import from_safe, n_distinct, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.curves.levels import shared_columns, with_levels
 from ttsframe.curves.lines import (
@@ -217,8 +217,10 @@ def optimal_curve(
     [('compute_optimal', 8, 1.0, 4), ('compute_optimal_in_sample', 8, 1.0, 4)]
     """
     check_fraction(confidence_level, "confidence_level")
-    optimal = select_optimal(
+    optimal = _select_optimal(
         problems,
+        name,
+        is_sorted=False,
         levels=levels,
         strategy=strategy,
         by=by,
@@ -227,7 +229,6 @@ def optimal_curve(
         n_folds=n_folds,
         seed=seed,
         include=include,
-        name=name,
     )
     has_halves = "fold" in optimal.collect_schema() and "fold" not in check_names(by, "by")
     return scaling_curve(
@@ -314,6 +315,31 @@ def select_optimal(
     >>> paired.filter(selector="compute_optimal").select("difference", "n_pairs").rows()
     [(0.13, 200)]
     """
+    return _select_optimal(
+        problems,
+        name,
+        levels=levels,
+        strategy=strategy,
+        by=by,
+        replicates=replicates,
+        cost=cost,
+        n_folds=n_folds,
+        seed=seed,
+        include=include,
+    )
+
+
+def _select_optimal(
+    problems: FrameT,
+    name: str,
+    *,
+    levels: pl.DataFrame | pl.LazyFrame,
+    by: ColumnNames,
+    cost: str | None,
+    is_sorted: bool = True,
+    **options: Any,  # noqa: ANN401 - the options of `_check`
+) -> FrameT:
+    """Return the rows of `select_optimal`, sorted where that is asked for."""
     if not name:
         raise ParameterError("name is empty, must be the selector of the line.")
     groups = tuple(
@@ -322,13 +348,9 @@ def select_optimal(
     setting: _Setting = _check(
         problems,
         levels,
-        strategy=strategy,
         by=groups,
-        replicates=replicates,
         cost=cost,
-        n_folds=n_folds,
-        seed=seed,
-        include=include,
+        **options,
     )
     others: dict[str, str] = {
         key: own
@@ -356,12 +378,10 @@ def select_optimal(
             _answers(_choose(values, setting, names), setting),
             _left_out(values, setting, names),
         ]
-        return (
-            pl
-            .concat(rows, how="diagonal")
-            .sort(*setting.groups, "problem_id", "fold", "budget", "name", *others)
-            .select(columns)
-        )
+        answers = pl.concat(rows, how="diagonal")
+        if is_sorted:
+            answers = answers.sort(*setting.groups, "problem_id", "fold", "budget", "name", *others)
+        return answers.select(columns)
 
     return run_plan(problems, plan)
 
@@ -621,9 +641,7 @@ def _comparable(rows: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
         .group_by(*names, *strategy)
         .agg(
             pl.len().alias("n_rows"),
-            (pl.struct(*setting.seeds).n_unique() if setting.seeds else pl.lit(1)).alias(
-                "n_expected"
-            ),
+            (n_distinct(setting.seeds) if setting.seeds else pl.lit(1)).alias("n_expected"),
             pl.col("value", "cost").mean(),
             severity.max() if setting.is_common else severity.min(),
         )
@@ -638,15 +656,23 @@ def _comparable(rows: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
     )
     cell = line if setting.is_common else [*line, "fold", "budget"]
     unit = [*cell, "problem_id"]
-    is_short = pl.len().over(unit) < pl.col("n_cells").first().over(unit)
-    worst = severity.max().over(unit)
+    # A constant to group by, since there may be no column of a line.
+    n_cells = (
+        averaged
+        .select(*line, "fold", "budget", *strategy)
+        .unique()
+        .group_by(pl.lit(0).alias("all"), *cell)
+        .agg(pl.len().alias("n_cells"))
+    )
+    is_short = pl.len().over(unit) < pl.col("n_cells")
     return (
         averaged
-        .group_by(*line, "fold", "budget", *strategy)
-        .agg("problem_id", "value", "cost", "severity")
-        .with_columns(n_cells=pl.len().over(cell))
-        .explode("problem_id", "value", "cost", "severity", empty_as_null=False)
-        .with_columns(severity=pl.when(is_short).then(SEVERITY["short"]).otherwise(worst))
+        .with_columns(all=0)
+        .join(n_cells, on=["all", *cell], how="left", nulls_equal=True)
+        .with_columns(
+            severity=pl.when(is_short).then(SEVERITY["short"]).otherwise(severity.max().over(unit))
+        )
+        .drop("all", "n_rows", "n_expected", "n_cells")
     )
 
 

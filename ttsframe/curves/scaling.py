@@ -40,7 +40,9 @@ def scaling_curve(
         per problem before anything else, because the problem is the unit.
     include
         "common" averages the same problems at every budget: those with status "ok" at all budgets.
-        "available" averages, at each budget, the problems with status "ok" at that budget.
+        "available" averages, at each budget, the problems with status "ok" at that budget. A budget
+        that no problem reaches is left out of what "common" asks for: its row is null, with every
+        problem in `n_short`.
     confidence_level
         Coverage of the interval, in (0, 1).
 
@@ -110,18 +112,12 @@ def scaling_curve(
     │ oracle   ┆ 2      ┆ 1.0      ┆ 2          │
     └──────────┴────────┴──────────┴────────────┘
     """
-    check_choice(include, "include", get_args(ProblemSet))
-    check_fraction(confidence_level, "confidence_level")
+    check_averages(include, confidence_level)
     lines: CurveLines = curve_lines(problems, by=by, replicates=replicates)
-    line: dict[str, str] = lines.columns
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        units = lines.units(lines.select(lazy), include, n_units=pl.len().over([*line]))
-        curve = _average(units, [*line], confidence_level)
-        if include == "common":
-            curve = curve.filter(_same_problems(line))
         return (
-            curve
+            average_lines(lines, lines.select(lazy), include, confidence_level)
             .with_columns(**lines.defaults)
             .sort(*lines.groups, "selector", "reduction", "budget", "subsets")
             .select(*from_safe(lines.groups), *CURVE_SCHEMA)
@@ -130,12 +126,34 @@ def scaling_curve(
     return run_plan(problems, plan)
 
 
+def check_averages(include: ProblemSet, confidence_level: float) -> None:
+    """Check the parameters of `average_lines`."""
+    check_choice(include, "include", get_args(ProblemSet))
+    check_fraction(confidence_level, "confidence_level")
+
+
+def average_lines(
+    lines: CurveLines,
+    rows: pl.LazyFrame,
+    include: ProblemSet,
+    confidence_level: float,
+    also: Sequence[str] = (),
+) -> pl.LazyFrame:
+    """Average the rows of `CurveLines.select` on each line, and the columns `also` over the same problems."""
+    line = lines.columns
+    units = lines.units(rows, include, n_units=pl.len().over([*line]), also=also)
+    curve = _average(units, [*line], confidence_level, also)
+    return curve.filter(_same_problems(line)) if include == "common" else curve
+
+
 def _same_problems(line: Mapping[str, str]) -> pl.Expr:
     """Build the filter that raises where no set of problems has a row at every budget."""
     n_problems = pl.col("n_problems")
     n_most = n_problems.max().over([*line]).alias("n_most")
+    others = pl.sum_horizontal([name for name in LEFT_OUT if name != "n_short"])
+    is_unreached = (n_problems == 0) & (others == 0)
     return refuse_where(
-        n_problems != n_most,
+        (n_problems != n_most) & ~is_unreached,
         line,
         "the number of problems with rows is {n_problems} at budget {budget} and {n_most} at another. "
         "Hint: select answers for all problems at the same budgets, or average the problems "
@@ -146,17 +164,21 @@ def _same_problems(line: Mapping[str, str]) -> pl.Expr:
     )
 
 
-def _average(units: pl.LazyFrame, line: Sequence[str], confidence_level: float) -> pl.LazyFrame:
+def _average(
+    units: pl.LazyFrame, line: Sequence[str], confidence_level: float, also: Sequence[str]
+) -> pl.LazyFrame:
     """Average the problems that count, and count the others by status."""
     severity = pl.col("severity")
     value = pl.when(severity == 0).then("value")
     # Sums are of lists in ascending order: those of a group_by differ in the last bits from run to run.
     values = pl.col("values").list
+    others = [pl.when(severity == 0).then(name).sort().alias(name) for name in also]
     averaged = (
         units
         .group_by(*line, "budget")
         .agg(
             value.sort().alias("values"),
+            *others,
             ((value != 0) & (value != 1)).any().alias("is_fractional"),
             value.count().cast(pl.Int64).alias("n_problems"),
             *[
@@ -169,6 +191,7 @@ def _average(units: pl.LazyFrame, line: Sequence[str], confidence_level: float) 
             pl.col("n_short") + pl.col("n_absent"),
             accuracy=values.mean(),
             standard_error=values.std(ddof=1) / pl.col("n_problems").cast(pl.Float64).sqrt(),
+            **{name: pl.col(name).list.mean() for name in also},
             total=values.sum(),
             is_fractional=pl.col("is_fractional").any().over(line),
         )

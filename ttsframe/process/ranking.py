@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import from_safe, run_plan, safe_names
-from ttsframe._typing import ColumnNames, FrameT, StepReduction, Weights
+from ttsframe._typing import ColumnNames, FrameT, Reduction, Weights
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.engine.winners import TIE_TOLERANCE
 from ttsframe.votes.selectors import SELECTORS, select_answers
@@ -43,7 +43,7 @@ def rank_answers(
     trajectories: FrameT,
     /,
     *,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     budgets: int | Sequence[int] | None = None,
     weights: Weights = "score",
     by: ColumnNames = (),

@@ -12,17 +12,19 @@ from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
     FrameT,
-    StepReduction,
+    Grader,
+    Reduction,
     Weights,
 )
 from ttsframe.answers import AnswerPolicy
-from ttsframe.defaults import PickOptions, Picks, note_fewer_problems, plan_picks
+from ttsframe.defaults import PickOptions, Picks, plan_picks
 from ttsframe.errors import ParameterError
+from ttsframe.report.parts import Context
 from ttsframe.report.report import SECTIONS, Report, SectionName
 from ttsframe.report.runs import NoTableError, RunData, keep_runs
+from ttsframe.report.sections.accuracy import note_problems
 from ttsframe.validation import validate_trajectories
-from ttsframe.votes.engine.registry import SelectorName
-from ttsframe.votes.selectors import SELECTORS
+from ttsframe.votes.engine.registry import AnySelector, SelectorName, check_selectors, in_order
 
 _ALWAYS_SELECTED: Final[tuple[SelectorName, ...]] = ("majority_vote", "oracle")
 _ALWAYS_SHOWN: Final[tuple[SectionName, ...]] = ("loaded", "accuracy")
@@ -35,12 +37,13 @@ def build_report(
     by: ColumnNames = (),
     replicates: ColumnNames = (),
     budgets: int | Sequence[int] | None = None,
-    selectors: SelectorName | Sequence[SelectorName] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    selectors: AnySelector | Sequence[AnySelector] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     weights: Weights = "score",
     style: AnswerStyle = "auto",
     cut_at_next_question: bool = True,
     policy: AnswerPolicy | None = None,
+    grade: Grader | None = None,
     references: Mapping[str, float] | None = None,
     sections: SectionName | Sequence[SectionName] | None = None,
     title: str | None = None,
@@ -65,10 +68,10 @@ def build_report(
         Numbers of attempts. None: for each run, the powers of two up to the number of attempts
         that at least nine in ten problems have, and that number.
     selectors
-        Names in `SELECTORS`; majority vote (the baseline) and the oracle (the upper bound) are always
+        Names in `SELECTORS`, or functions, as `select_answers` takes them; majority vote (the baseline) and the oracle (the upper bound) are always
         added. None: these two, and weighted vote and best of n if the run has scores.
     reductions
-        Names in `STEP_REDUCTIONS`, each applied to `step_scores`. None: the column `score` if it
+        Names in `STEP_REDUCTIONS`, or functions, each applied to `step_scores`. None: the column `score` if it
         exists, else the last step's score.
     weights
         Weight of a vote in `weighted_vote`: "score", "sigmoid" or "softmax".
@@ -77,6 +80,8 @@ def build_report(
     policy
         Conventions under which answers are the same; None is `AnswerPolicy()`. Keys that the attempts
         have are kept.
+    grade
+        A grade of your own, as `score_trajectories` takes it.
     references
         Accuracies to compare with, as fractions by name, such as `{"greedy": 0.42}`.
     sections
@@ -118,42 +123,65 @@ def build_report(
     wanted: tuple[SectionName, ...] = check_choices(
         list(SECTIONS) if sections is None else sections, "sections", SECTIONS
     )
+    chosen: tuple[AnySelector, ...] | None = None
     if selectors is not None:
-        chosen: tuple[str, ...] = check_choices(selectors, "selectors", SELECTORS)
-        selectors = [name for name in SELECTORS if name in {*chosen, *_ALWAYS_SELECTED}]
+        named: tuple[AnySelector, ...] = check_selectors(selectors)
+        chosen = in_order(dict.fromkeys([*named, *_ALWAYS_SELECTED]))
     options = PickOptions(
         by=by,
         replicates=replicates,
         budgets=budgets,
-        selectors=selectors,
+        selectors=chosen,
         reductions=reductions,
         weights=weights,
         style=style,
         cut_at_next_question=cut_at_next_question,
         policy=policy,
+        grade=grade,
         confidence_level=confidence_level,
     )
     picks: Picks = plan_picks(trajectories, options)
     data = RunData(picks)
+    tables: dict[str, Any]
+    omitted: dict[SectionName, str]
     tables, omitted = _make_tables(
         data, [name for name in SECTIONS if name in {*wanted, *_ALWAYS_SHOWN}]
     )
-    scored = picks.scored
+    # An answer without a key, such as a placeholder, abstains as no answer does, and is counted so.
+    validated = picks.validated.drop("answer", strict=False)
     if "score" not in trajectories.collect_schema():
         # A score that is computed here would repeat each finding about the step scores.
-        scored = scored.drop("score", strict=False)
+        validated = validated.drop("score", strict=False)
+    context: Context = Context(by, checked_references, confidence_level, weights)
     curves: list[pl.DataFrame | None] = [tables["curve"], tables["agreement"]]
     return Report(
         title=title or "Test-time compute report",
         by=by,
-        validation=validate_trajectories(scored, by=data.keys),
+        validation=validate_trajectories(validated, by=data.keys),
         notes=(
             *picks.notes,
-            *(note for curve in curves for note in note_fewer_problems(curve, by)),
+            *(note for curve in curves for note in note_problems(context, curve, None)),
+            *note_problems(context, None, tables["incomplete"]),
         ),
         omitted=omitted,
         references=checked_references,
         confidence_level=confidence_level,
+        weights=weights,
+        options={
+            "by": by,
+            "replicates": replicates,
+            "budgets": budgets,
+            "selectors": selectors,
+            "reductions": reductions,
+            "weights": weights,
+            "style": style,
+            "cut_at_next_question": cut_at_next_question,
+            "policy": policy,
+            "grade": grade,
+            "references": checked_references,
+            "sections": sections,
+            "confidence_level": confidence_level,
+        },
         **tables,
     )
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from ttsframe._typing import ColumnNames, FrameT, StepReduction
+from ttsframe._typing import ColumnNames, FrameT, Reduction
 from ttsframe.errors import ColumnsError
 from ttsframe.verifier.sorted_scores import SortedScores, rank_correlation
 from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns
@@ -29,7 +29,7 @@ def length_bias(
     trajectories: FrameT,
     /,
     *,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
 ) -> FrameT:
     r"""Correlate scores with the length of attempts, overall and among right and wrong ones.

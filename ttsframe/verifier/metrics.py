@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_fraction, check_positive
-from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, StepReduction
+from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, Reduction
 from ttsframe.statistics.intervals import student_t_interval
 from ttsframe.verifier.sorted_scores import SortedScores
 from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns
@@ -44,7 +44,7 @@ def verifier_metrics(
     trajectories: FrameT,
     /,
     *,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
     n_bins: int = 10,
     confidence_level: float = 0.95,

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_choices, check_fraction, check_positive
-from ttsframe._typing import ColumnNames, FrameT, Integers, StepReduction
+from ttsframe._typing import ColumnNames, FrameT, Integers, Reduction
 from ttsframe.statistics.intervals import student_t_interval, wilson_interval
 from ttsframe.verifier.sorted_scores import Group, SortedScores, bin_edges, count_by_problem
 from ttsframe.verifier.tables import (
@@ -52,7 +52,7 @@ def reliability_curve(
     trajectories: FrameT,
     /,
     *,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
     n_bins: int = 10,
     binning: Binning | Sequence[Binning] = "equal_width",
@@ -163,7 +163,7 @@ def score_distribution(
     trajectories: FrameT,
     /,
     *,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
     n_bins: int = 40,
 ) -> FrameT:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import median
 from typing import Final, get_args
 
 import polars as pl
 
+from ttsframe import _html
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
 from ttsframe._exprs import safe_names, to_safe, unused_name
-from ttsframe._typing import ColumnNames, StepReduction
+from ttsframe._typing import ColumnNames, Reduction
 from ttsframe.schema import require_columns
 from ttsframe.verifier.labels import processbench_f1
 from ttsframe.verifier.lengths import BIAS, BIAS_TABLE
@@ -30,7 +31,7 @@ from ttsframe.verifier.tables import AttemptColumns, attempt_columns, name_numbe
 from ttsframe.verifier.threshold import THRESHOLD, threshold_table
 from ttsframe.votes.engine.picked import PICKED_COLUMNS, pick_winners, problem_columns
 from ttsframe.votes.engine.pools import key_dtype, map_pools
-from ttsframe.votes.engine.registry import Pick
+from ttsframe.votes.engine.registry import SELECTORS, Pick
 
 __all__ = ["VerifierReport", "verifier_report"]
 
@@ -45,6 +46,18 @@ _READ: Final = (
     "step_scores",
     "n_tokens",
 )
+
+_HEADLINE: Final = (
+    "reduction",
+    "auroc_within",
+    "ci_low",
+    "ci_high",
+    "auroc",
+    "brier",
+    "n_attempts",
+    "n_judged",
+)
+"""Metrics that are shown before all others."""
 
 _N_SCORE_BINS: Final = 40
 
@@ -66,7 +79,8 @@ class VerifierReport:
     length_bias
         Rank correlation of scores with lengths: `length_bias`; None if attempts have no length.
     profile
-        Mean step scores by position: `step_profile`; None without `step_scores`.
+        Mean step scores by position, of right and wrong attempts at the same problems:
+        `step_profile`; None without `step_scores`.
     over_optimization
         Best-of-N by budget, and whether it declines: `over_optimization`; None without `attempt` or
         `answer_key`.
@@ -93,12 +107,30 @@ class VerifierReport:
     over_optimization: pl.DataFrame | None
     first_errors: pl.DataFrame | None
 
+    def _repr_html_(self) -> str:
+        """Return a chart of the metrics and the tables for notebooks."""
+        from ttsframe.charts import reduction_comparison
+        from ttsframe.charts.picture import show_chart
+
+        shown = [name for name in _HEADLINE if name in self.metrics.columns]
+        first = self.metrics.columns[: self.metrics.columns.index("reduction")]
+        tables = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) is not None
+        }
+        return _html.fragment(
+            show_chart(lambda: reduction_comparison(self.metrics)),
+            _html.table(self.metrics.select(*first, *shown)),
+            *(_html.folded(name, _html.table(rows)) for name, rows in tables.items()),
+        )
+
 
 def verifier_report(
     trajectories: pl.DataFrame | pl.LazyFrame,
     /,
     *,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
     budgets: int | Sequence[int] | None = None,
     labels: str | None = None,
@@ -182,7 +214,13 @@ def verifier_report(
     def by_position() -> pl.DataFrame | None:
         if "step_scores" not in columns.schema:
             return None
-        return step_profile(numbered, n_bins=n_bins, by=groups, confidence_level=confidence_level)
+        return step_profile(
+            numbered,
+            n_bins=n_bins,
+            same_problems=True,
+            by=groups,
+            confidence_level=confidence_level,
+        )
 
     with ThreadPoolExecutor(1) as thread:
         curve, profile = thread.submit(by_budget), thread.submit(by_position)
@@ -249,7 +287,7 @@ def _best_of_n(
 ) -> pl.DataFrame:
     """Return the columns of `best_of_n` answers that `over_optimization` reads."""
     keys = [*columns.groups, "problem_id"]
-    picks = [Pick("best_of_n", reading) for reading in columns.readings]
+    picks = [Pick("best_of_n", SELECTORS["best_of_n"], reading) for reading in columns.readings]
     read = ("budget", "subsets", "selector", "reduction", "value", "status")
     return map_pools(
         attempts.lazy(),

@@ -12,7 +12,7 @@ import polars as pl
 from ttsframe._checks import check_frame, check_names
 from ttsframe._draws import Purpose, problem_bits
 from ttsframe._exprs import run_plan, safe_names, to_safe
-from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, StepReduction
+from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, Reduction
 from ttsframe.schema import require_columns, require_kind
 from ttsframe.verifier.sorted_scores import Group, SortedScores, ordinal_codes
 from ttsframe.votes.engine.pools import Reading, make_readings
@@ -154,7 +154,7 @@ class AttemptColumns(NamedTuple):
 
 def attempt_columns(
     trajectories: pl.DataFrame | pl.LazyFrame,
-    reductions: StepReduction | Sequence[StepReduction] | None,
+    reductions: Reduction | Sequence[Reduction] | None,
     by: ColumnNames,
     taken: Iterable[str],
 ) -> AttemptColumns:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_seed
-from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, StepReduction
+from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, Reduction
 from ttsframe.verifier.sorted_scores import Group, SortedScores
 from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns, is_held_out
 from ttsframe.votes.engine.runs import run_starts
@@ -39,7 +39,7 @@ def best_threshold(
     trajectories: FrameT,
     /,
     *,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
     seed: int = 0,
 ) -> FrameT:

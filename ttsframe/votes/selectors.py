@@ -13,13 +13,12 @@ from ttsframe._checks import (
     check_between,
     check_budgets,
     check_choice,
-    check_choices,
     check_frame,
     check_names,
     check_positive,
 )
 from ttsframe._exprs import run_plan
-from ttsframe._typing import ColumnNames, FrameT, StepReduction, Utility, Weights
+from ttsframe._typing import ColumnNames, FrameT, Reduction, Utility, Weights
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.votes.engine.picked import (
@@ -32,8 +31,10 @@ from ttsframe.votes.engine.pools import key_dtype, map_pools
 from ttsframe.votes.engine.ranked import pick_borda, pick_majority_of_bests, pick_top_fraction
 from ttsframe.votes.engine.registry import (
     SELECTORS,
+    AnySelector,
     Picker,
-    SelectorName,
+    check_selectors,
+    columns_read,
     make_picks,
     pick_confident,
 )
@@ -59,12 +60,12 @@ def select_answers(
     trajectories: FrameT,
     /,
     *,
-    selectors: SelectorName | Sequence[SelectorName] = (
+    selectors: AnySelector | Sequence[AnySelector] = (
         "majority_vote",
         "weighted_vote",
         "best_of_n",
     ),
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     budgets: int | Sequence[int] | None = None,
     weights: Weights = "score",
     by: ColumnNames = (),
@@ -75,13 +76,16 @@ def select_answers(
     ----------
     trajectories
         One row per attempt, with `problem_id`, `attempt` (0..n-1 within `by` and problem) and
-        `answer_key` (null: no answer found). `is_correct` and `answer` are read if present.
+        `answer_key` (null: no answer found). `is_correct`, `answer` and `gold_key` or `gold` are
+        read if present.
         Selectors that read a score need `score` (Float64, higher is better) or `step_scores`.
     selectors
-        Names in `SELECTORS`.
+        Names in `SELECTORS`, or functions of your own: without parameters, each returns the expression
+        of the `attempt` to pick; see the notes.
     reductions
         Where scores come from: names in `STEP_REDUCTIONS`, each applied to `step_scores` and with
-        rows of its own; or None for the column `score`, named "score" in the column `reduction`.
+        rows of its own; functions of your own, which get the lists of scores as an expression and
+        return that of one score per list; or None for the column `score`, named "score" in the column `reduction`.
         `score_trajectories` makes this column with its single `reduction`.
     budgets
         Numbers of attempts: a selector sees the first `budget` attempts. None: all attempts, as
@@ -105,8 +109,8 @@ def select_answers(
           answer;
         - `value` (Float64): `is_correct` as 0 or 1; null unless `status` is "ok";
         - `status` (String): "ok"; "short", fewer attempts than the budget; "unscored", no attempt
-          has a score; "undefined", a weight is negative or not finite; "ungraded", nothing to
-          grade against;
+          has a score; "undefined", a weight is negative or not finite, or there is no answer to
+          vote on (see Notes); "ungraded", nothing to grade against;
         - `n_attempts`, `n_valid` (with an answer), `n_votes` (with the winning answer) (UInt32);
         - `weight` (Float64): the winner's total of votes, weights, probability or utility; in
           best_of_n its score;
@@ -127,9 +131,24 @@ def select_answers(
 
     Notes
     -----
-    Attempts without an answer abstain from votes; best_of_n can pick them, and they are wrong.
+    Attempts without an answer abstain from votes; best_of_n and oracle can pick them. They are wrong
+    where the problem has a gold answer (a non-null `gold_key`, or `gold` without this column),
+    whatever `is_correct` says, and where they have no grade and another attempt has one. If all
+    within the budget abstain, the result is wrong; but it is "undefined" for all selectors except
+    best_of_n and oracle where something else than answers is graded (code, proofs): no attempt at the
+    problem has an answer and there is no gold answer, or an attempt without an answer is right.
     Attempts without a score (null or NaN) abstain from selectors that read one. Ties go to the
     earliest answer or attempt; totals within 1e-9 of the sum of weights are tied.
+
+    The expression of a selector of your own is computed over the attempts at one problem within one
+    budget, sorted by `attempt`, as ``group_by("problem_id").agg(...)`` would: it gives the picked
+    `attempt`, or null for no pick. It can read all columns but grades and gold answers. `score` is the
+    column or the reduced step scores, null where it is missing; a selector that reads it has rows for
+    each reduction, and none of its picks counts where no attempt has a score. The column `selector`
+    holds the name of the function. `ttsframe.testing.check_selector` checks that it keeps the rules.
+    It takes as long as its expression in a `group_by` over the attempts, once per budget: picking the
+    shortest of 256, 0.2 s of processor time at 1 million attempts and 9 budgets. A vote with
+    weights of your own needs no selector: make the weights the column `score`, or a reduction.
 
     References
     ----------
@@ -165,6 +184,15 @@ def select_answers(
     │ 4      ┆ weighted_vote ┆ 47         ┆ true       ┆ 1       ┆ 0.75   │
     │ 4      ┆ best_of_n     ┆ 47         ┆ true       ┆ 1       ┆ 0.75   │
     └────────┴───────────────┴────────────┴────────────┴─────────┴────────┘
+
+    A selector of your own, which picks the shortest attempt that has an answer:
+
+    >>> def shortest() -> pl.Expr:
+    ...     has_none = pl.col("answer_key").is_null()
+    ...     return pl.col("attempt").sort_by(has_none, "n_tokens", "attempt").first()
+    >>> counted = trajectories.with_columns(n_tokens=pl.Series([90, 60, 80, 20]))
+    >>> tts.select_answers(counted, selectors=shortest, budgets=[1, 4])["attempt"].to_list()
+    [0, 1]
     """
     return _select(
         trajectories,
@@ -178,17 +206,17 @@ def select_answers(
 
 def _select(
     trajectories: FrameT,
-    selectors: SelectorName | Sequence[SelectorName],
+    selectors: AnySelector | Sequence[AnySelector],
     *,
     budgets: int | Sequence[int] | None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     weights: Weights = "score",
     by: ColumnNames,
     picker: Picker | None = None,
 ) -> FrameT:
     """Pick as `select_answers` does; `picker` replaces that of a single selector."""
     check_frame(trajectories, "trajectories")
-    chosen = check_choices(selectors, "selectors", SELECTORS)
+    chosen = check_selectors(selectors)
     checked = check_budgets(budgets)
     check_choice(weights, "weights", get_args(Weights))
     names: tuple[str, ...] = check_names(by, "by", taken=("problem_id", *PROBLEM_COLUMNS))
@@ -205,6 +233,7 @@ def _select(
             work=lambda pools: pick_winners(pools, picks, checked, weights, keys),
             made={**PICKED_COLUMNS, "answer_key": key_dtype(schema)},
             result=problem_columns(),
+            read=columns_read(picks),
         )
 
     return run_plan(trajectories, plan)
@@ -260,7 +289,7 @@ def weighted_vote(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     weights: Weights = "score",
     by: ColumnNames = (),
 ) -> FrameT:
@@ -313,7 +342,7 @@ def best_of_n(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
 ) -> FrameT:
     """Pick the answer of the attempt with the highest score.
@@ -441,7 +470,7 @@ def borda_vote(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     power: float = 0.5,
     by: ColumnNames = (),
 ) -> FrameT:
@@ -523,7 +552,7 @@ def confidence_vote(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     temperature: float = 1.0,
     by: ColumnNames = (),
 ) -> FrameT:
@@ -609,7 +638,7 @@ def top_fraction_vote(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     fraction: float = 0.1,
     weights: Weights = "score",
     by: ColumnNames = (),
@@ -689,7 +718,7 @@ def majority_of_the_bests(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     subset_size: int | None = None,
     by: ColumnNames = (),
 ) -> FrameT:

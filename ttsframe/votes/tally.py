@@ -11,7 +11,7 @@ import polars as pl
 
 from ttsframe._checks import check_budgets, check_choice, check_frame, check_names
 from ttsframe._exprs import run_plan
-from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, StepReduction, Weights
+from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, Reduction, Weights
 from ttsframe.schema import require_columns
 from ttsframe.votes.engine.ballots import Ballots
 from ttsframe.votes.engine.picked import ALL_ATTEMPTS, check_one_run
@@ -46,7 +46,7 @@ def tally_votes(
     /,
     *,
     budgets: int | Sequence[int] | None = None,
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     weights: Weights = "score",
     by: ColumnNames = (),
 ) -> FrameT:

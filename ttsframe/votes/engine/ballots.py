@@ -53,10 +53,12 @@ class Ballots:
             for score in block.scores
         )
         self.texts = block.texts and block.texts.take(rows)
+        self.columns = block.columns if block.columns is None else block.columns[rows]
         self._weights_of: dict[int, Floats] = {}
         self._key = block.key[rows].astype(np.int64)
         self.problem_starts = run_starts(problem)
         self.problems: Integers = problem[self.problem_starts]
+        self._is_answerless = block.is_answerless
         self.problem: Integers = np.repeat(
             np.arange(len(self.problems)), run_lengths(self.problem_starts, len(problem))
         )
@@ -195,6 +197,15 @@ class Ballots:
     def is_graded(self) -> Flags:
         """Return which problems have a graded attempt."""
         return self.has_any(self.grade != UNGRADED)
+
+    def is_unanswerable(self) -> Flags:
+        """Return which problems are graded by something other than the answers, which none has."""
+        # Without answers a vote has nothing to pick, which is no failure of the model's.
+        is_elsewhere = self.has_any(self.grade == 1)
+        if self._is_answerless is not None:
+            is_elsewhere |= self._is_answerless[self.problems]
+        is_unanswerable: Flags = is_elsewhere & self.is_graded() & (self.n_valid == 0)
+        return is_unanswerable
 
     def is_repeated(self) -> Flags:
         """Return which problems have several rows with the same attempt number."""

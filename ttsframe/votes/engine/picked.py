@@ -14,7 +14,7 @@ from ttsframe._typing import Flags, Floats, Integers, Weights
 from ttsframe.errors import DataError
 from ttsframe.votes.engine.ballots import NONE, Ballots
 from ttsframe.votes.engine.pools import UNGRADED, Block, Pools, name_problem
-from ttsframe.votes.engine.registry import SELECTORS, Pick
+from ttsframe.votes.engine.registry import Pick
 
 ALL_ATTEMPTS: Final = 2**32
 """The budget that includes every attempt, since attempts are numbered in 32 bits."""
@@ -85,7 +85,7 @@ def pick_winners(
 ) -> pl.DataFrame:
     """Make the table of what each selector picks, sorted by problem and budget."""
     limits = np.array(budgets or (ALL_ATTEMPTS,))
-    if any(SELECTORS[pick.selector].reads_texts for pick in picks):
+    if any(pick.selector.reads_texts for pick in picks):
         pools = pools.with_texts()
     picked = _empty(len(pools.order), len(limits), len(picks))
 
@@ -95,7 +95,8 @@ def pick_winners(
             problem = pools.position[block.first_problem + ballots.problems]
             _fill(picked, problem, ballots, picks, block.first_row)
 
-    pools.in_blocks(len(limits), pick)
+    is_own = any(pick.selector.is_own for pick in picks)
+    pools.in_blocks(len(limits), pick, uses_polars=is_own)
     check_one_run(pools, picked.n_attempts, picked.is_repeated, limits, names)
     n_problems, n_budgets = picked.n_attempts.shape
     n_picks = len(picks)
@@ -107,7 +108,7 @@ def pick_winners(
         answer = pools.rows["answer"].gather(_rows(picked.spelling)).cast(pl.String)
     else:
         answer = text
-    selectors = pl.Series([pick.selector for pick in picks], dtype=pl.String)
+    selectors = pl.Series([pick.name for pick in picks], dtype=pl.String)
     reductions = pl.Series([pick.reading and pick.reading.name for pick in picks], dtype=pl.String)
     line = np.tile(np.arange(n_picks), n_problems * n_budgets)
     problem = np.repeat(pools.order, n_budgets * n_picks)
@@ -146,8 +147,9 @@ def _fill(
     picked.is_repeated[problem] = ballots.is_repeated().T
     least = np.where(ballots.budgets == ALL_ATTEMPTS, 1, ballots.budgets)
     is_short = n_attempts < least[:, None]
+    is_unanswerable = ballots.is_unanswerable()
     for i, pick in enumerate(picks):
-        selector = SELECTORS[pick.selector]
+        selector = pick.selector
         winners = pick.winners(ballots)
         is_picked = winners.row != NONE
         row = np.where(is_picked, winners.row, 0)
@@ -155,6 +157,8 @@ def _fill(
         has_answer = is_picked & ballots.is_answer[answer]
         n_votes = np.where(has_answer, np.take_along_axis(ballots.votes, answer, axis=1), 0)
         status = np.zeros(row.shape, np.int8)
+        if selector.needs_answer:
+            status = np.where(is_unanswerable, _UNDEFINED, status)
         kind = selector.weights_of(ballots.kind)
         if kind is not None:
             status = np.where(ballots.is_defined(pick.number, kind), status, _UNDEFINED)

@@ -25,7 +25,7 @@ of the bytes of step 1, and hashes them once: step 1 alone takes as long as two 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
 
@@ -33,12 +33,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ttsframe._checks import check_choices
 from ttsframe._exprs import from_safe, safe_names
-from ttsframe._typing import Floats, Integers, StepReduction
+from ttsframe._typing import Flags, Floats, Integers, Reduction
 from ttsframe.errors import DataError
 from ttsframe.schema import require_columns
-from ttsframe.steps import STEP_REDUCTIONS
+from ttsframe.steps import SCORE, named_reductions
 from ttsframe.votes.engine.runs import attempt_order, run_lengths, run_starts
 from ttsframe.votes.engine.tokens import Tokens, tokenize
 
@@ -46,6 +45,9 @@ ResultT = TypeVar("ResultT")
 
 UNGRADED: Final = 2
 """Code of a null `is_correct`; 0 is false, 1 is true."""
+
+_OWN: Final = "own:"
+"""Begins the names of columns that are there for selectors of the user."""
 
 _BLOCK_ROWS: Final = 1 << 18
 _BLOCK_CELLS: Final = 1 << 22
@@ -80,6 +82,10 @@ class Block(NamedTuple):
     """One array per reading, NaN for no score."""
     texts: Tokens | None = None
     """Texts of the answers, where a selector reads them."""
+    columns: pl.DataFrame | None = None
+    """What selectors of the user read, under its names."""
+    is_answerless: Flags | None = None
+    """(n_problems,): no attempt at the problem has an answer, and none a gold answer; None: no problem."""
 
     def take(self, rows: Integers | slice, starts: Integers) -> Block:
         """Return some rows as a block of its own."""
@@ -92,6 +98,7 @@ class Block(NamedTuple):
             grade=self.grade[rows],
             scores=tuple(score[rows] for score in self.scores),
             texts=self.texts and self.texts.take(rows),
+            columns=None if self.columns is None else self.columns[rows],
         )
 
 
@@ -113,6 +120,8 @@ class Pools(NamedTuple):
     """Dtype of the keys in a result."""
     n_threads: int
     """Number of threads for blocks."""
+    is_answerless: Flags
+    """(n_problems,): no attempt at the problem has an answer, and none a gold answer."""
     texts: Tokens | None = None
     """Texts of the answers, once they are read."""
 
@@ -128,10 +137,13 @@ class Pools(NamedTuple):
             spelling = spelling.cast(_new_category())
         return self._replace(texts=tokenize(spelling))
 
-    def in_blocks(self, n_budgets: int, work: Callable[[Block], ResultT]) -> list[ResultT]:
-        """Call `work`, which must not use Polars, on every block, on all cores."""
+    def in_blocks(
+        self, n_budgets: int, work: Callable[[Block], ResultT], *, uses_polars: bool = False
+    ) -> list[ResultT]:
+        """Call `work` on every block, on all cores, or here if it uses Polars."""
         blocks = [*self._blocks(n_budgets)]
-        if len(blocks) < 2:
+        # In another thread Polars could wait for this one, which would wait for it.
+        if len(blocks) < 2 or uses_polars:
             return [work(block) for block in blocks]
         # Inside a query pl.thread_pool_size() returns 1, so the number was read before.
         with ThreadPoolExecutor(self.n_threads) as threads:
@@ -143,6 +155,8 @@ class Pools(NamedTuple):
         key = (self.rows["key"].to_physical().cast(pl.UInt32) + 1).fill_null(0).to_numpy()
         grade = self.rows["grade"].to_numpy()
         scores = [column.to_numpy() for column in self.rows.select("^score[0-9]+$")]
+        own = {name: name[len(_OWN) :] for name in self.rows.columns if name.startswith(_OWN)}
+        columns = self.rows.select([*own]).rename(own) if own else None
         n_rows = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // n_budgets))
         first, n_problems = 0, len(self.starts) - 1
         while first < n_problems:
@@ -159,29 +173,28 @@ class Pools(NamedTuple):
                 grade=grade[rows],
                 scores=tuple(score[rows] for score in scores),
                 texts=self.texts and self.texts.take(rows),
+                columns=None if columns is None else columns[rows],
+                is_answerless=self.is_answerless[first:last],
             )
             first = last
 
 
 def make_readings(
     schema: pl.Schema,
-    reductions: StepReduction | Sequence[StepReduction] | None,
+    reductions: Reduction | Sequence[Reduction] | None,
     *,
     is_score_needed: bool,
 ) -> tuple[Reading, ...]:
     """Return one reading per reduction, or that of `score`; none if it is missing and not needed."""
     frame = pl.LazyFrame(schema=schema)
     if reductions is not None:
-        chosen = check_choices(reductions, "reductions", STEP_REDUCTIONS)
+        named = named_reductions(reductions)
         require_columns(frame, ["step_scores"])
-        named: list[tuple[str, pl.Expr]] = [
-            (name, STEP_REDUCTIONS[name]("step_scores")) for name in chosen
-        ]
     else:
         if is_score_needed:
             require_columns(frame, ["score"])
-        named = [("score", pl.col("score"))] if "score" in schema else []
-    return tuple(Reading(number, name, score) for number, (name, score) in enumerate(named))
+        named = {SCORE: pl.col("score")} if "score" in schema else {}
+    return tuple(Reading(number, name, named[name]) for number, name in enumerate(named))
 
 
 def key_dtype(schema: pl.Schema) -> pl.DataType:
@@ -205,8 +218,10 @@ def map_pools(
     work: Callable[[Pools], pl.DataFrame],
     made: Mapping[str, pl.DataType | type[pl.DataType]],
     result: Mapping[str, pl.Expr] | None = None,
+    read: Iterable[str] = (),
 ) -> pl.LazyFrame:
     """Plan a table made from attempts: columns `keys`, then `result`, by default as `made`."""
+    # `read` are columns that blocks carry for selectors of the user.
     # `work` returns a table with the columns of `Pools.problems` and then those of the schema `made`.
     # Polars runs it on one thread, so expressions belong in `result`.
     named = safe_names(keys)
@@ -221,16 +236,19 @@ def map_pools(
         key = key.cast(pl.String).cast(category)
     if "is_correct" in schema:
         grade = pl.col("is_correct").cast(pl.Boolean)
+    gold = next((name for name in ("gold_key", "gold") if name in schema), None)
     narrow = trajectories.select(
         *[column(name).alias(key) for key, name in named.items()],
         pl.col("attempt").cast(pl.UInt32),
         key.alias("key"),
         *([answer.cast(pl.String).cast(category)] if "answer" in schema else []),
         grade.cast(pl.Int8).fill_null(UNGRADED).alias("grade"),
+        *([] if gold is None else [pl.col(gold).is_not_null().alias("has_gold")]),
         *[
             reading.score.cast(pl.Float64).fill_null(float("nan")).alias(f"score{reading.number}")
             for reading in readings
         ],
+        *[pl.col(name).alias(f"{_OWN}{name}") for name in read],
     )
     dtypes = {name: schema[name] for name in keys}
     n_threads = pl.thread_pool_size()
@@ -240,7 +258,10 @@ def map_pools(
         problems = problems.cast({key: dtypes[name] for key, name in named.items()})
         order = problems.select(pl.arg_sort_by(*named)).to_series().cast(pl.Int64).to_numpy()
         position = np.argsort(order)
-        pools = Pools(rows, problems, starts, order, position, key_dtype(schema), n_threads)
+        rows, is_answerless = _settle_grades(rows, starts)
+        pools = Pools(
+            rows, problems, starts, order, position, key_dtype(schema), n_threads, is_answerless
+        )
         _check_numbered(pools, [*named.values()])
         return work(pools)
 
@@ -267,6 +288,24 @@ def _lay_out(
     problems = firsts[np.searchsorted(first, row[starts], side="right") - 1]
     rows = _gather(attempts.rechunk(), row, n_threads)
     return problems, rows, np.append(starts, frame.height)
+
+
+def _settle_grades(rows: pl.DataFrame, starts: Integers) -> tuple[pl.DataFrame, Flags]:
+    """Grade attempts without an answer; return which problems have neither answers nor a gold answer."""
+    has_answer = rows["key"].is_not_null().to_numpy()
+    first = starts[:-1]
+    if has_answer.all() or not len(first):
+        return rows.drop("has_gold", strict=False), np.zeros(len(first), bool)
+    grade = rows["grade"].to_numpy()
+    is_graded = np.repeat(np.logical_or.reduceat(grade != UNGRADED, first), np.diff(starts))
+    is_wrong = (grade == UNGRADED) & is_graded
+    is_known = np.logical_or.reduceat(has_answer, first)
+    if "has_gold" in rows.columns:
+        has_gold = rows["has_gold"].to_numpy()
+        is_wrong |= has_gold & (grade != UNGRADED)
+        is_known |= np.logical_or.reduceat(has_gold, first)
+    settled = np.where(is_wrong & ~has_answer, np.int8(0), grade)
+    return rows.drop("has_gold", strict=False).with_columns(grade=settled), ~is_known
 
 
 def _gather(frame: pl.DataFrame, rows: Integers, n_threads: int) -> pl.DataFrame:

@@ -6,15 +6,17 @@ jobs, charts, reports and contract tests read this registry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from ttsframe._typing import Floats, Integers, StepReduction, Weights
+from ttsframe._own import check_named, name_of
+from ttsframe._typing import Floats, Integers, OwnSelector, Reduction, Weights
 from ttsframe.votes.engine.ballots import NONE, Ballots
+from ttsframe.votes.engine.own import OwnPicker, make_own
 from ttsframe.votes.engine.pools import Block, Reading, make_readings
 from ttsframe.votes.engine.ranked import pick_borda, pick_majority_of_bests, pick_top_fraction
 from ttsframe.votes.engine.risk import pick_least_risk
@@ -33,6 +35,9 @@ SelectorName: TypeAlias = Literal[
     "oracle",
 ]
 
+AnySelector: TypeAlias = SelectorName | OwnSelector
+"""A selector: a name, or a function of the user."""
+
 Picker: TypeAlias = Callable[[Ballots, int], Winners]
 """Picks an attempt of each problem at each budget; the number is that of the reading of scores."""
 
@@ -43,6 +48,8 @@ class Selector(NamedTuple):
     summary: str
     pick: Picker
     reads_score: bool = False
+    needs_answer: bool = True
+    """Picks no attempt without an answer."""
     weighs_votes: bool = False
     """The parameter `weights` says what a vote weighs."""
     takes_softmax: bool = False
@@ -53,6 +60,10 @@ class Selector(NamedTuple):
     """A subset is won by the answer with the most votes, or weight with `weighs_votes`."""
     best_of_k: Callable[[Block, int], Floats] | None = None
     """The score of which this selector is best-of-k: its expectation has a closed form."""
+    is_own: bool = False
+    """A function of the user, which picks by Polars."""
+    columns: tuple[str, ...] = ()
+    """Columns that only this selector reads."""
 
     def weights_of(self, weights: Weights) -> Weights | None:
         """Return what a vote weighs, given the parameter `weights`; None if any score will do."""
@@ -119,6 +130,7 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
         summary="the answer of the attempt with the highest score, if it has one (rm@n)",
         pick=pick_best,
         reads_score=True,
+        needs_answer=False,
         best_of_k=lambda attempts, reading: attempts.scores[reading],
     ),
     "borda_vote": Selector(
@@ -156,6 +168,7 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
     "oracle": Selector(
         summary="a correct answer if any attempt gave one (pass@n), else first_valid's",
         pick=pick_oracle,
+        needs_answer=False,
         # A perfect scorer makes best-of-k pass@k.
         best_of_k=lambda attempts, _: attempts.grade.astype(np.float64),
     ),
@@ -163,13 +176,42 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
 """Every selector by name."""
 
 
+def check_selectors(selectors: AnySelector | Sequence[AnySelector]) -> tuple[AnySelector, ...]:
+    """Return names and functions as a tuple, in the order given, each once."""
+    return check_named(selectors, "selectors", SELECTORS)
+
+
+def selector_of(selector: AnySelector) -> Selector:
+    """Return what a selector reads and how it picks."""
+    if isinstance(selector, str):
+        return SELECTORS[selector]
+    own = make_own(selector)
+    return Selector(
+        summary=name_of(selector),
+        pick=own,
+        reads_score="score" in own.reads,
+        needs_answer="answer_key" in own.reads,
+        is_own=True,
+        columns=own.columns,
+    )
+
+
+def in_order(selectors: Iterable[AnySelector]) -> tuple[AnySelector, ...]:
+    """Sort selectors as tables show them: in the order of the registry, functions last."""
+    ranks: dict[str, int] = {name: rank for rank, name in enumerate(SELECTORS)}
+    return tuple(
+        sorted(selectors, key=lambda one: ranks[one] if isinstance(one, str) else len(ranks))
+    )
+
+
 class Pick(NamedTuple):
     """One selector with one reading of the scores, or with none if it reads no score."""
 
-    selector: SelectorName
+    name: str
+    selector: Selector
     reading: Reading | None
     picker: Picker | None = None
-    """Replaces the registry's, by one with other parameters."""
+    """Replaces the selector's, by one with other parameters."""
 
     @property
     def number(self) -> int:
@@ -178,22 +220,31 @@ class Pick(NamedTuple):
 
     def winners(self, ballots: Ballots) -> Winners:
         """Let the selector pick."""
-        picker = self.picker or SELECTORS[self.selector].pick
-        return picker(ballots, self.number)
+        return (self.picker or self.selector.pick)(ballots, self.number)
 
 
 def make_picks(
-    selectors: Sequence[SelectorName],
+    selectors: Sequence[AnySelector],
     schema: pl.Schema,
-    reductions: StepReduction | Sequence[StepReduction] | None,
+    reductions: Reduction | Sequence[Reduction] | None,
     picker: Picker | None = None,
 ) -> tuple[tuple[Pick, ...], tuple[Reading, ...]]:
     """Pair each selector that reads a score with each reading; return the pairs and the readings."""
-    reads_score = any(SELECTORS[name].reads_score for name in selectors)
+    # `picker` replaces that of a single selector, by one with other parameters.
+    chosen = {name_of(one): selector_of(one) for one in selectors}
+    reads_score = any(selector.reads_score for selector in chosen.values())
     readings = make_readings(schema, reductions, is_score_needed=True) if reads_score else ()
+    for selector in chosen.values():
+        if isinstance(selector.pick, OwnPicker):
+            selector.pick.check(schema)
     picks = tuple(
-        Pick(name, reading, picker)
-        for name in selectors
-        for reading in (readings if SELECTORS[name].reads_score else (None,))
+        Pick(name, selector, reading, picker)
+        for name, selector in chosen.items()
+        for reading in (readings if selector.reads_score else (None,))
     )
     return picks, readings
+
+
+def columns_read(picks: Sequence[Pick]) -> tuple[str, ...]:
+    """Return the columns that only selectors of the user read."""
+    return tuple(dict.fromkeys(name for pick in picks for name in pick.selector.columns))

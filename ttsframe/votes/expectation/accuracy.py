@@ -12,7 +12,6 @@ import polars as pl
 from ttsframe._checks import (
     check_budgets,
     check_choice,
-    check_choices,
     check_frame,
     check_names,
     check_positive,
@@ -25,19 +24,25 @@ from ttsframe._typing import (
     Floats,
     FrameT,
     Integers,
+    Reduction,
     Status,
-    StepReduction,
     Weights,
 )
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.votes.engine.picked import ALL_ATTEMPTS, PROBLEM_COLUMNS, check_one_run
 from ttsframe.votes.engine.pools import Pools, key_dtype, map_pools
-from ttsframe.votes.engine.registry import SELECTORS, SelectorName, make_picks
+from ttsframe.votes.engine.registry import (
+    AnySelector,
+    check_selectors,
+    columns_read,
+    make_picks,
+)
 from ttsframe.votes.expectation.expected import (
     NEVER_GRADED,
     OK,
     SHORT,
+    UNDEFINED,
     Expected,
     Settings,
     compute_expected,
@@ -57,12 +62,12 @@ def expected_accuracy(
     trajectories: FrameT,
     /,
     *,
-    selectors: SelectorName | Sequence[SelectorName] = (
+    selectors: AnySelector | Sequence[AnySelector] = (
         "majority_vote",
         "weighted_vote",
         "best_of_n",
     ),
-    reductions: StepReduction | Sequence[StepReduction] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
     budgets: int | Sequence[int],
     weights: Weights = "score",
     by: ColumnNames = (),
@@ -103,8 +108,8 @@ def expected_accuracy(
         - `subsets` (String): "all";
         - `value` (Float64 in [0, 1]): the expected accuracy; null unless `status` is "ok";
         - `status` (String): "ok"; "short", fewer attempts than the budget; "unscored", no attempt
-          has a score; "undefined", a weight is negative or not finite; "ungraded", no attempt has
-          a grade;
+          has a score; "undefined", a weight is negative or not finite, or there is no answer to
+          vote on; "ungraded", no attempt has a grade;
         - `n_attempts`, `n_valid` (with an answer) (UInt32): attempts that subsets are drawn from;
         - `monte_carlo_error` (Float64): standard error of `value` from drawing subsets; 0 if the
           value is exact or all draws agree, null if `value` is null;
@@ -145,7 +150,8 @@ def expected_accuracy(
     :math:`c_0` abstentions; the integral shares ties equally. All other selectors, and a majority
     vote that takes much longer to count than to sample (more than 256 answers given equally often),
     are averaged over `n_subsets` subsets drawn without replacement. Only one subset has all
-    attempts. At 256 attempts a count takes 1 to 2 times as long as 200 subsets.
+    attempts. At 256 attempts a count takes 1 to 2 times as long as 200 subsets. A selector of your own
+    gets the place of an attempt in its subset, from 0, as `attempt`.
 
     The Monte-Carlo error of a mean over problems is that of one problem over the square root of
     their number. The standard error of `scaling_curve` includes it, as part of the spread over
@@ -153,7 +159,10 @@ def expected_accuracy(
 
     A subset without any answer counts 0, and so does one without any score for a selector that
     reads one. Attempts without a grade are left out, as in `pass_at_k`; an attempt with neither
-    answer nor grade is wrong if another attempt at the problem is graded. Ties are shared equally;
+    answer nor grade is wrong if another attempt at the problem is graded (`grade_failures`), and one
+    without an answer is wrong where there is a gold answer. Where something else than answers is
+    graded, as in `select_answers`, a vote is "undefined": always without any answers, else at the
+    budgets at which a subset may be right without one. Ties are shared equally;
     totals within 1e-9 of the sum of weights are tied.
 
     References
@@ -190,7 +199,7 @@ def expected_accuracy(
     └────────┴───────────────┴────────┴───────────────────┘
     """
     check_frame(trajectories, "trajectories")
-    chosen = check_choices(selectors, "selectors", SELECTORS)
+    chosen = check_selectors(selectors)
     checked = check_budgets(budgets)
     if checked is None:
         raise ParameterError(
@@ -219,6 +228,7 @@ def expected_accuracy(
             readings=readings,
             work=lambda pools: _table(pools, settings, keys),
             made={**_COLUMNS, "answer_key": key_dtype(schema)},
+            read=columns_read(picks),
         )
 
     return run_plan(trajectories, plan)
@@ -248,9 +258,13 @@ def _table(pools: Pools, settings: Settings, names: Sequence[str]) -> pl.DataFra
     picks, budgets = settings.picks, settings.budgets
     problems = pools.problems.rows()
     n_subsets = settings.sampling.n_subsets
-    if any(SELECTORS[pick.selector].reads_texts for pick in picks):
+    if any(pick.selector.reads_texts for pick in picks):
         pools = pools.with_texts()
-    blocks = pools.in_blocks(n_subsets, lambda block: compute_expected(block, problems, settings))
+    blocks = pools.in_blocks(
+        n_subsets,
+        lambda block: compute_expected(block, problems, settings),
+        uses_polars=any(pick.selector.is_own for pick in picks),
+    )
     if not blocks:
         blocks = [empty_expected(len(budgets), len(picks))]
     parts = [np.concatenate(parts)[pools.order] for parts in zip(*blocks, strict=True)]
@@ -264,13 +278,16 @@ def _table(pools: Pools, settings: Settings, names: Sequence[str]) -> pl.DataFra
     )
     problem, budget, pick = (axis.ravel() for axis in np.indices(expected.value.shape))
     status = expected.status[problem, pick]
+    needs_answer = np.array([chosen.selector.needs_answer for chosen in picks])[pick]
+    is_unanswered = needs_answer & (budgets[budget] <= expected.n_unanswered[problem])
+    status = np.where(is_unanswered & (status == OK), UNDEFINED, status)
     status = np.where(expected.is_graded[problem] | (status != OK), status, NEVER_GRADED)
     status = np.where(expected.n_attempts[problem] < budgets[budget], SHORT, status)
     is_ok = status == OK
     columns: dict[str, pl.Series | pl.Expr] = {
         "budget": pl.Series(budgets[budget]),
         "subsets": pl.lit("all"),
-        "selector": _of_picks([chosen.selector for chosen in picks], pick),
+        "selector": _of_picks([chosen.name for chosen in picks], pick),
         "reduction": _of_picks([chosen.reading and chosen.reading.name for chosen in picks], pick),
         "status": pl.Series(get_args(Status)).gather(status),
         "n_attempts": pl.Series(expected.n_attempts[problem]),

@@ -18,7 +18,7 @@ from ttsframe._draws import bits_at
 from ttsframe._typing import Floats, Integers, Weights
 from ttsframe.votes.engine.ballots import NONE, Ballots, weigh
 from ttsframe.votes.engine.pools import Block
-from ttsframe.votes.engine.registry import SELECTORS, Pick
+from ttsframe.votes.engine.registry import Pick
 from ttsframe.votes.engine.winners import TIE_TOLERANCE
 from ttsframe.votes.expectation.majority import Pool, majority_accuracy
 
@@ -94,7 +94,7 @@ def vote_accuracies(
 
 def _poll(attempts: Block, pick: Pick, weights: Weights) -> Poll | None:
     """Return the votes that decide a subset, or None if the selector is no count of votes."""
-    selector = SELECTORS[pick.selector]
+    selector = pick.selector
     if not selector.counts_votes:
         return None
     is_voting = attempts.key > 0
