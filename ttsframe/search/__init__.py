@@ -39,6 +39,7 @@ from ttsframe.search.simulation import (
 )
 from ttsframe.search.solutions import to_trajectories
 from ttsframe.search.spending import search_costs
+from ttsframe.search.widths import select_by_width
 
 __all__ = [
     "DVTS",
@@ -72,6 +73,7 @@ __all__ = [
     "replay",
     "search",
     "search_costs",
+    "select_by_width",
     "simulate",
     "simulate_bank",
     "to_trajectories",
