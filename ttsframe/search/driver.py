@@ -141,6 +141,12 @@ def run_search(
     """Search; return the nodes, and for which problems the generator ran short."""
     check_policy(policy)
     check_seed(seed)
+    for name, server in (("generator", generator), ("prm", prm)):
+        if not callable(server):
+            raise ParameterTypeError(
+                f"{name} must be callable, got {type(server).__name__}. Hint: tts.search.simulate(...) makes "
+                "problems, a generator and a prm to begin with."
+            )
     listed = listed_problems(problems)
     size = max(listed.height, 1) if batch_size is None else check_positive(batch_size, "batch_size")
     batches = [
@@ -162,9 +168,10 @@ def run_search(
 def check_policy(policy: object) -> None:
     """Check that an argument is a policy."""
     if not isinstance(policy, Policy):
+        what = f"the class {policy.__name__}" if isinstance(policy, type) else type(policy).__name__
         raise ParameterTypeError(
-            f"policy must be a tts.search.Policy, got {type(policy).__name__}. Hint: tts.search.Beam(16), or "
-            "a subclass of tts.search.Policy."
+            f"policy must be a tts.search.Policy, got {what}. Hint: tts.search.Beam(16), or an instance of a "
+            "subclass of tts.search.Policy."
         )
 
 

@@ -90,9 +90,10 @@ class Journal:
         different = [name for name in key if found.get(name) != key[name]]
         if different:
             name = different[0]
+            before, now = _what_differs(str(found.get(name)), str(key[name]))
             raise SourceError(
-                f"{self._folder}: is the checkpoint of another search: {name} was {found.get(name)}, is "
-                f"{key[name]}. Hint: name another folder, or repeat the search with what it began with."
+                f"{self._folder}: is the checkpoint of another search: {name} was {before}, is "
+                f"{now}. Hint: name another folder, or repeat the search with what it began with."
             )
 
     def finished(self) -> pl.DataFrame | None:
@@ -147,6 +148,16 @@ def key_of(problems: pl.DataFrame, policy: Policy, seed: int) -> dict[str, objec
         "n_problems": problems.height,
         "problems": digest.hexdigest(),
     }
+
+
+def _what_differs(before: str, now: str) -> tuple[str, str]:
+    """Leave out the parameters that two policies share."""
+    (name, _, parameters), (other, _, others) = before.partition("("), now.partition("(")
+    if name != other or not parameters:
+        return name, other
+    pairs = zip(parameters.rstrip(")").split(", "), others.rstrip(")").split(", "), strict=False)
+    changed = [pair for pair in pairs if pair[0] != pair[1]]
+    return ", ".join(pair[0] for pair in changed), ", ".join(pair[1] for pair in changed)
 
 
 def _lock(handle: BinaryIO, folder: Path) -> None:

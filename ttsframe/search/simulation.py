@@ -18,7 +18,7 @@ from ttsframe._checks import (
 from ttsframe._draws import Bits, bells, bits_at, integers_below, one_bits_at, uniforms
 from ttsframe._settings import found
 from ttsframe._typing import Flags, Floats, Integers
-from ttsframe.errors import ParameterError
+from ttsframe.errors import ParameterError, ParameterTypeError
 
 __all__ = ["SimulatedGenerator", "SimulatedVerifier", "Simulation", "VerifierFaults", "simulate"]
 
@@ -147,6 +147,8 @@ def simulate(
     ------
     ParameterError
         When a parameter has an impossible value.
+    ParameterTypeError
+        When a parameter has the wrong type.
 
     Examples
     --------
@@ -164,8 +166,13 @@ def simulate(
     check_not_negative(text_length, "text_length")
     if not 0 <= check_number(spread, "spread") < np.inf:
         raise ParameterError(f"{found('spread', spread)}, must be a number from 0.")
-    least, most = n_steps
-    if not 1 <= check_positive(least, "n_steps") <= most < 1 << 16:
+    pair: object = n_steps
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise ParameterTypeError(
+            f"n_steps must be a pair of numbers, got {n_steps!r}. Hint: (5, 5) for five steps."
+        )
+    least, most = check_positive(n_steps[0], "n_steps"), check_positive(n_steps[1], "n_steps")
+    if not least <= most < 1 << 16:
         raise ParameterError(f"{found('n_steps', n_steps)}, must be two numbers, smaller first.")
     bits = bits_at(np.array([one_bits_at(seed, 1)], dtype=np.uint64), np.arange(n_problems))
     p = _accuracies(uniforms(bits_at(bits, np.array([0]))), accuracy, spread)

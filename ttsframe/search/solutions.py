@@ -54,7 +54,7 @@ def to_trajectories(
     /,
     *,
     policy: Policy | None = None,
-    problems: pl.DataFrame | None = None,
+    problems: pl.DataFrame | pl.LazyFrame | None = None,
     by: ColumnNames = (),
 ) -> FrameT:
     """Turn the nodes of a search into the solutions that it returns, one row per solution.
@@ -124,8 +124,9 @@ def to_trajectories(
 
     if problems is None:
         return run_plan(nodes, plan)
-    require_columns(problems, ["problem_id"], where="problems")
-    if both := [name for name in problems.columns if name in result and name != "problem_id"]:
+    check_frame(problems, "problems")
+    columns = require_columns(problems, ["problem_id"], where="problems")
+    if both := [name for name in columns if name in result and name != "problem_id"]:
         raise ColumnsError(
             f"problems: {both} are columns of the result. Hint: problems.drop({both}) or rename them."
         )

@@ -189,7 +189,12 @@ def test_no_more_than_twice_the_tree_is_written(tmp_path: Path) -> None:
     ("changed", "message"),
     [
         ({"seed": 2}, "seed was 1, is 2"),
-        ({"policy": Rebase(4)}, r"policy was Rebase\(width=8.*, is Rebase\(width=4"),
+        ({"policy": Rebase(4)}, r"policy was width=8, is width=4\."),
+        (
+            {"policy": Rebase(8, temperature=1.0)},
+            r"policy was temperature=0.2, is temperature=1.0\.",
+        ),
+        ({"policy": Beam(8)}, r"policy was Rebase, is Beam\."),
         ({"problems": WORLD.problems.head(3)}, "n_problems was 6, is 3"),
         ({"problems": WORLD.problems.with_columns(problem=pl.lit("?"))}, "problems was"),
     ],

@@ -295,6 +295,10 @@ def test_problems_are_checked() -> None:
         run(Beam(4), problems=["a"])
     with pytest.raises(tts.TtsframeError, match="policy must be a"):
         run("beam")
+    with pytest.raises(tts.TtsframeError, match="got the class Beam"):
+        run(Beam)
+    with pytest.raises(tts.TtsframeError, match="generator must be callable, got int"):
+        run(Beam(4), 7)
     assert run(Beam(4), problems=twice[:0]).height == 0
 
 

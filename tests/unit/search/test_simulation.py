@@ -97,6 +97,8 @@ def test_a_delay_is_cured_by_a_lookahead() -> None:
 def test_impossible_parameters_are_told() -> None:
     with pytest.raises(tts.TtsframeError, match="step_spread == 4, must be below the smallest"):
         S.simulate(3, seed=0, step_spread=4)
+    with pytest.raises(tts.TtsframeError, match="n_steps must be a pair of numbers, got 5"):
+        S.simulate(3, seed=0, n_steps=5)  # type: ignore[arg-type]
     with pytest.raises(tts.TtsframeError, match="n_steps"):
         S.simulate(3, seed=0, n_steps=(5, 4))
     with pytest.raises(tts.TtsframeError, match=r"noise == -1, must be at least 0"):
