@@ -66,6 +66,7 @@ if _TYPE_CHECKING:
         best_of_k,
         closed_form_passatk,
         g_pass_at_k,
+        grade_failures,
         mean_g_pass_at_k,
         pass_at_k,
         pass_hat_k,
@@ -104,7 +105,7 @@ if _TYPE_CHECKING:
         step_prod,
         step_sum,
     )
-    from ttsframe.validation import ValidationReport, validate_trajectories
+    from ttsframe.validation import ValidationReport, run_health, validate_trajectories
     from ttsframe.verifier import VerifierReport, verifier_metrics, verifier_report
     from ttsframe.votes import (
         SELECTORS,
@@ -157,6 +158,7 @@ __all__ = [
     "fit_pass_at_k",
     "g_pass_at_k",
     "gold_key",
+    "grade_failures",
     "is_equivalent",
     "level_curve",
     "majority_of_the_bests",
@@ -173,6 +175,7 @@ __all__ = [
     "read_steps",
     "read_trajectories",
     "renumber_attempts",
+    "run_health",
     "scaling_curve",
     "scan_steps",
     "scan_trajectories",
@@ -226,7 +229,7 @@ _HOMES = {
     "errors": "TtsframeError",
     "estimators": (
         "Aggregator IdentifierMean Identity PassAtK aggregators best_of_k closed_form_passatk "
-        "g_pass_at_k mean_g_pass_at_k pass_at_k pass_hat_k"
+        "g_pass_at_k grade_failures mean_g_pass_at_k pass_at_k pass_hat_k"
     ),
     "readers": (
         "READERS STEP_FORMATS read_steps read_trajectories scan_steps scan_trajectories write_steps"
@@ -243,7 +246,7 @@ _HOMES = {
         "STEP_REDUCTIONS step_first step_geometric_mean step_last step_max step_mean step_min "
         "step_prod step_sum"
     ),
-    "validation": "ValidationReport validate_trajectories",
+    "validation": "ValidationReport run_health validate_trajectories",
     "verifier": "VerifierReport verifier_metrics verifier_report",
     "votes": (
         "SELECTORS best_of_n borda_vote confidence_vote expected_accuracy first_valid "

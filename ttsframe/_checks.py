@@ -4,12 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import polars as pl
+from polars.datatypes import DataTypeClass
 
 from ttsframe._settings import found, setting
 from ttsframe._typing import ChoiceT, ColumnNames
-from ttsframe.errors import ParameterError, ParameterTypeError
+from ttsframe.errors import ColumnsError, ParameterError, ParameterTypeError
+
+_READ: Final = "tts.read_trajectories(frame)"
+_OF_ATTEMPTS: Final = ("trajectories", "reference")
+_TEXTS: Final = ("completion", "answer", "answer_key", "gold", "gold_key", "problem", "solution")
+_FLAGS: Final = ("is_correct", "is_exchangeable")
+_NUMBERS: Final = ("attempt", "score", "n_tokens")
+_NAMES: Final = ("problem_id", "source_file")
+_LISTS_OF_ATTEMPTS: Final = frozenset({
+    "answers",
+    "attempts",
+    "candidates",
+    "code",
+    "completions",
+    "generations",
+    "model_answer",
+    "output",
+    "outputs",
+    "pred",
+    "predictions",
+    "resps",
+    "response",
+    "responses",
+    "rollouts",
+    "samples",
+})
+"""Names under which tools keep all attempts at a problem in one row, as a list."""
 
 
 def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
@@ -17,7 +45,18 @@ def check_choice(value: str, parameter: str, choices: Iterable[str]) -> None:
     known = list(choices)
     if value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        raise ParameterError(f"{found(parameter, repr(value))}, must be one of {listed}.")
+        near = " or ".join(map(repr, near_names(str(value), known)))
+        hint = f" Hint: did you mean {near}?" if near else ""
+        raise ParameterError(f"{found(parameter, repr(value))}, must be one of {listed}.{hint}")
+
+
+def near_names(value: str, known: Iterable[str], *, least: float = 0.6) -> list[str]:
+    """Return the names like a value, the nearest first; at most three."""
+    import difflib  # only needed where something went wrong
+
+    by_folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(value.casefold(), by_folded, 3, least)
+    return [by_folded[name] for name in near]
 
 
 def check_choices(
@@ -136,18 +175,109 @@ def check_names(
     if both := [name for name in listed if name in set(taken)]:
         raise ParameterError(
             f"{parameter} names {both}, which are columns of the result. Hint: rename yours with "
-            "frame.rename({...})."
+            f"{setting('rename', {both[0]: f'my_{both[0]}'}, text=f'frame.rename({{{both[0]!r}: ...}})')}."
         )
     return listed
 
 
 def check_frame(frame: object, parameter: str) -> None:
-    """Check that an argument is a Polars frame."""
+    """Check that an argument is a Polars frame; of attempts, also that a row is one attempt."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         raise ParameterTypeError(
-            f"{parameter} must be a polars DataFrame or LazyFrame, got {type(frame).__name__}. Hint: "
-            "pl.from_pandas(...) or tts.read_trajectories(...) makes one."
+            f"{parameter} must be a polars DataFrame or LazyFrame, got {kind_of(frame)}. Hint: "
+            f"{_polars_hint(frame)}"
         )
+    if parameter in _OF_ATTEMPTS:
+        _check_attempts(frame.collect_schema(), parameter)
+
+
+def _check_attempts(schema: Mapping[str, pl.DataType], where: str) -> None:
+    """Check that a row is one attempt, by the dtypes of the columns that have a meaning."""
+    name = list_of_attempts(schema)
+    if name is not None:
+        raise ColumnsError(
+            f"{where}: {name!r} is {_short(schema[name])}, which holds all attempts at a problem in one "
+            f"row; expected one row per attempt. Hint: {_READ} makes one row per attempt; drop {name!r} "
+            f"if each row is one attempt."
+        )
+    for name, dtype in schema.items():
+        expected = _expected_kind(name, dtype)
+        if expected is not None:
+            raise ColumnsError(
+                f"{where}: {name!r} is {_short(dtype)}, {_must_be(name, dtype, expected)}"
+            )
+
+
+def list_of_attempts(schema: Mapping[str, pl.DataType]) -> str | None:
+    """Return the column that holds all attempts at a problem as a list; None if a row has one text."""
+    if schema.get("completion") == pl.String:
+        return None
+    return next(
+        (
+            name
+            for name, dtype in schema.items()
+            if name in _LISTS_OF_ATTEMPTS and isinstance(dtype, pl.List | pl.Array)
+        ),
+        None,
+    )
+
+
+def _short(dtype: pl.DataType | DataTypeClass) -> str:
+    """Return a dtype as text, without the fields of a struct."""
+    if isinstance(dtype, pl.List | pl.Array):
+        return f"{type(dtype).__name__}({_short(dtype.inner)})"
+    return "Struct" if isinstance(dtype, pl.Struct) else str(dtype)
+
+
+def _expected_kind(name: str, dtype: pl.DataType) -> str | None:
+    """Return what a column must be, or None if its dtype is possible or the column is not known."""
+    if dtype == pl.Null:
+        return None
+    if name == "step_scores":
+        inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else pl.String
+        return None if inner == pl.Null or inner.is_numeric() else "a list of numbers"
+    if name in _FLAGS:
+        return None if dtype == pl.Boolean or dtype.is_numeric() else "Boolean"
+    if name in _NUMBERS:
+        return None if dtype.is_numeric() else "a number"
+    is_value = not (dtype.is_nested() or dtype in {pl.Binary, pl.Object})
+    return None if is_value or name not in {*_TEXTS, *_NAMES} else "String"
+
+
+def _must_be(name: str, dtype: pl.DataType, expected: str) -> str:
+    """End a message on a column whose dtype cannot be used."""
+    if dtype.is_nested() and name != "step_scores":
+        return (
+            f"must be {expected}, one value per attempt. Hint: {_READ} makes one row per attempt."
+        )
+    cast = {
+        "Boolean": f"pl.col({name!r}).str.to_lowercase() == 'true'",
+        "a number": f"pl.col({name!r}).cast(pl.Float64)",
+        "a list of numbers": f"pl.col({name!r}).str.json_decode(pl.List(pl.Float64))",
+        "String": f"pl.col({name!r}).cast(pl.String)",
+    }[expected]
+    hint = (
+        f"frame.with_columns({cast})" if dtype == pl.String or expected == "String" else "cast it"
+    )
+    return f"must be {expected}. Hint: {hint}, or rename the column if it is something else."
+
+
+def kind_of(value: object) -> str:
+    """Name the type of a value; a frame of another library with the name of the library."""
+    kind = type(value)
+    library = kind.__module__.partition(".")[0]
+    if library in {"builtins", "ttsframe", "__main__", ""}:
+        return kind.__name__
+    return f"a {library} {kind.__name__}"
+
+
+def _polars_hint(value: object) -> str:
+    """Say how to make a Polars frame of a value."""
+    library = type(value).__module__.partition(".")[0]
+    plain = {"pandas": "pl.from_pandas(frame)", "pyarrow": "pl.from_arrow(table)"}.get(library)
+    if plain is not None:
+        return f"{plain} makes one; for attempts, tts.read_trajectories does, whatever the columns are."
+    return "pl.DataFrame(...) or tts.read_trajectories(...) makes one."
 
 
 def check_mapping(value: object, parameter: str) -> dict[str, str]:

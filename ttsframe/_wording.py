@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import takewhile
 from typing import Final
 
 import polars as pl
@@ -43,6 +44,18 @@ def left_out() -> pl.Expr:
     return pl.when(text.str.len_bytes() > 0).then(text).otherwise(pl.lit("none"))
 
 
+def is_unreached() -> pl.Expr:
+    """Return whether a curve's row is of a budget that no problem of the run reaches."""
+    others = [pl.col(f"n_{status}") for status in LEFT_OUT if status != "short"]
+    return (pl.col("n_problems") == 0) & (pl.col("n_short") > 0) & (pl.sum_horizontal(others) == 0)
+
+
+def count_left_out() -> pl.Expr:
+    """Count the problems that a curve's row leaves out."""
+    counts = [pl.col(f"n_{status}").cast(pl.Int64) for status in LEFT_OUT]
+    return pl.sum_horizontal(counts).alias("n_left_out")
+
+
 def counted(counts: Sequence[int], noun: str) -> str:
     """Write a count, or the range of several, with its noun: "1 problem", "3 to 5 problems"."""
     low, high = min(counts), max(counts)
@@ -57,3 +70,23 @@ def shorten(text: str, width: int) -> str:
         return line
     tail = width // 3
     return f"{line[: width - tail - 1]}…{line[-tail:]}"
+
+
+def shorten_paths(paths: Sequence[str]) -> dict[str, str]:
+    """Map each path to the part that tells it from the others; other texts stay as they are."""
+    parts = [path.split("/") for path in paths]
+    n_spare = min((len(path) for path in parts), default=0) - 1
+    if n_spare < 1 or len(paths) < 2:
+        return {path: path for path in paths}
+    n_before = _count_shared(parts, n_spare)
+    n_after = _count_shared([path[::-1] for path in parts], n_spare - n_before)
+    return {
+        path: "/".join(names[n_before : len(names) - n_after])
+        for path, names in zip(paths, parts, strict=True)
+    }
+
+
+def _count_shared(paths: Sequence[Sequence[str]], n_max: int) -> int:
+    """Count the parts that all paths begin with."""
+    is_shared = (len({path[i] for path in paths}) == 1 for i in range(n_max))
+    return sum(1 for _ in takewhile(bool, is_shared))

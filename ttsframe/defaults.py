@@ -19,7 +19,7 @@ from ttsframe._typing import (
     Reduction,
     Weights,
 )
-from ttsframe._wording import left_out
+from ttsframe._wording import is_unreached, left_out
 from ttsframe.answers import AnswerPolicy, extract_answer, gold_key
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError
@@ -59,6 +59,7 @@ _READ: Final = (
     "gold_key",
     "gold",
     "is_correct",
+    "is_correct_recorded",
     "score",
     "step_scores",
     "n_tokens",
@@ -356,11 +357,7 @@ def _powers_up_to(most: int) -> tuple[int, ...]:
 def _average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bool) -> pl.LazyFrame:
     """Average the problems; without grades, average how many attempts agree with the pick."""
     if not is_graded:
-        ungraded = pl.col("status") == "ungraded"
-        problems = problems.filter(pl.col("selector") != "oracle").with_columns(
-            value=pl.when(ungraded).then("agreement"),
-            status=pl.when(ungraded).then(pl.lit("ok")).otherwise("status"),
-        )
+        problems = value_agreement(problems)
     curve = scaling_curve(
         problems,
         by=options.by,
@@ -368,6 +365,15 @@ def _average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bo
         confidence_level=options.confidence_level,
     )
     return curve if is_graded else curve.rename({"accuracy": "agreement"})
+
+
+def value_agreement(problems: pl.LazyFrame) -> pl.LazyFrame:
+    """Value ungraded problems by the share of their attempts that agree with the pick."""
+    ungraded = pl.col("status") == "ungraded"
+    return problems.filter(pl.col("selector") != "oracle").with_columns(
+        value=pl.when(ungraded).then("agreement").otherwise("value"),
+        status=pl.when(ungraded).then(pl.lit("ok")).otherwise("status"),
+    )
 
 
 def join_curves(curves: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame | None:
@@ -380,19 +386,38 @@ def join_curves(curves: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFra
     return pl.concat(curves).sort(order, maintain_order=True)
 
 
+def _note_unreached(curve: pl.DataFrame, by: Sequence[str]) -> list[str]:
+    """Write a note on the budgets of each run that none of its problems reaches."""
+    notes = []
+    for run in curve.partition_by(by, maintain_order=True) if by else [curve]:
+        unreached = run.filter(is_unreached())
+        budgets = unreached["budget"].unique().sort().to_list()
+        if budgets:
+            of_run = "".join(f" of {run[name][0]}" for name in by)
+            listed = " and ".join(f"{budget:,}" for budget in budgets)
+            is_all = unreached.height == run.height
+            others = "" if is_all else " The other budgets are averaged without it."
+            notes.append(
+                f"Budget {listed}: no problem{of_run} has so many attempts, so no number is "
+                f"shown.{others}"
+            )
+    return notes
+
+
 def note_fewer_problems(curve: pl.DataFrame | None, by: Sequence[str]) -> list[str]:
     """Write a note on each line that is averaged over fewer problems than others of its run."""
     if curve is None:
         return []
+    notes = _note_unreached(curve, by)
     n_problems = pl.col("n_problems")
     most = n_problems.max().over(by) if by else n_problems.max()
     lines = (
         curve
+        .filter(~is_unreached())
         .with_columns(most=most, omitted=left_out())
         .filter(n_problems < pl.col("most"))
         .unique([*by, "selector", "reduction"], keep="last", maintain_order=True)
     )
-    notes = []
     for row in lines.iter_rows(named=True):
         reduction = "" if row["reduction"] is None else f" ({row['reduction']})"
         run = "".join(f", {row[name]}" for name in by)

@@ -99,7 +99,18 @@ class ColumnsError(TtsframeError, ValueError):
         """
         count = f"{len(missing)} missing column{'s' if len(missing) != 1 else ''}"
         names = ", ".join(repr(name) for name in missing)
-        return cls(f"{count} for {where}: {names}; found: {list(found)}. Hint: {hint}")
+        return cls(
+            f"{count} for {where}: {names}; found: {list(found)}. Hint: {_near(missing, found)}{hint}"
+        )
+
+
+def _near(missing: Sequence[str], found: Sequence[str]) -> str:
+    """Ask for the columns like those that are missing, before another hint."""
+    import difflib  # only needed where something went wrong
+
+    near = {name: difflib.get_close_matches(name, found, 1, 0.75) for name in missing}
+    asked = [f"did you mean {names[0]!r} for {name!r}?" for name, names in near.items() if names]
+    return f"{' '.join(asked)} Else, " if asked else ""
 
 
 class DataError(TtsframeError, ValueError):

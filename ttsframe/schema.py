@@ -44,8 +44,10 @@ TRAJECTORY_COLUMNS: Final[dict[str, Column]] = {
     "gold": Column(pl.String(), "reference answer"),
     "gold_key": Column(pl.String(), "canonical key of the reference answer"),
     "is_correct": Column(pl.Boolean(), "graded; null only where nothing can be graded"),
+    "is_correct_recorded": Column(pl.Boolean(), "another tool's grade that ours replaced"),
     "score": Column(pl.Float64(), "one score for the whole attempt; higher is better"),
     "n_tokens": Column(pl.Int64(), "generated tokens"),
+    "finish_reason": Column(pl.String(), "stop, length or error; null where unknown"),
     "is_exchangeable": Column(pl.Boolean(), "attempts are independent samples"),
     "source_file": Column(pl.String(), "file or folder of the row, when several were read"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Final, NamedTuple, get_args
 
@@ -21,12 +21,14 @@ from ttsframe.answers import (
 from ttsframe.answers.grade import grade_keyed
 from ttsframe.answers.own_grade import own_grade
 from ttsframe.errors import ParameterError
-from ttsframe.schema import require_columns
+from ttsframe.schema import require_columns, require_kind
 from ttsframe.steps import STEP_REDUCTIONS, reduce_steps
 
 __all__ = ["score_trajectories"]
 
 ADDED_COLUMNS: Final = ("answer", "answer_key", "gold", "gold_key", "is_correct", "score")
+RECORDED: Final = "is_correct_recorded"
+"""Column that keeps another tool's grades where ours replace some of them."""
 GRADED_FROM: Final = ("answer_key", "gold_key", "answer", "gold")
 """Columns that a grade is made of: the keys, and where they exist, the texts."""
 
@@ -45,13 +47,15 @@ def score_trajectories(
     r"""Add answers, their keys, grades and scores to attempts.
 
     Each column is derived from the ones before it, and only if it is missing: values recorded by
-    another tool are kept unless `overwrite` names their column.
+    another tool are kept unless `overwrite` names their column. One rule goes before recorded grades:
+    an attempt without an answer is wrong where its problem has a gold answer.
 
     Parameters
     ----------
     trajectories
-        One row per attempt, with `completion` or `answer` (String); with `gold` or `solution`
-        (String) to grade attempts; with `step_scores` (List of Float64 or Float32) to score them.
+        One row per attempt, with `completion` or `answer` (String), or with another tool's
+        `is_correct` (Boolean) alone, as for code and proofs; with `gold` or `solution` (String) to
+        grade attempts; with `step_scores` (List of Float64 or Float32) to score them.
     reduction
         Key of `STEP_REDUCTIONS`: how `step_scores` becomes `score`; or a function of one expression,
         the lists of scores, that returns the expression of one score per list.
@@ -78,11 +82,15 @@ def score_trajectories(
         `trajectories` with these columns, in this order, as far as they can be derived:
 
         - `answer` (String): extracted from `completion`, null if none is found;
-        - `answer_key` (String): equal keys mean equivalent answers; null without an answer;
+        - `answer_key` (String): equal keys mean equivalent answers; null without an answer, and
+          throughout where the run has grades but neither completions nor answers;
         - `gold` (String): extracted from `solution` if there is no column `gold`;
         - `gold_key` (String);
         - `is_correct` (Boolean): whether the answers are equivalent, by their keys and by what only
-          `is_equivalent` knows; false without an answer, null without a gold answer;
+          `is_equivalent` knows; null without a gold answer, unless another tool graded the attempt;
+          false where there is a gold answer and no answer was found, whoever graded;
+        - `is_correct_recorded` (Boolean): the grades of another tool, where ours replaced them: all
+          of them with `overwrite`, else those of attempts without an answer;
         - `score` (Float64): the reduced `step_scores`.
 
         A LazyFrame for a LazyFrame.
@@ -90,9 +98,9 @@ def score_trajectories(
     Raises
     ------
     ColumnsError
-        At the call, when `completion`, `answer` and `answer_key` are all missing, or the source of a
-        column named in `overwrite` is missing; when `grade` reads a missing column, or is not
-        Boolean.
+        At the call, when `completion`, `answer`, `answer_key` and `is_correct` are all missing, the
+        source of a column named in `overwrite` is missing, or a recorded grade is not Boolean; when
+        `grade` reads a missing column, or is not Boolean.
     ParameterError
         At the call, when a parameter is not among its choices, or `grade` or `reduction` raises.
     DataError
@@ -177,8 +185,8 @@ def plan_additions(
     columns, replaced = set(schema.names()), set(overwrite)
     if grade is not None:
         replaced.add("is_correct")
-    if not columns & {"completion", "answer", "answer_key"}:
-        require_columns(frame, ["completion"])
+    additions = _without_answers(frame, columns, replaced)
+    columns |= {addition.name for addition in additions}
     extract = partial(extract_answer, style=style, cut_at_next_question=cut_at_next_question)
     sources: dict[str, tuple[str, Callable[[str], pl.Expr]]] = {
         "answer": ("completion", extract),
@@ -197,11 +205,13 @@ def plan_additions(
         "gold": "gold_key",
         "gold_key": "is_correct",
     }
-    additions: list[Addition] = []
     for name, (source, make) in sources.items():
         if name in columns and name not in replaced:
+            if name == "is_correct":
+                additions += _wrong_without_answer(schema, columns)
             continue
         if name == "is_correct" and grade is not None:
+            additions += _keep_recorded(schema)
             graded = _after(frame, additions)
             additions.append(Addition(name, "attempt", *own_grade(grade, graded)))
             columns.add(name)
@@ -211,11 +221,46 @@ def plan_additions(
             if name in columns or name in overwrite:
                 require_columns(frame, [source], where=f"overwriting {name!r}")
             continue
+        if name == "is_correct":
+            additions += _keep_recorded(schema)
         additions.append(Addition(name, source, make(source)))
         columns.add(name)
         if name in replaced and name in derived:
             replaced.add(derived[name])
     return additions
+
+
+def _without_answers(frame: pl.LazyFrame, columns: set[str], replaced: set[str]) -> list[Addition]:
+    """Add the column of keys where nothing tells answers: code and proofs, graded by a test or a checker."""
+    if columns & {"completion", "answer", "answer_key"}:
+        return []
+    if "is_correct" not in columns or replaced & {"answer", "answer_key"}:
+        require_columns(frame, ["completion"])
+    return [Addition("answer_key", "is_correct", pl.lit(None, pl.String))]
+
+
+def _wrong_without_answer(schema: pl.Schema, columns: Collection[str]) -> list[Addition]:
+    """Grade attempts without an answer as wrong where there is a gold answer, and keep the grades so far."""
+    if not {"answer_key", "gold_key"} <= set(columns):
+        return []
+    dtype = schema["is_correct"]
+    if not dtype.is_numeric():
+        require_kind(schema, "Boolean", "is_correct")
+        dtype = pl.Boolean()
+    is_failure = pl.col("answer_key").is_null() & pl.col("gold_key").is_not_null()
+    grade = pl.when(is_failure).then(pl.lit(value=False).cast(dtype)).otherwise("is_correct")
+    # Where both keys came with the grades, they were made together: by this function, or by a tool
+    # whose rule is the same. So scoring a second time changes nothing.
+    is_ours = {"answer_key", "gold_key"} <= set(schema)
+    kept = [] if is_ours else _keep_recorded(schema)
+    return [*kept, Addition("is_correct", "is_correct", grade)]
+
+
+def _keep_recorded(schema: pl.Schema) -> list[Addition]:
+    """Keep the grades that the run came with, unless older ones are kept already."""
+    if "is_correct" not in schema or RECORDED in schema:
+        return []
+    return [Addition(RECORDED, "is_correct", pl.col("is_correct"))]
 
 
 def _after(frame: pl.LazyFrame, additions: Sequence[Addition]) -> pl.LazyFrame:

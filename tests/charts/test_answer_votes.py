@@ -26,7 +26,7 @@ def test_bars_stand_in_order_of_votes_in_the_color_of_their_grade(
     chart = charts.answer_votes(votes)
     drawing = draw(chart)
     assert drawing.colors["rect"] == [PURPLE, GREEN, PURPLE, PURPLE, GRAY] * 2
-    assert bars(chart)["label"].to_list() == ["47", "42.0", "\\frac12", "7", "no answer"]
+    assert bars(chart)["label"].to_list() == ["47", "42.0", "1/2", "7", "no answer"]
     assert {"Votes", "Weight", "right", "wrong", "no answer", "2.5"} <= set(drawing.texts)
 
 
@@ -132,3 +132,22 @@ def test_tables_that_are_no_votes(
 ) -> None:
     with pytest.raises(error, match=message):
         charts.answer_votes(change(votes))
+
+
+def test_latex_is_written_plainly_and_kept_in_the_tooltip(
+    votes: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
+) -> None:
+    chart = charts.answer_votes(votes)
+    assert "1/2" in draw(chart).texts
+    values = [row for rows in chart.to_dict()["datasets"].values() for row in rows]
+    assert "\\frac12" in {row["answer"] for row in values}
+
+
+def test_the_reference_answer_is_named(votes: pl.DataFrame) -> None:
+    given = charts.answer_votes(votes, gold=r"\frac{3}{4}")
+    assert "reference answer: 3/4" in given.title.subtitle
+    joined = charts.answer_votes(votes.with_columns(gold=pl.lit("47")))
+    assert "reference answer: 47" in joined.title.subtitle
+    assert not any("reference" in line for line in charts.answer_votes(votes).title.subtitle)
+    long = charts.answer_votes(votes, gold="9" * 5_000)
+    assert max(map(len, long.title.subtitle)) < 120

@@ -18,10 +18,10 @@ def test_each_line_ends_in_its_name(
 ) -> None:
     drawing = draw(charts.label_agreement(label_rollouts))
     assert {
-        "labeled right 0.6",
-        "same as with all rollouts 1.0",
+        "labeled right 0.60",
+        "same as with all rollouts 1.00",
         "same if repeated 0.85",
-        "same first error 1.0",
+        "same first error 1.00",
     } <= set(drawing.texts)
     assert len(drawing.colors["line"]) == 4
     # The line of the share has no interval.

@@ -148,7 +148,7 @@ def test_bars_of_costs_stand_at_the_budgets_that_were_given() -> None:
 
 
 def test_what_is_no_curve_by_level_is_refused(by_level: pl.DataFrame) -> None:
-    with pytest.raises(ColumnsError, match=r"'level'.*tts.level_curve"):
+    with pytest.raises(ColumnsError, match=r"must be a curve by level.*tts.level_curve"):
         charts.level_bars(by_level.drop("level"))
     with pytest.raises(DataError, match="curve has no accuracy at a level"):
         charts.level_bars(by_level.with_columns(accuracy=pl.lit(None, pl.Float64)))
@@ -160,3 +160,43 @@ def test_what_is_no_curve_by_level_is_refused(by_level: pl.DataFrame) -> None:
         charts.level_bars(many)
     with pytest.raises(ParameterError, match="confidence_level"):
         charts.level_bars(by_level, confidence_level=95)
+
+
+@pytest.mark.parametrize("chart", [charts.level_bars, charts.level_curves])
+def test_subjects_and_own_levels_have_a_panel_each(
+    chart: Callable[..., Any], draw: Callable[[TopLevelMixin], Any]
+) -> None:
+    run = tts.simulate_trajectories(60, 8, seed=0, keys=True)
+    number = pl.col("problem_id").rank("dense") % 3
+    run = run.with_columns(
+        subject=number.replace_strict({0: "Algebra", 1: "Geometry", 2: "Sets"}),
+        level=pl.format("Level {}", 10 - number),
+    )
+    picks = {"selectors": ["majority_vote", "best_of_n"], "budgets": [1, 8]}
+    problems = tts.select_answers(run, by="subject", **picks)  # type: ignore[arg-type]
+    curve = tts.scaling_curve(problems, by="subject")
+    drawn = chart(curve, level="subject")
+    texts = draw(drawn).texts
+    assert [text for text in texts if text in {"Algebra", "Geometry", "Sets"}] == [
+        "Algebra",
+        "Geometry",
+        "Sets",
+    ]
+    assert "subject" in drawn.title.text
+    assert not any("hardest" in line for line in [*texts, *drawn.title.subtitle])
+    of_text = tts.select_answers(run, by="level", **picks)  # type: ignore[arg-type]
+    texts = draw(chart(tts.scaling_curve(of_text, by="level"))).texts
+    assert [text for text in texts if text.startswith("Level ")] == [
+        "Level 8",
+        "Level 9",
+        "Level 10",
+    ]
+    with pytest.raises(ColumnsError, match=r"'subject'.*by='subject'"):
+        chart(curve.drop("subject"), level="subject")
+
+
+def test_whiskers_are_lighter_than_bars(by_level: pl.DataFrame) -> None:
+    bars, whiskers = charts.level_bars(by_level).to_dict()["concat"][0]["layer"][:2]
+    assert whiskers["mark"]["type"] == "rule"
+    assert whiskers["mark"]["strokeWidth"] < 1
+    assert whiskers["mark"]["opacity"] < bars["mark"]["opacity"]

@@ -31,7 +31,7 @@ def test_each_level_has_a_panel_on_the_same_axes(
         assert encoding["x"]["scale"]["domain"] == [1, 4]
     assert texts.count("Attempts per problem (log scale)") == 1
     assert texts.count("Accuracy") == 1
-    first, second, third = chart.title.subtitle
+    first, second, third, fourth = chart.title.subtitle
     assert first == (
         "40 problems per level · budgets up to 4 attempts · shaded: 90% confidence interval over problems"
     )
@@ -39,6 +39,7 @@ def test_each_level_has_a_panel_on_the_same_axes(
         "levels: estimated on the other half of the attempts · scores: last of step scores"
     )
     assert third == "Left out per level: 3 problems with too few attempts"
+    assert fourth == "wide below narrow: equal lines"
 
 
 def test_an_empty_level_keeps_its_place_and_says_so(
@@ -96,7 +97,7 @@ def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any])
 
 
 def test_what_is_no_curve_by_level_is_refused(leveled: pl.DataFrame) -> None:
-    with pytest.raises(ColumnsError, match="'level'"):
+    with pytest.raises(ColumnsError, match="must be a curve by level"):
         charts.level_curves(leveled.drop("level"))
     with pytest.raises(DataError, match="curve has several rows"):
         charts.level_curves(pl.concat([leveled, leveled]))

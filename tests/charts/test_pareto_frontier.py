@@ -25,7 +25,7 @@ def test_the_frontier_is_joined_and_the_rest_is_shown(
     chart = charts.pareto_frontier(frontier, confidence_level=0.95)
     spec = chart.to_dict()
     names = [layer["data"]["name"] for layer in spec["layer"]]
-    steps, beaten, intervals, best = (spec["datasets"][name] for name in names)
+    steps, beaten, intervals, best, _ = (spec["datasets"][name] for name in names)
     assert [row["budget"] for row in steps] == [1e12, 2e12, 4e12, 8e12, 16e12]
     assert len(best) == len(intervals) == 5
     assert {row["line"] for row in beaten} == {"best of n (last)"}
@@ -33,6 +33,7 @@ def test_the_frontier_is_joined_and_the_rest_is_shown(
     assert chart.title.subtitle == [
         "97 problems · budgets up to 16T FLOPs · 5 of 8 points on the frontier",
         "filled and joined: no other point has higher accuracy at the same or lower cost · bars: 95% confidence interval",
+        "N: attempts per problem",
         "Left out: 3 problems with too few attempts",
     ]
     texts = draw(chart).texts
@@ -85,7 +86,9 @@ def test_the_table_of_the_package_is_drawn(draw: Callable[[TopLevelMixin], Any])
 
 
 def test_what_has_no_frontier_is_refused(frontier: pl.DataFrame) -> None:
-    with pytest.raises(ColumnsError, match=r"'is_efficient'.*tts.pareto_frontier\(curve\)"):
+    with pytest.raises(
+        ColumnsError, match=r"must be a Pareto frontier.*tts.pareto_frontier\(curve\)"
+    ):
         charts.pareto_frontier(frontier.drop("is_efficient"))
     with pytest.raises(DataError, match="curve has no accuracy at a budget"):
         charts.pareto_frontier(frontier.with_columns(accuracy=pl.lit(None, pl.Float64)))
@@ -124,3 +127,35 @@ def test_numbers_are_short(value: float, text: str) -> None:
 )
 def test_ticks_are_round_numbers(low: float, high: float, expected: list[float]) -> None:
     assert round_numbers(low, high) == pytest.approx(expected)
+
+
+def test_points_of_the_frontier_have_their_number_of_attempts(
+    frontier: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
+) -> None:
+    drawing = draw(charts.pareto_frontier(frontier))
+    assert {"N=1", "N=2", "N=4", "N=8"} <= set(drawing.texts)
+    # Without it, and over attempts, which the axis shows, there is nothing to add.
+    for table in (
+        frontier.drop("nominal_budget"),
+        frontier.with_columns(budget_unit=pl.lit("attempts")),
+    ):
+        assert not any(text.startswith("N=") for text in draw(charts.pareto_frontier(table)).texts)
+
+
+def test_equal_points_are_all_seen(frontier: pl.DataFrame) -> None:
+    twin = frontier.filter(selector="majority_vote").with_columns(
+        selector=pl.lit("twin"), reduction=pl.lit(None, pl.String)
+    )
+    spec = charts.pareto_frontier(pl.concat([frontier, twin])).to_dict()
+    best = spec["datasets"][spec["layer"][3]["data"]["name"]]
+    at_first = [row["area"] for row in best if row["budget"] == 1e12]
+    assert at_first == sorted(at_first, reverse=True)
+    assert len(set(at_first)) == len(at_first) == 2
+
+
+def test_a_frontier_over_all_panels_is_called_that(frontier: pl.DataFrame) -> None:
+    worse = frontier.with_columns(is_efficient=pl.lit(value=False))
+    runs = pl.concat([
+        table.with_columns(model=pl.lit(name)) for name, table in (("a", frontier), ("b", worse))
+    ])
+    assert "one frontier over all panels" in " ".join(charts.pareto_frontier(runs).title.subtitle)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -28,7 +29,8 @@ def test_every_selector_is_a_line_of_its_color_named_at_its_end(
 ) -> None:
     drawing = draw(charts.scaling_curve(curve))
     assert sorted(drawing.colors["line"]) == sorted([BLUE, ORANGE, GREEN, GRAY])
-    assert sorted(drawing.colors["area"]) == sorted([BLUE, ORANGE, GREEN, GRAY])
+    # The baseline and the line that ends highest below the oracle.
+    assert sorted(drawing.colors["area"]) == sorted([BLUE, ORANGE])
     assert len(drawing.colors["symbol"]) == curve.height
     for label in ("majority vote 50.0%", "weighted vote 55.0%", "best of n 49.0%", "oracle 70.0%"):
         assert label in drawing.texts
@@ -121,6 +123,9 @@ def test_runs_stand_side_by_side_on_one_scale(
     chart = charts.scaling_curve(runs)
     first, second = panels(chart)
     assert [panel["title"]["text"] for panel in (first, second)] == ["a.jsonl", "b.jsonl"]
+    folders = runs.with_columns(source_file=pl.format("/data/2025/{}/out.jsonl", "source_file"))
+    names = [panel["title"]["text"] for panel in panels(charts.scaling_curve(folders))]
+    assert names == ["a.jsonl", "b.jsonl"]
     domains = [panel["layer"][0]["encoding"]["y"]["scale"]["domain"] for panel in (first, second)]
     assert domains[0] == domains[1]
     assert len(draw(chart).colors["line"]) == 8
@@ -167,7 +172,163 @@ def test_one_budget_is_a_point_with_a_bar(
     drawing = draw(charts.scaling_curve(table))
     assert len(drawing.colors["symbol"]) == 4
     assert len(drawing.colors["rule"]) == 4
-    assert drawing.texts[0] == ("16" if budget else "All attempts")
+    attempts = "16 attempts per problem" if budget else "all attempts"
+    assert f"Accuracy with {attempts}" in drawing.texts
+    for text in ("oracle", "70.0% (60.0 to 80.0)", "majority vote", "50.0% (40.0 to 60.0)"):
+        assert text in drawing.texts
+    assert not any("log scale" in text for text in drawing.texts)
+
+
+def test_references_of_one_budget_are_rows_with_a_rule(
+    curve: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
+) -> None:
+    drawing = draw(charts.scaling_curve(curve.filter(budget=8), references={"greedy": 0.3}))
+    assert {"greedy", "30.0%"} <= set(drawing.texts)
+    assert len(drawing.colors["rule"]) == 5
+
+
+def of_models(curve: pl.DataFrame, *names: str) -> pl.DataFrame:
+    shifts = [0.02 * i for i in range(len(names))]
+    return pl.concat([
+        curve.with_columns(pl.col("accuracy", "ci_low", "ci_high") + shift, model=pl.lit(name))
+        for name, shift in zip(names, shifts, strict=True)
+    ])
+
+
+def test_runs_of_one_selector_are_lines_of_one_panel(
+    curve: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
+) -> None:
+    runs = of_models(curve.filter(selector="majority_vote"), "small", "large", "larger")
+    chart = charts.scaling_curve(runs)
+    assert len(panels(chart)) == 1
+    assert chart.title.subtitle[0].startswith("majority vote · 97 problems")
+    drawing = draw(chart)
+    assert {"small 50.0%", "large 52.0%", "larger 54.0%"} <= set(drawing.texts)
+    assert len(set(drawing.colors["line"])) == 3
+    assert not set(drawing.colors["line"]) & {BLUE, ORANGE, GREEN, GRAY}
+    assert len(drawing.colors["area"]) == 2
+    assert not any("Not in this table" in text for text in drawing.texts)
+
+
+def test_runs_of_several_selectors_are_overlaid_on_request(
+    curve: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
+) -> None:
+    runs = of_models(curve, "small", "large")
+    assert [panel["title"]["text"] for panel in panels(charts.scaling_curve(runs))] == [
+        "small",
+        "large",
+    ]
+    chart = charts.scaling_curve(runs, overlay="model")
+    assert [panel["title"]["text"] for panel in panels(chart)] == [
+        "majority vote",
+        "weighted vote (last)",
+        "best of n (last)",
+        "oracle",
+    ]
+    assert draw(chart).texts.count("small 50.0%") == 1
+    seeds = pl.concat([runs.with_columns(seed=pl.lit(seed)) for seed in (0, 1)])
+    assert len(panels(charts.scaling_curve(seeds, overlay="model"))) == 8
+
+
+@pytest.mark.parametrize("name", ["seed", "selector", "accuracy"])
+def test_only_a_column_of_runs_is_overlaid(curve: pl.DataFrame, name: str) -> None:
+    message = rf"overlay == '{name}', must be a column of curve that tells runs apart.*'model'"
+    with pytest.raises(ParameterError, match=message):
+        charts.scaling_curve(of_models(curve, "a", "b"), overlay=name)
+
+
+def test_a_run_has_one_color_in_every_chart(
+    curve: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
+) -> None:
+    runs = of_models(curve, "small", "large")
+    vote, oracle = (
+        draw(charts.scaling_curve(runs.filter(selector=name))).colors["line"]
+        for name in ("majority_vote", "oracle")
+    )
+    assert vote == oracle
+
+
+def test_equal_lines_are_both_seen_and_named(curve: pl.DataFrame) -> None:
+    twin = curve.filter(selector="majority_vote").with_columns(selector=pl.lit("borda_vote"))
+    chart = charts.scaling_curve(pl.concat([curve, twin]))
+    note = "wide below narrow: equal lines (borda vote = majority vote)"
+    assert note in chart.title.subtitle
+    values = chart.to_dict()["datasets"].values()
+    wide = [row for rows in values for row in rows if "stroke" in row]
+    assert [(row["line"], row["x"], row["x2"]) for row in wide] == [
+        ("borda vote", 1, 2),
+        ("borda vote", 2, 4),
+        ("borda vote", 4, 8),
+    ]
+    assert all(row["stroke"] > 4 for row in wide)
+    # A piece alone is drawn too, and the note does not call the lines equal.
+    parted = twin.with_columns(pl.when(budget=8).then(0.1).otherwise("accuracy").alias("accuracy"))
+    chart = charts.scaling_curve(pl.concat([curve, parted]))
+    assert "wide below narrow: equal for a part of the lines" in chart.title.subtitle
+    assert not any("wide" in line for line in charts.scaling_curve(curve).title.subtitle)
+
+
+def test_what_is_not_drawn_is_named_with_its_reason(curve: pl.DataFrame) -> None:
+    unknown = {"accuracy": None, "ci_low": None, "ci_high": None, "n_problems": 0}
+    short = curve.filter(budget=8).with_columns(
+        **unknown, budget=pl.lit(64, pl.UInt32), n_short=pl.lit(100, pl.UInt32)
+    )
+    chart = charts.scaling_curve(pl.concat([curve, short], how="vertical_relaxed"))
+    assert "Not drawn: budget 64 attempts (100 problems with too few attempts)" in (
+        chart.title.subtitle
+    )
+    assert "97 problems · budgets up to 8 attempts" in chart.title.subtitle[0]
+    blank = curve.with_columns(
+        **unknown, n_ungraded=pl.lit(100, pl.UInt32), n_short=pl.lit(0, pl.UInt32)
+    )
+    runs = pl.concat(
+        [curve.with_columns(model=pl.lit("a")), blank.with_columns(model=pl.lit("b"))],
+        how="vertical_relaxed",
+    )
+    chart = charts.scaling_curve(runs)
+    assert "Not drawn: b (100 problems without a grade)" in chart.title.subtitle
+    line = curve.with_columns(
+        pl.when(selector="oracle").then(None).otherwise("accuracy").alias("accuracy"),
+        n_undefined=pl.when(selector="oracle").then(7).otherwise(0),
+    )
+    text = "\n".join(charts.scaling_curve(line).title.subtitle)
+    assert "Not drawn: oracle (3 problems with too few attempts, 7 problems with an" in text
+    with pytest.raises(DataError, match=r"100 problems with too few attempts.*smaller budgets"):
+        charts.scaling_curve(short)
+
+
+def test_lines_over_other_problems_are_named(curve: pl.DataFrame) -> None:
+    fewer = curve.with_columns(
+        n_problems=pl.when(selector="weighted_vote").then(42).otherwise("n_problems")
+    )
+    text = "\n".join(charts.scaling_curve(fewer).title.subtitle)
+    assert (
+        "Not the same problems, so not comparable: weighted vote on 42; the other lines on 97"
+        in text
+    )
+    assert "Not the same" not in "\n".join(charts.scaling_curve(curve).title.subtitle)
+
+
+def test_a_weighted_vote_of_real_logits_is_not_compared_with_the_oracle(
+    shared_data: Path,
+) -> None:
+    run = tts.score_trajectories(tts.read_trajectories(shared_data / "qwen_math"))
+    picks = tts.select_answers(
+        run, selectors=["majority_vote", "weighted_vote", "oracle"], budgets=[1, 8]
+    )
+    curve = tts.scaling_curve(picks)
+    counts = curve.filter(budget=8).select("selector", "n_problems").rows()
+    assert len({n for _, n in counts}) > 1
+    text = " ".join(charts.scaling_curve(curve).title.subtitle)
+    assert "Not the same problems, so not comparable: weighted vote on 42" in text
+
+
+def test_long_lines_of_facts_break_at_the_width_of_the_chart(curve: pl.DataFrame) -> None:
+    narrow = charts.scaling_curve(curve, width=240).title.subtitle
+    wide = charts.scaling_curve(curve, width=900).title.subtitle
+    assert len(narrow) > len(wide)
+    assert max(map(len, narrow)) <= 440 / 5.6
+    assert " ".join(narrow).replace(" · ", " ") == " ".join(wide).replace(" · ", " ")
 
 
 def test_columns_that_may_be_absent(

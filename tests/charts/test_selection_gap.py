@@ -63,14 +63,21 @@ def test_every_selector_has_a_panel_on_the_same_axes(gap: pl.DataFrame) -> None:
     assert charts.selection_gap(gap, title="Mine").title.text == "Mine"
 
 
-def test_bars_are_the_interval_of_what_selection_loses(gap: pl.DataFrame) -> None:
+def test_the_interval_of_what_selection_loses_stands_with_its_band(
+    gap: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
+) -> None:
     chart = charts.selection_gap(majority(gap), confidence_level=0.9)
-    last = next(row for row in rows_with(chart, "low") if row["budget"] == 8)
-    assert (last["low"], last["reached"], last["high"]) == pytest.approx((0.68, 0.70, 0.72))
+    last = next(row for row in rows_with(chart, "interval") if row["budget"] == 8)
     assert last["interval"] == "18.0% to 22.0%"
+    drawing = draw(chart)
+    assert "(18.0 to 22.0)" in drawing.texts
+    assert "rule" not in drawing.colors
+    bare = majority(gap).with_columns(ci_low=None, ci_high=None)
+    assert not any(text.startswith("(") for text in draw(charts.selection_gap(bare)).texts)
     first, second, third = chart.title.subtitle
     assert first == (
-        "97 problems · budgets up to 8 attempts · bars: 90% confidence interval of the selection gap"
+        "97 problems · budgets up to 8 attempts · "
+        "in brackets: 90% confidence interval of what selection loses"
     )
     assert "not generated: no attempt was right" in second
     assert third == "Left out: 3 problems with too few attempts"
@@ -118,7 +125,7 @@ def test_a_single_budget_fills_the_width(
 def test_many_budgets_are_thinned(gap: pl.DataFrame) -> None:
     one = majority(gap).filter(pl.col("budget") == 8)
     many = pl.concat([one.with_columns(budget=pl.lit(b, pl.UInt32)) for b in range(1, 300)])
-    points = {row["budget"] for row in rows_with(charts.selection_gap(many), "low")}
+    points = {row["budget"] for row in rows_with(charts.selection_gap(many), "reached")}
     assert len(points) <= 64
     assert {1, 299} <= points
 

@@ -22,7 +22,7 @@ def test_right_and_wrong_are_two_bands_and_lines(
     assert sorted(drawing.colors["line"]) == [GREEN, PURPLE]
     assert sorted(drawing.colors["area"]) == [GREEN, PURPLE]
     assert len(drawing.colors["symbol"]) == 8
-    assert {"right 0.85", "wrong 0.4"} <= set(drawing.texts)
+    assert {"right 0.85", "wrong 0.40"} <= set(drawing.texts)
 
 
 def test_the_subtitle_counts(profile: pl.DataFrame) -> None:

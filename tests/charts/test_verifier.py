@@ -14,7 +14,7 @@ import ttsframe as tts
 from ttsframe import charts
 from ttsframe.errors import ColumnsError, DataError
 
-GREEN, PURPLE, BLUE, ORANGE = "#1b7837", "#7b3294", "#0067a5", "#b84a00"
+GREEN, PURPLE, TEAL, PINK = "#1b7837", "#7b3294", "#0a788c", "#c81e64"
 
 Draw = Callable[[alt.TopLevelMixin], Any]
 
@@ -33,8 +33,8 @@ def test_reliability_has_a_point_and_an_interval_per_bin(
 ) -> None:
     chart = charts.reliability(reliability_curve, confidence_level=0.95)
     drawing = draw(chart)
-    assert drawing.colors["symbol"] == [BLUE] * 5
-    assert drawing.colors["rule"] == [BLUE] * 5
+    assert drawing.colors["symbol"] == [TEAL] * 5
+    assert drawing.colors["rule"] == [TEAL] * 5
     assert "calibrated" in drawing.texts
     assert {"Mean score of the attempts in the bin", "Share of right attempts"} <= axes(chart)
     assert chart.title.subtitle[0] == (
@@ -111,13 +111,26 @@ def test_one_outcome_alone_is_drawn(draw: Draw) -> None:
 def test_reductions_are_compared_best_first(metrics: pl.DataFrame, draw: Draw) -> None:
     chart = charts.reduction_comparison(metrics.reverse(), confidence_level=0.9)
     drawing = draw(chart)
-    assert drawing.colors["symbol"] == [BLUE] * 3 + [ORANGE] * 3
+    assert drawing.colors["symbol"] == [TEAL] * 3 + [PINK] * 3
     names = [text for text in drawing.texts if text in set(metrics["reduction"])]
     assert names == ["last", "min", "prod"]
     assert {"0.710", "0.620", "0.550"} <= set(drawing.texts)
     assert "AUROC (0.5 = coin flip)" in axes(chart)
     assert "mean of 80 problems" in chart.title.subtitle[0]
     assert "90% confidence" in chart.title.subtitle[1]
+    # The numbers stand beside the panel, where the line of a coin flip cannot run through them.
+    (numbers,) = [layer for layer in chart.to_dict()["layer"] if layer["mark"]["type"] == "text"]
+    assert numbers["encoding"]["x"] == {"value": "width"}
+
+
+def test_a_run_without_a_comparison_is_named(metrics: pl.DataFrame) -> None:
+    unknown = metrics.with_columns(
+        *(pl.lit(None, pl.Float64).alias(name) for name in ("auroc", "auroc_within")),
+        model=pl.lit("b"),
+    )
+    both = pl.concat([metrics.with_columns(model=pl.lit("a")), unknown])
+    note = "Not drawn: b (not both right and wrong attempts)"
+    assert note in charts.reduction_comparison(both).title.subtitle
 
 
 def test_areas_below_one_half_stay_on_the_axis(metrics: pl.DataFrame) -> None:
@@ -137,7 +150,57 @@ def test_a_fall_is_marked_and_named(turns: pl.DataFrame, draw: Draw) -> None:
     assert chart.title.subtitle == [
         "best of n · 97 problems · shaded: 95% confidence interval over problems",
         "ring: best budget · triangle: below the best by more than chance",
+        "Left out: 3 problems with too few attempts",
     ]
+    assert chart.title.text == "1 of 2 lines declines after 4 attempts or more"
+
+
+def test_without_a_fall_there_is_no_triangle_and_the_title_says_so(
+    turns: pl.DataFrame, draw: Draw
+) -> None:
+    rising = turns.filter(reduction="min")
+    chart = charts.over_optimization(rising)
+    assert chart.title.text == "No decline up to 8 attempts"
+    assert "triangle" not in json.dumps(chart.to_dict())
+    # A fall within chance is told as that, at the end of its line too.
+    chance = turns.with_columns(is_turned_down=pl.lit(value=False))
+    chart = charts.over_optimization(chance)
+    assert chart.title.text == "No decline beyond chance up to 8 attempts"
+    assert "last −32.0 points since 4, within chance" in draw(chart).texts
+    one = charts.over_optimization(turns.filter(reduction="last"))
+    assert one.title.text == "Accuracy declines after 4 attempts or more"
+
+
+def test_a_budget_above_what_there_is_is_named(turns: pl.DataFrame) -> None:
+    short = turns.filter(budget=8).with_columns(
+        pl.lit(None, pl.Float64).alias("accuracy"),
+        budget=pl.lit(64, pl.UInt32),
+        n_short=pl.lit(100, pl.UInt32),
+    )
+    chart = charts.over_optimization(pl.concat([turns, short]))
+    assert "Not drawn: budget 64 attempts (100 problems with too few attempts)" in (
+        chart.title.subtitle
+    )
+
+
+def test_only_the_highest_and_the_lowest_of_many_lines_have_bands(
+    turns: pl.DataFrame, draw: Draw
+) -> None:
+    more = [
+        turns.filter(reduction="min").with_columns(
+            pl.col("accuracy", "ci_low", "ci_high") + shift, reduction=pl.lit(f"r{shift}")
+        )
+        for shift in (0.01, 0.02)
+    ]
+    chart = charts.over_optimization(pl.concat([turns, *more]))
+    assert len(draw(chart).colors["area"]) == 2
+    assert "of last and r0.02 only" in " ".join(chart.title.subtitle)
+
+
+def test_scores_that_are_no_probabilities_get_the_chart_that_draws_them() -> None:
+    run = tts.simulate_trajectories(10, 4, seed=0, keys=True).with_columns(pl.col("score") * 9 - 4)
+    with pytest.raises(DataError, match=r"outside 0 to 1.*charts\.score_distribution draws any"):
+        charts.reliability(tts.verifier.reliability_curve(run))
 
 
 def test_levels_are_panels_with_peaks_of_their_own(turns: pl.DataFrame, draw: Draw) -> None:

@@ -133,15 +133,18 @@ def test_a_cut_parquet_file(ttsframe: Run) -> None:
     tts.simulate_trajectories(50, 4, seed=1).write_parquet("run.parquet")
     data = Path("run.parquet").read_bytes()
     Path("run.parquet").write_bytes(data[: len(data) // 2])
-    fails(ttsframe("curve", "run.parquet"), "run.parquet: cannot be read as parquet", "cut off")
+    fails(ttsframe("curve", "run.parquet"), "run.parquet: cannot be read as Parquet", "cut off")
 
 
 @pytest.mark.parametrize("command", ["curve", "vote", "report"])
-def test_a_forgotten_by(ttsframe: Run, lines: list[str], command: str) -> None:
-    for name in "ab":
-        Path(f"{name}.jsonl").write_text("\n".join(lines[:3]))
-    args = ("--budgets", "4")
-    fails(ttsframe(command, "a.jsonl", "b.jsonl", *args), "expected", "--by source_file")
+def test_a_forgotten_by(ttsframe: Run, command: str) -> None:
+    run = tts.simulate_trajectories(3, 8, seed=1)
+    models = [run.with_columns(model=pl.lit(name)) for name in "ab"]
+    pl.concat(models).write_parquet("run.parquet")
+    fails(ttsframe(command, "run.parquet", "--budgets", "4"), "expected", "--by source_file")
+    assert ttsframe(command, "run.parquet", "--budgets", "4", "--by", "model").exit_code == 0
+    Path("report.html").unlink(missing_ok=True)
+    fails(ttsframe(command, "run.parquet", "--budgets", "4"), "expected")
     assert not Path("report.html").exists()
 
 
@@ -235,6 +238,9 @@ def test_lists_do_not_fit_into_csv(ttsframe: Run, sample: Path) -> None:
         (["--rename", "a"], "'a' must be YOURS=OURS"),
         (["--rename", "a=b", "--rename", "a=c"], "'a' is given twice"),
         (["--confidence-level", "1"], "0.0<x<1.0"),
+        (["--confidence-level", "95"], "range 0.0<x<1.0. 95 % is 0.95."),
+        (["--by", ""], "is no name of a column"),
+        (["--rename", "a=c", "--rename", "b=c"], "'a' and 'b' cannot both be read as 'c'"),
     ],
 )
 def test_a_bad_option_is_named(ttsframe: Run, sample: Path, options: list[str], words: str) -> None:
@@ -296,8 +302,42 @@ def test_what_libraries_raise_becomes_a_message(
     def refuse(*_: object, **__: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr("ttsframe.cli._options.scan_trajectories", refuse)
+    monkeypatch.setattr("ttsframe.cli._options.plan_reading", refuse)
     fails(ttsframe("score", sample, "-o", "out.jsonl"), words)
+
+
+def test_a_fault_of_ours_is_named_without_a_traceback(
+    ttsframe: Run, sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("ttsframe.cli._options.plan_reading", fail)
+    result = ttsframe("curve", sample)
+    assert result.exit_code == 70
+    assert "Error: a fault of ttsframe, not of the input: KeyError in " in result.stderr
+    assert "'lost'. Hint: please report it" in result.stderr
+    assert result.stderr.count("\n") == 1
+    monkeypatch.setenv("TTSFRAME_DEBUG", "1")
+    with pytest.raises(KeyError):
+        ttsframe("curve", sample)
+
+
+def test_a_baseline_that_is_not_there(ttsframe: Run, sample: Path) -> None:
+    fails(
+        ttsframe("compare", sample, "--baseline", "majority"),
+        "found: ['best_of_n', 'majority_vote', 'weighted_vote']",
+        "did you mean 'majority_vote'? Else, --baseline VALUE names another.",
+    )
+    fails(ttsframe("compare", sample, "--column", "problem"), "--column names what tells attempts")
+
+
+def test_a_column_of_the_result_is_renamed_by_an_option(ttsframe: Run, sample: Path) -> None:
+    ttsframe("convert", sample, "-o", "run.parquet")
+    fails(
+        ttsframe("curve", "run.parquet", "--by", "problem_id"),
+        "Hint: rename yours with --rename problem_id=my_problem_id.",
+    )
 
 
 def test_what_a_model_wrote_cannot_steer_the_terminal(ttsframe: Run, lines: list[str]) -> None:

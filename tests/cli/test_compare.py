@@ -136,7 +136,7 @@ def test_a_table_is_written(ttsframe: Run, sample: Path, tmp_path: Path) -> None
     ("options", "words"),
     [
         (["--baseline", "vote"], "selector == 'vote', the baseline; found: ['best_of_n', 'maj"),
-        (["--column", "model"], "1 missing column for trajectories: 'model'"),
+        (["--column", "model"], "1 missing column for --column: 'model'"),
         (["--column", "budget", "--baseline", "few"], "baseline == 'few', must be a value of"),
         (["--selectors", "majority_vote"], "selector has only the value 'majority_vote'"),
         (["--column", "subject"], "subject has only the value 'Simulated'"),

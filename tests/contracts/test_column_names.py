@@ -30,7 +30,15 @@ from ttsframe.schema import TRAJECTORY_COLUMNS
 
 PARTS = ("_exprs.py", "schema.py", "votes", "estimators", "statistics", "curves", "verifier")
 PARTS += ("process", "validation")
-READ = {*TRAJECTORY_COLUMNS, *PROBLEMS_SCHEMA, *COSTS, "level", "fold", "is_sampled"}
+READ = {
+    *TRAJECTORY_COLUMNS,
+    *PROBLEMS_SCHEMA,
+    *COSTS,
+    "level",
+    "fold",
+    "is_sampled",
+    "extraction_rule",
+}
 """Columns that some function reads where a table has them."""
 
 

@@ -167,7 +167,7 @@ def test_a_by_column_that_the_result_has_itself_is_refused_at_once(
     function: Any, names: list[str]
 ) -> None:
     for name in names:
-        frame = run().with_columns(pl.lit("x").alias(name)).lazy()
+        frame = run().with_columns(pl.lit(1).alias(name)).lazy()
         with pytest.raises(tts.TtsframeError, match=rf"by names \['{name}'\]"):
             function(frame, by=name)
 

@@ -93,7 +93,7 @@ def test_an_expression_gives_each_row_or_group_what_it_gives_alone(
         assert windowed[name].to_list() == alone * 2 * frame.height
         return
     assert doubled.select(function.call(name)).collect(engine=engine)[name].to_list() == alone * 2
-    for row in range(frame.height):
+    for row in range(0 if function.reads_group else frame.height):
         assert frame[row].select(function.call(name))[name].to_list() == [alone[row]]
     backwards = frame.reverse().select(function.call(name))[name].to_list()
     assert backwards == alone[::-1]

@@ -41,7 +41,7 @@ def test_zeros_and_ones_get_wilsons_interval(n_correct: int, n: int, level: floa
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("values", [[0.5, 0.75, 0.25, 0.5] * 3, [0.0, 0.9] * 6, [0.5] * 10])
+@pytest.mark.parametrize("values", [[0.5, 0.75, 0.25, 0.5] * 3, [0.0, 0.9] * 6])
 def test_fractions_get_students_interval_clipped_to_what_is_possible(
     values: list[float], level: float
 ) -> None:
@@ -55,8 +55,12 @@ def test_fractions_get_students_interval_clipped_to_what_is_possible(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("values", [[0.5, 0.75], [1.0] * 40 + [0.5] * 8, [0.0] * 9 + [0.999]])
-def test_fractions_near_an_end_get_wilsons_interval(values: list[float], level: float) -> None:
+@pytest.mark.parametrize(
+    "values", [[0.5, 0.75], [1.0] * 40 + [0.5] * 8, [0.0] * 9 + [0.999], [0.5] * 10, [1 / 3] * 60]
+)
+def test_fractions_near_an_end_or_without_spread_get_wilsons_interval(
+    values: list[float], level: float
+) -> None:
     row = tts.scaling_curve(table(values), confidence_level=level).row(0, named=True)
     expected = fractional_wilson(statistics.fmean(values), len(values), level)
     assert (row["ci_low"], row["ci_high"]) == pytest.approx(expected, abs=1e-12)

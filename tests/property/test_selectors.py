@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selection_oracle import pick
+from selection_oracle import pick, settled
 
 import ttsframe as tts
 from ttsframe._typing import Weights
@@ -30,6 +30,7 @@ def runs(draw: st.DrawFn, scores: st.SearchStrategy[float | None]) -> list[dict[
     is_graded = draw(st.booleans())
     for problem in range(draw(st.integers(1, 4))):
         n_attempts = draw(st.integers(0, 9))
+        gold = draw(st.sampled_from([None, "a"]))
         start = draw(st.sampled_from([0, 0, 0, 2]))
         for attempt in range(start, start + n_attempts):
             key = draw(st.sampled_from([None, "a", "b", "a+b", "a+2b+a"]))
@@ -40,6 +41,7 @@ def runs(draw: st.DrawFn, scores: st.SearchStrategy[float | None]) -> list[dict[
                 "answer_key": key,
                 "is_correct": grade,
                 "score": draw(scores),
+                "gold_key": gold,
             })
     return rows
 
@@ -50,6 +52,7 @@ SCHEMA = {
     "answer_key": pl.String,
     "is_correct": pl.Boolean,
     "score": pl.Float64,
+    "gold_key": pl.String,
 }
 SHOWN = ["attempt", "answer_key", "is_correct", "value", "status", "n_attempts", "n_valid"]
 
@@ -105,7 +108,9 @@ def test_votes_count_what_is_there(rows: list[dict[str, Any]], budgets: list[int
             members = [r for r in within if (r["problem_id"], r["answer_key"]) == group]
             earliest = min(members, key=lambda r: r["attempt"])
             assert row["first_attempt"] == earliest["attempt"]
-            assert row["is_correct"] == earliest["is_correct"]
+            problem = [r for r in rows if r["problem_id"] == group[0]]
+            is_gradable = any(r["is_correct"] is not None for r in problem)
+            assert row["is_correct"] == settled(earliest, is_gradable=is_gradable)
             scores = [r["score"] for r in members if r["score"] is not None]
             scores = [s for s in scores if not math.isnan(s)]
             assert row["top_score"] == (max(scores) if scores else None)

@@ -10,6 +10,7 @@ import polars as pl
 
 import ttsframe as tts
 from ttsframe._typing import ExtractionRule
+from ttsframe.validation.health import HEALTH_SCHEMA
 
 ENGINES: Final = ("in-memory", "streaming")
 
@@ -521,6 +522,15 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         VOTES_SCHEMA,
         takes_by=True,
     ),
+    FrameFunction(
+        "run_health",
+        tts.run_health,
+        lambda: run().with_columns(
+            completion=pl.format("the answer is {}.", "attempt"), extraction_rule=pl.lit("phrase")
+        ),
+        HEALTH_SCHEMA,
+        takes_by=True,
+    ),
     _selects(
         "select_answers",
         partial(tts.select_answers, selectors=list(tts.SELECTORS), budgets=BUDGETS),
@@ -771,6 +781,8 @@ class ExprFunction(NamedTuple):
     others: Mapping[str, pl.Series] = {}
     """Columns that `call` reads besides."""
     is_aggregate: bool = False
+    reads_group: bool = False
+    """The value of a row depends on the other rows of its group."""
 
 
 _STEPS: Final = pl.Series(
@@ -848,6 +860,14 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
         pl.Float64(),
         {"marks": pl.Series([0.5, 0.25, 0.75, None, 0.5])},
         is_aggregate=True,
+    ),
+    ExprFunction(
+        "grade_failures",
+        lambda column: tts.grade_failures(column, "keys"),
+        _GRADES,
+        pl.Boolean(),
+        {"keys": pl.Series(["1", None, None, "1", None])},
+        reads_group=True,
     ),
     ExprFunction(
         "wilson_interval",

@@ -30,7 +30,10 @@ def pick(
     weights: str = "score",
     **options: Any,
 ) -> dict[str, Any]:
-    """Pick the answer of one problem; an attempt has attempt, answer_key, is_correct, score."""
+    """Pick the answer of one problem; an attempt has attempt, answer_key, is_correct, score, gold_key."""
+    is_gradable = any(a["is_correct"] is not None for a in attempts)
+    is_answerless = all(a["answer_key"] is a.get("gold_key") is None for a in attempts)
+    attempts = [a | {"is_correct": settled(a, is_gradable=is_gradable)} for a in attempts]
     within = sorted(
         (a for a in attempts if budget is None or a["attempt"] < budget),
         key=lambda a: a["attempt"],
@@ -57,6 +60,10 @@ def pick(
     voters = [a | {"weight": weight} for a, weight in found]
 
     winner, weight = choose(within, scored, voters, selector, options)
+    needs_answer = selector not in {"oracle", "best_of_n"}
+    is_elsewhere = is_answerless or any(a["is_correct"] for a in within)
+    if n_valid == 0 and needs_answer and is_gradable and is_elsewhere:
+        return result | nothing | {"status": "undefined"}
     is_gradable = any(a["is_correct"] is not None for a in within)
     if winner is None:
         is_correct = False if is_gradable else None
@@ -74,6 +81,14 @@ def pick(
         "agreement": n_votes / len(within),
         "weight": weight,
     }
+
+
+def settled(attempt: Attempt, *, is_gradable: bool) -> bool | None:
+    """Return the grade; no answer is wrong where there is a gold answer, or nothing but other grades."""
+    if attempt["answer_key"] is None and attempt["is_correct"] is not None:
+        return attempt["is_correct"] and attempt.get("gold_key") is None
+    is_failure = attempt["answer_key"] is None and is_gradable
+    return False if is_failure else attempt["is_correct"]
 
 
 def weigh(scores: Sequence[float], weights: str) -> list[float] | None:

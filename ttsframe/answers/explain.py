@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from ttsframe import _html
 from ttsframe.answers.engine import AnswerKind, numeric_value, read_normalized
 from ttsframe.answers.normalize import normalize_text
 from ttsframe.answers.policy import AnswerPolicy
@@ -65,6 +66,10 @@ class AnswerExplanation:
     unresolved: tuple[str, ...] = ()
     other: AnswerExplanation | None = None
     reason: str = ""
+
+    def _repr_html_(self) -> str:
+        """Return the explanation as text for notebooks."""
+        return _html.fragment(_html.preformatted(str(self)))
 
     def __str__(self) -> str:
         """Return the explanation as a few lines of text."""

@@ -25,8 +25,8 @@ from ttsframe.batch.plan import Phase, Size, make_plan
 from ttsframe.batch.progress import Meter, OnProgress
 from ttsframe.batch.ray_engine import RayEngine
 from ttsframe.batch.stages import Stage, Table, check_stages, import_functions
-from ttsframe.errors import SourceError
-from ttsframe.readers.engine import OnError, Source, expand
+from ttsframe.errors import ParameterError, SourceError
+from ttsframe.readers.engine import Candidate, OnError, Source, expand, one_source
 from ttsframe.readers.trajectories import Format, plan_reading
 
 __all__ = ["ENGINES", "BatchResult", "EngineName", "transform"]
@@ -193,12 +193,12 @@ def transform(
     )
     job = Job(Path(sink).expanduser().absolute())
     job.check_place()
-    paths = [candidate.path for candidate in expand(source)]
+    paths = [_file_of(candidate) for candidate in expand(source)]
     check_not_replaced(job.sink, paths)
     with locked(job.lock, job.sink):
         wanted = make_manifest(
             paths,
-            gold=None if gold is None else Path(gold).expanduser(),
+            gold=None if gold is None else _file_of(one_source(gold, "gold")),
             reading={
                 "format": format,
                 "rename": check_mapping(rename, "rename"),
@@ -213,7 +213,14 @@ def transform(
             job.remove()
             return _result(job.sink, listed, finished, is_resumed=True)
         begun = job.begin(wanted, restart=restart)
-        reading = plan_reading(source, format=format, rename=rename, gold=gold, on_error=on_error)
+        reading = plan_reading(
+            source,
+            format=format,
+            rename=rename,
+            gold=gold,
+            on_error=on_error,
+            names_files="source_file" in names,
+        )
         for warning in reading.warnings:
             warnings.warn(warning, stacklevel=2)
         try:
@@ -232,6 +239,16 @@ def transform(
         job.publish(made if job.is_file else made.parent)
     result = _result(job.sink, listed, manifest, is_resumed=False)
     return result._replace(n_parts_resumed=n_resumed)
+
+
+def _file_of(candidate: Candidate) -> Path:
+    """Return the path of a source, which a job may read again in other processes and later."""
+    if candidate.kind != "file":
+        raise ParameterError(
+            f"{candidate.name}: is not a local file, as a job needs that can be resumed. Hint: write it to "
+            "a file first; tts.read_trajectories(source).write_parquet(...) does for any source."
+        )
+    return candidate.path
 
 
 def _run(phases: Sequence[Phase], engine: Engine, progress: OnProgress | None) -> int:

@@ -57,6 +57,6 @@ def _cluster_hashes(
         recorded = [pl.col("source_file")] if "source_file" in columns else []
         found["source_file"] = pl.coalesce(*recorded, pl.lit(one.run))
     values = [value.cast(schema[name]).alias(name) for name, value in found.items()]
-    table = scan_table(one.file, one.rows).rename(survey.rename).select(values)
+    table = scan_table(one).rename(survey.rename).select(values)
     hashes = table.select(row_hash(schema, cluster)).collect().to_series()
     return hashes.to_numpy()

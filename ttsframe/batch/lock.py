@@ -19,7 +19,13 @@ from ttsframe.errors import SourceError
 @contextmanager
 def locked(path: Path, sink: Path) -> Iterator[None]:
     """Hold the lock of an output; the kernel releases it whenever the process ends."""
-    handle = (_create if sys.platform == "win32" else _take)(path, sink)
+    try:
+        handle = (_create if sys.platform == "win32" else _take)(path, sink)
+    except OSError as error:
+        raise SourceError(
+            f"{sink}: cannot be written ({error.strerror or error}). Hint: give the output another place "
+            "or a shorter name."
+        ) from error
     try:
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now()}
         os.truncate(handle, 0)

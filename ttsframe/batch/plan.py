@@ -322,7 +322,7 @@ def _needed(
     if picking is None:
         needed |= set(columns)
     else:
-        needed |= {"answer_key", "answer", "is_correct"}
+        needed |= {"answer_key", "answer", "is_correct", "gold_key", "gold"}
         needed.add("score" if picking.reductions is None else "step_scores")
         if isinstance(picking, Select):
             own |= {

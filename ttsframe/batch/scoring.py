@@ -43,14 +43,14 @@ class Scoring:
 
     def strings(self) -> list[str]:
         """Return the columns whose distinct strings get keys: "answer", "gold", both or none."""
-        names = [addition.name for addition in self.additions]
-        return [source for key, source in _KEY_SOURCES.items() if key in names]
+        made = [(addition.name, addition.source) for addition in self.additions]
+        return [source for key, source in _KEY_SOURCES.items() if (key, source) in made]
 
     def finish(self, extracted: pl.LazyFrame, keys: Path) -> pl.LazyFrame:
         """Add keys from the folder that `KeysTask` wrote, grades and scores."""
         frame = extracted
         for addition in self.additions:
-            if addition.name in _KEY_SOURCES:
+            if _KEY_SOURCES.get(addition.name) == addition.source:
                 frame = _with_keys(frame, addition.name, keys)
             elif addition.name not in {"answer", "gold"}:
                 frame = frame.with_columns(addition.value.alias(addition.name))

@@ -55,7 +55,7 @@ def _as(name: str, dtype: pl.DataType, found: pl.DataType | None) -> pl.Expr:
 
 
 def _label(one: SurveyedFile) -> str:
-    path = str(one.file.path)
+    path = one.file.name
     if one.rows is not None:
         return f"{path}, rows {one.rows[0] + 1:,} to {sum(one.rows):,}"
     if one.spans:
@@ -86,7 +86,7 @@ def pieces_of(survey: Survey, is_kept: Callable[[str], bool], share_kept: float)
                 n_bytes *= _NOT_COMPRESSED_BY
             n_rows = one.n_rows
             if not one.is_json:
-                n_rows = int(scan_table(one.file).select(pl.len()).collect().item())
+                n_rows = int(scan_table(one).select(pl.len()).collect().item())
             pieces.append(Piece(one, Amount(n_rows, n_bytes), int(n_bytes * share_kept)))
     return pieces
 

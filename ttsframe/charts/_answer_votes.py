@@ -11,11 +11,12 @@ from ttsframe._checks import check_positive
 from ttsframe._typing import StepReduction
 from ttsframe._wording import counted, shorten
 from ttsframe.charts import style, tables
+from ttsframe.charts.latex_text import plain_text
 from ttsframe.errors import DataError, ParameterError
 
 __all__ = ["answer_votes"]
 
-_TABLE: Final = tables.Argument("votes", "tts.tally_votes(trajectories, budgets=[...])")
+_TABLE: Final = tables.Argument("votes", "tts.tally_votes(trajectories, budgets=[...])", ("votes",))
 _KNOWN: Final = frozenset({
     "problem_id",
     "budget",
@@ -27,6 +28,7 @@ _KNOWN: Final = frozenset({
     "top_score",
     "first_attempt",
     "is_correct",
+    "gold",
 })
 _LABEL_WIDTH: Final = 40
 _TEXT_MAX: Final = 1_000
@@ -41,6 +43,7 @@ def answer_votes(
     problem_id: str | int | None = None,
     budget: int | None = None,
     reduction: StepReduction | None = None,
+    gold: str | None = None,
     n_answers: int = 10,
     title: str | None = None,
     width: int = 300,
@@ -49,7 +52,8 @@ def answer_votes(
 
     Answers are in order of votes, then of their first attempt, so that majority vote's choice is
     the first bar; attempts without an answer come last. Right and wrong answers differ in color.
-    Long answers are shortened; the tooltip shows more of them. Answers after the first `n_answers`
+    LaTeX is written as plain text, and long answers are shortened; the tooltip has the answer as it
+    was given. Answers after the first `n_answers`
     share one row, "other answers", except that the first `n_answers` right ones have their own.
 
     Parameters
@@ -64,6 +68,9 @@ def answer_votes(
         Budget to draw; None if the table has only one.
     reduction
         Reduction whose weights are drawn; None if the table has only one.
+    gold
+        Reference answer, which the subtitle then names; None takes it from a column `gold` of the
+        table, if it has one.
     n_answers
         Largest number of answers with their own row, at most 50.
     title
@@ -120,9 +127,13 @@ def answer_votes(
     if rows["answer_key"].is_duplicated().any():
         raise DataError(f"votes of problem {problem!r} have an answer twice. Hint: {_TABLE.hint}")
     bars = _make_bars(rows, n_answers)
+    if gold is None and "gold" in rows.columns:
+        gold = next(iter(rows["gold"].drop_nulls().cast(pl.String)), None)
+    reference = "" if gold is None else shorten(plain_text(gold[:_TEXT_MAX]), 2 * _LABEL_WIDTH)
     top = style.heading(
         title or f"Votes per answer, problem {shorten(str(problem), 60)}",
         _describe_votes(rows),
+        [f"reference answer: {reference}" if reference else ""],
         [f"{name}: {shorten(str(rows[name][0]), _LABEL_WIDTH)}" for name in runs],
     )
     columns = [_draw_column(bars, "n_votes", "Votes", is_first=True, width=width)]
@@ -186,8 +197,9 @@ def _make_bars(rows: pl.DataFrame, n_answers: int) -> pl.DataFrame:
     )
     kept = ranked.filter("is_kept").drop("rank", "is_kept")
     bars = pl.concat([kept.filter(is_answer), others, kept.filter(~is_answer)])
+    plain = [plain_text(text[:_TEXT_MAX]) for text in bars["text"]]
     return bars.select(
-        pl.Series("label", tables.shorten_distinctly(bars["text"].to_list(), _LABEL_WIDTH)),
+        pl.Series("label", tables.shorten_distinctly(plain, _LABEL_WIDTH)),
         pl.Series("answer", [shorten(text, _TEXT_MAX) for text in bars["text"]]),
         "outcome",
         "n_votes",
@@ -251,7 +263,9 @@ def _draw_column(
         y=alt.Y("label:N", sort=None, axis=answers if is_first else None),
         x=alt.X(
             f"{field}:Q",
-            axis=style.axis(name, tickCount=n_ticks, format=numbers),
+            axis=style.axis(
+                name, tickCount=n_ticks, format=numbers, **({"tickMinStep": 1} if is_count else {})
+            ),
             scale=alt.Scale(zero=True),
         ),
         tooltip=[

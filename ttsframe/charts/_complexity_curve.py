@@ -11,12 +11,12 @@ import polars as pl
 from ttsframe._checks import check_between
 from ttsframe._wording import counted, interval, percent
 from ttsframe.charts import style, tables
-from ttsframe.charts.lines import LinePlot, side_by_side
+from ttsframe.charts.lines import LinePlot, describe_equal_lines, side_by_side
 
 __all__ = ["complexity_curve"]
 
 _MAKER: Final = "pl.concat(result.to_frame() for result in results.values())"
-_TABLE: Final = tables.Argument("curve", _MAKER)
+_TABLE: Final = tables.Argument("curve", _MAKER, ("complexity",))
 _NUMBERS: Final = (
     "k",
     "complexity",
@@ -143,6 +143,7 @@ def complexity_curve(
                 "" if threshold is None else f"dashed: threshold {100 * threshold:g}%",
                 "dotted: oracle (any of the K right)" if has_oracle else "",
             ],
+            [describe_equal_lines(drawn) and "wide below narrow: equal lines"],
         ),
     )
     if isinstance(chart, alt.ConcatChart):

@@ -14,7 +14,7 @@ from ttsframe.errors import ParameterError
 
 __all__ = ["difficulty_histogram"]
 
-_TABLE: Final = tables.Argument("levels", "tts.difficulty_levels(trajectories)")
+_TABLE: Final = tables.Argument("levels", "tts.difficulty_levels(trajectories)", ("levels",))
 _LEVEL_COLUMNS: Final = frozenset({
     "problem_id",
     "fold",

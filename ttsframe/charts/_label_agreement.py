@@ -14,7 +14,7 @@ from ttsframe.charts.lines import LinePlot
 __all__ = ["label_agreement"]
 
 _N_SIZES_MAX: Final = 200
-_TABLE: Final = tables.Argument("rollouts", "tts.process.step_agreement(steps)")
+_TABLE: Final = tables.Argument("rollouts", "tts.process.step_agreement(steps)", ("agreement",))
 
 
 class _Line(NamedTuple):
@@ -118,7 +118,7 @@ def label_agreement(
 
     def draw(panel: pl.DataFrame) -> list[alt.Chart]:
         # Names are beside the panel, also that of a line that ends within it.
-        label = pl.concat_str("line", pl.lit(" "), pl.col("value").round(2))
+        label = pl.concat_str("line", pl.lit(" "), style.decimals(pl.col("value"), 2))
         labels = plot.ends(panel, label, x=sizes[-1], colors=_COLORS)
         return [*plot.layers(panel), plot.name_ends(labels, height=height)]
 

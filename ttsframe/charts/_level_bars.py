@@ -14,7 +14,7 @@ from ttsframe.errors import DataError
 
 __all__ = ["level_bars"]
 
-_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)")
+_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)", ("leveled",))
 _N_BARS_MAX: Final = 120
 _WIDTH: Final = 700
 _ROW_SPACING: Final = 130
@@ -26,6 +26,7 @@ def level_bars(
     curve: pl.DataFrame | pl.LazyFrame,
     /,
     *,
+    level: str = "level",
     title: str | None = None,
     confidence_level: float | None = None,
     width: int | None = None,
@@ -43,7 +44,10 @@ def level_bars(
         Table that `level_curve` makes, one row per (by, `level`, `selector`, `reduction`, `budget`);
         collected if lazy. Any column that is not part of its contract tells runs apart and becomes
         rows of panels. A null budget is all attempts. Bars of `cost_curve` with levels are at the
-        nominal budgets.
+        nominal budgets. With another `level`, any curve that has this column, such as
+        ``tts.scaling_curve(problems, by="subject")``.
+    level
+        Column of the levels, numbers or texts: own levels, or subjects, each of which has a panel.
     title, confidence_level
         As in `scaling_curve`.
     width, height
@@ -76,7 +80,7 @@ def level_bars(
     3
     """
     interval = tables.name_interval(confidence_level)
-    table = _collect_levels(curve)
+    table = _collect_levels(curve, level)
     all_rows = _TABLE.collect_curve(table.drop("basis", "caveat", strict=False))
     unknown, rows = all_rows.filter(pl.col("level").is_null()), all_rows.drop_nulls("level")
     _TABLE.require_values(rows, ["accuracy"], "accuracy at a level", hint=tables.GRADE_HINT)
@@ -86,7 +90,7 @@ def level_bars(
     rows = tables.add_line_names(rows, show_reduction=len(reductions) > 1)
     methods = rows.select("line", "selector").unique(maintain_order=True)
     budgets = rows.sort("budget")["of_budget"].unique(maintain_order=True).to_list()
-    levels = rows["level"].unique().sort().to_list()
+    levels = tables.sort_levels(rows["level"])
     n_bars = len(levels) * len(budgets) * methods.height
     if n_bars > _N_BARS_MAX:
         raise DataError(
@@ -101,20 +105,24 @@ def level_bars(
         style.make_panel(
             [
                 *_draw_bars(drawn, budgets, colors, i=i, n_levels=len(levels)),
-                *_write_texts(drawn, level, str(name) if i == 0 else ""),
+                *_write_texts(
+                    drawn,
+                    shorten(tables.name_level(each), int((width or max(fitting, 60)) / 7)),
+                    str(name) if i == 0 else "",
+                ),
             ],
             width=width or max(fitting, 60),
             height=height,
         )
         for name in rows["panel"].unique(maintain_order=True)
-        for i, level in enumerate(levels)
-        for drawn in [rows.filter(panel=name, level=level)]
+        for i, each in enumerate(levels)
+        for drawn in [rows.filter(panel=name, level=each)]
     ]
     n_unknown = max(unknown["n_problems"].fill_null(0).to_list(), default=0)
     top = style.heading(
-        title or "Accuracy by level of difficulty",
+        title or f"Accuracy by {tables.name_level_column(level)}",
         [
-            "one panel per level, hardest last",
+            f"one panel per {level.replace('_', ' ')}{tables.hardest_last(table)}",
             f"whiskers: {interval} over problems" if tables.has_interval(rows) else "",
             style.scores_from(reductions[0]) if len(reductions) == 1 else "",
         ],
@@ -135,9 +143,9 @@ def level_bars(
     )
 
 
-def _collect_levels(curve: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+def _collect_levels(curve: pl.DataFrame | pl.LazyFrame, level: str) -> pl.DataFrame:
     """Collect a curve by level, with the bars of costs at their nominal budgets."""
-    table = _TABLE.collect(curve, numbers=["level"])
+    table = _TABLE.collect_levels(curve, level)
     if "nominal_budget" not in table.columns:
         return table
     # The budgets that were spent differ from bar to bar, and would split the groups of bars.
@@ -166,7 +174,7 @@ def _draw_bars(
         ),
         xOffset=alt.XOffset("line:N", scale=alt.Scale(domain=list(colors))),
         tooltip=[
-            alt.Tooltip("level:O", title="Level"),
+            alt.Tooltip("level:N", title="Level"),
             alt.Tooltip("line:N", title="Method"),
             alt.Tooltip("of_budget:N", title=f"Budget ({unit_name(unit)})"),
             alt.Tooltip("accuracy:Q", title="Accuracy", format=".1%"),
@@ -176,22 +184,22 @@ def _draw_bars(
         ],
     )
     return [
-        # Light enough that whiskers show in front of the bars.
-        base.mark_bar(opacity=0.75).encode(
+        # Light enough that whiskers show in front of the bars, and these thin enough not to hide them.
+        base.mark_bar(opacity=0.8).encode(
             y=alt.Y("accuracy:Q", axis=y_axis, scale=y_scale, stack=None),
             color=style.color_by("line", colors, squares if i == n_levels - 1 else None),
         ),
-        base.mark_rule(strokeWidth=1.2, color=style.INK, clip=True).encode(
+        base.mark_rule(strokeWidth=0.8, opacity=0.7, color=style.INK, clip=True).encode(
             y=alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), y2=alt.Y2("ci_high:Q")
         ),
     ]
 
 
-def _write_texts(drawn: pl.DataFrame, level: float, run: str) -> list[alt.Chart]:
+def _write_texts(drawn: pl.DataFrame, level: str, run: str) -> list[alt.Chart]:
     """Write the level, its number of problems and the run above a panel."""
     # Titles would be at different heights, because labels of axes and whiskers reach up.
     texts = [
-        style.write_text(f"Level {level:g}", x=0, y=-30, style=style.PANEL_NAME),
+        style.write_text(level, x=0, y=-30, style=style.PANEL_NAME),
         style.write_text(tables.count_problems(drawn), x=0, y=-14),
     ]
     if run:

@@ -8,14 +8,22 @@ from typing import Any, Final, NamedTuple
 import altair as alt
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS
+from ttsframe._wording import CURVE_COLUMNS, shorten
 from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis, per_problem
-from ttsframe.charts.lines import DASHES, LinePlot, curve_tooltip, dash_by
+from ttsframe.charts.lines import (
+    DASHES,
+    LinePlot,
+    choose_bands,
+    curve_tooltip,
+    dash_by,
+    describe_bands,
+    find_equal_pieces,
+)
 
 __all__ = ["level_curves"]
 
-_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)")
+_TABLE: Final = tables.Argument("curve", "tts.level_curve(problems, levels=levels)", ("leveled",))
 _LEVEL_COLUMNS: Final = ("level", "basis", "caveat")
 _N_LEVELS_MAX: Final = 10
 _WIDTH: Final = 700
@@ -31,6 +39,7 @@ def level_curves(
     curve: pl.DataFrame | pl.LazyFrame,
     /,
     *,
+    level: str = "level",
     title: str | None = None,
     confidence_level: float | None = None,
     width: int | None = None,
@@ -40,13 +49,17 @@ def level_curves(
 
     How much more attempts help differs by level: easy problems are solved at once, hopeless ones
     never. All panels have the same axes; a level without problems has an empty panel that says so.
+    Of more than two lines, only majority vote and the one that ends highest have bands.
 
     Parameters
     ----------
     curve
         Table that `level_curve`, or `cost_curve` with levels, makes: one row per (by, `level`,
         `selector`, `reduction`, `budget`, `subsets`); collected if lazy. Columns that tell runs
-        apart become rows of panels.
+        apart become rows of panels. With another `level`, any curve that has this column, such as
+        ``tts.scaling_curve(problems, by="subject")``.
+    level
+        Column of the levels, numbers or texts: own levels, or subjects, each of which has a panel.
     title, confidence_level
         As in `scaling_curve`.
     width, height
@@ -82,8 +95,8 @@ def level_curves(
     levels: estimated on the other half of the attempts
     """
     interval = tables.name_interval(confidence_level)
-    table = _TABLE.collect(curve, numbers=["level", "budget"])
-    levels = table["level"].unique().sort(nulls_last=True).to_list()
+    table = _TABLE.collect_levels(curve, level)
+    levels = tables.sort_levels(table["level"])
     # A level without problems has no budgets over costs, and still has its panel.
     spent = table.filter(pl.col("budget").is_not_null() | pl.col("budget").is_null().all())
     rows = _TABLE.collect_curve(spent)
@@ -96,6 +109,8 @@ def level_curves(
     known = _TABLE.require_values(rows, ["accuracy"], "accuracy", hint=tables.GRADE_HINT)
     drawn = _TABLE.thin_lines(known, panel=["panel", "level"])
     drawn = drawn.with_columns(x=pl.col("budget").cast(pl.Float64))
+    cells = drawn.with_columns(panel=pl.format("{} {}", "panel", "level"))
+    bands = choose_bands(cells, first=["majority vote"], last=["oracle"])
     unscored = {"no score": DASHES[0]} if "no score" in set(known["reads"]) else {}
     panels = _Panels(
         budgets=BudgetAxis.of(drawn),
@@ -104,6 +119,8 @@ def level_curves(
         dashes=unscored | dict(zip(reductions, DASHES, strict=False)),
         width=(width or _WIDTH) // max(len(levels), 2),
         height=height,
+        bands=bands,
+        is_ranked=tables.hardest_last(table) != "",
     )
     filled = rows.filter(pl.col("n_problems") > 0)
     return alt.VConcatChart(
@@ -113,39 +130,55 @@ def level_curves(
         ],
         spacing=24,
         title=style.heading(
-            title or f"Accuracy by {per_problem(panels.budgets.unit)} at each level of difficulty",
+            title
+            or f"Accuracy by {per_problem(panels.budgets.unit)} for each "
+            f"{tables.name_level_column(level)}",
             [
-                f"{tables.count_problems(filled)} per level" if filled.height else "",
+                f"{tables.count_problems(filled)} per {level.replace('_', ' ')}"
+                if filled.height
+                else "",
                 panels.budgets.largest,
-                f"shaded: {interval} over problems" if tables.has_interval(rows) else "",
+                describe_bands(drawn, bands, interval),
             ],
             [
                 *tables.describe_levels(rows),
-                "easiest level first" if panels.width < _WIDE else "",
+                "easiest level first" if panels.is_ranked and panels.width < _WIDE else "",
                 style.scores_from(reductions[0]) if len(reductions) == 1 else "",
             ],
             [tables.describe_left_out(rows, "Left out per level: ")],
+            [_describe_equal(drawn)],
+            [tables.describe_undrawn_panels(rows, known, "no accuracy at any level")],
         ),
     )
+
+
+def _describe_equal(drawn: pl.DataFrame) -> str:
+    """Say that lines lie on each other in some panels, whose names would be too many."""
+    parts = drawn.partition_by("panel", "level")
+    is_equal = any(not find_equal_pieces(part).is_empty() for part in parts)
+    return "wide below narrow: equal lines" if is_equal else ""
 
 
 class _Panels(NamedTuple):
     """What the panels of all levels and runs share."""
 
     budgets: BudgetAxis
-    levels: list[int | None]
+    levels: list[float | str | None]
     colors: dict[str, str]
     dashes: dict[str, list[int]]
     width: int
     height: int
+    bands: list[str]
+    is_ranked: bool
+    """Whether the first level is the easiest and the last the hardest."""
 
-    def name(self, level: int | None) -> str:
+    def name(self, level: float | str | None) -> str:
         """Return the name of a level."""
-        if level is None:
-            return "Unknown"
-        known = [number for number in self.levels if number is not None]
+        known = [each for each in self.levels if each is not None]
         ends = {known[0]: " (easiest)", known[-1]: " (hardest)"} if len(known) > 1 else {}
-        return f"Level {level}{ends.get(level, '') if self.width >= _WIDE else ''}"
+        end = ends.get(level, "") if self.is_ranked and level is not None else ""
+        n_max = max(int(self.width / 7), 8)
+        return f"{shorten(tables.name_level(level), n_max)}{end if self.width >= _WIDE else ''}"
 
     def plot(self, i: int) -> LinePlot:
         """Return how to draw the lines of the level at a position in the row."""
@@ -160,7 +193,7 @@ class _Panels(NamedTuple):
             color=style.color_by(
                 "selector", self.colors, _make_legend(symbolSize=90) if is_last else None
             ),
-            tooltip=[alt.Tooltip("level:Q", title="Level"), *curve_tooltip(self.budgets)],
+            tooltip=[alt.Tooltip("level:N", title="Level"), *curve_tooltip(self.budgets)],
             band_opacity=0.12,
             point_size=34,
         )
@@ -173,6 +206,7 @@ class _Panels(NamedTuple):
         names = list(self.colors)
         return self.plot(i).layers(
             drawn,
+            has_band=pl.col("line").is_in(self.bands),
             dash=dash_by("reads", self.dashes, stroke if has_dashes else None),
             # With the field and domain of the colors, so both have one legend.
             shape=style.shape_by(

@@ -19,7 +19,9 @@ from ttsframe.errors import DataError
 
 __all__ = ["optimal_curve"]
 
-_TABLE: Final = tables.Argument("choices", "tts.curves.optimal_choices(problems, levels=levels)")
+_TABLE: Final = tables.Argument(
+    "choices", "tts.curves.optimal_choices(problems, levels=levels)", ("choices",)
+)
 _CELL: Final = ("level", "budget")
 _KNOWN: Final = frozenset({
     *_CELL,
@@ -246,6 +248,8 @@ def _draw_squares(
         letter = cells.mark_text(font=style.FONT, fontSize=12, fontWeight="bold", clip=False)
         layers += [
             square.encode(color=color),
-            letter.encode(text="letter:N", color=alt.value("white") if is_agreed else color),
+            letter.encode(
+                text=alt.Text("letter:N"), color=alt.ColorValue("white") if is_agreed else color
+            ),
         ]
     return layers

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import altair as alt
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS
+from ttsframe._wording import CURVE_COLUMNS, counted
 from ttsframe.charts import style, tables
-from ttsframe.charts.budgets import BudgetAxis
-from ttsframe.charts.lines import LinePlot, share_domain
+from ttsframe.charts.budgets import BudgetAxis, short_number, unit_name
+from ttsframe.charts.lines import (
+    LinePlot,
+    choose_bands,
+    describe_bands,
+    describe_equal_lines,
+    share_domain,
+)
 
 __all__ = ["over_optimization"]
 
-_TABLE: Final = tables.Argument("turns", "tts.verifier.over_optimization(problems)")
+_TABLE: Final = tables.Argument("turns", "tts.verifier.over_optimization(problems)", ("turns",))
 _NUMBERS: Final = ("budget", "accuracy", "ci_low", "ci_high", "n_problems", "peak_budget", "drop")
 _ADDED: Final = (
     "peak_budget",
@@ -40,7 +46,8 @@ def over_optimization(
 
     A ring marks the best budget of a line. Triangles mark budgets at which accuracy is below the
     peak by more than chance: there, more attempts give the verifier more wrong ones to score too
-    high.
+    high. The default title says whether any line declines. Of more than two lines, only the highest
+    and the lowest at their ends have bands.
 
     Parameters
     ----------
@@ -74,12 +81,13 @@ def over_optimization(
     >>> run = tts.simulate_trajectories(50, 16, seed=1, keys=True)
     >>> turns = tts.verifier.over_optimization(tts.best_of_n(run, budgets=[1, 2, 4, 8, 16]))
     >>> charts.over_optimization(turns).title.text
-    'Where more attempts begin to hurt'
+    'No decline up to 16 attempts'
     """
     interval = tables.name_interval(confidence_level)
     texts = ["selector", "reduction"]
     table = _TABLE.collect(turns, texts=texts, booleans=["is_turned_down"], numbers=_NUMBERS)
-    table = _TABLE.require_values(table, ["budget", "accuracy"], "accuracy at any budget")
+    table = _TABLE.require_values(table, ["budget"], "accuracy at any budget")
+    _TABLE.require_values(table, ["accuracy"], "accuracy at any budget")
     rows = _TABLE.collect_curve(table, parts=["peak_budget", "drop"])
     apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_ADDED})
     rows = _TABLE.add_panels(rows, ["selector", *apart]).drop(apart)
@@ -89,11 +97,16 @@ def over_optimization(
     rows = rows.with_columns(
         line=pl.col("reduction").fill_null(pl.col("selector")),
         x=pl.col("budget").cast(pl.Float64),
-    ).with_columns(is_peak=is_peak)
+    )
+    undrawn = tables.describe_undrawn(rows.with_columns(of_budget=pl.col("budget").cast(pl.String)))
+    rows = rows.drop_nulls("accuracy").with_columns(is_peak=is_peak)
     drawn = _TABLE.thin_lines(rows, keep=pl.col("is_peak"))
     budgets = BudgetAxis.of(drawn)
     names = drawn["line"].unique().sort().to_list()
-    colors = {name: style.LINE_COLORS[i % len(style.LINE_COLORS)] for i, name in enumerate(names)}
+    selectors = drawn["selector"].unique().to_list()
+    # A single line has the color of its selector; scores have colors that no selector has.
+    of_selector = style.selector_colors(selectors)[selectors[0]]
+    colors = {names[0]: of_selector} if len(names) == 1 else style.run_colors(names)
     plot = LinePlot(
         x=budgets.x("x"),
         y_axis=style.axis("Accuracy", format=".0%", tickCount=6),
@@ -108,49 +121,87 @@ def over_optimization(
             alt.Tooltip("n_problems:Q", title="Problems", format=","),
         ],
     )
-    selectors = rows["selector"].unique().to_list()
+    bands = choose_bands(drawn, first=_find_lowest(drawn))
     return style.draw_panels(
         drawn,
-        lambda panel: _draw_panel(panel, plot, colors, x=budgets.ends[1], height=height),
+        lambda panel: _draw_panel(panel, plot, colors, bands, height=height),
         width=width,
         height=height,
         title=style.heading(
-            title or "Where more attempts begin to hurt",
+            title or _name_finding(rows, budgets),
             [
                 selectors[0].replace("_", " ") if len(selectors) == 1 else "",
                 tables.count_problems(drawn),
-                f"shaded: {interval} over problems" if tables.has_interval(drawn) else "",
+                describe_bands(drawn, bands, interval),
             ],
-            ["ring: best budget", "triangle: below the best by more than chance"],
+            [
+                "ring: best budget",
+                "triangle: below the best by more than chance"
+                if drawn["is_turned_down"].any()
+                else "",
+            ],
+            [tables.describe_left_out(drawn)],
+            [describe_equal_lines(drawn)],
+            [undrawn],
         ),
     )
 
 
+def _find_lowest(drawn: pl.DataFrame) -> list[str]:
+    """Return the line that is lowest at the largest budget."""
+    ends = drawn.filter(budget=drawn["budget"].max()).sort("accuracy", "line")
+    return ends["line"].head(1).to_list()
+
+
+def _name_finding(rows: pl.DataFrame, budgets: BudgetAxis) -> str:
+    """Say whether accuracy declines as the budget grows, and from where."""
+    turned = rows.filter("is_turned_down")
+    unit = unit_name(budgets.unit)
+    if turned.is_empty():
+        chance = " beyond chance" if (rows["drop"].fill_null(0) > 0).any() else ""
+        return f"No decline{chance} up to {short_number(budgets.budgets[-1])} {unit}"
+    lines = rows.select("panel", "line").n_unique()
+    declining = turned.select("panel", "line").n_unique()
+    peak = turned.sort("budget", "line")["peak_budget"][0]
+    who = (
+        "Accuracy declines" if lines == 1 else f"{declining} of {counted([lines], 'line')} decline"
+    )
+    end = "s" if declining == 1 and lines > 1 else ""
+    return f"{who}{end} after {short_number(peak)} {unit} or more"
+
+
 def _draw_panel(
-    panel: pl.DataFrame, plot: LinePlot, colors: dict[str, str], *, x: float, height: int
+    panel: pl.DataFrame,
+    plot: LinePlot,
+    colors: dict[str, str],
+    bands: list[str],
+    *,
+    height: int,
 ) -> list[alt.Chart]:
     """Draw lines, with rings at their peaks and triangles where they have declined."""
     kinds = {False: ("circle", 40), True: ("triangle-down", 95)}
     shapes, sizes = zip(*kinds.values(), strict=True)
-    points = plot.layers(
-        panel,
-        shape=alt.Shape(
+    marks: dict[str, Any] = {}
+    if panel["is_turned_down"].any():
+        marks["shape"] = alt.Shape(
             "is_turned_down:N", scale=alt.Scale(domain=[*kinds], range=[*shapes]), legend=None
-        ),
-        size=alt.Size(
+        )
+        marks["size"] = alt.Size(
             "is_turned_down:O", scale=alt.Scale(domain=[*kinds], range=[*sizes]), legend=None
-        ),
-    )
+        )
+    points = plot.layers(panel, has_band=pl.col("line").is_in(bands), **marks)
     rings = plot.base(panel.filter("is_peak")).mark_point(
         filled=False, size=190, strokeWidth=2, opacity=1
     )
     decline = pl.format(
-        " −{} points since {}",
-        (pl.col("drop") * 100).round(1),
+        " −{} points since {}{}",
+        style.decimals(pl.col("drop") * 100, 1),
         pl.col("peak_budget").cast(pl.Int64),
+        pl.when("is_turned_down").then(pl.lit("")).otherwise(pl.lit(", within chance")),
     )
-    label = pl.concat_str("line", pl.when("is_turned_down").then(decline), ignore_nulls=True)
-    labels = plot.ends(panel, label, x=x, colors=colors)
+    is_lower = pl.col("drop").fill_null(0) > 0
+    label = pl.concat_str("line", pl.when(is_lower).then(decline), ignore_nulls=True)
+    labels = plot.ends(panel, label, x=max(panel["x"].to_list()), colors=colors)
     return [
         *points,
         rings.encode(y=plot.on_y("accuracy"), tooltip=list(plot.tooltip)),

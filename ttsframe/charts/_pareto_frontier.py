@@ -15,12 +15,14 @@ from ttsframe.errors import DataError
 
 __all__ = ["pareto_frontier"]
 
-_TABLE: Final = tables.Argument("curve", "tts.pareto_frontier(curve)")
+_TABLE: Final = tables.Argument("curve", "tts.pareto_frontier(curve)", ("frontier",))
 _ADDED: Final = frozenset({"is_efficient", "basis", "caveat"})
 _N_OTHERS_MAX: Final = 2000
 """Points off the frontiers that a chart shows, evenly over the budgets."""
 _N_EFFICIENT_MAX: Final = 200
 _N_SELECTORS_MAX: Final = 20
+_N_NAMED_MAX: Final = 24
+"""Points of a frontier that have room for their number of attempts."""
 
 
 def pareto_frontier(
@@ -35,8 +37,9 @@ def pareto_frontier(
     """Draw which method at which budget gives the highest accuracy for its cost.
 
     Every point of the table is shown; those for which no other point has higher accuracy at the
-    same or lower cost are filled and joined by steps. If there are several reductions of step
-    scores, each has a shape.
+    same or lower cost are filled and joined by steps, with their number of attempts, N, if the table
+    has it as `nominal_budget`. Of equal points, the lower ones are larger, so that all are seen. If
+    there are several reductions of step scores, each has a shape.
 
     Parameters
     ----------
@@ -94,7 +97,8 @@ def pareto_frontier(
     # Only points on the frontier have their intervals drawn.
     ends = pl.when(is_efficient).then(pl.col("ci_low", "ci_high"))
     domain = share_domain(known.with_columns(ends))
-    drawn = _thin_points(known)
+    drawn = _size_equal_points(_thin_points(known))
+    has_attempts = "nominal_budget" in drawn.columns and budgets.unit != "attempts"
     n_shown = f"{drawn.height:,} drawn" if drawn.height < known.height else ""
     return style.draw_panels(
         drawn,
@@ -112,8 +116,15 @@ def pareto_frontier(
             [
                 "filled and joined: no other point has higher accuracy at the same or lower cost",
                 f"bars: {interval}" if tables.has_interval(known) else "",
+                "N: attempts per problem" if has_attempts else "",
             ],
-            [tables.describe_left_out(rows)],
+            [tables.describe_left_out(known)],
+            [tables.describe_undrawn_panels(rows, known, "no accuracy at a budget")],
+            [
+                "one frontier over all panels; tts.pareto_frontier(curve, by=...) makes one for each"
+                if known.filter("is_efficient")["panel"].n_unique() < known["panel"].n_unique()
+                else ""
+            ],
         ),
     )
 
@@ -128,9 +139,19 @@ def _thin_points(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([efficient, others.filter(row_number % -(-n_rows // n_max) == 0)])
 
 
+def _size_equal_points(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the area of each point: equal ones are drawn from the largest to the smallest."""
+    spot = ["panel", "is_efficient", "budget", "accuracy"]
+    below = pl.len().over(spot).cast(pl.Int64) - pl.col("line").rank("ordinal").over(spot).cast(
+        pl.Int64
+    )
+    area = pl.when("is_efficient").then(80.0).otherwise(34.0)
+    return rows.with_columns(area=area * (1 + 1.6 * below))
+
+
 def _encode_points(rows: pl.DataFrame) -> dict[str, Any]:
     """Color points by selector, and shape them by reduction if there are several."""
-    names = style.legend(labelExpr="replace(datum.label, /_/g, ' ')", symbolSize=90)
+    names = style.legend(labelExpr="replace(datum.label, /_/g, ' ')", symbolSize=90, offset=34)
     selectors = rows["selector"].unique().sort().to_list()
     color = style.color_by("selector", style.selector_colors(selectors), names)
     if rows["reduction"].drop_nulls().n_unique() < 2:
@@ -150,9 +171,10 @@ def _draw_panel(
     encodings: dict[str, Any],
 ) -> list[alt.Chart]:
     """Draw one frontier over the other points."""
-    rows = panel.sort("budget", "line")
+    rows = panel.sort("budget", "area", descending=[False, True])
     efficient, others = rows.filter("is_efficient"), rows.filter(~pl.col("is_efficient"))
     steps = efficient.unique(["budget", "accuracy"], keep="first", maintain_order=True)
+    size = alt.Size("area:Q", scale=None)
     x, y_axis = budgets.x(), style.axis("Accuracy", format=".0%", tickCount=6)
     y_scale = alt.Scale(domain=[*domain], nice=False)
     y = alt.Y("accuracy:Q", axis=y_axis, scale=y_scale)
@@ -171,8 +193,8 @@ def _draw_panel(
         .encode(x=x, y=y),
         alt
         .Chart(tables.inline_marks(others))
-        .mark_point(size=34, opacity=0.55, strokeWidth=1.4)
-        .encode(x=x, y=y, tooltip=tooltip, **encodings),
+        .mark_point(opacity=0.55, strokeWidth=1.4)
+        .encode(x=x, y=y, size=size, tooltip=tooltip, **encodings),
         alt
         .Chart(tables.inline_marks(efficient))
         .mark_rule(strokeWidth=1.6, opacity=0.7)
@@ -184,6 +206,31 @@ def _draw_panel(
         ),
         alt
         .Chart(tables.inline_marks(efficient))
-        .mark_point(filled=True, size=80, opacity=1)
-        .encode(x=x, y=y, tooltip=tooltip, **encodings),
+        .mark_point(filled=True, opacity=1)
+        .encode(x=x, y=y, size=size, tooltip=tooltip, **encodings),
+        *_name_attempts(steps, budgets, x=x, y=y),
     ]
+
+
+def _name_attempts(
+    steps: pl.DataFrame, budgets: BudgetAxis, *, x: alt.X, y: alt.Y
+) -> list[alt.Chart]:
+    """Write the number of attempts at each point of a frontier, where there is room."""
+    if "nominal_budget" not in steps.columns or budgets.unit == "attempts":
+        return []
+    named = steps.drop_nulls("nominal_budget")
+    if named.is_empty() or named.height > _N_NAMED_MAX:
+        return []
+    labels = named.select("budget", "accuracy", attempts=pl.format("N={}", "nominal_budget"))
+    # Below and right of its point, where no step of the frontier is.
+    mark = alt.Chart(tables.inline(labels)).mark_text(
+        align="left",
+        baseline="top",
+        dx=8,
+        dy=6,
+        font=style.FONT,
+        fontSize=11,
+        color=style.INK,
+        clip=False,
+    )
+    return [mark.encode(x=x, y=y, text="attempts:N")]

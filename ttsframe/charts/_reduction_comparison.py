@@ -13,7 +13,9 @@ from ttsframe.errors import DataError
 
 __all__ = ["reduction_comparison"]
 
-_TABLE: Final = tables.Argument("metrics", "tts.verifier_metrics(trajectories, reductions=[...])")
+_TABLE: Final = tables.Argument(
+    "metrics", "tts.verifier_metrics(trajectories, reductions=[...])", ("metrics",)
+)
 _NUMBERS: Final = ("auroc", "auroc_within", "ci_low", "ci_high", "n_judged")
 _KNOWN: Final = frozenset({
     *_NUMBERS,
@@ -33,7 +35,7 @@ _KNOWN: Final = frozenset({
     "n_all_right",
     "n_all_wrong",
 })
-_WITHIN, _POOLED = style.LINE_COLORS[:2]
+_WITHIN, _POOLED = style.FALLBACK_COLORS[0], style.FALLBACK_COLORS[3]
 _ROW: Final = 30
 _N_REDUCTIONS_MAX: Final = 30
 
@@ -110,7 +112,12 @@ def reduction_comparison(
         title=style.heading(
             title or "How well scores tell right attempts from wrong ones",
             [f"filled: within problems, mean of {judged} with right and wrong attempts"],
-            ["open: all attempts together", f"line: {interval} over problems"],
+            [
+                "open: all attempts together",
+                f"line: {interval} over problems",
+                "number: within problems",
+            ],
+            [tables.describe_undrawn_panels(rows, drawn, "not both right and wrong attempts")],
         ),
     )
 
@@ -154,7 +161,9 @@ def _draw_panel(
     base = alt.Chart(tables.inline(panel.select("reduction", *_NUMBERS))).encode(y=y)
     return [
         coin.mark_rule(strokeDash=[5, 4], strokeWidth=1.4, color=style.MUTED).encode(x=x("x")),
-        base.mark_rule(strokeWidth=2.2, color=_WITHIN).encode(x=x("ci_low"), x2="ci_high:Q"),
+        base.mark_rule(strokeWidth=2.2, color=_WITHIN).encode(
+            x=x("ci_low"), x2=alt.X2("ci_high:Q")
+        ),
         base.mark_point(filled=True, size=80, color=_WITHIN, opacity=1).encode(
             x=x("auroc_within"), tooltip=tooltip
         ),
@@ -162,7 +171,14 @@ def _draw_panel(
         base.mark_point(
             shape="diamond", size=190, strokeWidth=1.8, filled=False, color=_POOLED, opacity=1
         ).encode(x=x("auroc"), tooltip=tooltip),
-        base.mark_text(dy=-13, font=style.FONT, fontSize=11, color=style.INK).encode(
-            x=x("auroc_within"), text=alt.Text("auroc_within:Q", format=".3f")
-        ),
+        # Beside the panel, where no line runs through them.
+        base.mark_text(
+            align="left",
+            baseline="middle",
+            dx=10,
+            font=style.FONT,
+            fontSize=12,
+            color=style.INK,
+            clip=False,
+        ).encode(x=alt.value("width"), text=alt.Text("auroc_within:Q", format=".3f")),
     ]

@@ -12,10 +12,16 @@ from ttsframe.charts import style, tables
 
 __all__ = ["reliability"]
 
-_TABLE: Final = tables.Argument("curve", "tts.verifier.reliability_curve(trajectories)")
+_TABLE: Final = tables.Argument(
+    "curve",
+    "tts.verifier.reliability_curve(trajectories)",
+    ("reliability",),
+    "scores outside 0 to 1 are no probabilities, so they have no calibration; "
+    "charts.score_distribution draws any scores.",
+)
 _NUMBERS: Final = ("mean_score", "accuracy", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "bin_low", "bin_high", "standard_error"})
-_COLOR: Final = style.LINE_COLORS[0]
+_COLOR: Final = style.FALLBACK_COLORS[0]
 _N_BINS_MAX: Final = 50
 
 
@@ -70,8 +76,8 @@ def reliability(
     interval = tables.name_interval(confidence_level)
     rows = _TABLE.collect(curve, texts=["reduction"], numbers=_NUMBERS)
     points = ["mean_score", "accuracy"]
-    rows = _TABLE.require_values(rows, points, "accuracy")
-    rows = _TABLE.add_panels(rows, tables.find_run_columns(rows, _KNOWN))
+    every = _TABLE.add_panels(rows, tables.find_run_columns(rows, _KNOWN))
+    rows = _TABLE.require_values(every, points, "accuracy")
     n_bins = int(rows.group_by("panel").len()["len"].max() or 0)  # type: ignore[arg-type]
     drawn = _merge_bins(rows) if n_bins > _N_BINS_MAX else rows
     totals = drawn.group_by("panel").agg(pl.col("n_attempts").sum())["n_attempts"].to_list()
@@ -89,6 +95,7 @@ def reliability(
                 f"bars: {interval} over problems" if tables.has_interval(drawn) else "",
             ],
             [merged if n_bins > _N_BINS_MAX else ""],
+            [tables.describe_undrawn_panels(every, rows, "no graded attempt in any bin")],
         ),
     )
 
@@ -123,7 +130,8 @@ def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
     interval = pl.concat_str(low, pl.lit("% to "), high, pl.lit("%")).fill_null("unknown")
     base = alt.Chart(tables.inline(panel.with_columns(interval=interval))).encode(x=x)
     diagonal = pl.DataFrame({"mean_score": [0.0, 1.0], "accuracy": [0.0, 1.0]})
-    note = pl.DataFrame({"mean_score": [0.93], "accuracy": [0.93], "label": ["calibrated"]})
+    # Beside the end of the diagonal, where no point is.
+    note = pl.DataFrame({"mean_score": [1.0], "accuracy": [1.0], "label": ["calibrated"]})
     return [
         alt
         .Chart(tables.inline(diagonal))
@@ -132,18 +140,19 @@ def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
         alt
         .Chart(tables.inline(note))
         .mark_text(
-            align="right",
+            align="left",
             baseline="middle",
-            dx=-10,
+            dx=6,
+            clip=False,
             font=style.FONT,
             fontSize=12,
             color=style.MUTED,
         )
-        .encode(x=x, y=y, text="label:N"),
+        .encode(x=x, y=y, text=alt.Text("label:N")),
         base
         .transform_filter("datum.ci_low !== null")
         .mark_rule(strokeWidth=1.8, color=_COLOR, opacity=0.65)
-        .encode(y=alt.Y("ci_low:Q", axis=y_axis, scale=scale), y2="ci_high:Q"),
+        .encode(y=alt.Y("ci_low:Q", axis=y_axis, scale=scale), y2=alt.Y2("ci_high:Q")),
         base.mark_line(strokeWidth=1.6, color=_COLOR).encode(y=y),
         base.mark_point(filled=True, opacity=1, color=_COLOR).encode(
             y=y,

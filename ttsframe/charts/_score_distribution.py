@@ -13,7 +13,9 @@ from ttsframe.errors import DataError
 
 __all__ = ["score_distribution"]
 
-_TABLE: Final = tables.Argument("distribution", "tts.verifier.score_distribution(trajectories)")
+_TABLE: Final = tables.Argument(
+    "distribution", "tts.verifier.score_distribution(trajectories)", ("distribution",)
+)
 _NUMBERS: Final = ("bin_low", "bin_high", "n_attempts", "share")
 _KNOWN: Final = frozenset({*_NUMBERS, "is_correct"})
 _N_BINS_MAX: Final = 80
@@ -125,7 +127,7 @@ def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
         "label": [f"{name}: {counted([int(n)], 'attempt')}" for name, n in totals],
     })
     note = alt.Chart(tables.inline(labels)).encode(
-        text="label:N", color=color, y=alt.value(4), x=alt.value(6)
+        text=alt.Text("label:N"), color=color, y=alt.YValue(4), x=alt.XValue(6)
     )
     return [
         alt
@@ -133,7 +135,7 @@ def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
         .mark_bar(opacity=0.28, binSpacing=0)
         .encode(
             x=x,
-            x2="bin_high:Q",
+            x2=alt.X2("bin_high:Q"),
             y=y,
             y2=alt.Y2Datum(0),
             color=color,

@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 import altair as alt
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS, percent
+from ttsframe._wording import CURVE_COLUMNS, interval, percent
 from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import BudgetAxis
 
 __all__ = ["selection_gap"]
 
-_TABLE: Final = tables.Argument("gap", "tts.selection_gap(problems)")
+_TABLE: Final = tables.Argument("gap", "tts.selection_gap(problems)", ("gap",))
 
 
 class _Part(NamedTuple):
@@ -51,7 +51,8 @@ def selection_gap(
     Three bands fill the panel at every budget: problems answered right; problems with a right
     attempt that was not chosen, which a better verifier would win; and problems without a right
     attempt, which need a better generator or more attempts. The edge between the last two is
-    pass@k.
+    pass@k. The interval is that of the middle band, so it stands beside the band's name, and in the
+    tooltip of every other budget.
 
     Parameters
     ----------
@@ -87,9 +88,9 @@ def selection_gap(
     >>> problems = tts.select_answers(run, selectors=selectors, budgets=[1, 2, 4, 8])
     >>> chart = charts.selection_gap(tts.selection_gap(problems))
     >>> print(chart.title.subtitle[0])
-    100 problems · budgets up to 8 attempts · bars: confidence interval of the selection gap
+    100 problems · budgets up to 8 attempts · in brackets: confidence interval of what...
     """
-    interval = tables.name_interval(confidence_level)
+    name_of_interval = tables.name_interval(confidence_level)
     rows = _TABLE.collect_curve(gap, parts=_COLUMNS)
     apart = tables.find_run_columns(rows, {*CURVE_COLUMNS, *_COLUMNS})
     rows = tables.add_line_names(rows, show_reduction=True).with_columns(selector="line")
@@ -106,26 +107,27 @@ def selection_gap(
         title=style.heading(
             title or f"Where accuracy is lost{name}",
             [
-                tables.count_problems(rows),
+                tables.count_problems(known),
                 budgets.largest,
-                f"bars: {interval} of the selection gap" if tables.has_interval(rows) else "",
+                f"in brackets: {name_of_interval} of what selection loses"
+                if tables.has_interval(rows)
+                else "",
             ],
             [
                 "lost by selection: a right attempt was not chosen",
                 "not generated: no attempt was right",
             ],
-            [tables.describe_left_out(rows)],
+            [tables.describe_left_out(known)],
+            [tables.describe_undrawn(rows)],
         ),
     )
 
 
 def _draw_panel(panel: pl.DataFrame, budgets: BudgetAxis, height: int) -> list[alt.Chart]:
-    """Draw bands, the two edges between them, intervals, and the names of the bands."""
+    """Draw bands, the two edges between them, and the names of the bands."""
     rows = panel.sort("budget").with_columns(
         x=pl.col("budget").cast(pl.Float64),
         reached=pl.col("accuracy") + pl.col("selection_gap"),
-        low=pl.col("accuracy") + pl.col("ci_low"),
-        high=(pl.col("accuracy") + pl.col("ci_high")).clip(upper_bound=1.0),
     )
     x, y_axis = budgets.x("x"), style.axis("Share of problems", format=".0%", tickCount=6)
 
@@ -165,9 +167,6 @@ def _draw_panel(panel: pl.DataFrame, budgets: BudgetAxis, height: int) -> list[a
         bands.encode(x=x, y=y("from"), y2=alt.Y2("to:Q"), color=fills),
         edges.encode(y=y("accuracy")),
         edges.encode(y=y("reached")),
-        points.mark_rule(strokeWidth=1.4, color=style.INK, clip=True).encode(
-            y=y("low"), y2=alt.Y2("high:Q")
-        ),
         dots.encode(y=y("accuracy")),
         dots.encode(y=y("reached")),
         style.write_end_labels(_label_bands(rows, budgets), x=x, domain=_DOMAIN, height=height),
@@ -186,9 +185,17 @@ def _stack_bands(rows: pl.DataFrame) -> pl.DataFrame:
 def _label_bands(rows: pl.DataFrame, budgets: BudgetAxis) -> pl.DataFrame:
     """Return the middle of each band at the last budget, with its name and share."""
     begin, end = pl.col("from"), pl.col("to")
-    return _stack_bands(rows.tail(1)).select(
+    last = rows.tail(1)
+    texts = _stack_bands(last).select(
         pl.lit(float(budgets.ends[1])).alias("x"),
         ((begin + end) / 2).alias("y"),
         pl.concat_str("part", pl.lit(" "), percent(end - begin)).alias("label"),
         pl.Series("color", [part.ink for part in _PARTS]),
     )
+    # The interval is that of a width, so it stands below the name of the band and not on an edge.
+    ends = interval().str.replace_all("%", "", literal=True)
+    of_gap = last.select(pl.format("({})", ends)).item()
+    return pl.concat([
+        texts,
+        texts[1:2].with_columns(y=pl.col("y") - 1e-6, label=pl.lit(of_gap, pl.String)),
+    ]).drop_nulls("label")

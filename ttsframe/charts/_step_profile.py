@@ -13,7 +13,7 @@ from ttsframe.charts.lines import LinePlot
 
 __all__ = ["step_profile"]
 
-_TABLE: Final = tables.Argument("profile", "tts.verifier.step_profile(trajectories)")
+_TABLE: Final = tables.Argument("profile", "tts.verifier.step_profile(trajectories)", ("profile",))
 _N_POSITIONS_MAX: Final = 200
 _NUMBERS: Final = ("position", "mean_score", "ci_low", "ci_high", "n_attempts", "n_problems")
 _KNOWN: Final = frozenset({*_NUMBERS, "is_correct", "standard_error", "n_unscored_steps"})
@@ -100,7 +100,7 @@ def step_profile(
     )
 
     def draw(panel: pl.DataFrame) -> list[alt.Chart]:
-        label = pl.concat_str("line", pl.lit(" "), pl.col("mean_score").round(2))
+        label = pl.concat_str("line", pl.lit(" "), style.decimals(pl.col("mean_score"), 2))
         labels = plot.ends(panel, label, x=1.0, colors=style.OUTCOME_COLORS)
         return [*plot.layers(panel), plot.name_ends(labels, height=height)]
 
@@ -140,7 +140,7 @@ def _check_profile(profile: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 
 def _add_texts(rows: pl.DataFrame) -> pl.DataFrame:
     """Name the outcome of each line, and write the intervals as text."""
-    low, high = pl.col("ci_low").round(3), pl.col("ci_high").round(3)
+    low, high = (style.decimals(pl.col(name), 3) for name in ("ci_low", "ci_high"))
     return rows.with_columns(
         line=style.name_outcome(pl.col("is_correct")),
         x=pl.col("position").cast(pl.Float64),

@@ -35,7 +35,7 @@ class BudgetAxis(NamedTuple):
     def ends(self) -> tuple[float, float]:
         """Where the axis begins and ends."""
         first, last = self.budgets[0], self.budgets[-1]
-        return (first, last) if last > first else (first / 2, first * 2)
+        return (first, last) if last > first else (first / 2, first * 3 / 2)
 
     @property
     def largest(self) -> str:
@@ -68,10 +68,13 @@ class BudgetAxis(NamedTuple):
             style = axis("All attempts" if has_title else None, values=[], grid=False, **options)
         else:
             values, number_format = self._ticks(n_ticks_max)
-            title = f"{sentence(per_problem(self.unit))} (log scale)" if has_title else None
+            scale_name = " (log scale)" if len(self.budgets) > 1 else ""
+            title = f"{sentence(per_problem(self.unit))}{scale_name}" if has_title else None
             options = {"grid": False, "labelOverlap": "greedy", **options}
             style = axis(title, values=values, format=number_format, **options)
-        scale = alt.Scale(type="log", base=2, domain=[*self.ends], nice=False)
+        # One budget stands in the middle: a scale would say that there is something to compare.
+        kind = {"type": "log", "base": 2} if len(self.budgets) > 1 else {"type": "linear"}
+        scale = alt.Scale(domain=[*self.ends], nice=False, **kind)
         return alt.X(f"{field}:Q", axis=style, scale=scale)
 
     def _ticks(self, n_ticks_max: int) -> tuple[list[float], str]:
@@ -81,6 +84,8 @@ class BudgetAxis(NamedTuple):
             powers = [2.0**i for i in range(int(budgets[-1]).bit_length())]
             within = [power for power in powers if power >= budgets[0]]
             return ([*budgets] if self.is_sparse(n_ticks_max) else within), ",d"
+        if len(budgets) == 1:
+            return [*budgets], ".3~s"
         return round_numbers(budgets[0], budgets[-1]), ".3~s"
 
 

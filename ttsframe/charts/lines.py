@@ -13,6 +13,12 @@ from ttsframe.charts.budgets import BudgetAxis
 from ttsframe.charts.style import MUTED, write_end_labels
 from ttsframe.charts.tables import inline, inline_marks
 
+_STROKE: Final = 2.2
+_N_EQUAL_MAX: Final = 3
+_N_BELOW_MAX: Final = 3
+N_BANDS_MAX: Final = 2
+"""Bands of more lines than this mix into one color."""
+
 DASHES: Final = ([1, 0], [6, 3], [2, 2])
 """Solid, dashed and dotted."""
 
@@ -38,7 +44,7 @@ class LinePlot(NamedTuple):
     def base(self, rows: pl.DataFrame) -> alt.Chart:
         """Begin a layer: rows at their positions, in the colors of their lines."""
         chart: alt.Chart = alt.Chart(inline_marks(rows)).encode(
-            x=self.x, color=self.color, detail="line:N"
+            x=self.x, color=self.color, detail=alt.Detail("line:N")
         )
         return chart
 
@@ -55,7 +61,9 @@ class LinePlot(NamedTuple):
         is_drawn = has_interval if has_band is None else has_interval & has_band
         is_band = rows.select(pl.when(is_drawn).then(pl.len().over("line") > 1)).to_series()
         kinds = is_band.unique().to_list()
-        base = self.base(rows if len(kinds) == 1 else rows.with_columns(is_band=is_band))
+        if len(kinds) > 1:
+            rows = rows.with_columns(is_band=is_band)
+        base = self.base(rows)
         intervals = [
             # No filter where all lines are alike.
             self._interval(
@@ -66,18 +74,38 @@ class LinePlot(NamedTuple):
             if kind in kinds
         ]
         base = base.encode(y=self.on_y(self.y))
-        line = base.mark_line(strokeWidth=2.2)
+        line = base.mark_line(strokeWidth=_STROKE)
         points = base.mark_point(filled=True, size=self.point_size, opacity=1)
         return [
             *intervals,
+            *self._underlay(rows),
             line if dash is None else line.encode(strokeDash=dash),
             points.encode(tooltip=list(self.tooltip), **point),
         ]
 
+    def _underlay(self, rows: pl.DataFrame) -> list[alt.Chart]:
+        """Draw the lower of equal pieces of lines wide, so that all are seen."""
+        shared = find_equal_pieces(rows, self.y)
+        if shared.is_empty():
+            return []
+        named = [name for name in ("line", "selector", "run") if name in rows.columns]
+        pieces = shared.join(
+            rows.select(named).unique(), on="line", how="left", maintain_order="left"
+        )
+        stroke = _STROKE + 2.8 * pl.col("below")
+        width = alt.StrokeWidth("stroke:Q", scale=None)
+        base = self.base(pieces.select(*named, "x", "x2", "from", "to", stroke=stroke))
+        chart: alt.Chart = base.mark_rule(strokeCap="round").encode(
+            y=self.on_y("from"), x2=alt.X2("x2:Q"), y2=alt.Y2("to:Q"), strokeWidth=width
+        )
+        return [chart]
+
     def _interval(self, base: alt.Chart, *, is_band: bool) -> alt.Chart:
         """Draw intervals as bands, or as bars."""
         mark = (
-            base.mark_area(opacity=self.band_opacity) if is_band else base.mark_rule(strokeWidth=2)
+            base.mark_area(opacity=self.band_opacity)
+            if is_band
+            else base.mark_rule(strokeWidth=1.4, opacity=0.8)
         )
         chart: alt.Chart = mark.encode(y=self.on_y("ci_low"), y2=alt.Y2("ci_high:Q"))
         return chart
@@ -122,10 +150,101 @@ class LinePlot(NamedTuple):
         return chart
 
 
-def curve_tooltip(budgets: BudgetAxis, quantity: str = "accuracy") -> list[alt.Tooltip]:
+def choose_bands(
+    rows: pl.DataFrame,
+    y: str = "accuracy",
+    *,
+    first: Sequence[str] = (),
+    last: Sequence[str] = (),
+) -> list[str]:
+    """Return the lines that have a band: all of a few, else those named first, then the highest."""
+    is_line = pl.col("ci_low").is_not_null() & (pl.col("x").n_unique() > 1).over("panel", "line")
+    drawn = rows.filter(is_line)
+    per_panel = drawn.group_by("panel").agg(pl.col("line").n_unique())["line"]
+    names = drawn["line"].unique().sort().to_list()
+    if max(per_panel.to_list(), default=0) <= N_BANDS_MAX:
+        return names
+    ends = (
+        drawn
+        .sort("x")
+        .group_by("panel", "line")
+        .agg(pl.col(y).last())
+        .group_by("line")
+        .agg(pl.col(y).mean())
+        .sort(y, "line", descending=[True, False])
+    )
+    others = [name for name in ends["line"] if name not in last]
+    ranked = dict.fromkeys([*[name for name in first if name in names], *others, *last])
+    return [*ranked][:N_BANDS_MAX]
+
+
+def describe_bands(rows: pl.DataFrame, bands: Sequence[str], interval: str) -> str:
+    """Say which lines have bands, and where the intervals of the others are."""
+    if rows["ci_low"].null_count() == rows.height:
+        return ""
+    if rows["x"].n_unique() == 1:
+        return f"bars: {interval} over problems"
+    if len(bands) == rows["line"].n_unique():
+        return f"shaded: {interval} over problems"
+    return f"shaded: {interval} over problems, of {' and '.join(bands)} only"
+
+
+def find_equal_pieces(rows: pl.DataFrame, y: str = "accuracy") -> pl.DataFrame:
+    """Return the pieces between points that a line shares with others, and how far `below` it is."""
+    pieces = rows.sort("x").select(
+        "line",
+        pl.col("x").cast(pl.Float64),
+        pl.col("x").cast(pl.Float64).shift(-1).over("line").alias("x2"),
+        pl.col(y).cast(pl.Float64).alias("from"),
+        pl.col(y).cast(pl.Float64).shift(-1).over("line").alias("to"),
+    )
+    piece = [pl.col(name).round_sig_figs(9) for name in ("x", "x2", "from", "to")]
+    return (
+        pieces
+        .drop_nulls("x2")
+        .with_columns(n_lines=pl.len().over(piece), rank=pl.col("line").rank("ordinal").over(piece))
+        .with_columns(below=pl.col("n_lines").cast(pl.Int64) - pl.col("rank").cast(pl.Int64))
+        # Wider ones would hide the chart.
+        .filter(pl.col("below").is_between(1, _N_BELOW_MAX))
+        .sort("below", "line", "x", descending=[True, False, False])
+    )
+
+
+def find_equal_lines(rows: pl.DataFrame, y: str = "accuracy") -> list[list[str]]:
+    """Return groups of the lines of a panel that have the same points."""
+    point = pl.format(
+        "{} {}", *[pl.col(name).cast(pl.Float64).round_sig_figs(9) for name in ("x", y)]
+    )
+    lines = rows.sort("x").group_by("line").agg(point.str.join(";").alias("points"), pl.len())
+    groups = lines.filter(pl.col("len") > 1).group_by("points").agg(pl.col("line").sort())
+    return sorted(names for names in groups["line"].to_list() if len(names) > 1)
+
+
+def describe_equal_lines(rows: pl.DataFrame, y: str = "accuracy") -> str:
+    """Name the lines that lie on each other, or say that some do in part; empty where none do."""
+    panels = rows.partition_by("panel", as_dict=True, maintain_order=True)
+    found: dict[str, list[str]] = {}
+    are_shared = False
+    for (panel,), of_panel in panels.items():
+        are_shared |= not find_equal_pieces(of_panel, y).is_empty()
+        for names in find_equal_lines(of_panel, y):
+            found.setdefault(" = ".join(names), []).append(str(panel))
+    texts = [
+        names if len(where) == len(panels) else f"{names} ({', '.join(where)})"
+        for names, where in found.items()
+    ]
+    more = f" and {len(texts) - _N_EQUAL_MAX} more" if len(texts) > _N_EQUAL_MAX else ""
+    if texts:
+        return f"wide below narrow: equal lines ({'; '.join(texts[:_N_EQUAL_MAX])}{more})"
+    return "wide below narrow: equal for a part of the lines" if are_shared else ""
+
+
+def curve_tooltip(
+    budgets: BudgetAxis, quantity: str = "accuracy", *, line: str = "Selector"
+) -> list[alt.Tooltip]:
     """Return the tooltip of a row of a curve."""
     return [
-        alt.Tooltip("line:N", title="Selector"),
+        alt.Tooltip("line:N", title=line),
         alt.Tooltip("reads:N", title="Step scores"),
         alt.Tooltip("of_budget:N", title=budgets.tooltip_title),
         alt.Tooltip(f"{quantity}:Q", title=quantity.capitalize(), format=".1%"),

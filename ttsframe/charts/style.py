@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
-from typing import Any, Final
+from typing import Any, Final, Self
 from zlib import crc32
 
 import altair as alt
@@ -73,20 +74,32 @@ SHAPES: Final = ("circle", "square", "diamond", "triangle-up", "cross", "triangl
 
 _LINE_HEIGHT: Final = 15
 _PANEL_NAME_MAX: Final = 56
+_BESIDE: Final = 200
+"""Pixels beside a panel that its axis and the names of its lines usually take."""
+_CHARACTER: Final = 5.6
+_N_CHARACTERS_MIN: Final = 60
 WIDTH: Final = 480
 _WIDTH_OF_SEVERAL: Final = 280
 
 
 def selector_colors(selectors: Sequence[str]) -> dict[str, str]:
     """Return the color of each selector; one that is not in the table gets a color by its name."""
-    colors = dict(_SELECTOR_COLORS)
+    colors = _SELECTOR_COLORS | run_colors([*set(selectors) - _SELECTOR_COLORS.keys()])
+    return {name: colors[name] for name in selectors}
+
+
+def run_colors(names: Sequence[str]) -> dict[str, str]:
+    """Return a color for each name, which is no color of a known selector."""
+    colors: dict[str, str] = {}
     free: list[str] = []
-    for name in sorted(set(selectors) - colors.keys()):
-        free = free or list(FALLBACK_COLORS)
-        preferred = FALLBACK_COLORS[crc32(name.encode()) % len(FALLBACK_COLORS)]
+    # The last four are dark: they are easily taken for each other where there is room to choose.
+    pool = FALLBACK_COLORS[:4] if len(names) <= 4 else FALLBACK_COLORS
+    for name in sorted(names):
+        free = free or list(pool)
+        preferred = pool[crc32(name.encode()) % len(pool)]
         colors[name] = preferred if preferred in free else free[0]
         free.remove(colors[name])
-    return {name: colors[name] for name in selectors}
+    return colors
 
 
 def strategy_colors(selectors: Sequence[str]) -> list[str]:
@@ -122,6 +135,14 @@ def name_outcome(is_correct: pl.Expr) -> pl.Expr:
     """Name a grade as charts show it."""
     graded = pl.when(is_correct).then(pl.lit("right")).otherwise(pl.lit("wrong"))
     return pl.when(is_correct.is_null()).then(pl.lit("not graded")).otherwise(graded)
+
+
+def decimals(value: pl.Expr, digits: int) -> pl.Expr:
+    """Write numbers with the same number of decimals, so that they can be compared at a glance."""
+    rounded = value.cast(pl.Float64).round(digits)
+    whole = pl.when(rounded.abs() < 1e15).then(rounded)
+    text = whole.cast(pl.Decimal(38, digits)).cast(pl.String)
+    return text.fill_null(rounded.cast(pl.String))
 
 
 def scores_from(reduction: str) -> str:
@@ -202,7 +223,26 @@ def write_text(
     """Write a text at a position in pixels, which is the same in every panel."""
     mark = alt.MarkDef(**(dict(style) | {"align": align}))
     chart = alt.Chart(inline(pl.DataFrame({"text": [text]})), mark=mark)
-    return chart.encode(x=alt.value(x), y=alt.value(y), text="text:N")
+    # Named classes: for a dict or a string, Altair hashes the schemas of all its classes.
+    return chart.encode(x=alt.XValue(x), y=alt.YValue(y), text=alt.Text("text:N"))
+
+
+class _Layer(alt.Chart):
+    """A layer whose copies share its encodings, data and mark."""
+
+    # Altair copies each layer some ten times, deeply, while it is put into a panel and a page: that took
+    # two thirds of the time of drawing. It only ever replaces what the copies share.
+    def copy(self, deep: bool | Iterable[Any] = True, ignore: list[str] | None = None) -> Self:
+        """Copy the layer, not what is in it; named attributes are copied as Altair does."""
+        return super().copy(False if deep is True else deep, ignore)
+
+
+class _Panel(alt.LayerChart):
+    """A panel whose copies share what their layers share."""
+
+    def copy(self, deep: bool | Iterable[Any] = True, ignore: list[str] | None = None) -> Self:
+        """Copy the panel and its layers, not what is in them."""
+        return super().copy(False if deep is True else deep, ignore)
 
 
 def make_panel(
@@ -210,8 +250,25 @@ def make_panel(
 ) -> alt.LayerChart:
     """Put layers into one panel, under its name if it has one."""
     view = alt.ViewBackground(stroke=None)
-    chart = alt.LayerChart(layer=list(layers), view=view, width=width, height=height)
+    shared = [_Layer(**layer._kwds) for layer in layers]
+    chart = _Panel(layer=shared, view=view, width=width, height=height)
     return chart.properties(title=panel_heading(name)) if name else chart
+
+
+def _wrap_subtitle(title: alt.TitleParams, width: int) -> None:
+    """Break lines of facts that are wider than the chart, between facts or else between words."""
+    n_max = max(width / _CHARACTER, _N_CHARACTERS_MIN)
+    lines: list[str] = []
+    for text in title.subtitle:
+        lines.append("")
+        for i, fact in enumerate(text.split(" · ")):
+            joined = f"{lines[-1]} · {fact}" if i else fact
+            if i and len(joined) > n_max:
+                lines.append("")
+                joined = fact
+            *whole, last = textwrap.wrap(joined, int(n_max)) or [""]
+            lines[-1:] = [*whole, last]
+    title.subtitle = lines
 
 
 def draw_panels(
@@ -234,6 +291,8 @@ def draw_panels(
         )
         for (name,), panel in panels.items()
     ]
+    n_columns = min(columns, len(charts))
+    _wrap_subtitle(title, n_columns * (int(charts[0].width) + _BESIDE))
     if len(charts) == 1:
         return charts[0].properties(title=title)
     return alt.ConcatChart(concat=charts, columns=columns, spacing=28, title=title)
@@ -256,7 +315,7 @@ def write_end_labels(
             y=alt.Y("y:Q", scale=alt.Scale(domain=[low, high], nice=False)),
             text=alt.Text("label:N"),
             color=alt.Color("color:N", scale=None),
-            tooltip=alt.value(None),
+            tooltip=alt.TooltipValue(None),
         )
     )
     return chart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import altair as alt
 import polars as pl
@@ -19,8 +19,10 @@ from ttsframe._wording import (
     left_out,
     quantity_of,
     shorten,
+    shorten_paths,
 )
-from ttsframe.errors import ColumnsError, DataError
+from ttsframe.charts.kinds import KINDS, explain_way, recognize_table
+from ttsframe.errors import ColumnsError, DataError, ParameterTypeError
 from ttsframe.schema import require_columns
 
 FILTER_HINT: Final = "filter the table to those to compare."
@@ -33,6 +35,8 @@ _N_PANELS_MAX: Final = 12
 _N_BUDGETS_MAX: Final = 64
 _N_BUDGETS_MIN: Final = 8
 _N_LINES_MAX: Final = 20
+_N_NAMED_MAX: Final = 3
+"""Runs, lines or budgets that a subtitle names."""
 _N_POINTS_MAX: Final = 3_000
 """A point with its tooltip takes about 300 bytes of the page that holds the chart."""
 
@@ -68,6 +72,11 @@ class Argument(NamedTuple):
     """Name of the parameter."""
     maker: str
     """The call that makes such a table."""
+    kinds: tuple[str, ...]
+    """The tables that the chart draws, as `KINDS` names them; the first is the one it is for."""
+
+    empty_hint: str = ""
+    """Why a table may have no rows, where there is a common reason."""
 
     @property
     def hint(self) -> str:
@@ -83,7 +92,7 @@ class Argument(NamedTuple):
         booleans: Sequence[str] = (),
     ) -> pl.DataFrame:
         """Collect the table after checking that it has its columns and a row; NaN becomes null."""
-        check_frame(table, self.where)
+        self._check_kind(table)
         required = [*texts, *booleans, *numbers]
         schema = require_columns(table, required, where=self.where, hint=self.hint)
         wrong = [
@@ -101,9 +110,36 @@ class Argument(NamedTuple):
         rows = table.collect() if isinstance(table, pl.LazyFrame) else table
         if rows.is_empty():
             raise DataError(
-                f"{self.where} has no rows, so there is nothing to draw. Hint: {self.hint}"
+                f"{self.where} has no rows, so there is nothing to draw. Hint: "
+                f"{self.empty_hint or f'look at what was passed to {self.maker}.'}"
             )
         return rows.with_columns(pl.col(numbers).fill_nan(None) if numbers else [])
+
+    def _check_kind(self, table: object) -> None:
+        """Refuse another table of this package by its name, and say how to get from it to this one."""
+        wanted = KINDS[self.kinds[0]].text
+        if not isinstance(table, pl.DataFrame | pl.LazyFrame):
+            parts = vars(table) if hasattr(table, "__dict__") else {}
+            if isinstance(table, tuple) and hasattr(table, "_asdict"):
+                parts = table._asdict()
+            for name, part in parts.items():
+                if isinstance(part, pl.DataFrame) and recognize_table(part.columns) in self.kinds:
+                    raise ParameterTypeError(
+                        f"{self.where} is a {type(table).__name__}, must be the table in it. Hint: pass "
+                        f"its .{name}"
+                    )
+        check_frame(table, self.where)
+        columns = cast("pl.DataFrame | pl.LazyFrame", table).collect_schema().names()
+        given = recognize_table(columns)
+        if given is None or given in self.kinds:
+            return
+        draws = f"charts.{KINDS[given].chart} draws it; " if KINDS[given].chart else ""
+        way = (
+            explain_way(given, self.kinds[0]) or f"{draws}{self.maker} makes the one for this chart"
+        )
+        raise ColumnsError(
+            f"{self.where}: this is {KINDS[given].text}, must be {wanted}. Hint: {way}."
+        )
 
     def collect_curve(
         self,
@@ -111,11 +147,12 @@ class Argument(NamedTuple):
         *,
         parts: Sequence[str] = (),
         booleans: Sequence[str] = (),
+        ignored: Collection[str] = (),
     ) -> pl.DataFrame:
         """Check a curve, and that it has its parts; fill the columns that may be absent."""
         rows = self.collect(
             curve, texts=["selector"], numbers=["budget", *parts], booleans=booleans
-        )
+        ).drop(ignored, strict=False)
         quantity = quantity_of(rows.columns)
         if quantity not in rows.columns:
             raise ColumnsError.missing(["accuracy"], rows.columns, where=self.where, hint=self.hint)
@@ -155,6 +192,18 @@ class Argument(NamedTuple):
         self.check_budgets(rows)
         return shorten_names(rows, "selector", "reduction")
 
+    def collect_levels(self, curve: pl.DataFrame | pl.LazyFrame, level: str) -> pl.DataFrame:
+        """Collect a curve by level, or by another column, which is named `level` then."""
+        if level == "level":
+            return self.collect(curve, texts=["level"], numbers=["budget"])
+        # Any curve will do if it has the column.
+        other = self._replace(
+            kinds=("leveled", "curve"),
+            maker=f"tts.scaling_curve(problems, by={level!r})",
+        )
+        table = other.collect(curve, texts=[level], numbers=["budget"])
+        return table.drop("level", strict=False).rename({level: "level"})
+
     def _refuse(self, wrong: Sequence[str], expected: str) -> None:
         """Raise if there are columns of a wrong dtype."""
         if wrong:
@@ -192,6 +241,16 @@ class Argument(NamedTuple):
             )
         return known
 
+    def refuse_unknown(self, rows: pl.DataFrame, quantity: str) -> DataError:
+        """Build the error for a curve without any value, which says why."""
+        hint = "without gold answers, tts.build_report(trajectories) draws the agreement instead."
+        if rows["n_short"].fill_null(0).max():
+            hint = "name smaller budgets, or average with include='available'."
+        return DataError(
+            f"{self.where} has no {quantity}: null in all {rows.height} rows "
+            f"({explain_missing(rows)}). Hint: {hint}"
+        )
+
     def check_budgets(self, rows: pl.DataFrame) -> None:
         """Check that every budget has a position on the axis, whose scale is logarithmic."""
         if (rows["budget"].drop_nulls() <= 0).any():
@@ -206,10 +265,7 @@ class Argument(NamedTuple):
         # The name of a run speaks for itself, the number of a level or seed does not.
         is_plain = len(varying) == 1 and not rows[varying[0]].dtype.is_numeric()
         texts = [
-            pl.concat_str(
-                pl.lit("" if is_plain else f"{name}: "),
-                pl.col(name).cast(pl.String).fill_null("none"),
-            )
+            pl.concat_str(pl.lit("" if is_plain else f"{name}: "), name_values(rows[name]))
             for name in varying
         ]
         panel = pl.concat_str(texts, separator=" · ") if texts else pl.lit("")
@@ -268,6 +324,13 @@ def name_interval(confidence_level: float | None) -> str:
 def find_run_columns(rows: pl.DataFrame, known: Collection[str]) -> list[str]:
     """Return the columns that are not part of a table's contract: they tell runs apart."""
     return [name for name in rows.columns if name not in known]
+
+
+def name_values(column: pl.Series) -> pl.Series:
+    """Write the values of a column that tells runs apart; of paths, the part in which they differ."""
+    texts = column.cast(pl.String)
+    short = shorten_paths(texts.drop_nulls().unique().sort().to_list())
+    return texts.replace(short).fill_null("none")
 
 
 def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
@@ -332,6 +395,89 @@ def describe_left_out(rows: pl.DataFrame, begin: str = "Left out: ") -> str:
         if max(numbers) > 0
     ]
     return f"{begin}{', '.join(texts)}" if texts else ""
+
+
+def explain_missing(rows: pl.DataFrame) -> str:
+    """Say why rows have no value: the reasons for which they leave problems out."""
+    reasons = [
+        f"{counted(numbers, 'problem')} {_STATUSES[status]}"
+        for status in LEFT_OUT
+        if max(numbers := [n for n in rows[f"n_{status}"].fill_null(0).to_list() if n], default=0)
+    ]
+    return ", ".join(reasons) or "no problem is averaged"
+
+
+def describe_undrawn(rows: pl.DataFrame, quantity: str = "accuracy") -> str:
+    """Name the runs, lines and budgets that have no value, and say why."""
+    unknown = pl.col(quantity).is_null()
+    rows = rows.with_columns(
+        is_undrawn_panel=unknown.all().over("panel"),
+        is_undrawn_line=unknown.all().over("panel", "line"),
+        is_undrawn_budget=unknown.all().over("panel", "budget"),
+    ).filter(unknown)
+    unit = str(rows["budget_unit"][0]) if rows.height else ""
+    where = pl.when(pl.col("panel") != "").then(pl.format(" ({})", "panel")).otherwise(pl.lit(""))
+    named = rows.with_columns(
+        what=pl
+        .when("is_undrawn_panel")
+        .then("panel")
+        .when("is_undrawn_line")
+        .then(pl.concat_str("line", where))
+        .when("is_undrawn_budget")
+        .then(pl.concat_str(pl.lit("budget "), pl.col("of_budget"), pl.lit(f" {unit}"), where))
+        .otherwise(pl.concat_str("line", pl.lit(" at "), "of_budget", pl.lit(f" {unit}"), where))
+    )
+    texts = [
+        f"{name or 'the curve'} ({explain_missing(part)})"
+        for (name,), part in named.partition_by("what", as_dict=True, maintain_order=True).items()
+    ]
+    if not texts:
+        return ""
+    more = f" and {len(texts) - _N_NAMED_MAX} more" if len(texts) > _N_NAMED_MAX else ""
+    return f"Not drawn: {', '.join(texts[:_N_NAMED_MAX])}{more}"
+
+
+def describe_undrawn_panels(rows: pl.DataFrame, drawn: pl.DataFrame, why: str) -> str:
+    """Name the panels of a table that have nothing to draw, and say why."""
+    shown = set(drawn["panel"])
+    names = [name for name in rows["panel"].unique(maintain_order=True) if name not in shown]
+    more = f" and {len(names) - _N_NAMED_MAX} more" if len(names) > _N_NAMED_MAX else ""
+    return f"Not drawn: {', '.join(names[:_N_NAMED_MAX])}{more} ({why})" if names else ""
+
+
+def sort_levels(levels: pl.Series) -> list[Any]:
+    """Return levels in their order: numbers, texts that end in a number, then others by name."""
+    known = levels.drop_nulls().unique()
+    if known.dtype.is_numeric():
+        ordered = known.sort().to_list()
+    else:
+        texts = known.cast(pl.String)
+        number = texts.str.extract(r"(\d{1,9})\s*$").cast(pl.Int64)
+        ordered = (
+            pl
+            .DataFrame({"text": texts, "number": number})
+            .sort("number", "text", nulls_last=True)["text"]
+            .to_list()
+        )
+    return [*ordered, None] if levels.null_count() else ordered
+
+
+def name_level(level: float | str | None) -> str:
+    """Return the name of a level; a text is its own."""
+    if level is None:
+        return "Unknown"
+    return level if isinstance(level, str) else f"Level {level:g}"
+
+
+def name_level_column(level: str) -> str:
+    """Name what the levels are."""
+    return "level of difficulty" if level == "level" else level.replace("_", " ")
+
+
+def hardest_last(table: pl.DataFrame) -> str:
+    """Say that the last level is the hardest, if the levels are numbers of difficulty_levels."""
+    is_known = table["level"].dtype.is_numeric() and "basis" in table.columns
+    return ", hardest last" if is_known else ""
 
 
 def describe_levels(rows: pl.DataFrame) -> list[str]:

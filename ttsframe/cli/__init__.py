@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -23,6 +24,7 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     "simulate": "Simulate a run with known true answers.",
 }
 """The commands, each in the module of its name, as the list of commands shows them."""
+_OBJECTS_PER_COLLECTION: Final = 50_000
 
 
 @click.group(
@@ -32,22 +34,29 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     epilog=(
         "\b\nExamples:\n"
         "  ttsframe report runs/bon.jsonl -o report.html\n"
-        "  ttsframe report 'runs/*.jsonl' --by source_file\n"
-        "  ttsframe validate runs/bon.jsonl"
+        "  ttsframe report 'runs/*.jsonl'\n"
+        "  ttsframe validate runs/bon.jsonl\n\n"
+        "\b\nCompletion of commands, options, selectors, reductions and formats:\n"
+        '  bash: eval "$(_TTSFRAME_COMPLETE=bash_source ttsframe)"\n'
+        '  zsh:  eval "$(_TTSFRAME_COMPLETE=zsh_source ttsframe)"\n'
+        "  fish: _TTSFRAME_COMPLETE=fish_source ttsframe | source"
     ),
 )
 @click.version_option(None, "-V", "--version", package_name="ttsframe", prog_name="ttsframe")
 def cli() -> None:
     """Analyze test-time-compute scaling runs: many attempts per problem, scored step by step.
 
-    SOURCE is a file, a folder or a quoted glob: JSONL or Parquet of search-and-learn, JSONL of
+    SOURCE is a file, a folder, a quoted glob, a URL, or - for standard input: JSONL or Parquet of search-and-learn, JSONL of
     Qwen2.5-Math, answers of REBASE or ETS, runs of compute-optimal-tts, or ttsframe's own table of
-    one row per attempt (Parquet, JSONL, Arrow IPC). The format is recognized by content.
+    one row per attempt (Parquet, JSONL, Arrow IPC, CSV). The format is recognized by content.
 
-    Exit status: 0 success, 1 findings of validate, 2 bad input or options, 130 interrupted.
+    Exit status: 0 success, 1 findings of validate, 2 bad input or options, 70 a fault of
+    ttsframe, 130 interrupted.
     """
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status; None takes the arguments of the process."""
+    # Loading makes many objects and no garbage: looking for it at every 700th took a tenth of a report.
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
     cli.main(args, prog_name="ttsframe")

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import click
 
 from ttsframe._typing import Weights
+from ttsframe.cli._names import Name, completes
 from ttsframe.cli._options import (
     FUNCTION_HELP,
     by_option,
@@ -53,12 +54,14 @@ chooses = gathers(
         click.option(
             "--selectors",
             callback=names_of(SELECTORS, takes_functions=True),
+            shell_complete=completes(SELECTORS),
             metavar="NAME,...",
             help=f"How to choose an answer: {', '.join(SELECTORS)}, {FUNCTION_HELP}.",
         ),
         click.option(
             "--reductions",
             callback=names_of(STEP_REDUCTIONS, takes_functions=True),
+            shell_complete=completes(STEP_REDUCTIONS),
             metavar="NAME,...",
             help=f"How to reduce step scores to a score: {', '.join(STEP_REDUCTIONS)}, "
             f"{FUNCTION_HELP}. "
@@ -66,7 +69,7 @@ chooses = gathers(
         ),
         click.option(
             "--weights",
-            type=click.Choice(get_args(Weights)),
+            type=Name(get_args(Weights)),
             default="score",
             show_default=True,
             help="Weight of a vote in weighted_vote and top_fraction_vote; sigmoid and softmax are "

@@ -75,6 +75,10 @@ class Console:
             self._warned.add(text)
             self._print("warning", f"Warning: {text}", text)
 
+    def note(self, text: str) -> None:
+        """Print what the command has chosen where nothing was said."""
+        self._print("note", f"Note: {text}", text)
+
     def _end(self, event: str, line: str, message: str) -> None:
         if self.clear_progress is not None:
             self.clear_progress()

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+import shlex
+import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import click
 import polars as pl
+from click.shell_completion import CompletionItem
 
 from ttsframe._settings import Setting, settings_in
 from ttsframe.cli._console import Console
 from ttsframe.errors import TtsframeError
 
 BAD_INPUT: Final = 2
+FAULT: Final = 70
+"""EX_SOFTWARE: what ttsframe itself did wrong."""
+_DEBUG: Final = "TTSFRAME_DEBUG"
+TYPED: Final = "ttsframe.typed"
+"""Where the context of a command keeps the arguments."""
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells count."""
 
@@ -30,6 +40,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
 """What the command line calls a parameter or action, where that is not its name with dashes."""
 _FLAGS: Final = frozenset({"overwrite", "paths", "rerun", "restart", "validate"})
 _OPEN: Final[Mapping[str, str]] = {
+    "baseline": "VALUE",
     "by": "COLUMN",
     "format": "NAME",
     "rename": "YOURS=OURS",
@@ -52,12 +63,26 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(f"ttsframe.cli.{name}"), name)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """List the commands that begin so, without loading them, then the options."""
+        commands = [
+            CompletionItem(name, help=command.get_short_help_str())
+            for name, command in self.commands.items()
+            if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by their summaries, without loading them."""
         with formatter.section("Commands"):
             formatter.write_dl([
                 (name, command.get_short_help_str()) for name, command in self.commands.items()
             ])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what was typed, for what is written to name it."""
+        ctx.meta[TYPED] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command and report its errors; a closed pipe is left to click."""
@@ -74,10 +99,40 @@ class Commands(click.Group):
             where = f"{error.filename}: " if error.filename else ""
             console.error(f"{where}{error.strerror or error}.")
             status = BAD_INPUT
-        except (TtsframeError, pl.exceptions.PolarsError, MemoryError, UnicodeError) as error:
+        except (
+            TtsframeError,
+            pl.exceptions.PolarsError,
+            pl.exceptions.PanicException,
+            MemoryError,
+            UnicodeError,
+        ) as error:
             console.error(_message(error))
             status = BAD_INPUT
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get(_DEBUG):
+                raise
+            console.error(_fault(error))
+            status = FAULT
         return ctx.exit(status)
+
+
+def _fault(error: Exception) -> str:
+    """Say where ttsframe failed, for a report of the fault."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "ttsframe" in Path(frame.filename).parts] or frames
+    reason = str(error).partition("\n")[0]
+    return (
+        f"a fault of ttsframe, not of the input: {type(error).__name__} in {Path(own[-1].filename).name}, "
+        f"line {own[-1].lineno}: {reason}. Hint: please report it with the command; {_DEBUG}=1 shows where "
+        "it comes from."
+    )
+
+
+def typed_command() -> str:
+    """Return the command that runs, quoted for a shell."""
+    return shlex.join(["ttsframe", *click.get_current_context().meta.get(TYPED, ())])
 
 
 def in_options(text: str, settings: Sequence[Setting] | None = None) -> str:
@@ -106,7 +161,7 @@ def _option(setting: Setting) -> str:
     return f"{option} {_OPEN.get(name, '...') if value is None else value}"
 
 
-def _message(error: Exception) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, TtsframeError):
         return in_options(str(error), error.settings)
     if isinstance(error, MemoryError):

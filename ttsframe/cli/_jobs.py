@@ -18,15 +18,21 @@ from ttsframe._wording import counted
 from ttsframe.batch import ENGINES, BatchResult, Engine, RayEngine, Stage, transform
 from ttsframe.batch.job import check_kind
 from ttsframe.cli._console import Console
+from ttsframe.cli._documents import DOCUMENT_SUFFIXES
+from ttsframe.cli._names import Name
 from ttsframe.cli._options import Decorator, Run, gathers
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output
 from ttsframe.cli._progress import JobProgress
 from ttsframe.cli._stopping import stopping
+from ttsframe.readers.engine import is_local
 
 OUTPUT_HELP: Final = (
     "X.parquet or a folder of Parquet parts, written by a job that resumes if it is interrupted; or a "
     f"file that ends in {', '.join(suffix for suffix in TABLE_SUFFIXES if suffix != '.parquet')}."
 )
+SHOWN_SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
+"""What commands write whose tables people read too."""
+SHOWN_HELP: Final = f"{OUTPUT_HELP[:-1]}, {', '.join(DOCUMENT_SUFFIXES)}."
 _ROWS_PER_PART: Final = 1_000_000
 
 
@@ -72,7 +78,7 @@ def _log_json(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 _JOB_OPTIONS: Final[dict[str, Decorator]] = {
     "engine": click.option(
         "--engine",
-        type=click.Choice(list(ENGINES)),
+        type=Name(list(ENGINES)),
         default="polars",
         show_default=True,
         help="Where the parts run: on this machine, or on a Ray cluster.",
@@ -134,22 +140,39 @@ class JobCommand(click.Command):
 runs_job = gathers(JobOptions, "job", _JOB_OPTIONS.values())
 
 
-def is_job(output: str | None) -> bool:
+def is_job(output: str | None, sources: Sequence[str]) -> bool:
     """Return whether a job writes the output: Parquet, or a folder (no suffix, or a slash at the end)."""
+    # A job reads its sources more than once, so it never reads standard input or a URL.
     if output is None:
         return False
+    if _is_folder(output):
+        return True
+    return Path(output).suffix.lower() == ".parquet" and all(map(is_local, sources))
+
+
+def _is_folder(output: str) -> bool:
     path = Path(output)
-    is_folder = output.endswith(("/", os.sep)) or path.is_dir()
-    return is_folder or path.suffix.lower() in {"", ".parquet"}
+    return output.endswith(("/", os.sep)) or path.is_dir() or not path.suffix
 
 
-def check_target(output: str | None, sources: Sequence[str], job: JobOptions) -> None:
+def check_target(
+    output: str | None,
+    sources: Sequence[str],
+    job: JobOptions,
+    suffixes: Sequence[str] = TABLE_SUFFIXES,
+) -> None:
     """Check that the output can be written and that the job options apply, before any work is done."""
-    if not is_job(output):
+    if not is_job(output, sources):
         job.check_unused()
         if output is not None:
-            check_output(Path(output), TABLE_SUFFIXES, sources)
+            check_output(Path(output), suffixes, sources)
     elif output is not None:
+        remote = next((source for source in sources if not is_local(source)), None)
+        if remote is not None:
+            raise click.UsageError(
+                f"{output}: a folder is written by a job, which needs local files, not "
+                f"{'standard input' if remote == '-' else remote}. Hint: -o X.parquet."
+            )
         check_parent_folder(Path(output))
         check_kind(Path(output))
 

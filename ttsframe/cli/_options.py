@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,13 +13,14 @@ from typing import Any, Final, TypeAlias, get_args
 
 import click
 import polars as pl
+from click.shell_completion import CompletionItem
 
 from ttsframe._own import load
 from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
-from ttsframe.errors import SourceError
-from ttsframe.readers.engine import OnError, first_line
-from ttsframe.readers.trajectories import READERS, scan_trajectories
+from ttsframe.cli._names import Name
+from ttsframe.readers.engine import OnError, naming
+from ttsframe.readers.trajectories import READERS, plan_reading
 
 Command: TypeAlias = Callable[..., None]
 Decorator: TypeAlias = Callable[[Command], Command]
@@ -49,7 +52,7 @@ def names_of(choices: Iterable[str], *, takes_functions: bool = False) -> Callba
 
 def name_of(choices: Iterable[str], *, takes_functions: bool = False) -> Callback:
     """Make the callback that reads one name; one with a colon is that of a function to import."""
-    choice = click.Choice(list(choices))
+    choice = Name(list(choices))
 
     def read(ctx: click.Context, param: click.Parameter, value: str) -> Any:  # noqa: ANN401 - a function of the user
         name = value.strip()
@@ -89,6 +92,43 @@ def _read_pairs(
     return pairs
 
 
+def _read_renames(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Read pairs of names, which must differ on both sides."""
+    pairs = _read_pairs(ctx, param, values)
+    for new in pairs.values():
+        if len(old := [name for name, target in pairs.items() if target == new]) > 1:
+            listed = " and ".join(map(repr, old))
+            raise click.BadParameter(f"{listed} cannot both be read as {new!r}.")
+    return pairs
+
+
+def read_columns(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Read names of columns, which are not empty."""
+    if not all(value.strip() for value in values):
+        raise click.BadParameter("'' is no name of a column.")
+    return values
+
+
+class _Level(click.FloatRange):
+    """A number between 0 and 1, which is not a percentage."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number; one above 1 may be a percentage."""
+        try:
+            return float(super().convert(value, param, ctx))
+        except click.BadParameter as error:
+            with contextlib.suppress(ValueError):
+                if 1.0 < (percent := float(str(value))) < 100.0:
+                    error.message += f" {percent:g} % is {percent / 100:g}."
+            raise
+
+
 def _read_fractions(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, float]:
@@ -104,6 +144,19 @@ def _read_fractions(
     return numbers
 
 
+class _Source(click.ParamType[str]):
+    """A file, folder or glob, which the shell completes as it completes files."""
+
+    name = "source"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Leave the completion to the shell."""
+        return click.Path().shell_complete(ctx, param, incomplete)
+
+
+_SOURCE: Final = _Source()
 OUTPUT: Final = click.Path(path_type=Path)
 
 
@@ -138,20 +191,18 @@ class Run(Sources):
             "on_error": self.on_error,
         }
 
-    def scan(self) -> pl.LazyFrame:
-        """Scan the attempts."""
-        return scan_trajectories(list(self.sources), **self.reading)
+    def scan(self, by: Sequence[str] = ()) -> pl.LazyFrame:
+        """Scan the attempts; `source_file` is there for several files, and where runs are told apart by it."""
+        read = plan_reading(list(self.sources), **self.reading, names_files="source_file" in by)
+        for message in read.warnings:
+            warnings.warn(message, stacklevel=2)
+        return read.frame
 
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:
         """Name the sources in errors of Polars and of the operating system."""
-        try:
+        with naming([self.label], "if a file is damaged, repair or restore it."):
             yield
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise SourceError(
-                f"{self.label}: could not be read ({first_line(error)}). Hint: if a file is damaged, "
-                "repair or restore it."
-            ) from error
 
 
 def with_options(command: Command, options: Iterable[Decorator]) -> Command:
@@ -179,24 +230,24 @@ def gathers(kind: type[Any], name: str, options: Iterable[Decorator]) -> Decorat
 def source_options(formats: Iterable[str]) -> list[Decorator]:
     """Make the options of `Sources`."""
     return [
-        click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
+        click.argument("sources", type=_SOURCE, nargs=-1, required=True, metavar="SOURCE..."),
         click.option(
             "--format",
-            type=click.Choice(["auto", *formats]),
+            type=Name(["auto", *formats]),
             default="auto",
             show_default=True,
             help="Format of the files; auto recognizes it by their content.",
         ),
         click.option(
             "--rename",
-            callback=_read_pairs,
+            callback=_read_renames,
             multiple=True,
             metavar="YOURS=OURS",
             help="Read the column YOURS as OURS, for example response=completion. Repeatable.",
         ),
         click.option(
             "--on-error",
-            type=click.Choice(get_args(OnError)),
+            type=Name(get_args(OnError)),
             default="raise",
             show_default=True,
             help="Rows that cannot be read: stop at the first, or skip and count them.",
@@ -221,7 +272,7 @@ reads_run = gathers(
 
 style_option = click.option(
     "--style",
-    type=click.Choice(get_args(AnswerStyle)),
+    type=Name(get_args(AnswerStyle)),
     default="auto",
     show_default=True,
     help="How answers are marked in completions.",
@@ -234,6 +285,7 @@ question_option = click.option(
 )
 by_option = click.option(
     "--by",
+    callback=read_columns,
     multiple=True,
     metavar="COLUMN",
     help="Column that tells runs apart, for example source_file or model. Repeatable.",
@@ -248,7 +300,7 @@ references_option = click.option(
 )
 level_option = click.option(
     "--confidence-level",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=_Level(0.0, 1.0, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="Confidence level of the intervals.",

@@ -10,7 +10,6 @@ import polars as pl
 
 from ttsframe._files import check_parent_folder, replacing
 from ttsframe._wording import counted
-from ttsframe.batch.job import check_not_replaced
 from ttsframe.cli._console import Console
 from ttsframe.errors import ColumnsError, ParameterError, SourceError
 from ttsframe.readers.engine import expand
@@ -32,11 +31,13 @@ def check_output(target: Path, suffixes: Sequence[str], sources: Sequence[str] =
     if target.suffix.lower() not in suffixes:
         found = f"ends in {target.suffix!r}" if target.suffix else "has no suffix"
         raise ParameterError(
-            f"{target}: {found}, must end in {' or '.join(suffixes)}. Hint: the suffix decides the "
+            f"{target}: {found}, must end in {', '.join(suffixes[:-1])} or {suffixes[-1]}. Hint: the suffix decides the "
             "format."
         )
     check_parent_folder(target)
     if sources and target.exists():
+        from ttsframe.batch.job import check_not_replaced
+
         check_not_replaced(target, [candidate.path for candidate in expand(sources)])
 
 

@@ -43,7 +43,8 @@ def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame
         weights=choice.options.weights,
     )
     additions = score.additions(attempts.collect_schema())
-    is_score_needed = any(addition.name in needed for addition in additions)
+    made = [addition.name for addition in additions if addition.name != addition.source]
+    is_score_needed = not needed.isdisjoint(made)
     return [score, select] if is_score_needed else [select]
 
 

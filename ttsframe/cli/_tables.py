@@ -9,15 +9,17 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, quantity_of
+from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted, is_unreached, quantity_of
 from ttsframe.cli._console import printable
+from ttsframe.cli._documents import Cells
 
 _CELL_MAX: Final = 40
 _GAP: Final = 2
 _REASONS: Final = {
     "short": "fewer attempts than the largest budget",
     "unscored": "no attempt within the budget has a score",
-    "undefined": "a weight is negative or not finite, as with logits; try --weights sigmoid",
+    "undefined": "a weight is negative or not finite, as with logits (try --weights sigmoid), or there "
+    "are neither answers to vote on nor gold answers, as for code",
     "ungraded": "no reference answer; --gold reads them from a second file",
 }
 
@@ -72,49 +74,105 @@ def _blocks(widths: Sequence[int], n_fixed: int, room: int) -> Iterator[list[int
 def curve_text(curve: pl.DataFrame, *, confidence_level: float) -> str:
     """Write a curve: one table per run, with a row per budget and a column per selector."""
     quantity = quantity_of(curve.columns)
-    groups = [name for name in curve.columns if name not in CURVE_COLUMNS and name != "subsets"]
-    level = f"{100 * confidence_level:g}%"
-    parts = [f"{quantity.capitalize()}, with {level} intervals over problems"]
+    parts = [_curve_title(quantity, confidence_level)]
     if quantity == "agreement":
         parts[0] += (
             "\nThe share of attempts that gave the chosen answer; the run has no reference answers."
         )
-    runs = curve.partition_by(groups, as_dict=True, maintain_order=True) if groups else {(): curve}
+    groups, runs = _split_runs(curve)
     for run, rows in runs.items():
         heading = [f"{name}: {value}" for name, value in zip(groups, run, strict=True)]
-        parts.append("\n".join([*map(printable, heading), _run_text(rows, quantity)]))
-    left_out = _statuses(curve)
+        whole, *others = _split_by_problems(rows)
+        parts.append("\n".join([*map(printable, heading), _run_text(whole, quantity)]))
+        for other in others:
+            n_problems = counted(other["n_problems"].to_list(), "problem")
+            note = f"On {n_problems} only, not to be compared with the lines above:"
+            parts.append(f"{note}\n{_run_text(other, quantity)}")
+    left_out = _statuses(curve.filter(~is_unreached()))
     if left_out:
         reasons = [f"  {status}: {_REASONS[status]}" for status in left_out]
         parts.append("\n".join(["Problems left out:", *reasons]))
     return "\n\n".join(parts)
 
 
+def curve_cells(curve: pl.DataFrame, *, confidence_level: float) -> Cells:
+    """Return the cells of a curve for one table of all runs, whose columns come first."""
+    quantity = quantity_of(curve.columns)
+    groups, runs = _split_runs(curve)
+    tables = {run: _run_cells(rows, quantity) for run, rows in runs.items()}
+    names = list(dict.fromkeys(name for found, _ in tables.values() for name in found))
+    rows = [
+        [*map(str, run), *[dict(zip(found, row, strict=True)).get(name, "") for name in names]]
+        for run, (found, cells) in tables.items()
+        for row in cells
+    ]
+    numbers = [*[False] * len(groups), *[True] * len(names)]
+    return Cells(_curve_title(quantity, confidence_level), [*groups, *names], rows, numbers)
+
+
+def _curve_title(quantity: str, confidence_level: float) -> str:
+    return f"{quantity.capitalize()}, with {100 * confidence_level:g}% intervals over problems"
+
+
+def _split_runs(
+    curve: pl.DataFrame,
+) -> tuple[list[str], Mapping[tuple[object, ...], pl.DataFrame]]:
+    """Return the columns that tell runs apart, and the curve of each run."""
+    groups = [name for name in curve.columns if name not in CURVE_COLUMNS and name != "subsets"]
+    runs = curve.partition_by(groups, as_dict=True, maintain_order=True) if groups else {(): curve}
+    return groups, runs
+
+
+def _split_by_problems(curve: pl.DataFrame) -> list[pl.DataFrame]:
+    """Split the lines of a run by the problems that they average, those on the most problems first."""
+    counts = pl.struct("n_problems", *[f"n_{status}" for status in LEFT_OUT])
+    marked = curve.with_columns(
+        most=pl.col("n_problems").max().over("selector", "reduction"),
+        basis=counts.sort_by("budget").last().over("selector", "reduction"),
+    )
+    return [
+        part.drop("most", "basis")
+        for part in marked.sort("most", descending=True, maintain_order=True).partition_by(
+            "basis", maintain_order=True
+        )
+    ]
+
+
 def _run_text(curve: pl.DataFrame, quantity: str) -> str:
+    """Write the table of a run."""
+    names, cells = _run_cells(curve, quantity)
+    return table_text(names, cells, numbers=[False, *[True] * (len(names) - 1)], n_fixed=1)
+
+
+def _run_cells(curve: pl.DataFrame, quantity: str) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Write a row per budget and a column per selector, then rows of counts."""
     lines = curve.partition_by("selector", "reduction", as_dict=True, maintain_order=True)
     budgets = curve["budget"].unique().sort(nulls_last=True).to_list()
-    statuses = _statuses(curve)
+    averaged = curve.filter(~is_unreached())
+    statuses = _statuses(averaged)
     names = [str(curve["budget_unit"][0])]
     first = ["all" if budget is None else f"{budget:,}" for budget in budgets]
     columns = [[*first, "problems", *statuses]]
     for (selector, reduction), points in lines.items():
         names.append(str(selector) if reduction is None else f"{selector} ({reduction})")
+        counts = averaged.filter(
+            pl.col("selector").eq_missing(selector), pl.col("reduction").eq_missing(reduction)
+        )
         by_budget = {point["budget"]: point for point in points.iter_rows(named=True)}
         columns.append([
             *[
                 _point(by_budget[budget], quantity) if budget in by_budget else ""
                 for budget in budgets
             ],
-            _range(points["n_problems"]),
-            *[_range(points[f"n_{status}"]) for status in statuses],
+            _range(counts["n_problems"]),
+            *[_range(counts[f"n_{status}"]) for status in statuses],
         ])
-    rows = list(zip(*columns, strict=True))
-    return table_text(names, rows, numbers=[False, *[True] * len(lines)], n_fixed=1)
+    return names, list(zip(*columns, strict=True))
 
 
 def _range(counts: pl.Series) -> str:
     """Write a count, or the range of several."""
-    ends = counts.unique().sort().to_list()
+    ends = counts.unique().sort().to_list() or [0]
     return f"{ends[0]:,}" if len(ends) == 1 else f"{ends[0]:,}-{ends[-1]:,}"
 
 
@@ -134,11 +192,17 @@ def _point(point: Mapping[str, float | None], quantity: str) -> str:
 
 def rows_text(first: pl.DataFrame, *, n_rows: int, n_fixed: int, hint: str) -> str:
     """Write the first rows of a table with `n_rows` rows, and a hint if there are more."""
-    numbers = [dtype.is_numeric() for dtype in first.dtypes]
-    cells = [[_text(value) for value in row] for row in first.iter_rows()]
-    text = table_text(first.columns, cells, numbers=numbers, n_fixed=n_fixed)
+    _, names, cells, numbers = rows_cells(first)
+    text = table_text(names, cells, numbers=numbers, n_fixed=n_fixed)
     rest = n_rows - first.height
     return f"{text}\n{rest:,} more rows; {hint}" if rest > 0 else text
+
+
+def rows_cells(rows: pl.DataFrame, title: str = "") -> Cells:
+    """Return the cells of a table as people read it."""
+    numbers = [dtype.is_numeric() for dtype in rows.dtypes]
+    cells = [[_text(value) for value in row] for row in rows.iter_rows()]
+    return Cells(title, rows.columns, cells, numbers)
 
 
 def _text(value: object) -> str:

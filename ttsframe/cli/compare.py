@@ -13,28 +13,34 @@ from ttsframe._typing import Correction
 from ttsframe._wording import LEFT_OUT
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console, printable
+from ttsframe.cli._documents import DOCUMENT_SUFFIXES, Cells, is_document, save_document
+from ttsframe.cli._names import Name
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
     examples,
     level_option,
     prints,
+    read_columns,
     reads_run,
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
+from ttsframe.cli._runs import find_same_problems, refuse_same_problems
 from ttsframe.cli._tables import table_text
 from ttsframe.defaults import PickOptions, Picks, plan_picks
-from ttsframe.errors import DataError
+from ttsframe.errors import ColumnsError, DataError
 from ttsframe.statistics.comparison import compare as compare_pairs
 
 _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
 """Columns that picking answers creates; the others come from the run."""
+_SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
 
 
 @click.command(
     epilog=examples(
         "ttsframe compare runs/bon.jsonl --budgets 4,16",
-        "ttsframe compare runs/a.jsonl runs/b.jsonl --column source_file --baseline a.jsonl",
+        "ttsframe compare runs/bon.jsonl runs/beam.jsonl --column source_file --baseline runs/bon.jsonl",
+        "ttsframe compare runs/bon.jsonl --column budget --selectors weighted_vote -o compare.tex",
     ),
 )
 @reads_run
@@ -55,6 +61,7 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
 @chooses
 @click.option(
     "--replicates",
+    callback=read_columns,
     multiple=True,
     metavar="COLUMN",
     help="Column that numbers repetitions of a run, for example seed; averaged per problem. Repeatable.",
@@ -66,7 +73,7 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
 )
 @click.option(
     "--correction",
-    type=click.Choice(get_args(Correction)),
+    type=Name(get_args(Correction)),
     default="holm",
     show_default=True,
     help="Correction of the p-values for the number of tests in the table.",
@@ -77,7 +84,7 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
     "--output",
     type=OUTPUT,
     metavar="FILE",
-    help=f"File to write: {', '.join(TABLE_SUFFIXES)}.",
+    help=f"File to write: {', '.join(_SUFFIXES)}.",
 )
 @prints
 def compare(
@@ -97,11 +104,18 @@ def compare(
     budget: the largest number of attempts that all runs have.
     """
     if output is not None:
-        check_output(output, TABLE_SUFFIXES, run.sources)
+        check_output(output, _SUFFIXES, run.sources)
+    with console.status(f"Reading {run.label}"):
+        attempts = run.scan((column, *choosing.by))
+        names = attempts.collect_schema().names()
+        if column not in {*_OF_PROBLEMS, *names}:
+            hint = "--column names what to compare."
+            raise ColumnsError.missing(
+                [column], [*_OF_PROBLEMS, *names], where="--column", hint=hint
+            )
+        column = _file_or(column, run, attempts, choosing, console)
     of_run = () if column in _OF_PROBLEMS else (column,)
     groups = tuple(name for name in choosing.by if name not in of_run)
-    with console.status(f"Reading {run.label}"):
-        attempts = run.scan()
     with console.status("Comparing"):
         # The column of clusters is kept like a seed: it identifies a problem within a run.
         of_problem = () if cluster is None else (cluster,)
@@ -122,10 +136,19 @@ def compare(
             correction=correction,
         )
     _check(table, column, baseline_value)
-    console.say(_text(table, column, groups, choosing.confidence_level, correction))
+    cells, n_fixed = _cells(table, column, groups, choosing.confidence_level, correction)
+    _, names, rows, numbers = cells
+    text = table_text(names, rows, numbers=numbers, n_fixed=n_fixed)
+    console.say(f"{cells.title}\n\n{text}\n")
     for note in picks.notes:
         console.say(note)
-    written = {} if output is None else save(table, output, console)
+    written: dict[str, object] = {}
+    if output is not None:
+        written = (
+            save_document([cells], output, console)
+            if is_document(output)
+            else save(table, output, console)
+        )
     console.result({
         "comparison": table.to_dicts(),
         "column": column,
@@ -136,16 +159,44 @@ def compare(
     })
 
 
+def _file_or(
+    column: str, run: Run, attempts: pl.LazyFrame, choosing: PickOptions, console: Console
+) -> str:
+    """Return the column to compare: the file, where nothing was said and files share problems."""
+    by = tuple(choosing.by)
+    source = click.get_current_context().get_parameter_source("column")
+    if by or source is not click.core.ParameterSource.DEFAULT:
+        told_apart = by if column in _OF_PROBLEMS else (*by, column)
+        refuse_same_problems(run, attempts, (*told_apart, *choosing.replicates))
+        return column
+    with run.named_in_errors():
+        same = find_same_problems(attempts, tuple(choosing.replicates))
+    if same is None:
+        return column
+    console.note(
+        f"{same}: the files are compared (--column source_file). --by source_file compares the "
+        "selectors in each."
+    )
+    return "source_file"
+
+
 def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> None:
     """Raise unless there is a difference to show."""
     if table.is_empty():
         raise DataError(
-            f"{column} has only the value {baseline!r}, so there is nothing to compare it with."
+            f"{column} has only the value {baseline!r}, so there is nothing to compare it with. Hint: "
+            "--column names what to compare, for example selector, budget, source_file or model."
         )
     if not (table["n_pairs"] > 0).any():
+        if column in _OF_PROBLEMS:
+            raise DataError(
+                "no problem is graded on both sides of a pair. Hint: --gold names a file of reference "
+                "answers; problems pair by 'problem_id'."
+            )
         raise DataError(
-            "no problem is graded on both sides of a pair. Hint: --gold names a file of reference "
-            "answers; problems pair by 'problem_id'."
+            f"no problem is graded under two values of {column}. Hint: --column names what tells attempts "
+            "at the same problem apart; --gold names a file of reference answers; problems pair by "
+            "'problem_id'."
         )
 
 
@@ -174,14 +225,14 @@ def _baseline(problems: pl.DataFrame, column: str) -> str | float | bool:
     return smallest
 
 
-def _text(
+def _cells(
     table: pl.DataFrame,
     column: str,
     groups: tuple[str, ...],
     confidence_level: float,
     correction: str,
-) -> str:
-    """Write one row per difference, the columns that identify it first."""
+) -> tuple[Cells, int]:
+    """Write one row per difference, the columns that identify it first; return their number."""
     n_tests = table["p_value"].count()
     corrected = "" if correction == "none" else f", corrected: for {n_tests} tests ({correction})"
     heading = [
@@ -212,8 +263,7 @@ def _text(
         for row in table.iter_rows(named=True)
     ]
     numbers = [False] * len(fixed) + [True] * (len(names) - len(fixed))
-    rows = table_text(names, cells, numbers=numbers, n_fixed=len(fixed))
-    return "\n".join(heading) + f"\n\n{rows}\n"
+    return Cells("\n".join(heading), names, cells, numbers), len(fixed)
 
 
 def _label(row: dict[str, object], name: str, column: str) -> str:

@@ -37,7 +37,7 @@ def convert(run: Run, output: str, job: JobOptions, console: Console) -> None:
     All columns are kept. CSV cannot hold step scores.
     """
     check_target(output, run.sources, job)
-    if is_job(output):
+    if is_job(output, run.sources):
         run_job(run, job, [], output, console)
         return
     with console.status(f"Reading {run.label}"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,8 +13,10 @@ from ttsframe._settings import setting
 from ttsframe.batch import BatchResult, Curve, Stage
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
+from ttsframe.cli._documents import is_document, save_document
 from ttsframe.cli._jobs import (
-    OUTPUT_HELP,
+    SHOWN_HELP,
+    SHOWN_SUFFIXES,
     JobCommand,
     JobOptions,
     Runner,
@@ -28,7 +31,8 @@ from ttsframe.cli._jobs import (
 from ttsframe.cli._options import Run, examples, level_option, prints, reads_run
 from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, curves_of, pick, picking_stages
-from ttsframe.cli._tables import curve_text
+from ttsframe.cli._runs import keep_files_apart, refuse_same_problems
+from ttsframe.cli._tables import curve_cells, curve_text
 from ttsframe.defaults import Choice, PickOptions, join_curves, note_fewer_problems
 from ttsframe.errors import SourceError
 
@@ -38,13 +42,14 @@ from ttsframe.errors import SourceError
     epilog=examples(
         "ttsframe curve runs/bon.jsonl",
         "ttsframe curve runs/bon.jsonl --budgets 1,4,16 --reductions last,min -o curve.csv",
-        "ttsframe curve scored/ --by model -o curve.parquet --log-json",
+        "ttsframe curve runs/bon.jsonl runs/beam.jsonl -o curve.tex",
+        "ttsframe curve scored/ --by source_file -o curve.parquet --log-json",
     ),
 )
 @reads_run
 @chooses
 @level_option
-@click.option("-o", "--output", metavar="FILE|FOLDER/", help=OUTPUT_HELP)
+@click.option("-o", "--output", metavar="FILE|FOLDER/", help=SHOWN_HELP)
 @runs_job
 @prints
 def curve(
@@ -56,14 +61,19 @@ def curve(
     console: Console,
 ) -> None:
     """Show how accuracy grows with the number of attempts."""
-    check_target(output, run.sources, job)
+    check_target(output, run.sources, job, SHOWN_SUFFIXES)
     written: dict[str, object] = {}
     result: BatchResult | None = None
     with logged(run, output, console) as done:
         with console.status(f"Reading {run.label}"):
-            attempts = run.scan()
+            attempts = run.scan(choosing.by)
+            if is_job(output):
+                refuse_same_problems(run, attempts, choosing.by)
+            else:
+                by = keep_files_apart(run, attempts, tuple(choosing.by), console)
+                choosing = replace(choosing, by=by)
             choice = choose(run, choosing, attempts)
-        if output is not None and is_job(output):
+        if output is not None and is_job(output, run.sources):
             stages = picking_stages(choosing, choice, attempts)
             with running(run, job, console) as runner:
                 tables, result = _run_jobs(
@@ -84,6 +94,10 @@ def curve(
         if result is not None and output is not None:
             written = summarize(result, output, console)
             done.update(log_fields(result))
+        elif output is not None and is_document(Path(output)):
+            level = choosing.confidence_level
+            cells = [curve_cells(table, confidence_level=level) for table in made]
+            written = save_document(cells, Path(output), console)
         elif output is not None:
             written = save(pl.concat(made, how="diagonal"), Path(output), console)
     rows = {

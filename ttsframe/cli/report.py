@@ -11,7 +11,8 @@ import click
 
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
-from ttsframe.cli._errors import in_options
+from ttsframe.cli._errors import in_options, typed_command
+from ttsframe.cli._names import completes
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
@@ -23,9 +24,11 @@ from ttsframe.cli._options import (
     references_option,
 )
 from ttsframe.cli._output import check_output
+from ttsframe.cli._runs import keep_files_apart
 from ttsframe.cli._tables import curve_text
 from ttsframe.defaults import PickOptions
 from ttsframe.report import SECTIONS, SectionName
+from ttsframe.report.origin import page_date, refuse_pdf
 
 if TYPE_CHECKING:
     from ttsframe.report import Report
@@ -34,12 +37,13 @@ _SUFFIXES: Final = (".html", ".htm")
 _WIDTH: Final = 100
 _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 """Sections whose answers are printed below the curve."""
+_SAID_OF_RUNS: Final[tuple[SectionName, ...]] = ("comparison",)
 
 
 @click.command(
     epilog=examples(
         "ttsframe report runs/bon.jsonl -o report.html",
-        "ttsframe report a.jsonl b.jsonl --by source_file --reference greedy=0.3",
+        "ttsframe report runs/bon.jsonl runs/beam.jsonl --reference greedy=0.3 --title 'My model'",
     ),
 )
 @reads_run
@@ -57,8 +61,14 @@ _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 @click.option(
     "--sections",
     callback=names_of(SECTIONS),
+    shell_complete=completes(SECTIONS),
     metavar="NAME,...",
     help=f"Sections of the page: {', '.join(SECTIONS)}. Default: all that the run allows.",
+)
+@click.option(
+    "--title",
+    metavar="TEXT",
+    help="Heading of the page.",
 )
 @level_option
 @prints
@@ -69,6 +79,7 @@ def report(
     choosing: PickOptions,
     references: Mapping[str, float],
     sections: tuple[SectionName, ...] | None,
+    title: str | None,
     console: Console,
 ) -> None:
     """Show how accuracy grows with the number of attempts, and write a page of charts.
@@ -78,13 +89,16 @@ def report(
     from ttsframe.report import build_report
 
     budgets = _numbers(choosing)
+    refuse_pdf(output)
+    date = page_date()
     check_output(output, _SUFFIXES, run.sources)
     with console.status(f"Reading {run.label}"):
-        attempts = run.scan()
+        attempts = run.scan(choosing.by)
+        by = keep_files_apart(run, attempts, tuple(choosing.by), console)
     with console.status("Voting"):
         made = build_report(
             attempts,
-            by=choosing.by,
+            by=by,
             budgets=budgets,
             selectors=choosing.selectors,
             reductions=choosing.reductions,
@@ -95,10 +109,11 @@ def report(
             grade=choosing.grade,
             references=references,
             sections=sections,
+            title=title,
             confidence_level=choosing.confidence_level,
         )
     with console.status(f"Drawing {output}"):
-        made.save(output)
+        made.save(output, sources=run.sources, command=typed_command(), date=date)
     console.result({"output": str(output), **made.to_dict()})
     size, *_ = str(made.validation).split("\n")
     console.say(f"{size}\n")
@@ -118,11 +133,9 @@ def report(
 
 
 def _sentences(made: Report) -> Iterator[str]:
-    """Yield the answers of other sections, for a single run only."""
-    if made.by:
-        return
+    """Yield the answers of other sections: of a single run, or what sets several apart."""
     answers = made.answers()
-    for name in _SAID:
+    for name in _SAID_OF_RUNS if made.by else _SAID:
         for answer in answers.get(name, []):
             yield fill(answer, _WIDTH)
 

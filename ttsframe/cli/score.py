@@ -20,6 +20,7 @@ from ttsframe.cli._jobs import (
     run_job,
     runs_job,
 )
+from ttsframe.cli._names import completes
 from ttsframe.cli._options import (
     FUNCTION_HELP,
     Run,
@@ -42,7 +43,7 @@ from ttsframe.steps import STEP_REDUCTIONS
     cls=JobCommand,
     epilog=examples(
         "ttsframe score runs/bon.jsonl --gold math500.jsonl -o scored.parquet",
-        "ttsframe score 'runs/*.parquet' -o scored/ --engine ray --address auto",
+        "ttsframe score 'runs/*.jsonl' --reduction min -o scored/ --log-json",
     ),
 )
 @reads_run
@@ -50,6 +51,7 @@ from ttsframe.steps import STEP_REDUCTIONS
 @click.option(
     "--reduction",
     callback=name_of(STEP_REDUCTIONS, takes_functions=True),
+    shell_complete=completes(STEP_REDUCTIONS),
     default="last",
     show_default=True,
     metavar="NAME",
@@ -63,6 +65,7 @@ from ttsframe.steps import STEP_REDUCTIONS
 @click.option(
     "--overwrite",
     callback=names_of(ADDED_COLUMNS),
+    shell_complete=completes(ADDED_COLUMNS),
     metavar="NAME,...",
     help=f"Columns to compute even if the run has them: {', '.join(ADDED_COLUMNS)}.",
 )
@@ -93,7 +96,7 @@ def score(
     What the run recorded is kept, unless --overwrite names it.
     """
     check_target(output, run.sources, job)
-    if is_job(output):
+    if is_job(output, run.sources):
         stage = Score(
             reduction=reduction,
             style=style,

@@ -14,6 +14,7 @@ import polars.selectors as cs
 
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
+from ttsframe.cli._names import Name
 from ttsframe.cli._options import (
     OUTPUT,
     Sources,
@@ -33,6 +34,7 @@ from ttsframe.readers.engine import FileFormat, order_columns, scan_source
 from ttsframe.readers.step_formats.prm800k import ALTERNATIVE_COLUMNS
 from ttsframe.readers.step_formats.table import ROLLOUTS
 from ttsframe.readers.steps import STEP_COLUMNS, STEP_FORMATS, WritableStepFormat, write_steps
+from ttsframe.readers.trajectories import READERS
 
 _READERS: Final[Mapping[str, FileFormat]] = {
     "rollouts": ROLLOUTS,
@@ -103,6 +105,7 @@ class _StepSources(Sources):
                 rename=self.rename,
                 on_error=self.on_error,
                 row="step",
+                elsewhere=READERS,
             )
             for message in messages:
                 warnings.warn(message, stacklevel=2)
@@ -144,12 +147,12 @@ class _StepSources(Sources):
 @click.option(
     "--to",
     "format_to",
-    type=click.Choice(get_args(WritableStepFormat)),
+    type=Name(get_args(WritableStepFormat)),
     help="Format to write, as JSON lines. Default: the table of steps, in the format of the suffix.",
 )
 @click.option(
     "--neutral",
-    type=click.Choice(list(_NEUTRAL)),
+    type=Name(list(_NEUTRAL)),
     help="How a neutral rating counts in a format that only has right and wrong.",
 )
 @click.option(

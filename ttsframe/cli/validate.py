@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 import polars as pl
 
 from ttsframe._typing import AnswerStyle
-from ttsframe.answers import AnswerPolicy
+from ttsframe.answers import AnswerPolicy, extraction_rule
 from ttsframe.cli._console import Console
 from ttsframe.cli._errors import in_options
 from ttsframe.cli._options import (
@@ -19,8 +21,9 @@ from ttsframe.cli._options import (
     style_option,
 )
 from ttsframe.cli._policy import policy_option
+from ttsframe.cli._tables import table_text
 from ttsframe.defaults import PickOptions
-from ttsframe.validation import validate_trajectories
+from ttsframe.validation import run_health, validate_trajectories
 
 FOUND = 1
 
@@ -28,6 +31,7 @@ FOUND = 1
 @click.command(
     epilog=examples(
         "ttsframe validate runs/bon.jsonl",
+        "ttsframe validate 'runs/*.jsonl' --by source_file --json",
     ),
 )
 @reads_run
@@ -50,18 +54,55 @@ def validate(
     """Check a run for problems in its data that would make its numbers wrong or misleading.
 
     Counts duplicate, missing and ragged attempts, missing answers and scores, scores that are out of
-    range or look like logits, and repeated completions, with examples. Exit status: 1 with errors or
-    warnings, 0 without (notes do not count), 2 if the run cannot be read.
+    range or look like logits, and repeated completions, with examples. Then lists how many attempts
+    were cut off, have no answer, or were found by which rule, and the accuracy that each of this costs
+    at most. Exit status: 1 with errors or warnings, 0 without (notes do not count), 2 if the run cannot
+    be read.
     """
     with console.status(f"Reading {run.label}"):
-        attempts = run.scan()
+        attempts = run.scan(by)
     options = PickOptions(style=style, cut_at_next_question=cut_at_next_question, policy=policy)
     with console.status("Checking"):
-        report = validate_trajectories(_with_answers(attempts, options), by=by)
-    console.result(report.to_dict())
+        scored = _with_answers(attempts, options)
+        report = validate_trajectories(scored, by=by)
+        health = _health(scored, options, by) if report.is_valid else None
+    console.result({**report.to_dict(), "health": None if health is None else health.to_dicts()})
     console.say(in_options(str(report)))
+    if health is not None and health.height:
+        console.say(f"\n{_health_text(health, by)}")
     if any(finding.severity != "note" for finding in report.findings):
         ctx.exit(FOUND)
+
+
+def _health(scored: pl.LazyFrame, options: PickOptions, by: Sequence[str]) -> pl.DataFrame:
+    """Find the issues that attempts have."""
+    if "completion" in scored.collect_schema():
+        rule = extraction_rule(
+            "completion", style=options.style, cut_at_next_question=options.cut_at_next_question
+        )
+        scored = scored.with_columns(extraction_rule=rule)
+    health = run_health(scored, by=by)
+    return health.filter(pl.col("n_attempts") > 0).collect(engine="streaming")
+
+
+def _health_text(health: pl.DataFrame, by: Sequence[str]) -> str:
+    """Write the issues for people."""
+    names = [*by, "issue", "attempts", "share", "problems", "cost at most (points)"]
+    rows = []
+    for row in health.iter_rows(named=True):
+        issue = row["issue"] if row["rule"] is None else f"{row['issue']} by {row['rule']}"
+        lost = row["lost_at_most"]
+        rows.append([
+            *[str(row[name]) for name in by],
+            issue.replace("_", " "),
+            f"{row['n_attempts']:,}",
+            f"{row['share']:.1%}",
+            f"{row['n_problems']:,}",
+            "-" if lost is None else f"{100 * lost:.1f}",
+        ])
+    numbers = [*[False] * (len(by) + 1), True, True, True, True]
+    table = table_text(names, rows, numbers=numbers, n_fixed=len(by) + 1)
+    return f"{table}\n\nAt most so much higher would the accuracy at one attempt be, had these attempts been right."
 
 
 def _with_answers(attempts: pl.LazyFrame, options: PickOptions) -> pl.LazyFrame:

@@ -117,7 +117,8 @@ def efficiency_gain(
           outside the range of budgets;
         - `gain` (Float64): `baseline_budget` over `budget`; null unless `status` is "ok";
         - `ci_low`, `ci_high` (Float64): percentile interval; an end is null where the resamples
-          give only a bound;
+          give only a bound, and both where all resamples agree, which says nothing about problems
+          that were not drawn;
         - `status` (String): "ok"; "at_least" if the other is above the accuracy at its smallest
           budget, or the baseline never reaches it; "at_most" in the opposite case; "unknown" if
           neither reaches it or both are above it at their smallest budgets;
@@ -398,5 +399,7 @@ def _interval(
         np.quantile(np.concatenate(lows), tail, method="lower"),
         np.quantile(np.concatenate(highs), 1.0 - tail, method="higher"),
     )
+    if ends[0] == ends[1]:
+        return None, None
     low_end, high_end = (float(end) if np.isfinite(end) else None for end in ends)
     return low_end, high_end

@@ -98,15 +98,23 @@ class CurveLines(NamedTuple):
                 )
                 .filter(raise_if_repeated(unit | {"budget": "budget"}))
             )
+        counted = ["budget", *values]
+        if is_common:
+            # A budget that no problem of the run reaches would leave all of them out of every budget.
+            rows = rows.with_columns(
+                is_reached=(severity != SEVERITY["short"]).any().over(*line, "budget")
+            )
+            counted.append("is_reached")
+            severity = severity.filter("is_reached").max().fill_null(SEVERITY["short"])
         problems = (
             rows
             .group_by(*unit, *levels)
             .agg(
                 pl.len().alias("n_rows"),
                 pl.col("budget").n_unique().alias("n_expected"),
-                pl.col("budget", *values),
+                pl.col(counted),
                 *worst_caveat,
-                severity.max() if is_common else severity,
+                severity,
             )
             .filter(raise_if_repeated(unit))
             .with_columns(n_units=n_units)
@@ -114,9 +122,12 @@ class CurveLines(NamedTuple):
         if not is_common:
             return problems.explode("budget", *values, "severity", empty_as_null=False)
         is_short = pl.col("n_rows") < pl.col("n_rows").max().over([*line])
-        return problems.with_columns(
-            severity=pl.when(is_short).then(SEVERITY["short"]).otherwise(severity)
-        ).explode("budget", *values, empty_as_null=False)
+        return problems.explode(counted, empty_as_null=False).with_columns(
+            severity=pl
+            .when(is_short | ~pl.col("is_reached"))
+            .then(SEVERITY["short"])
+            .otherwise("severity")
+        )
 
 
 def curve_lines(

@@ -337,7 +337,7 @@ def _select_optimal(
     by: ColumnNames,
     cost: str | None,
     is_sorted: bool = True,
-    **options: Any,
+    **options: Any,  # noqa: ANN401 - the options of `_check`
 ) -> FrameT:
     """Return the rows of `select_optimal`, sorted where that is asked for."""
     if not name:

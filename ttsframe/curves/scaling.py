@@ -40,7 +40,9 @@ def scaling_curve(
         per problem before anything else, because the problem is the unit.
     include
         "common" averages the same problems at every budget: those with status "ok" at all budgets.
-        "available" averages, at each budget, the problems with status "ok" at that budget.
+        "available" averages, at each budget, the problems with status "ok" at that budget. A budget
+        that no problem reaches is left out of what "common" asks for: its row is null, with every
+        problem in `n_short`.
     confidence_level
         Coverage of the interval, in (0, 1).
 
@@ -148,8 +150,10 @@ def _same_problems(line: Mapping[str, str]) -> pl.Expr:
     """Build the filter that raises where no set of problems has a row at every budget."""
     n_problems = pl.col("n_problems")
     n_most = n_problems.max().over([*line]).alias("n_most")
+    others = pl.sum_horizontal([name for name in LEFT_OUT if name != "n_short"])
+    is_unreached = (n_problems == 0) & (others == 0)
     return refuse_where(
-        n_problems != n_most,
+        (n_problems != n_most) & ~is_unreached,
         line,
         "the number of problems with rows is {n_problems} at budget {budget} and {n_most} at another. "
         "Hint: select answers for all problems at the same budgets, or average the problems "

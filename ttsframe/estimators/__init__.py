@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ttsframe.estimators import aggregators
 from ttsframe.estimators.aggregators import Aggregator, IdentifierMean, Identity, PassAtK
+from ttsframe.estimators.failures import grade_failures
 from ttsframe.estimators.passk import (
     best_of_k,
     closed_form_passatk,
@@ -22,6 +23,7 @@ __all__ = [
     "best_of_k",
     "closed_form_passatk",
     "g_pass_at_k",
+    "grade_failures",
     "mean_g_pass_at_k",
     "pass_at_k",
     "pass_hat_k",

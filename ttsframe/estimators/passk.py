@@ -40,7 +40,7 @@ def pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
     ----------
     is_correct
         Boolean column, one row per attempt, or the same as numbers 0 and 1; attempts with a null
-        are left out of n. A value between 0 and 1 counts as that part of a correct attempt.
+        are left out of n (`grade_failures` says which of them failed). A value between 0 and 1 counts as that part of a correct attempt.
     k
         Number of attempts drawn, at least 1, or several such numbers.
 

@@ -27,6 +27,7 @@ from ttsframe.evaluator.k_scaling import scale_with_k
 from ttsframe.evaluator.results import (
     SELECTOR_OF_METHOD,
     EvaluationResult,
+    ResultsByK,
     max_solved,
     method_of,
     problems_of,
@@ -170,12 +171,12 @@ class Evaluator:
         n_trials = check_positive(trials_per_complexity, "trials_per_complexity")
         check_between(threshold, "threshold", 0.0, 1.0)
         judge = Judge(self.task, self.aggregator.verifier, count_tokens)
-        results = {
+        results = ResultsByK({
             k: EvaluationResult(
                 self.task.name, k, self.aggregator.method, subsets="all" if reuse else "prefix"
             )
             for k in numbers
-        }
+        })
         tables: dict[int, list[pl.DataFrame]] = {k: [] for k in numbers}
         for level in levels:
             problems = self._problems(level, n_trials)

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
-__all__ = ["AccuracyDifference", "KComparison", "KRow", "KScaling", "Rise", "conclude"]
+import polars as pl
+
+from ttsframe import _html
+
+__all__ = [
+    "AccuracyDifference",
+    "KComparison",
+    "KRow",
+    "KScaling",
+    "Rise",
+    "ScalingView",
+    "conclude",
+]
 
 
 class KRow(TypedDict):
@@ -163,6 +175,16 @@ class KScaling(KComparison):
     k_values: list[int]
     is_paired: bool
     equal_tokens: list[KComparison]
+
+
+class ScalingView(dict[str, Any]):
+    """A `KScaling` that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        """Return the conclusion and a table of all K for notebooks."""
+        return _html.fragment(
+            _html.paragraph(self["conclusion"]), _html.table(pl.DataFrame(self["by_k"]))
+        )
 
 
 def conclude(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import polars as pl
 
@@ -24,6 +24,7 @@ from ttsframe.evaluator.k_report import (
     KRow,
     KScaling,
     Rise,
+    ScalingView,
     conclude,
 )
 from ttsframe.evaluator.results import (
@@ -68,7 +69,7 @@ def scale_with_k(
         check_fraction(confidence_level, "confidence_level"),
     )
     first = next(iter(checked.values()))
-    return KScaling(
+    scaling = KScaling(
         **_compared(settings, None),
         task_name=first.task_name,
         selection_method=first.selection_method,
@@ -79,6 +80,7 @@ def scale_with_k(
         is_paired=is_paired,
         equal_tokens=[_compared(settings, budget) for budget in budgets],
     )
+    return cast("KScaling", ScalingView(scaling))
 
 
 def _check_results(results: object) -> dict[int, EvaluationResult]:

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 import polars as pl
 
+from ttsframe import _html
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError
 from ttsframe.evaluator.tasks import TaskResult
@@ -21,6 +22,7 @@ __all__ = [
     "AggregatedResult",
     "AggregationMethod",
     "EvaluationResult",
+    "ResultsByK",
     "check_trajectories",
     "max_solved",
     "method_of",
@@ -91,6 +93,22 @@ class AggregatedResult:
     num_correct: int = 0
     metadata: dict[str, object] = field(default_factory=dict)
 
+    def _repr_html_(self) -> str:
+        """Return the counts and the response for notebooks."""
+        return _html.fragment(
+            _html.table(
+                pl.DataFrame({
+                    "is_correct": self.is_correct,
+                    "answer": str(self.metadata.get("answer", "")),
+                    "k": self.k_trajectories,
+                    "method": self.selection_method,
+                    "agreement_rate": self.agreement_rate,
+                    "num_correct": self.num_correct,
+                })
+            ),
+            _html.folded("selected response", _html.preformatted(self.selected_response)),
+        )
+
 
 @dataclass
 class EvaluationResult:
@@ -145,6 +163,27 @@ class EvaluationResult:
     trajectories: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False, compare=False)
     subsets: Subsets = "prefix"
 
+    def _repr_html_(self) -> str:
+        """Return a chart and a table of accuracy by complexity for notebooks."""
+        title = (
+            f"{self.task_name}, K = {self.k_trajectories}, {self.selection_method}: highest "
+            f"complexity solved {self.max_solved_complexity}"
+        )
+        if self.trajectories.is_empty() or self.selection_method not in SELECTOR_OF_METHOD:
+            levels = sorted(self.accuracy_by_complexity)
+            accuracies = [self.accuracy_by_complexity[level] for level in levels]
+            rows = pl.DataFrame({"complexity": levels, "accuracy": accuracies})
+            return _html.fragment(_html.heading(title), _html.table(rows))
+        from ttsframe.charts import complexity_curve
+        from ttsframe.charts.picture import show_chart
+
+        rows = self.to_frame()
+        return _html.fragment(
+            _html.heading(title),
+            show_chart(lambda: complexity_curve(rows)),
+            _html.table(rows.drop("task", "k", "selector")),
+        )
+
     def to_frame(self, *, confidence_level: float = 0.95) -> pl.DataFrame:
         """Return accuracy by complexity, with an interval for each level.
 
@@ -192,6 +231,20 @@ class EvaluationResult:
                 "oracle_accuracy",
                 pl.col("n_problems").alias("n_instances"),
             )
+        )
+
+
+class ResultsByK(dict[int, EvaluationResult]):
+    """Results by K, which a notebook shows in one chart."""
+
+    def _repr_html_(self) -> str:
+        """Return a chart and a table of all K for notebooks."""
+        from ttsframe.charts import complexity_curve
+        from ttsframe.charts.picture import show_chart
+
+        rows = pl.concat([result.to_frame() for result in self.values()])
+        return _html.fragment(
+            show_chart(lambda: complexity_curve(rows)), _html.table(rows.drop("task", "selector"))
         )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import polars as pl
 
+from ttsframe import _html
 from ttsframe._checks import check_draws, check_fraction, check_frame, check_names, check_numbers
 from ttsframe._exprs import safe_names, to_safe
 from ttsframe._settings import SCORES
@@ -94,6 +95,13 @@ class StepAgreement:
     separation: pl.DataFrame | None
     first_errors: pl.DataFrame | None
     rollouts: pl.DataFrame | None
+
+    def _repr_html_(self) -> str:
+        """Return the tables for notebooks."""
+        tables = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _html.fragment(
+            *(_html.table(rows, name) for name, rows in tables.items() if rows is not None)
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return the tables in a form that `json.dumps` accepts.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from ttsframe.statistics.intervals import student_t_interval, wilson_interval
+from ttsframe.statistics.intervals import student_t_interval
 from ttsframe.statistics.uncertainty import standard_error
 
 
@@ -31,14 +31,10 @@ def mean_over_problems(
         .sort(keys)
     )
     for name, prefix in values.items():
-        mean, n = pl.col(name), pl.col(f"n_{name}")
-        wilson = wilson_interval(mean * n, n, confidence_level=confidence_level)
-        student = student_t_interval(
+        n = pl.col(f"n_{name}")
+        ends = student_t_interval(
             name, f"{prefix}standard_error", n, confidence_level=confidence_level
         )
-        # Values without spread give an interval of width 0, which would be too narrow.
-        is_constant = mean.is_in([0.0, 1.0]) & (n > 1)
-        ends = pl.when(is_constant).then(wilson).otherwise(student)
         means = means.with_columns(
             ends.struct.field(end).alias(f"{prefix}{end}") for end in ("ci_low", "ci_high")
         )

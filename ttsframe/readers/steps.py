@@ -14,6 +14,7 @@ import polars as pl
 from ttsframe._checks import check_between, check_choice, check_frame
 from ttsframe._files import replacing
 from ttsframe.errors import ParameterError, ParameterTypeError
+from ttsframe.readers.engine.faults import DAMAGED, naming
 from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import OnError, order_columns
@@ -72,7 +73,7 @@ def scan_steps(
     Parameters
     ----------
     source
-        As in `scan_trajectories`; all files have the same format.
+        As in `scan_trajectories`, files or in memory; all have the same format.
     format
         Key of `STEP_FORMATS`, or `"auto"`.
     rename, on_error
@@ -120,13 +121,25 @@ def scan_steps(
     >>> steps.rows()
     [(-1, 0, None, None, 0.5), (0, 1, 0, ' 42', 1.0)]
     """
+    frame, _ = _plan(source, format=format, rename=rename, on_error=on_error)
+    return frame
+
+
+def _plan(
+    source: Source,
+    *,
+    format: Format,  # noqa: A002
+    rename: Mapping[str, str] | None,
+    on_error: OnError,
+) -> tuple[pl.LazyFrame, list[str]]:
+    """Scan labeled steps, and name the files."""
     formats = {str(name): step_format.reader for name, step_format in STEP_FORMATS.items()}
-    frame, _, skipped = scan_source(
+    frame, survey, skipped = scan_source(
         source, formats, format=format, rename=rename, on_error=on_error, row="step"
     )
     for warning in skipped:
-        warnings.warn(warning, stacklevel=2)
-    return order_columns(frame, STEP_COLUMNS)
+        warnings.warn(warning, stacklevel=3)
+    return order_columns(frame, STEP_COLUMNS), [file.file.name for file in survey.files]
 
 
 def read_steps(
@@ -171,7 +184,9 @@ def read_steps(
     >>> steps.select("step", "problem", "text", "is_correct", "task").rows()
     [(0, '6 x 7?', 'Step 1: It is 42.', True, 'GSM8K')]
     """
-    return scan_steps(source, format=format, rename=rename, on_error=on_error).collect()
+    frame, names = _plan(source, format=format, rename=rename, on_error=on_error)
+    with naming(names, DAMAGED):
+        return frame.collect()
 
 
 def write_steps(

@@ -11,11 +11,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from ttsframe.errors import UnmatchedGoldWarning
+from ttsframe.readers.engine.faults import DAMAGED, naming
 from ttsframe.readers.engine.gold import Gold, find_gold
-from ttsframe.readers.engine.scan import Survey
+from ttsframe.readers.engine.memory import name_of
+from ttsframe.readers.engine.scan import Survey, scan_survey
 from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError
+from ttsframe.readers.steps import STEP_FORMATS
 from ttsframe.readers.trajectory_formats import (
     compute_optimal_tts,
     long_form,
@@ -63,22 +66,33 @@ def plan_reading(
     *,
     format: Format,  # noqa: A002
     rename: Mapping[str, str] | None,
-    gold: str | os.PathLike[str] | None,
+    gold: Source | None,
     on_error: OnError,
+    names_files: bool = False,
 ) -> ScannedRun:
-    """Survey a run and scan it, as `scan_trajectories` does."""
+    """Survey a run and scan it, as `scan_trajectories` does; `names_files` names a single file too."""
     frame, survey, skipped = scan_source(
-        source, READERS, format=format, rename=rename, on_error=on_error, row="attempt"
+        source,
+        READERS,
+        format=format,
+        rename=rename,
+        on_error=on_error,
+        row="attempt",
+        elsewhere={name: each.reader for name, each in STEP_FORMATS.items()},
     )
+    if names_files and not survey.has_several_runs:
+        survey = survey._replace(has_several_runs=True)
+        frame, _ = scan_survey(survey)
     if gold is None:
         return ScannedRun(frame, survey, None, tuple(skipped))
     answers = find_gold(frame, gold)
     unmatched: list[UserWarning] = []
     if answers.unmatched:
         listed = ", ".join(repr(name) for name in answers.unmatched[:_N_LISTED])
+        name = gold if isinstance(gold, str | os.PathLike) else name_of(gold).removeprefix("the ")
         more = ", ..." if len(answers.unmatched) > _N_LISTED else ""
         message = (
-            f"{gold}: no gold answer for {len(answers.unmatched):,} of {answers.n_problems:,} "
+            f"{name}: no gold answer for {len(answers.unmatched):,} of {answers.n_problems:,} "
             f"problems, which cannot be graded: {listed}{more}."
         )
         unmatched.append(UnmatchedGoldWarning(message))
@@ -90,28 +104,40 @@ def scan_trajectories(
     *,
     format: Format = "auto",  # noqa: A002 - the word users know
     rename: Mapping[str, str] | None = None,
-    gold: str | os.PathLike[str] | None = None,
+    gold: Source | None = None,
     on_error: OnError = "raise",
 ) -> pl.LazyFrame:
     """Scan a run in any known format as one lazy row per attempt.
 
-    The format is recognized by content, never by file name. Parquet and Arrow files are scanned as
-    they are. JSON files are inspected once at the call, so that columns that start late are found
-    and a malformed line is reported by its number; collection parses them again.
+    The format is recognized by content, never by file name. Parquet, Arrow files and frames are
+    scanned as they are. JSON and CSV files are inspected once at the call, so that columns that start
+    late are found and a malformed line is reported by its number; collection parses them again.
 
     Parameters
     ----------
     source
-        Path of a file or folder, a glob, or a sequence of these. A folder is read with its subfolders,
-        without hidden files; files in it that are not tables, and JSON documents without attempts (the
-        config of a run), are ignored. JSON may be compressed (gzip, bzip2, zstd).
+        What holds the run, or a sequence of these:
+
+        - Path of a file or folder, or a glob: Parquet, Arrow IPC, JSON lines, JSON or CSV. A folder is
+          read with its subfolders, without hidden files; files in it that are not tables, and JSON
+          documents and CSV without attempts, are ignored. JSON and CSV may be compressed (gzip, bzip2,
+          zstd).
+        - URL: `http(s)://`, `hf://`, and the clouds that Polars reads. Parquet stays there and is read
+          by column if the server allows it; anything else is read into memory at the call. The network
+          is used for nothing else.
+        - `"-"`: standard input, of any of these kinds, read into memory at the call.
+        - In memory: a frame of Polars or pandas, an Arrow table (anything with the Arrow C stream
+          interface), a `Dataset` of Hugging Face with its selection and order of rows, or a list of
+          dicts, which is read as the JSON lines of its rows.
+
+        In CSV, an empty field is null and a list is JSON text, such as `[0.9, 0.5]`.
     format
         Key of `READERS`, or `"auto"`.
     rename
         Maps column names of the file to the names that the format expects, for example
         `{"response": "completion"}`; applied before the format is recognized.
     gold
-        File of gold answers (JSON, Parquet, Arrow or CSV) with one row per problem. The answer is in
+        Gold answers with one row per problem: a file, a URL or what is in memory, as in `source`. The answer is in
         `gold`, `answer`, `gt` or `ground_truth`; the problem is identified by `problem_id`,
         `unique_id`, `id` or `idx`, else by its text in `problem` or `question`. Fills nulls of `gold`
         and `solution`, or adds the columns; a gold answer that contradicts an existing one is an
@@ -175,7 +201,7 @@ def read_trajectories(
     *,
     format: Format = "auto",  # noqa: A002 - the word users know
     rename: Mapping[str, str] | None = None,
-    gold: str | os.PathLike[str] | None = None,
+    gold: Source | None = None,
     on_error: OnError = "raise",
 ) -> pl.DataFrame:
     """Read a run in any known format as one row per attempt.
@@ -195,7 +221,7 @@ def read_trajectories(
     Raises
     ------
     SourceError
-        When a file is missing, empty, malformed, or in no known format.
+        When a file is missing, empty, malformed, damaged, or in no known format.
     ColumnsError
         When a column has an unusable type or `rename` does not match the columns.
     ParameterError
@@ -213,6 +239,14 @@ def read_trajectories(
     ...     run = tts.read_trajectories(path, rename=mine)
     >>> run.select("attempt", "completion", "is_correct").rows()
     [(0, '2', True), (1, '3', False)]
+
+    The rows of a file mean the same in memory:
+
+    >>> tts.read_trajectories(rows, rename=mine).equals(run)
+    True
     """
-    frame = scan_trajectories(source, format=format, rename=rename, gold=gold, on_error=on_error)
-    return frame.collect()
+    run = plan_reading(source, format=format, rename=rename, gold=gold, on_error=on_error)
+    for warning in run.warnings:
+        warnings.warn(warning, stacklevel=2)
+    with naming([file.file.name for file in run.survey.files], DAMAGED):
+        return run.frame.collect()

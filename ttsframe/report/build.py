@@ -17,10 +17,12 @@ from ttsframe._typing import (
     Weights,
 )
 from ttsframe.answers import AnswerPolicy
-from ttsframe.defaults import PickOptions, Picks, note_fewer_problems, plan_picks
+from ttsframe.defaults import PickOptions, Picks, plan_picks
 from ttsframe.errors import ParameterError
+from ttsframe.report.parts import Context
 from ttsframe.report.report import SECTIONS, Report, SectionName
 from ttsframe.report.runs import NoTableError, RunData, keep_runs
+from ttsframe.report.sections.accuracy import note_problems
 from ttsframe.validation import validate_trajectories
 from ttsframe.votes.engine.registry import AnySelector, SelectorName, check_selectors, in_order
 
@@ -140,6 +142,8 @@ def build_report(
     )
     picks: Picks = plan_picks(trajectories, options)
     data = RunData(picks)
+    tables: dict[str, Any]
+    omitted: dict[SectionName, str]
     tables, omitted = _make_tables(
         data, [name for name in SECTIONS if name in {*wanted, *_ALWAYS_SHOWN}]
     )
@@ -147,6 +151,7 @@ def build_report(
     if "score" not in trajectories.collect_schema():
         # A score that is computed here would repeat each finding about the step scores.
         validated = validated.drop("score", strict=False)
+    context: Context = Context(by, checked_references, confidence_level, weights)
     curves: list[pl.DataFrame | None] = [tables["curve"], tables["agreement"]]
     return Report(
         title=title or "Test-time compute report",
@@ -154,11 +159,28 @@ def build_report(
         validation=validate_trajectories(validated, by=data.keys),
         notes=(
             *picks.notes,
-            *(note for curve in curves for note in note_fewer_problems(curve, by)),
+            *(note for curve in curves for note in note_problems(context, curve, None)),
+            *note_problems(context, None, tables["incomplete"]),
         ),
         omitted=omitted,
         references=checked_references,
         confidence_level=confidence_level,
+        weights=weights,
+        options={
+            "by": by,
+            "replicates": replicates,
+            "budgets": budgets,
+            "selectors": selectors,
+            "reductions": reductions,
+            "weights": weights,
+            "style": style,
+            "cut_at_next_question": cut_at_next_question,
+            "policy": policy,
+            "grade": grade,
+            "references": checked_references,
+            "sections": sections,
+            "confidence_level": confidence_level,
+        },
         **tables,
     )
 

@@ -7,18 +7,15 @@ import hashlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Final
 
-import altair as alt
 import jinja2
-import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from ttsframe.errors import DataError
+from ttsframe.report.bundle import vega_bundle
 from ttsframe.report.parts import Figure, Page, Paragraph, Part
-
-_EXPORT: Final = "window.vegaEmbed = vegaEmbed;"
 
 _N_ANSWERS_MAX: Final = 4
 """Runs that a section has a sentence on: more are read faster in its tables."""
@@ -29,7 +26,7 @@ def write_page(page: Page) -> str:
     specifications: dict[str, dict[str, object]] = {}
     with ThreadPoolExecutor(1) as pool:
         # Rust makes the bundle while Python draws.
-        bundle = pool.submit(_bundle)
+        bundle = pool.submit(vega_bundle)
         sections = [
             section._replace(parts=[draw_figure(part, specifications) for part in section.parts])
             for section in page.sections
@@ -44,7 +41,6 @@ def write_page(page: Page) -> str:
             scripts=scripts,
             policy=_allow(scripts),
             style=_read("page.css"),
-            version=version("ttsframe"),
             n_answers_max=_N_ANSWERS_MAX,
         )
     )
@@ -54,13 +50,14 @@ def draw_figure(part: Part, specifications: dict[str, dict[str, object]]) -> Par
     """Add the specification of a figure's chart; a chart that cannot hold the data becomes a note."""
     if not isinstance(part, Figure):
         return part
-    try:
-        chart = part.draw()
-    except DataError as error:
-        reason, _, _ = str(error).partition(" Hint: ")
-        return Paragraph(f"Not drawn: {reason}")
     # The charts' tests validate the parts that are the same for every run; here it took half the time.
-    specifications[part.name] = chart.to_dict(validate=False)
+    with debug_mode(arg=False):
+        try:
+            chart = part.draw()
+        except DataError as error:
+            reason, _, _ = str(error).partition(" Hint: ")
+            return Paragraph(f"Not drawn: {reason}")
+        specifications[part.name] = chart.to_dict(validate=False)
     return part
 
 
@@ -93,15 +90,3 @@ def _allow(scripts: Iterable[str]) -> str:
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
     )
-
-
-@lru_cache(maxsize=1)
-def _bundle() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script."""
-    bundle = str(vl_convert.javascript_bundle(_EXPORT, vl_version=_vega_lite_version()))
-    return bundle.replace("</script", "<\\/script")
-
-
-def _vega_lite_version() -> str:
-    """Return the version that Altair writes specifications for, as vl-convert names it."""
-    return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 import polars as pl
 
+from ttsframe._typing import Weights
 from ttsframe._wording import shorten
-from ttsframe.report.wording import NONE, name_line, split_runs
+from ttsframe.report.origin import Origin
+from ttsframe.report.wording import NONE, count_runs, name_line, split_runs
 
 N_ROWS_MAX: Final = 200
 _CELL_MAX: Final = 80
@@ -22,6 +24,21 @@ class Context(NamedTuple):
     by: tuple[str, ...]
     references: Mapping[str, float]
     confidence_level: float
+    weights: Weights = "score"
+
+    def name_line(self, row: Mapping[str, Any]) -> str:
+        """Name the line of a row, with the weights of its votes unless they are the scores."""
+        return name_line(row["selector"], row["reduction"], self.weights)
+
+    @property
+    def weighing(self) -> str:
+        """Say what a weighted vote adds up, where it is not the scores; begins with a space."""
+        return {
+            "score": "",
+            "sigmoid": " A weighted vote adds up sigmoid weights, 1 / (1 + exp(-score)).",
+            "softmax": " A weighted vote adds up softmax weights: exp(score) over the sum of all "
+            "attempts at the problem.",
+        }[self.weights]
 
     @property
     def level(self) -> str:
@@ -125,7 +142,10 @@ class Page(NamedTuple):
     """The content of a page."""
 
     title: str
+    origin: Origin | None
     lead: list[str]
+    overview: Table | None
+    """A table of many runs, below the lead."""
     notices: list[str]
     sections: list[PageSection]
     omitted: list[tuple[str, str]]
@@ -193,8 +213,7 @@ def fold_if_long(summary: str, table: Table) -> Part:
 
 def note_more_runs(table: pl.DataFrame, by: Sequence[str], n_max: int) -> list[Part]:
     """Note how many of the runs a chart shows, where it does not show all."""
-    n_runs = table.select(by).n_unique() if by else 1
-    return note_more(n_runs, n_max, "runs")
+    return note_more(count_runs(table, by), n_max, "runs")
 
 
 def note_more(n: int, n_max: int, noun: str) -> list[Part]:
@@ -205,21 +224,31 @@ def note_more(n: int, n_max: int, noun: str) -> list[Part]:
 
 
 def note_missing_lines(
-    table: pl.DataFrame, curve: pl.DataFrame | None, by: Sequence[str]
+    context: Context,
+    table: pl.DataFrame,
+    curve: pl.DataFrame | None,
+    incomplete: pl.DataFrame | None,
 ) -> list[Part]:
-    """Name the lines of the curve that a table of strategies on equal problems leaves out."""
-    if curve is None:
+    """Name the lines that a table of strategies on equal problems leaves out."""
+    by, line = context.by, ["selector", "reduction"]
+    listed = [
+        rows.select(*by, *line)
+        for rows in (curve, None if incomplete is None else select_incomplete(incomplete))
+        if rows is not None
+    ]
+    if not listed:
         return []
-    line = [*by, "selector", "reduction"]
-    strategies = curve.filter(pl.col("selector") != "oracle").select(line)
+    strategies = pl.concat(listed).filter(pl.col("selector") != "oracle")
     strategies = strategies.unique(maintain_order=True)
     if by:
         strategies = strategies.join(
             table, on=by, how="semi", nulls_equal=True, maintain_order="left"
         )
-    missing = strategies.join(table, on=line, how="anti", nulls_equal=True, maintain_order="left")
+    missing = strategies.join(
+        table, on=[*by, *line], how="anti", nulls_equal=True, maintain_order="left"
+    )
     names = [
-        f"{prefix}{name_line(row['selector'], row['reduction'])}"
+        f"{prefix}{context.name_line(row)}"
         for prefix, rows in split_runs(missing, by)
         for row in rows.iter_rows(named=True)
     ]
@@ -231,3 +260,9 @@ def note_missing_lines(
             f"{', '.join(names)}."
         )
     ]
+
+
+def select_incomplete(incomplete: pl.DataFrame) -> pl.DataFrame:
+    """Select the rows of the lines that are shown alone, without those beside them."""
+    is_own = [pl.col(name).eq_missing(pl.col(f"of_{name}")) for name in ("selector", "reduction")]
+    return incomplete.filter(is_own)

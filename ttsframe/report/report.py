@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -12,13 +13,25 @@ import polars as pl
 from polars import selectors
 
 from ttsframe._files import replacing
+from ttsframe._typing import Weights
+from ttsframe._wording import shorten_paths
+from ttsframe.report.origin import Origin, describe_origin, refuse_pdf
+from ttsframe.report.overview import (
+    list_runs,
+    rank_runs,
+    sort_runs,
+    summarize_runs,
+    tables_first,
+)
 from ttsframe.report.parts import Context, Page, PageSection, Part
 from ttsframe.report.runs import Rule, RunData
 from ttsframe.report.sections import (
     accuracy,
+    comparison,
     compute_optimal,
     cost,
     difficulty,
+    health,
     loaded,
     selection_gap,
     steps,
@@ -26,14 +39,16 @@ from ttsframe.report.sections import (
     votes,
 )
 from ttsframe.report.sections.votes import Example
-from ttsframe.report.wording import N_RUNS_MAX, shorten_paths
+from ttsframe.report.wording import N_RUNS_MAX
 from ttsframe.validation import ValidationReport
 from ttsframe.verifier import VerifierReport
 
 SectionName: TypeAlias = Literal[
     "loaded",
+    "health",
     "votes",
     "accuracy",
+    "comparison",
     "selection_gap",
     "difficulty",
     "compute_optimal",
@@ -41,6 +56,10 @@ SectionName: TypeAlias = Literal[
     "verifier",
     "steps",
 ]
+
+
+_RUN_NAMES: Final = ("run", "baseline")
+"""Columns of a comparison that hold the values of a single column of `by`."""
 
 
 class SectionModule(Protocol):
@@ -83,6 +102,12 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         module=loaded,
         reads=("validation",),
     ),
+    "health": Section(
+        shows="attempts with which something may have gone wrong, and what they cost at most",
+        question="What may have gone wrong, and how much does it cost?",
+        tables=("health",),
+        module=health,
+    ),
     "votes": Section(
         shows="the vote on one problem",
         question="What does the vote on one problem look like?",
@@ -93,8 +118,15 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         shows="accuracy, or agreement, by number of attempts",
         question="How does accuracy grow with the number of attempts?",
         question_ungraded="How often do the attempts agree?",
-        tables=("curve", "agreement"),
+        tables=("curve", "agreement", "incomplete"),
         module=accuracy,
+    ),
+    "comparison": Section(
+        shows="runs compared on the same problems",
+        question="How do the runs differ?",
+        tables=("comparison", "differences"),
+        module=comparison,
+        reads=("curve",),
     ),
     "selection_gap": Section(
         shows="accuracy lost by choosing a wrong answer, and for lack of a right one",
@@ -102,22 +134,23 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         tables=("selection_gap",),
         needs=selection_gap.needs,
         module=selection_gap,
+        reads=("curve", "incomplete"),
     ),
     "difficulty": Section(
         shows="accuracy by level of difficulty",
         question="Which problems gain from more attempts?",
-        tables=("levels", "level_curve"),
+        tables=("levels", "level_curve", "level_ranking"),
         needs=difficulty.needs,
         module=difficulty,
-        reads=("curve",),
+        reads=("curve", "incomplete"),
     ),
     "compute_optimal": Section(
         shows="the best strategy for each level, chosen on held-out problems",
         question="How much does the best strategy for each level gain?",
-        tables=("optimal", "choices"),
+        tables=("optimal", "choices", "optimal_gain"),
         needs=compute_optimal.needs,
         module=compute_optimal,
-        reads=("curve",),
+        reads=("curve", "incomplete"),
     ),
     "cost": Section(
         shows="accuracy by tokens, and which points are efficient",
@@ -125,7 +158,7 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         tables=("cost", "efficiency"),
         needs=cost.needs,
         module=cost,
-        reads=("curve",),
+        reads=("curve", "incomplete"),
     ),
     "verifier": Section(
         shows="how good the verifier scores are",
@@ -137,7 +170,7 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
     "steps": Section(
         shows="step scores over the course of right and wrong attempts",
         question="How early do step scores tell right from wrong?",
-        tables=("profile",),
+        tables=("profile", "step_ends"),
         module=steps,
     ),
 })
@@ -166,20 +199,38 @@ class Report:
     validation
         Result of `validate_trajectories`.
     curve
-        `curve` of the graded runs; None without one.
+        `curve` of the graded runs, all lines of a run on the same problems; None without one.
     agreement
         `curve` of the runs without gold answers, with `agreement` (share of the attempts that gave
         the chosen answer) in place of `accuracy`; None without one.
+    health
+        Result of `run_health`, without what only texts tell.
+    incomplete
+        `curve` of the lines that `curve` and `agreement` lack because more than one in ten problems
+        has no result for them (`of_selector`, `of_reduction`), each beside majority vote and the
+        oracle on the problems that it has; None if there are none.
+    comparison
+        Result of `compare` for each run with the first one; a run is named by its values of `by` in
+        `run` and `baseline`. None for a single run.
+    differences
+        The ten problems of each run whose share of right attempts differs most from the first
+        run's, with both shares and the number of problems that differ.
     selection_gap
         Result of `selection_gap` for the graded runs.
     levels
         Result of `difficulty_levels`: for each half of the attempts, by the other half.
     level_curve
         Result of `level_curve` for halved attempts.
+    level_ranking
+        One row per run: `correlation`, the rank correlation of the difficulty of the problems in
+        the two halves of their attempts, `p_value` (one-sided, of no correlation) and `n_problems`.
     optimal
         Result of `optimal_curve`, and the `curve` of its strategies on the same halves.
     choices
         Result of `optimal_choices`.
+    optimal_gain
+        Result of `compare` at the largest budget, of the best single strategy of each run with the
+        choice by level.
     cost
         Result of `cost_curve` for token counts, marked by `pareto_frontier`.
     efficiency
@@ -188,7 +239,12 @@ class Report:
     verifier
         Result of `verifier_report`; `metrics` has further reductions, to compare.
     profile
-        Result of `step_profile`; None without step scores.
+        Result of `step_profile`, of right and wrong attempts at the same problems; None without step
+        scores.
+    step_ends
+        One row per run and grade: mean score of the `first_step` and the `last_step`, averaged per
+        attempt, per problem and over `n_problems`; `is_paired`: whether these have right and
+        wrong attempts, as they do unless no problem of the run has both.
     example
         The problem whose votes are shown; None where no problem has a vote.
     notes
@@ -199,6 +255,10 @@ class Report:
         Accuracies to compare with, by name.
     confidence_level
         Coverage of the intervals.
+    options
+        What was asked for, by the names of the parameters of `build_report`; the page lists it.
+    weights
+        Weight of a vote in `weighted_vote`.
 
     Examples
     --------
@@ -214,20 +274,29 @@ class Report:
     validation: ValidationReport
     curve: pl.DataFrame | None
     agreement: pl.DataFrame | None
+    health: pl.DataFrame | None = None
+    incomplete: pl.DataFrame | None = None
+    comparison: pl.DataFrame | None = None
+    differences: pl.DataFrame | None = None
     selection_gap: pl.DataFrame | None = None
     levels: pl.DataFrame | None = None
     level_curve: pl.DataFrame | None = None
+    level_ranking: pl.DataFrame | None = None
     optimal: pl.DataFrame | None = None
     choices: pl.DataFrame | None = None
+    optimal_gain: pl.DataFrame | None = None
     cost: pl.DataFrame | None = None
     efficiency: pl.DataFrame | None = None
     verifier: VerifierReport | None = None
     profile: pl.DataFrame | None = None
+    step_ends: pl.DataFrame | None = None
     example: Example | None = None
     notes: tuple[str, ...]
     omitted: Mapping[SectionName, str]
     references: Mapping[str, float]
     confidence_level: float
+    options: Mapping[str, object] = field(default_factory=dict)
+    weights: Weights = "score"
 
     def answers(self) -> dict[SectionName, list[str]]:
         """Describe in words what the tables of each section show.
@@ -243,33 +312,74 @@ class Report:
             for name, section in _shown_sections(self)
         }
 
-    def to_html(self) -> str:
+    def _repr_html_(self) -> str:
+        """Return the first chart and the table of the page for notebooks."""
+        from ttsframe.report.notebook import show_report
+
+        return show_report(_make_page(self, None))
+
+    def to_html(
+        self,
+        *,
+        sources: Sequence[str] = (),
+        command: str | None = None,
+        date: datetime | None = None,
+    ) -> str:
         """Draw the charts and write the page.
+
+        Parameters
+        ----------
+        sources
+            Files that the page names; by default those of the column `source_file`, if any.
+        command
+            Command that the page names.
+        date
+            Date of the page. None: that of the environment variable SOURCE_DATE_EPOCH, or else now.
 
         Returns
         -------
         str
-            One HTML document with everything in it: it opens without a network. Equal runs give
-            equal pages.
+            One HTML document with everything in it: it opens without a network. Equal runs with
+            equal dates give equal pages.
+
+        Raises
+        ------
+        ParameterError
+            When SOURCE_DATE_EPOCH is read and is not a number.
         """
         from ttsframe.report.page import write_page
 
-        return write_page(_make_page(self))
+        origin = describe_origin(
+            sources or _list_sources(self.loaded), command=command, date=date, options=self.options
+        )
+        return write_page(_make_page(self, origin))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sources: Sequence[str] = (),
+        command: str | None = None,
+        date: datetime | None = None,
+    ) -> None:
         """Write the page to a file, either in full or not at all.
 
         Parameters
         ----------
         path
             File to write, replaced if it exists.
+        sources, command, date
+            As in `to_html`.
 
         Raises
         ------
         SourceError
             When the file cannot be written.
+        ParameterError
+            When the file is to be a PDF, which a browser prints from the page; or as in `to_html`.
         """
-        page = self.to_html()
+        refuse_pdf(path)
+        page = self.to_html(sources=sources, command=command, date=date)
         with replacing(path) as temporary:
             temporary.write_text(page, encoding="utf-8", errors="replace")
 
@@ -288,6 +398,7 @@ class Report:
             "title": self.title,
             "confidence_level": self.confidence_level,
             "references": dict(self.references),
+            "weights": self.weights,
             "notes": list(self.notes),
             "omitted": dict(self.omitted),
             "answers": self.answers(),
@@ -303,7 +414,7 @@ class Report:
 
 
 def _context_of(report: Report) -> Context:
-    return Context(report.by, report.references, report.confidence_level)
+    return Context(report.by, report.references, report.confidence_level, report.weights)
 
 
 def _shown_sections(report: Report) -> list[tuple[SectionName, Section]]:
@@ -316,18 +427,37 @@ def _shown_sections(report: Report) -> list[tuple[SectionName, Section]]:
 
 
 def _tables_of(
-    report: Report, section: Section, short_names: Mapping[str, Mapping[str, str]]
+    report: Report,
+    section: Section,
+    short_names: Mapping[str, Mapping[str, str]],
+    ranks: pl.DataFrame | None = None,
 ) -> list[Any]:
     """Return the tables that a section shows; `loaded` keeps the full names of runs."""
+
+    def prepare(table: pl.DataFrame) -> pl.DataFrame:
+        return sort_runs(table, ranks).with_columns(
+            pl.col(column).replace(dict(names))
+            for name, names in short_names.items()
+            for column in dict.fromkeys((name, *(_RUN_NAMES if len(short_names) == 1 else ())))
+            if table.schema.get(column) == pl.String
+        )
+
     return [
-        getattr(report, name)
+        sort_runs(getattr(report, name), ranks)
         if name == "loaded"
-        else _rename_runs(getattr(report, name), short_names)
+        else _change_tables(getattr(report, name), prepare)
         for name in (*section.tables, *section.reads)
     ]
 
 
-def _make_page(report: Report) -> Page:
+def _list_sources(loaded: pl.DataFrame) -> list[str]:
+    """List the files that the attempts name."""
+    if "source_file" not in loaded.columns:
+        return []
+    return loaded["source_file"].drop_nulls().cast(pl.String).unique().sort().to_list()
+
+
+def _make_page(report: Report, origin: Origin | None) -> Page:
     """Answer the question of each section, and prepare its charts and tables."""
     context = _context_of(report)
     short_names = {
@@ -335,26 +465,38 @@ def _make_page(report: Report) -> Page:
         for name in report.by
         if report.loaded[name].dtype == pl.String
     }
+    ranks = rank_runs(report.curve, report.agreement, report.by)
     sections = []
     for name, section in _shown_sections(report):
         question = section.question
         if report.curve is None:
             question = section.question_ungraded or question
-        tables = _tables_of(report, section, short_names)
+        tables = _tables_of(report, section, short_names, ranks)
         answers, parts = (
             section.module.answer(context, *tables),
             section.module.draw(context, *tables),
         )
+        if ranks is not None:
+            parts = tables_first(parts)
         sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
-    curves = _tables_of(report, SECTIONS["accuracy"], short_names)
+    curve, agreement, _ = _tables_of(report, SECTIONS["accuracy"], short_names, ranks)
+    if ranks is None:
+        lead, overview = accuracy.summarize(context, curve, agreement)[:N_RUNS_MAX], None
+    else:
+        lead = summarize_runs(context, curve, agreement)
+        overview = list_runs(context, curve, agreement)
     serious = [
         f"{finding.message}."
         for finding in report.validation.findings
         if finding.severity != "note"
+        # Weights other than the scores are what this finding asks for.
+        and (finding.code != "logit_scores" or report.weights == "score")
     ]
     return Page(
         title=report.title,
-        lead=accuracy.summarize(context, *curves)[:N_RUNS_MAX],
+        origin=origin,
+        lead=lead,
+        overview=overview,
         notices=[*report.notes, *serious],
         sections=sections,
         omitted=_list_omitted(report),
@@ -371,32 +513,24 @@ def _list_omitted(report: Report) -> list[tuple[str, str]]:
     return [("; ".join(names), reason) for reason, names in reasons.items()]
 
 
-def _rename_runs(value: object, short_names: Mapping[str, Mapping[str, str]]) -> object:
-    """Replace the names of runs in the tables of a field."""
-
-    def rename(table: pl.DataFrame) -> pl.DataFrame:
-        return table.with_columns(
-            pl.col(name).replace(dict(names))
-            for name, names in short_names.items()
-            if name in table.columns
-        )
-
+def _change_tables(value: object, change: Callable[[pl.DataFrame], pl.DataFrame]) -> object:
+    """Change the tables of a field."""
     match value:
         case pl.DataFrame():
-            return rename(value)
+            return change(value)
         case Example():
-            return replace(value, votes=rename(value.votes))
+            return replace(value, votes=change(value.votes))
         case VerifierReport():
             declines = value.over_optimization
             lengths = value.length_bias
             return replace(
                 value,
-                metrics=rename(value.metrics),
-                reliability=rename(value.reliability),
-                distribution=rename(value.distribution),
-                thresholds=rename(value.thresholds),
-                length_bias=None if lengths is None else rename(lengths),
-                over_optimization=None if declines is None else rename(declines),
+                metrics=change(value.metrics),
+                reliability=change(value.reliability),
+                distribution=change(value.distribution),
+                thresholds=change(value.thresholds),
+                length_bias=None if lengths is None else change(lengths),
+                over_optimization=None if declines is None else change(declines),
             )
     return value
 

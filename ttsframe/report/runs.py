@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 
 from ttsframe._checks import check_names
 from ttsframe.curves.levels import difficulty_levels, halve_attempts
-from ttsframe.defaults import RUN, SHARE_OF_PROBLEMS, Picks, RunGroup
+from ttsframe.defaults import RUN, SHARE_OF_PROBLEMS, Picks, RunGroup, value_agreement
 from ttsframe.report.wording import name_run
-from ttsframe.votes.engine.registry import AnySelector
+from ttsframe.statistics.problem_values import SEVERITY
+from ttsframe.votes.engine.registry import AnySelector, SelectorName
 from ttsframe.votes.selectors import SELECTORS, select_answers
 
 _COUNTS: Final = ("n_problems", "n_each", "n_right", "n_wrong", "n_scored", "tokens_min")
 _N_NAMED_MAX: Final = 4
+_LINE: Final = ("selector", "reduction")
+_BESIDE: Final = ("majority_vote", "oracle")
+"""The baseline and the bound, which stand beside a line that is shown alone."""
 _N_PROBLEMS_OF_FIVE: Final = 50
 """Levels of ten problems, or three of five: with fewer, a curve says nothing."""
 
@@ -82,9 +87,19 @@ class RunData:
     def split_by_budgets(
         self, runs: pl.DataFrame
     ) -> list[tuple[RunGroup, pl.DataFrame, pl.DataFrame]]:
-        """Split runs into groups that share their budgets, each with its runs and its problems."""
+        """Split runs into groups that share their budgets, each with its runs and comparable problems."""
+        return self._split(runs, self.comparable)
+
+    def split_selector(self, runs: pl.DataFrame, name: SelectorName) -> list[pl.DataFrame]:
+        """Split the problems of one selector as `split_by_budgets`, all its lines on the same ones."""
+        problems = [self.keep_comparable(table.filter(selector=name)) for table in self._valued]
+        return [table for _, _, table in self._split(runs, problems)]
+
+    def _split(
+        self, runs: pl.DataFrame, tables: Sequence[pl.DataFrame]
+    ) -> list[tuple[RunGroup, pl.DataFrame, pl.DataFrame]]:
         groups = []
-        for group, problems in zip(self.picks.runs, self.problems, strict=True):
+        for group, problems in zip(self.picks.runs, tables, strict=True):
             kept, table = runs, problems
             if self.by:
                 kept = runs.join(group.runs, on=self.by, how="semi", nulls_equal=True)
@@ -129,31 +144,81 @@ class RunData:
         levels = difficulty_levels(attempts, n_levels=n_levels, by=self.keys)
         return Halves(runs, self.keep_comparable(picked), levels)
 
+    @cached_property
+    def comparable(self) -> list[pl.DataFrame]:
+        """The problems of each run group, all lines of a run on the same ones."""
+        return [self.keep_comparable(problems) for problems in self._valued]
+
+    @cached_property
+    def _valued(self) -> list[pl.DataFrame]:
+        """The problems of each run group, valued by agreement where nothing is graded."""
+        return [
+            problems if group.is_graded else value_agreement(problems.lazy()).collect()
+            for group, problems in zip(self.picks.runs, self.problems, strict=True)
+        ]
+
     def keep_comparable(self, problems: pl.DataFrame) -> pl.DataFrame:
-        """Put all strategies on the same problems, without those that lack more than a tenth of them."""
-        # A strategy that is undefined on half of the problems, and so averaged over the others, would
-        # win because it skips the hard ones. A problem that is not "ok" under one of the strategies
-        # that are kept has that status, and no value, under all of them.
-        is_ok = pl.col("status") == "ok"
-        if problems.select(is_ok.all()).item():
+        """Put all lines on the same problems, without those that lack more than a tenth of them."""
+        # A line that is undefined on half of the problems, and so averaged over the others, would
+        # win because it skips the hard ones.
+        if problems.select((pl.col("status") == "ok").all()).item():
             return problems
-        line = [*self.by, "selector", "reduction"]
+        lacking = self._find_lacking(problems)
+        return self._share_problems(
+            problems.join(
+                lacking, on=[*self.by, *_LINE], how="anti", nulls_equal=True, maintain_order="left"
+            )
+        )
+
+    def list_incomplete(self) -> list[tuple[RunGroup, dict[str, Any], pl.DataFrame]]:
+        """List the lines that `comparable` lacks, each with the baseline and the bound on its problems."""
+        found = []
+        for group, problems in zip(self.picks.runs, self._valued, strict=True):
+            if problems.select((pl.col("status") == "ok").all()).item():
+                continue
+            lacking = self._find_lacking(problems)
+            for line in lacking.select(_LINE).unique(maintain_order=True).iter_rows(named=True):
+                of_line = [pl.col(name).eq_missing(pl.lit(line[name])) for name in _LINE]
+                rows = problems.filter(
+                    pl.all_horizontal(of_line) | pl.col("selector").is_in(_BESIDE)
+                )
+                if self.by:
+                    runs = lacking.filter(of_line).select(self.by)
+                    rows = rows.join(runs, on=self.by, how="semi", nulls_equal=True)
+                found.append((group, line, self._share_problems(rows)))
+        return found
+
+    def _find_lacking(self, problems: pl.DataFrame) -> pl.DataFrame:
+        """Find the lines that have no result for more than a tenth of their run's problems."""
+        line = [*self.by, *_LINE]
         n_ok = pl.col("problem_id").filter(pl.col("is_ok")).n_unique()
         lines = (
             problems
+            .filter(self._is_reached())
             .group_by(*line, "problem_id")
-            .agg(is_ok.all().alias("is_ok"))
+            .agg((pl.col("status") == "ok").all().alias("is_ok"))
             .group_by(line)
             .agg(n_ok.alias("n_ok"))
         )
         most = pl.col("n_ok").max().over(self.by) if self.by else pl.col("n_ok").max()
-        kept = lines.filter(pl.col("n_ok") >= (1.0 - SHARE_OF_PROBLEMS) * most)
-        rows = problems.join(kept, on=line, how="semi", nulls_equal=True, maintain_order="left")
-        missing = pl.col("status").filter(~is_ok).min().over(*self.by, "problem_id")
-        status = pl.when(is_ok).then(missing.fill_null("ok")).otherwise("status")
-        return rows.with_columns(status=status).with_columns(
-            value=pl.when(pl.col("status") == "ok").then("value")
+        return (
+            lines.filter(pl.col("n_ok") < (1.0 - SHARE_OF_PROBLEMS) * most).sort(line).select(line)
         )
+
+    def _is_reached(self) -> pl.Expr:
+        """Build whether some problem of the run has as many attempts as the budget."""
+        return (pl.col("status") != "short").any().over(*self.by, "budget")
+
+    def _share_problems(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Leave a problem out of all lines of a run where one of them leaves it out."""
+        status = pl.col("status")
+        severity = status.replace_strict(SEVERITY, return_dtype=pl.Int8)
+        worst = pl.when(self._is_reached()).then(severity).max().over(*self.by, "problem_id")
+        names = {rank: name for name, rank in SEVERITY.items()}
+        shared = worst.replace_strict(names, return_dtype=pl.String)
+        return rows.with_columns(
+            status=pl.when(status == "ok").then(shared).otherwise(status)
+        ).with_columns(value=pl.when(pl.col("status") == "ok").then("value"))
 
     def join_runs(self, tables: Sequence[pl.DataFrame], *first: str) -> pl.DataFrame:
         """Put the tables of several runs into one, selectors in the order of the registry."""
@@ -179,7 +244,8 @@ def _describe_runs(picks: Picks) -> pl.DataFrame:
         n_wrong=(~grade).sum(),
         n_scored=score.fill_nan(None).count(),
         tokens_min=tokens.min(),
-        is_exchangeable=is_alone.fill_null(value=True).all(),
+        # A single attempt depends on no other, whatever found it.
+        is_exchangeable=is_alone.fill_null(value=True).all() | (pl.len() == 1),
     )
     return (
         problems

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import Any, Final
 
 import polars as pl
 
+from ttsframe._typing import Weights
 from ttsframe._wording import shorten
+from ttsframe.votes.engine.registry import SELECTORS
 
 N_RUNS_MAX: Final = 12
 """Runs that a chart holds, and that the top of the page has sentences on."""
 
 N_PANELS_MAX: Final = 6
+
+_TIE: Final = 1e-9
+"""Means closer than this are equal: they differ by rounding."""
 
 NONE: Final = "—"
 _NAME_MAX: Final = 80
@@ -24,6 +28,11 @@ def name_run(rows: pl.DataFrame, by: Sequence[str]) -> str:
     return ", ".join(shorten(str(rows[name][0]), _NAME_MAX) for name in by)
 
 
+def count_runs(table: pl.DataFrame, by: Sequence[str]) -> int:
+    """Count the runs of a table."""
+    return table.select(by).n_unique() if by else 1
+
+
 def split_runs(table: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
     """Split a table by run; yield the prefix of a sentence about each run, and its rows."""
     if not by:
@@ -32,6 +41,17 @@ def split_runs(table: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[str, pl
         return
     for rows in table.partition_by(by, maintain_order=True):
         yield f"{name_run(rows, by)}: ", rows
+
+
+def keep_run_of(
+    table: pl.DataFrame | None, rows: pl.DataFrame, by: Sequence[str]
+) -> pl.DataFrame | None:
+    """Keep the rows of a table that belong to the run of some rows of another; None without any."""
+    if table is None or not by:
+        return table
+    run = rows.select(by).head(1)
+    kept = table.join(run, on=by, how="semi", nulls_equal=True, maintain_order="left")
+    return kept if kept.height else None
 
 
 def start_sentence(prefix: str, text: str) -> str:
@@ -49,38 +69,38 @@ def keep_first_runs(
     return table.join(kept, on=by, how="semi", nulls_equal=True, maintain_order="left")
 
 
-def shorten_paths(paths: Sequence[str]) -> dict[str, str]:
-    """Map each path to the part that tells it from the others; other texts stay as they are."""
-    parts = [path.split("/") for path in paths]
-    n_spare = min((len(path) for path in parts), default=0) - 1
-    if n_spare < 1 or len(paths) < 2:
-        return {path: path for path in paths}
-    n_before = _count_shared(parts, n_spare)
-    n_after = _count_shared([path[::-1] for path in parts], n_spare - n_before)
-    return {
-        path: "/".join(names[n_before : len(names) - n_after])
-        for path, names in zip(paths, parts, strict=True)
-    }
-
-
-def _count_shared(paths: Sequence[Sequence[str]], n_max: int) -> int:
-    """Count the parts that all paths begin with."""
-    is_shared = (len({path[i] for path in paths}) == 1 for i in range(n_max))
-    return sum(1 for _ in takewhile(bool, is_shared))
+def find_best_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of highest accuracy: the cheapest of them first, then those without scores."""
+    # Rows that are averaged over fewer problems than others are not comparable, and are passed over.
+    order = ["n_problems", "accuracy", "budget", pl.col("reduction").is_null()]
+    ranked = rows.sort(order, descending=[True, True, False, True], maintain_order=True)
+    best = ranked.row(0, named=True)
+    tied = ranked.filter(
+        pl.col("n_problems") == best["n_problems"], pl.col("accuracy") > best["accuracy"] - _TIE
+    )
+    return tied.to_dicts()
 
 
 def find_best_row(rows: pl.DataFrame) -> dict[str, Any]:
     """Return the row of highest accuracy; among equal ones the cheapest, then one without scores."""
-    # Rows that are averaged over fewer problems than others are not comparable, and are passed over.
-    order = ["n_problems", "accuracy", "budget", pl.col("reduction").is_null()]
-    ranked = rows.sort(order, descending=[True, True, False, True], maintain_order=True)
-    return ranked.row(0, named=True)
+    return find_best_rows(rows)[0]
 
 
-def name_line(selector: str, reduction: str | None) -> str:
-    """Name a line as charts do, such as "weighted vote (last)"."""
+def name_line(selector: str, reduction: str | None, weights: Weights = "score") -> str:
+    """Name a line as charts do, such as "weighted vote (last)"; weights other than scores are named."""
     name = selector.replace("_", " ")
-    return name if reduction is None else f"{name} ({reduction})"
+    parts = [] if reduction is None else [reduction]
+    if weights != "score" and any(
+        selector == known and row.weighs_votes for known, row in SELECTORS.items()
+    ):
+        parts.append(f"{weights} weights")
+    return f"{name} ({', '.join(parts)})" if parts else name
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Write names as a list, such as "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def format_percent(value: float | None) -> str:

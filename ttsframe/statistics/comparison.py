@@ -7,8 +7,15 @@ from typing import Final, get_args
 
 import polars as pl
 
-from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
+from ttsframe._checks import (
+    check_choice,
+    check_fraction,
+    check_frame,
+    check_names,
+    near_names,
+)
 from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
+from ttsframe._settings import setting
 from ttsframe._typing import ColumnNames, Correction, FrameT
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.schema import require_columns
@@ -153,6 +160,8 @@ def compare(
       it is then rather too wide than too narrow.
     - With clusters, the t-test with the clustered standard error (see `standard_error`) and one
       degree of freedom less than clusters. It needs some tens of clusters.
+    - Where all differences are equal there is no spread to go by, and the interval is Bonett and
+      Price's too, of clusters if they are named. It always contains the difference.
 
     References
     ----------
@@ -431,8 +440,10 @@ def _in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
 
 def _no_baseline(found: pl.DataFrame, level: pl.Expr, column: str) -> DataError:
     """Describe a missing baseline, with the values of the column."""
-    values = found["levels"][0].sort().to_list()
+    values, asked = found["levels"][0].sort().to_list(), pl.select(level).item()
+    near = near_names(str(asked), map(str, values), least=0.4)
+    meant = f"did you mean {' or '.join(map(repr, near))}? Else, " if near else ""
     return DataError(
-        f"no row of problems has {column} == {pl.select(level).item()!r}, the baseline; found: "
-        f"{values}. Hint: name another with baseline=..."
+        f"no row of problems has {column} == {asked!r}, the baseline; found: {values}. Hint: {meant}"
+        f"{setting('baseline')} names another."
     )

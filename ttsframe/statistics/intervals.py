@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import NormalDist
+from typing import Final
 
 import polars as pl
 
@@ -11,6 +12,9 @@ from ttsframe._exprs import into_expr, keep_name
 from ttsframe._typing import IntoExprColumn
 
 __all__ = ["normal_interval", "student_t_interval", "wilson_interval"]
+
+FLAT: Final = 1e-12
+"""A standard error below this share of the range of values is that of equal values, but for rounding."""
 
 
 def wilson_interval(
@@ -63,14 +67,16 @@ def wilson_interval(
     """
     z = NormalDist().inv_cdf((1.0 + check_fraction(confidence_level, "confidence_level")) / 2.0)
     source = into_expr(n_correct, "n_correct")
-    correct = source.cast(pl.Float64)
     total = into_expr(n, "n").cast(pl.Float64)
+    low, high = _wilson_ends(source.cast(pl.Float64), total, z)
+    return keep_name(_interval(total >= 1.0, low, high, bounds=(0.0, 1.0)), source)
+
+
+def _wilson_ends(correct: pl.Expr, total: pl.Expr, z: float) -> tuple[pl.Expr, pl.Expr]:
     wrong = total - correct
     spread = z * (correct * wrong / total + z * z / 4.0).sqrt() + z * z / 2.0
-    is_known = total >= 1.0
     low = correct * correct / total / (correct + spread)
-    high = 1.0 - wrong * wrong / total / (wrong + spread)
-    return keep_name(_interval(is_known, low, high, bounds=(0.0, 1.0)), source)
+    return low, 1.0 - wrong * wrong / total / (wrong + spread)
 
 
 def student_t_interval(
@@ -104,17 +110,24 @@ def student_t_interval(
     -------
     pl.Expr
         Struct with the fields `ci_low` and `ci_high`, Float64, elementwise, named as `mean`;
-        both null if an input is null or n is below 2. A standard error of 0 gives a width of 0.
+        both null if an input is null or n is below 2, and where the standard error is 0 without
+        bounds.
 
     Notes
     -----
     .. math:: \bar x \pm t_{n-1,\,(1+\gamma)/2} \, \mathrm{SE}
 
-    where :math:`\gamma` is the confidence level.
+    where :math:`\gamma` is the confidence level. A standard error of 0, of n equal values, does not
+    mean that the mean is known: three problems at 100 % say little about the next. The interval is
+    then Wilson's, of n :math:`\bar x` right ones among n on the scale of the bounds: values in [0, 1]
+    of mean :math:`\mu` have a variance of at most :math:`\mu (1 - \mu)`, which is what Wilson's
+    interval assumes. It is rather too wide than too narrow.
 
     References
     ----------
-    Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640, section 2.
+    Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640, section 2. The bound on the variance:
+    Bhatia and Davis (2000), A better bound on the variance, The American Mathematical Monthly 107,
+    353-357, doi:10.1080/00029890.2000.12005203.
 
     Examples
     --------
@@ -138,8 +151,19 @@ def student_t_interval(
         quantiles, return_dtype=pl.Float64, is_elementwise=True
     )
     center = source.cast(pl.Float64)
-    ends = (center - half, center + half)
-    return keep_name(_interval(degrees >= 1.0, *ends, bounds=bounds), source)
+    low, high = center - half, center + half
+    least, most = (0.0, 1.0) if bounds is None else bounds
+    is_flat = into_expr(standard_error, "standard_error") <= FLAT * (most - least)
+    flat: tuple[pl.Expr, pl.Expr] = (pl.lit(None), pl.lit(None))
+    if bounds is not None:
+        share = ((center - least) / (most - least)).clip(0.0, 1.0)
+        wilson = _wilson_ends(share * (degrees + 1.0), degrees + 1.0, NormalDist().inv_cdf(upper))
+        flat = (least + (most - least) * wilson[0], least + (most - least) * wilson[1])
+    ends = [
+        pl.when(is_flat).then(of_flat).otherwise(end)
+        for of_flat, end in zip(flat, (low, high), strict=True)
+    ]
+    return keep_name(_interval(degrees >= 1.0, ends[0], ends[1], bounds=bounds), source)
 
 
 def normal_interval(
@@ -163,7 +187,8 @@ def normal_interval(
     Returns
     -------
     pl.Expr
-        As in `student_t_interval`, for any n.
+        As in `student_t_interval`, for any n; both ends null where the standard error is 0, because
+        without n nothing is known of the width.
 
     Notes
     -----
@@ -189,7 +214,9 @@ def normal_interval(
     half = z * into_expr(standard_error, "standard_error").cast(pl.Float64)
     center = source.cast(pl.Float64)
     ends = (center - half, center + half)
-    return keep_name(_interval(pl.lit(value=True), *ends, bounds=bounds), source)
+    least, most = (0.0, 1.0) if bounds is None else bounds
+    is_known = half > z * FLAT * (most - least)
+    return keep_name(_interval(is_known, *ends, bounds=bounds), source)
 
 
 def _interval(

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._typing import Correction
-from ttsframe.statistics.intervals import student_t_interval
+from ttsframe.statistics.intervals import FLAT, student_t_interval
 
 TIE: Final = 1e-9
 """Values closer than this are equal: means of the same numbers differ by rounding."""
@@ -23,8 +23,10 @@ def paired_inference(*, confidence_level: float, is_clustered: bool) -> dict[str
     # The sums are `n_pairs`, `n_units` (pairs or clusters), `n_unequal` (units that differ),
     # `difference`, `standard_error`, `n_wins`, `n_losses`, `gained` and `lost` (sums of positive and
     # of negative differences, both without sign), and `is_fractional`.
-    n_pairs = pl.col("n_pairs").cast(pl.Float64)
+    n_units = pl.col("n_units").cast(pl.Float64)
+    difference = pl.col("difference")
     is_known = pl.col("n_units") > 1
+    is_rough = pl.col("standard_error") <= FLAT
     student = student_t_interval(
         "difference",
         "standard_error",
@@ -35,15 +37,20 @@ def paired_inference(*, confidence_level: float, is_clustered: bool) -> dict[str
     low, high = (student.struct.field(name) for name in ("ci_low", "ci_high"))
     if is_clustered:
         test = pl.lit("clustered_t")
+        # Clusters without any spread have equal differences.
+        gains = [(sign * difference).clip(lower_bound=0.0) * n_units for sign in (1.0, -1.0)]
     else:
-        z = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)
-        win, loss = ((pl.col(name) + 1.0) / (n_pairs + 2.0) for name in ("gained", "lost"))
-        half = z * ((win + loss - (win - loss) ** 2) / (n_pairs + 2.0)).sqrt()
-        is_few = pl.col("n_unequal") < _FEW
-        is_rough = is_few | ~pl.col("is_fractional")
-        low = pl.when(is_rough).then((win - loss - half).clip(-1.0, 1.0)).otherwise(low)
-        high = pl.when(is_rough).then((win - loss + half).clip(-1.0, 1.0)).otherwise(high)
+        gains = [pl.col("gained"), pl.col("lost")]
+        is_rough |= (pl.col("n_unequal") < _FEW) | ~pl.col("is_fractional")
         test = pl.when("is_fractional").then(pl.lit("paired_t")).otherwise(pl.lit("mcnemar"))
+    z = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)
+    win, loss = ((gain + 1.0) / (n_units + 2.0) for gain in gains)
+    half = z * ((win + loss - (win - loss) ** 2) / (n_units + 2.0)).sqrt()
+    # At low levels of confidence the middle, which is drawn towards 0, may be too far from the estimate.
+    rough_low = pl.min_horizontal(win - loss - half, difference).clip(-1.0, 1.0)
+    rough_high = pl.max_horizontal(win - loss + half, difference).clip(-1.0, 1.0)
+    low = pl.when(is_rough).then(rough_low).otherwise(low)
+    high = pl.when(is_rough).then(rough_high).otherwise(high)
     inputs = ["difference", "standard_error", "n_units", "n_unequal", "n_wins", "n_losses"]
     p_value = pl.struct(*inputs, is_exact=test == "mcnemar").map_batches(
         _p_values, return_dtype=pl.Float64, is_elementwise=True

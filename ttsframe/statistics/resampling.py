@@ -55,7 +55,7 @@ def bootstrap_ends(
     if method == "bca":
         tails = _bca_tails(tails, means, mean, units)
     low, high = np.quantile(means, tails)
-    return float(low), float(high)
+    return min(float(low), mean), max(float(high), mean)
 
 
 def _resampled_means(units: Units, n_resamples: int, rng: np.random.Generator) -> Floats:

@@ -11,6 +11,7 @@ import polars as pl
 from ttsframe._checks import check_choice, check_fraction, check_positive, check_seed
 from ttsframe._exprs import into_expr, keep_name
 from ttsframe._typing import IntoExprColumn
+from ttsframe.statistics.intervals import FLAT, student_t_interval
 from ttsframe.statistics.resampling import BootstrapMethod, bootstrap_ends, units_of
 
 __all__ = ["bootstrap_interval", "standard_error"]
@@ -107,8 +108,9 @@ def bootstrap_interval(
     first, so the order of rows does not matter; each group of a `group_by` gets the same random
     numbers.
 
-    It needs some tens of problems, and its width is 0 if all values are equal. For values of 0 and 1
-    `wilson_interval` has better coverage.
+    It needs some tens of problems. For values of 0 and 1 `wilson_interval` has better coverage. Equal
+    values give equal resamples, which say nothing about the mean: the interval of values in [0, 1] is
+    then that of `student_t_interval` for a standard error of 0, of other values unknown.
 
     Parameters
     ----------
@@ -130,7 +132,8 @@ def bootstrap_interval(
     -------
     pl.Expr
         Struct with the fields `ci_low` and `ci_high`, Float64, aggregating, named as `value`;
-        both null below two problems or clusters, NaN if a value is NaN.
+        both null below two problems or clusters, and where all resamples agree on a mean outside
+        [0, 1]; NaN if a value is NaN. The mean is always between them.
 
     Raises
     ------
@@ -187,11 +190,25 @@ def bootstrap_interval(
                 rng=np.random.default_rng(seed),
             )
             interval = {"ci_low": low, "ci_high": high}
+            if high - low <= FLAT * max(1.0, abs(low)):
+                interval = _interval_of_equal(low, n_units, level)
         return pl.Series(rows.name, [interval], dtype=_ENDS)
 
     source = into_expr(value, "value")
     rows = _problems(source, cluster)
     return keep_name(rows.map_batches(ends, return_dtype=_ENDS, returns_scalar=True), source)
+
+
+def _interval_of_equal(
+    mean: float, n_units: int, confidence_level: float
+) -> dict[str, float] | None:
+    """Return the interval of a mean on which all resamples agree."""
+    if not -FLAT <= mean <= 1.0 + FLAT:
+        return None
+    flat = pl.DataFrame({"mean": [mean], "error": [0.0], "n": [n_units]})
+    ends = student_t_interval("mean", "error", "n", confidence_level=confidence_level)
+    interval: dict[str, float] = flat.select(ends).item()
+    return interval
 
 
 def _problems(value: pl.Expr, cluster: IntoExprColumn | None) -> pl.Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ttsframe.validation.finding import Finding
+from ttsframe.validation.health import run_health
 from ttsframe.validation.report import ValidationReport, validate_trajectories
 
-__all__ = ["Finding", "ValidationReport", "validate_trajectories"]
+__all__ = ["Finding", "ValidationReport", "run_health", "validate_trajectories"]

@@ -21,7 +21,8 @@ class _ProblemCheck(NamedTuple):
     shown: str
     """Name of the excess in examples."""
     message: str
-    """With {problems} (how many of how many), {total} (the sum of the excess) and {most} (attempts)."""
+    """With {problems} (how many of how many), {total} (the sum of the excess) and {most}, which says
+    how many attempts the other problems have."""
     hint: str
     severity: Severity = "warning"
     counts_problems: bool = True
@@ -53,9 +54,9 @@ PROBLEM_CHECKS: Final = (
     _ProblemCheck(
         "ragged_attempts",
         "attempt",
-        pl.col("n").max().cast(pl.Int64) - pl.col("n"),
+        pl.col("n_most").cast(pl.Int64) - pl.col("n"),
         "n_fewer",
-        "{problems} have fewer than {most:,} attempts",
+        "{problems} have fewer {most}",
         "larger budgets leave these problems out and count them as short.",
     ),
     _ProblemCheck(
@@ -118,6 +119,13 @@ def problem_counts(
 
 def problem_findings(problems: pl.DataFrame, keys: Mapping[str, str]) -> Iterator[Pending]:
     """Find the rules that some problems break, from their counts."""
+    (problem,) = [key for key, name in keys.items() if name == "problem_id"]
+    run = [key for key in keys if key != problem]
+    most = pl.col("n").max().over(run) if run else pl.col("n").max()
+    problems = problems.with_columns(n_most=most)
+    sizes = problems["n_most"].unique().to_list()
+    # A problem that several runs attempted is one problem.
+    n_problems = problems[problem].n_unique()
     for check in PROBLEM_CHECKS:
         if not set(check.excess.meta.root_names()) <= set(problems.columns):
             continue
@@ -128,9 +136,13 @@ def problem_findings(problems: pl.DataFrame, keys: Mapping[str, str]) -> Iterato
         if broken.height:
             total = int(broken[shown].sum())
             message = check.message.format(
-                problems=f"{broken.height:,} of {problems.height:,} problems",
+                problems=f"{broken['problem_id'].n_unique():,} of {n_problems:,} problems",
                 total=total,
-                most=problems["n"].max(),
+                most=(
+                    f"than {sizes[0]:,} attempts"
+                    if len(sizes) == 1
+                    else "attempts than others of their run"
+                ),
             )
             count = broken.height if check.counts_problems else total
             finding = Finding(

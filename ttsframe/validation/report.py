@@ -10,6 +10,7 @@ from typing import Final
 
 import polars as pl
 
+from ttsframe import _html
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import safe_names
 from ttsframe._typing import ColumnNames
@@ -27,6 +28,7 @@ from ttsframe.validation.values import (
     STEP_CHECKS,
     flat_steps,
     is_ungraded,
+    lost_findings,
     value_counts,
     value_findings,
     whole_run_findings,
@@ -45,11 +47,14 @@ class ValidationReport:
     n_attempts
         Number of rows.
     n_problems
-        Number of distinct problems (within `by`); 0 without a usable column `problem_id`.
+        Number of distinct problems, one that several runs attempted once; 0 without a usable column
+        `problem_id`.
     attempts_per_problem
-        Smallest, median and largest number of attempts at a problem; None without problems.
+        Smallest, median and largest number of attempts of a run at a problem; None without problems.
     findings
         The findings: errors first, then warnings, then notes.
+    n_runs
+        Number of runs that `by` tells apart; 1 without problems.
 
     Examples
     --------
@@ -72,6 +77,7 @@ class ValidationReport:
     n_problems: int
     attempts_per_problem: tuple[int, float, int] | None
     findings: tuple[Finding, ...]
+    n_runs: int = 1
 
     @property
     def is_valid(self) -> bool:
@@ -96,6 +102,7 @@ class ValidationReport:
             "is_valid": self.is_valid,
             "n_attempts": self.n_attempts,
             "n_problems": self.n_problems,
+            "n_runs": self.n_runs,
             "attempts_per_problem": self.attempts_per_problem and list(self.attempts_per_problem),
             "findings": [
                 {**asdict(finding), "examples": [_plain(example) for example in finding.examples]}
@@ -114,6 +121,25 @@ class ValidationReport:
             lines.append(f"    hint: {finding.hint}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """Return the report as a table for notebooks."""
+        rows = [
+            {
+                "severity": finding.severity,
+                "finding": finding.message,
+                "for example": "; ".join(
+                    ", ".join(f"{name} {value!r}" for name, value in example.items())
+                    for example in finding.examples
+                ),
+                "hint": finding.hint,
+            }
+            for finding in self.findings
+        ]
+        return _html.fragment(
+            _html.heading(f"{self._size()}: {self._tally()}"),
+            _html.texts(rows) if rows else "",
+        )
+
     def _size(self) -> str:
         """Return the number of attempts and problems."""
         if self.attempts_per_problem is None:
@@ -122,7 +148,8 @@ class ValidationReport:
         per_problem = f"{most:,} each"
         if fewest != most:
             per_problem = f"{fewest:,} to {most:,} each, median {median:g}"
-        return f"{self.n_attempts:,} attempts at {self.n_problems:,} problems ({per_problem})"
+        runs = f" in {self.n_runs:,} runs" if self.n_runs > 1 else ""
+        return f"{self.n_attempts:,} attempts at {self.n_problems:,} problems{runs} ({per_problem})"
 
     def _tally(self) -> str:
         """Return the number of findings of each severity."""
@@ -169,6 +196,7 @@ def validate_trajectories(
     Warnings: `attempt_gaps`, `ragged_attempts`, `duplicate_completions` (equal texts within a problem,
     such as the padding of beam search), `empty_completions`, `missing_gold`, `ungraded_attempts`,
     `inconsistent_grades` (attempts at a problem with equal `answer_key` and different grades),
+    `lost_grades` (graded as right by another tool, but no answer was found, so they count as wrong),
     `missing_scores`, `empty_steps`, `null_scores`, `nan_scores`, `infinite_scores`,
     `constant_scores`, `out_of_range_scores`. If at least 5 % of the finite scores are outside [0, 1],
     `logit_scores` replaces the last.
@@ -210,24 +238,30 @@ def validate_trajectories(
     counts = tables["attempts"].row(0, named=True)
     pending = [*missing_columns(schema), *wrong_dtypes(schema), *whole_run_findings(counts, usable)]
     implied = {"gold"} if "is_correct" in usable else set()
-    implied |= {"answer_key"} if "answer" in usable else set()
+    # An answer without a key, such as a placeholder, abstains as no answer does.
+    implied |= {"answer"} if "answer_key" in usable else set()
     implied |= {"gold", "is_correct"} if is_ungraded(counts, usable) else set()
     checks = [check for check in ATTEMPT_CHECKS if check.column not in implied]
     pending += value_findings(rows, counts, checks, places, score="score")
+    pending += lost_findings(rows, counts, usable, places)
     if "steps" in tables:
         steps = tables["steps"].row(0, named=True)
         pending += value_findings(rows, steps, STEP_CHECKS, places, score="step_scores")
-    sizes = []
+    sizes, n_problems, n_runs = [], 0, 1
     if "problems" in tables:
         pending += problem_findings(tables["problems"], safe_names(keys))
         sizes = tables["problems"]["n"].to_list()
+        named = {name: tables["problems"][key] for key, name in safe_names(keys).items()}
+        n_problems = named.pop("problem_id").n_unique()
+        n_runs = pl.DataFrame(named).n_unique() if named else 1
     if "answers" in tables:
         pending += grade_findings(tables["answers"])
     return ValidationReport(
         n_attempts=counts["n"],
-        n_problems=len(sizes),
+        n_problems=n_problems,
         attempts_per_problem=(min(sizes), median(sizes), max(sizes)) if sizes else None,
         findings=_with_examples(pending),
+        n_runs=max(n_runs, 1),
     )
 
 

@@ -39,6 +39,17 @@ _ABSTAINS: Final = (
 _OUTLIER: Final = "a PRM score is a probability; check the tool that wrote these values."
 _LOGITS: Final = f"use {constant('weights', 'sigmoid')} or 'softmax' for a weighted vote; best_of_n only reads their order."
 
+_NO_ANSWER: Final = (
+    "they abstain from votes, and are wrong where there is a gold answer. Many of them point to a token "
+    f"limit, or to another answer style: extract again with {constant('style', 'last_number')} or another. "
+    "Code and proofs have no answers to vote on; oracle, pass@k and best_of_n read their grades."
+)
+_REPLACED: Final = (
+    "no answer was found in them, so they count as wrong. Look at their texts, and extract again: "
+    "tts.score_trajectories(trajectories, overwrite=['answer']) or ttsframe score --overwrite answer, with "
+    f"{constant('style', 'last_number')} or another where the completions mark answers in their own way."
+)
+
 ATTEMPT_CHECKS: Final = (
     _Check(
         "null_problem_ids",
@@ -69,8 +80,7 @@ ATTEMPT_CHECKS: Final = (
         "answer",
         pl.Expr.is_null,
         "have no answer",
-        "they abstain from votes and count as wrong; many of them point to a token limit or to "
-        "another answer style.",
+        _NO_ANSWER,
         severity="note",
     ),
     _Check(
@@ -78,7 +88,7 @@ ATTEMPT_CHECKS: Final = (
         "answer_key",
         pl.Expr.is_null,
         "have no answer",
-        "they abstain from votes and count as wrong.",
+        _NO_ANSWER,
         severity="note",
     ),
     _Check(
@@ -165,6 +175,32 @@ STEP_CHECKS: Final = (
 """The rules about the elements of `step_scores`."""
 
 
+def lost_grades(usable: Collection[str]) -> pl.Expr | None:
+    """Return which attempts another tool graded as right although no answer was found; None if unknown."""
+    answer, gold = (
+        next((name for name in names if name in usable), None)
+        for names in (("answer_key", "answer"), ("gold_key", "gold"))
+    )
+    grades = [name for name in ("is_correct_recorded", "is_correct") if name in usable]
+    if answer is None or gold is None or not grades:
+        return None
+    return pl.col(answer).is_null() & pl.col(gold).is_not_null() & pl.coalesce(grades)
+
+
+def lost_findings(
+    rows: pl.LazyFrame, counts: Row, usable: Collection[str], places: Sequence[str]
+) -> Iterator[Pending]:
+    """Report attempts whose grade by another tool is lost because no answer was found."""
+    count, is_lost = _count(counts, "lost_grades"), lost_grades(usable)
+    if count and is_lost is not None:
+        message = (
+            f"{count:,} of {_count(counts, 'n'):,} attempts were graded as right by another tool, and "
+            "have no answer"
+        )
+        finding = Finding("lost_grades", "warning", "answer", count, message, (), _REPLACED)
+        yield Pending(finding, rows.filter(is_lost).select(*places))
+
+
 def flat_steps(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Return all step scores, one per row."""
     return rows.select(pl.col("step_scores").explode(empty_as_null=False, keep_nulls=False))
@@ -186,6 +222,9 @@ def value_counts(
             finite.min().alias("least"),
             finite.max().alias("most"),
         ]
+    is_lost = lost_grades(usable) if score == "score" else None
+    if is_lost is not None:
+        counts.append(is_lost.sum().alias("lost_grades"))
     return rows.select(pl.len().alias("n"), *counts)
 
 

@@ -41,6 +41,7 @@ def step_profile(
     /,
     *,
     n_bins: int = 10,
+    same_problems: bool = False,
     by: ColumnNames = (),
     confidence_level: float = 0.95,
 ) -> FrameT:
@@ -56,6 +57,10 @@ def step_profile(
         `is_correct` (Boolean; null: not graded, a separate profile).
     n_bins
         Number of bins of equal width along the attempt.
+    same_problems
+        Whether to leave out the graded attempts at problems without right or without wrong ones, so
+        that the profiles do not differ because easy problems have more right attempts. Where no
+        problem has both, none is left out.
     by
         Columns that define separate profiles, for example the run or the model.
     confidence_level
@@ -128,7 +133,9 @@ def step_profile(
     n_threads = pl.thread_pool_size()
 
     def apply(frame: pl.DataFrame) -> pl.DataFrame:
-        return _profiles(frame, [*keys], n_bins, confidence_level, n_threads).rename(keys)
+        return _profiles(
+            frame, [*keys], n_bins, confidence_level, n_threads, same_problems=same_problems
+        ).rename(keys)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         return lazy.select(
@@ -167,7 +174,13 @@ class _Block(NamedTuple):
 
 
 def _profiles(
-    frame: pl.DataFrame, keys: list[str], n_bins: int, confidence_level: float, n_threads: int
+    frame: pl.DataFrame,
+    keys: list[str],
+    n_bins: int,
+    confidence_level: float,
+    n_threads: int,
+    *,
+    same_problems: bool,
 ) -> pl.DataFrame:
     """Make the table, with the columns of groups under safe names."""
     numbered = frame.with_columns(name_numbers(frame["problem"]))
@@ -179,7 +192,8 @@ def _profiles(
     for part in parts:
         if not part.height:
             continue
-        rows, low, high = _one_group(part, n_bins, n_threads)
+        kept = _keep_mixed(part) if same_problems else part
+        rows, low, high = _one_group(kept, n_bins, n_threads)
         table = pl.DataFrame(rows, schema=dict(PROFILE), strict=False)
         tables.append(part.select(keys).head(1).join(table, how="cross") if keys else table)
         lows.append(low)
@@ -200,6 +214,20 @@ def _profiles(
         .with_columns(interval.struct.field("ci_low", "ci_high"))
         .sort(*keys, "is_correct", "position")
     )
+
+
+def _keep_mixed(part: pl.DataFrame) -> pl.DataFrame:
+    """Keep problems with right and wrong attempts, and ungraded attempts; all rows if there are none."""
+    problem = part["problem"].to_numpy()
+    outcome = part["is_correct"].cast(pl.Int64).fill_null(2).to_numpy()
+    n_problems = int(problem.max()) + 1
+    has = np.zeros((n_problems, 3), dtype=bool)
+    has[problem, outcome] = True
+    is_mixed = has[:, 0] & has[:, 1]
+    if not is_mixed.any():
+        return part
+    is_kept = is_mixed[problem] | (outcome == 2)
+    return part if is_kept.all() else part.filter(pl.Series(is_kept))
 
 
 def _one_group(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import median
 from typing import Final, get_args
 
 import polars as pl
 
+from ttsframe import _html
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
 from ttsframe._exprs import safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, Reduction
@@ -46,6 +47,18 @@ _READ: Final = (
     "n_tokens",
 )
 
+_HEADLINE: Final = (
+    "reduction",
+    "auroc_within",
+    "ci_low",
+    "ci_high",
+    "auroc",
+    "brier",
+    "n_attempts",
+    "n_judged",
+)
+"""Metrics that are shown before all others."""
+
 _N_SCORE_BINS: Final = 40
 
 
@@ -66,7 +79,8 @@ class VerifierReport:
     length_bias
         Rank correlation of scores with lengths: `length_bias`; None if attempts have no length.
     profile
-        Mean step scores by position: `step_profile`; None without `step_scores`.
+        Mean step scores by position, of right and wrong attempts at the same problems:
+        `step_profile`; None without `step_scores`.
     over_optimization
         Best-of-N by budget, and whether it declines: `over_optimization`; None without `attempt` or
         `answer_key`.
@@ -92,6 +106,24 @@ class VerifierReport:
     profile: pl.DataFrame | None
     over_optimization: pl.DataFrame | None
     first_errors: pl.DataFrame | None
+
+    def _repr_html_(self) -> str:
+        """Return a chart of the metrics and the tables for notebooks."""
+        from ttsframe.charts import reduction_comparison
+        from ttsframe.charts.picture import show_chart
+
+        shown = [name for name in _HEADLINE if name in self.metrics.columns]
+        first = self.metrics.columns[: self.metrics.columns.index("reduction")]
+        tables = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) is not None
+        }
+        return _html.fragment(
+            show_chart(lambda: reduction_comparison(self.metrics)),
+            _html.table(self.metrics.select(*first, *shown)),
+            *(_html.folded(name, _html.table(rows)) for name, rows in tables.items()),
+        )
 
 
 def verifier_report(
@@ -182,7 +214,13 @@ def verifier_report(
     def by_position() -> pl.DataFrame | None:
         if "step_scores" not in columns.schema:
             return None
-        return step_profile(numbered, n_bins=n_bins, by=groups, confidence_level=confidence_level)
+        return step_profile(
+            numbered,
+            n_bins=n_bins,
+            same_problems=True,
+            by=groups,
+            confidence_level=confidence_level,
+        )
 
     with ThreadPoolExecutor(1) as thread:
         curve, profile = thread.submit(by_budget), thread.submit(by_position)

@@ -76,7 +76,8 @@ def select_answers(
     ----------
     trajectories
         One row per attempt, with `problem_id`, `attempt` (0..n-1 within `by` and problem) and
-        `answer_key` (null: no answer found). `is_correct` and `answer` are read if present.
+        `answer_key` (null: no answer found). `is_correct`, `answer` and `gold_key` or `gold` are
+        read if present.
         Selectors that read a score need `score` (Float64, higher is better) or `step_scores`.
     selectors
         Names in `SELECTORS`, or functions of your own: without parameters, each returns the expression
@@ -108,8 +109,8 @@ def select_answers(
           answer;
         - `value` (Float64): `is_correct` as 0 or 1; null unless `status` is "ok";
         - `status` (String): "ok"; "short", fewer attempts than the budget; "unscored", no attempt
-          has a score; "undefined", a weight is negative or not finite; "ungraded", nothing to
-          grade against;
+          has a score; "undefined", a weight is negative or not finite, or there is no answer to
+          vote on (see Notes); "ungraded", nothing to grade against;
         - `n_attempts`, `n_valid` (with an answer), `n_votes` (with the winning answer) (UInt32);
         - `weight` (Float64): the winner's total of votes, weights, probability or utility; in
           best_of_n its score;
@@ -130,7 +131,12 @@ def select_answers(
 
     Notes
     -----
-    Attempts without an answer abstain from votes; best_of_n can pick them, and they are wrong.
+    Attempts without an answer abstain from votes; best_of_n and oracle can pick them. They are wrong
+    where the problem has a gold answer (a non-null `gold_key`, or `gold` without this column),
+    whatever `is_correct` says, and where they have no grade and another attempt has one. If all
+    within the budget abstain, the result is wrong; but it is "undefined" for all selectors except
+    best_of_n and oracle where something else than answers is graded (code, proofs): no attempt at the
+    problem has an answer and there is no gold answer, or an attempt without an answer is right.
     Attempts without a score (null or NaN) abstain from selectors that read one. Ties go to the
     earliest answer or attempt; totals within 1e-9 of the sum of weights are tied.
 

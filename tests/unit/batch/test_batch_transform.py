@@ -391,3 +391,15 @@ def test_progress_counts_up_to_all_of_the_source(tmp_path: Path) -> None:
     assert [step.n_tasks_done for step in scans] == list(range(scans[0].n_tasks + 1))
     assert (scans[-1].n_rows_done, scans[-1].n_rows) == (320, 320)
     assert scans[-1].n_bytes_done == scans[-1].n_bytes
+
+
+def test_an_output_that_cannot_be_made_is_named_and_not_its_lock(tmp_path: Path) -> None:
+    source = tmp_path / "run.parquet"
+    tts.simulate_trajectories(2, 2, seed=0, keys=True).write_parquet(source)
+    sink = tmp_path / f"{'a' * 243}.parquet"  # the name of its lock is too long
+
+    with pytest.raises(SourceError) as caught:
+        tts.batch.transform(source, sink)
+
+    assert str(caught.value).startswith(f"{sink}: cannot be written (")
+    assert "lock" not in str(caught.value)

@@ -183,13 +183,17 @@ def test_files_that_cannot_be_gold(run: Path, tmp_path: Path) -> None:
     ):
         tts.scan_trajectories(run, gold=write(tmp_path, "gold.jsonl", [{"gold": "4"}]))
     with pytest.raises(
-        SourceError, match=r"nowhere\.jsonl: no such file\. Hint: .* holds gold\.jsonl, "
+        SourceError, match=r"nowhere\.txt: no such file\. Hint: .* holds gold\.jsonl, "
     ):
-        tts.scan_trajectories(run, gold=tmp_path / "nowhere.jsonl")
+        tts.scan_trajectories(run, gold=tmp_path / "nowhere.txt")
+    with pytest.raises(SourceError, match=r"golf\.jsonl: no such file\. Hint: did you mean .*gold"):
+        tts.scan_trajectories(run, gold=tmp_path / "golf.jsonl")
     with pytest.raises(SourceError, match="is a folder, gold must be a file"):
         tts.scan_trajectories(run, gold=tmp_path)
-    with pytest.raises(ParameterTypeError, match="gold must be the path of a file, got DataFrame"):
-        tts.scan_trajectories(run, gold=pl.DataFrame())  # type: ignore[arg-type]
+    with pytest.raises(ParameterTypeError, match=r"gold must be a file, a URL, a frame, .*got int"):
+        tts.scan_trajectories(run, gold=3)  # type: ignore[arg-type]
+    with pytest.raises(ColumnsError, match=r"polars DataFrame: no column of gold answers"):
+        tts.scan_trajectories(run, gold=pl.DataFrame({"id": ["a"]}))
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"id": "a", "gold": "2"}\n{"id": ')
     with pytest.raises(SourceError, match=r"broken\.jsonl, line 2: is cut off"):

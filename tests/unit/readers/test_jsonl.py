@@ -227,10 +227,11 @@ EMPTY = {
     b"\n \r\n\n": "holds no rows, only white space",
     b"[]": "holds no rows",
     b"{}": "holds no rows",
-    b"a,b\n1,2\n": "is neither Parquet, Arrow IPC nor JSON",
+    b"a,b\n1,2\n": "in no known format; found columns: ['a', 'b']",
+    b"a text\nof words": "is neither Parquet, Arrow IPC, JSON nor CSV",
     '{"problem": 1}'.encode("utf-16"): "is UTF-16 text, must be UTF-8. Hint: iconv",
-    b"PAR1 and then nothing": "cannot be read as parquet",
-    b"ARROW1 and then nothing": "cannot be read as arrow",
+    b"PAR1 and then nothing": "cannot be read as Parquet",
+    b"ARROW1 and then nothing": "cannot be read as Arrow IPC",
     gzip.compress("\n".join(LINES).encode())[:-9]: "cannot be read (",
 }
 

@@ -231,7 +231,7 @@ def test_what_is_no_format_of_steps_is_named(store: Store, tmp_path: Path) -> No
         tts.read_steps(store({"a": 1}))
     text = tmp_path / "notes.txt"
     text.write_text("steps")
-    with pytest.raises(SourceError, match="converts a table with one row per step"):
+    with pytest.raises(SourceError, match="write a table with one row per step"):
         tts.read_steps(text)
     with pytest.raises(ParameterError, match="format == 'steps', must be one of"):
         tts.read_steps(text, format="steps")  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -95,7 +94,7 @@ def test_the_report_card_reads_what_the_curves_read_and_compares_the_rest(
         assert_frame_equal(getattr(card, name), getattr(alone, name))
     turns = tts.verifier.over_optimization(problems.filter(selector="best_of_n"))
     assert_frame_equal(card.over_optimization, turns)
-    assert_frame_equal(report.profile, tts.verifier.step_profile(run))
+    assert_frame_equal(report.profile, tts.verifier.step_profile(run, same_problems=True))
 
 
 @pytest.mark.parametrize(
@@ -205,10 +204,15 @@ def test_strategies_compete_on_the_problems_that_all_of_them_have(run: pl.DataFr
     unscored = run.with_columns(score=pl.when(~is_unscored).then("score"))
     report = tts.build_report(unscored)
     alone = tts.build_report(run.filter(~is_unscored))
-    for table in (report.cost, report.optimal):
+    for table in (report.curve, report.selection_gap, report.cost, report.optimal):
         assert table["n_problems"].unique().to_list() == [57]
         assert table["n_unscored"].unique().to_list() == [3]
-    assert report.curve.filter(selector="majority_vote")["n_problems"].unique().to_list() == [60]
+    assert report.incomplete is None
+    assert report.notes == (
+        "Every line is averaged over the same 57 of 60 problems (left out: 3 unscored).",
+    )
+    (answer,) = report.answers()["accuracy"]
+    assert "with 16 attempts at 57 of 60 problems (left out: 3 unscored), " in answer
     names = ["selector", "nominal_budget", "budget", "accuracy", "ci_low", "is_efficient"]
     assert_frame_equal(report.cost.select(names), alone.cost.select(names), check_row_order=False)
 
@@ -217,15 +221,30 @@ def test_a_strategy_that_problems_are_without_does_not_compete(run: pl.DataFrame
     is_negative = pl.col("problem_id") >= "sim-000010"
     logits = run.with_columns(score=pl.when(is_negative).then(-1.0).otherwise("score"))
     report = tts.build_report(logits)
-    assert "weighted_vote" in report.curve["selector"].to_list()
-    for table in (report.cost, report.optimal, report.choices, report.level_curve):
+    for table in (
+        report.curve,
+        report.selection_gap,
+        report.cost,
+        report.optimal,
+        report.choices,
+        report.level_curve,
+    ):
         assert "weighted_vote" not in table["selector"].to_list()
         assert "best_of_n" in table["selector"].to_list()
+    alone = tts.build_report(logits.filter(~is_negative))
+    shown = report.incomplete.drop("of_selector", "of_reduction")
+    assert set(shown["selector"]) == {"majority_vote", "weighted_vote", "oracle"}
+    assert shown["n_problems"].unique().to_list() == [10]
+    assert shown["n_undefined"].unique().to_list() == [50]
+    names = ["selector", "reduction", "budget", "accuracy", "ci_low", "ci_high"]
+    expected = alone.curve.filter(pl.col("selector") != "best_of_n")
+    assert_frame_equal(shown.select(names), expected.select(names), check_row_order=False)
     (answer,) = report.answers()["accuracy"]
-    assert re.search(r"weighted vote \(score\) \S+ \(\S+ to \S+\) on only 10 problems", answer)
+    assert "Weighted vote (score) has results for only 10 of 60 problems (left out: 50" in answer
+    assert "oracle" in answer.split("has results for only")[1]
     text = report.to_html()
     left = "Left out, because more than one in ten problems has no result for it: weighted vote (score)."
-    assert text.count(left) == 3
+    assert text.count(left) == 4
     assert "weighted vote" not in "".join(
         report.answers()["cost"] + report.answers()["selection_gap"]
     )

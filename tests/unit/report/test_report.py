@@ -205,12 +205,19 @@ def test_a_recorded_score_is_read_before_step_scores(run: pl.DataFrame) -> None:
 def test_a_line_over_fewer_problems_is_pointed_out(run: pl.DataFrame) -> None:
     logits = run.with_columns(pl.col("step_scores").list.eval((pl.element() - 0.2) * 5))
     report = tts.build_report(logits)
-    assert [note for note in report.notes if note.startswith("weighted_vote (last)")]
     (note,) = report.notes
-    assert "undefined" in note
-    sigmoid = tts.build_report(logits, weights="sigmoid")
-    assert sigmoid.notes == ()
-    assert set(sigmoid.curve["n_undefined"]) == {0}
+    assert note.startswith("Weighted vote (last) has results for only ")
+    assert "undefined), so it is not compared with the other lines" in note
+    assert note.endswith("weights='sigmoid' or 'softmax' makes weights of such scores.")
+    assert "weighted_vote" not in report.curve["selector"].to_list()
+    for weights in ("sigmoid", "softmax"):
+        named = tts.build_report(logits, weights=weights)
+        assert named.notes == ()
+        assert set(named.curve["n_undefined"]) == {0}
+        assert f"weighted vote (last, {weights} weights) " in named.answers()["accuracy"][0]
+        text = Page(named.to_html()).text
+        assert f"A weighted vote adds up {weights} weights" in text
+        assert f"the sum of its attempts' {weights} weights." in text
 
 
 def test_the_example_is_the_vote_that_was_lost_by_least() -> None:

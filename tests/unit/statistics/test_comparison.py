@@ -141,6 +141,11 @@ def test_equal_differences_are_as_significant_as_their_signs(n: int) -> None:
     assert row["standard_error"] == 0.0
     assert row["p_value"] == 2.0 ** (1 - n)
     assert row["ci_low"] <= 0.25 <= row["ci_high"]
+    # The sums of differences take the place of wins: p = (n / 4 + 1) / (n + 2), p' = 1 / (n + 2).
+    p, q = (n / 4 + 1) / (n + 2), 1 / (n + 2)
+    half = 1.959963984540054 * math.sqrt((p + q - (p - q) ** 2) / (n + 2))
+    expected = max(p - q - half, -1.0), min(p - q + half, 1.0)
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(expected)
     if n < 6:
         assert row["ci_low"] <= 0.0
 

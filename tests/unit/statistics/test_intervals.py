@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -106,10 +107,51 @@ def test_student_t_table_values() -> None:
         assert (high - low) / 0.02 == pytest.approx(quantile, abs=5.1e-4)
 
 
-def test_student_t_is_clipped_and_may_have_no_width() -> None:
+def test_student_t_is_clipped() -> None:
     assert student(0.9, 0.3, 3) == (0.0, 1.0)
     assert student(0.98, 0.02, 10)[1] == 1.0
-    assert student(0.25, 0.0, 10) == (0.25, 0.25)
+
+
+def ends(interval: pl.Expr) -> tuple[float | None, float | None]:
+    row = pl.select(interval.struct.unnest()).row(0)
+    return row[0], row[1]
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 400])
+@pytest.mark.parametrize("mean", [0.0, 1 / 3, 0.5, 1.0])
+def test_equal_values_get_the_interval_of_the_widest_spread(mean: float, n: int) -> None:
+    for error in (0.0, 1e-17):  # values that differ by rounding are equal
+        found = student(mean, error, n)
+        assert found == pytest.approx(wilson(mean * n, n), abs=1e-12)
+        assert found[0] is not None
+        assert found[1] is not None
+        assert found[0] <= mean <= found[1]
+        assert found[1] - found[0] > 0.5 / n
+    at, scaled = pl.lit(2 * mean - 1), (-1.0, 1.0)
+    low, high = ends(tts.student_t_interval(at, pl.lit(0.0), pl.lit(n), bounds=scaled))
+    assert (low, high) == pytest.approx([2 * end - 1 for end in found], abs=1e-12)  # type: ignore[operator]
+    unbounded = tts.student_t_interval(at, pl.lit(0.0), pl.lit(n), bounds=None)
+    assert ends(unbounded) == (None, None)
+    assert ends(tts.normal_interval(pl.lit(mean), pl.lit(0.0))) == (None, None)
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_few_values_that_are_mostly_equal_cover_their_mean(n: int) -> None:
+    # Like the AUROC of a good verifier: 1 in nearly every problem, which three problems seldom deny.
+    draws = np.random.default_rng(3).random((2_000, n))
+    values = np.where(draws < 0.05, 0.6, 1.0)
+    table = pl.DataFrame({
+        "mean": values.mean(axis=1),
+        "error": values.std(axis=1, ddof=1) / n**0.5,
+        "n": [n] * len(values),
+    })
+    found = table.select(tts.student_t_interval("mean", "error", "n")).unnest("mean")
+    truth = 1.0 - 0.05 * 0.4
+    is_covered = (found["ci_low"] <= truth) & (truth <= found["ci_high"])
+    is_flat = table["error"] < 1e-12
+    assert is_flat.mean() > 0.5  # type: ignore[operator]
+    assert is_covered.filter(is_flat).all()
+    assert is_covered.mean() > 0.95  # type: ignore[operator]
 
 
 def test_what_is_unknown_is_null() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars._typing import EngineType
 from scipy import stats
@@ -142,6 +142,7 @@ def test_draws_in_several_batches_are_those_of_one(monkeypatch: pytest.MonkeyPat
 def test_ends_lie_among_the_values_and_move_with_them(
     values: list[float], data: st.DataObject
 ) -> None:
+    assume(len(set(values)) > 1)
     method = data.draw(st.sampled_from(list(METHODS)))
     low, high = interval(values, method=method, n_resamples=200)
     assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
@@ -150,10 +151,26 @@ def test_ends_lie_among_the_values_and_move_with_them(
     assert moved == pytest.approx((low + shift, high + shift), abs=1e-9)
 
 
-def test_equal_values_have_no_width() -> None:
+def test_equal_values_get_the_interval_of_as_many_problems() -> None:
     for method in METHODS:
-        assert interval([1.0] * 20, method=method) == (1.0, 1.0)
-        assert interval([0.1] * 7, method=method) == pytest.approx((0.1, 0.1), abs=1e-15)
+        for value, n in ((1.0, 20), (0.0, 3), (0.1, 7)):
+            flat = tts.student_t_interval(pl.lit(value), pl.lit(0.0), pl.lit(n))
+            expected = pl.select(flat.struct.unnest()).row(0)
+            assert expected[1] - expected[0] > 0.1
+            assert interval([value] * n, method=method) == pytest.approx(expected)
+        of_two = interval([0.5] * 4, ["a", "a", "b", "b"], method=method)
+        assert of_two == interval([0.5] * 2, method=method)
+        assert interval([3.0] * 20, method=method) == (None, None)
+
+
+def test_the_mean_is_in_its_interval_at_any_level_of_confidence() -> None:
+    for method in METHODS:
+        for values in ([0.0] * 30 + [1.0], draws(9), [0.0, 0.0, 0.1, 1.0]):
+            for level in (0.01, 0.3, 0.95):
+                low, high = interval(values, method=method, confidence_level=level, n_resamples=99)
+                mean = math.fsum(v for v in values if v is not None) / len(values)
+                assert low <= mean + 1e-12
+                assert mean - 1e-12 <= high
 
 
 def test_what_cannot_be_resampled_is_null_and_nan_is_nan() -> None:
@@ -244,4 +261,4 @@ def test_normal_intervals_are_scipys(level: float) -> None:
 def test_normal_intervals_of_nothing_are_null() -> None:
     frame = pl.DataFrame({"m": [None, 0.5, 0.5], "e": [0.1, None, 0.0]})
     ends = frame.select(tts.normal_interval("m", "e"))["m"].to_list()
-    assert [tuple(row.values()) for row in ends] == [(None, None), (None, None), (0.5, 0.5)]
+    assert [tuple(row.values()) for row in ends] == [(None, None)] * 3

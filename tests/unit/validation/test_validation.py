@@ -117,9 +117,18 @@ CASES: dict[str, tuple[Callable[[], pl.DataFrame], dict[tuple[str, str], int], s
         "note",
     ),
     "missing keys": (
-        lambda: clean(**put("answer_key", None, at(2, 5))).drop("answer"),
+        lambda: clean(
+            **put("answer_key", None, at(2, 5)), **put("is_correct", False, at(2, 5))
+        ).drop("answer"),
         {("missing_answers", "answer_key"): 1},
         "note",
+    ),
+    "right without an answer": (
+        lambda: clean(
+            **put("answer_key", None, at(2, 5)), **put("is_correct", True, at(2, 5))
+        ).drop("answer"),
+        {("missing_answers", "answer_key"): 1, ("lost_grades", "answer"): 1},
+        "warning",
     ),
     "some not graded": (
         lambda: clean(**put("is_correct", None, at(2, 5))),
@@ -285,7 +294,9 @@ def test_by_tells_runs_apart() -> None:
     assert ("duplicate_attempts", "attempt") in codes(runs)
     assert codes(runs, by="run") == {}
     assert codes(runs, by=["run", "source_file"]) == {}
-    assert tts.validate_trajectories(runs, by="run").n_problems == 40
+    report = tts.validate_trajectories(runs, by="run")
+    assert (report.n_problems, report.n_runs) == (20, 2)
+    assert str(report).startswith("240 attempts at 20 problems in 2 runs (6 each): ")
     odd = runs.with_columns(source_file=pl.col("attempt") // 3)
     assert codes(odd, by="source_file") == codes(odd, by=["source_file"])
     assert ("wrong_dtype", "source_file") in codes(odd, by="source_file")

@@ -167,7 +167,7 @@ def test_a_report_is_its_tables(lazy: bool) -> None:
         "distribution": tts.verifier.score_distribution(run, **options),
         "thresholds": tts.verifier.best_threshold(run, **options),
         "length_bias": tts.verifier.length_bias(run, **options),
-        "profile": tts.verifier.step_profile(run, n_bins=5, by="level"),
+        "profile": tts.verifier.step_profile(run, n_bins=5, same_problems=True, by="level"),
         "over_optimization": tts.verifier.over_optimization(
             tts.best_of_n(run, budgets=[1, 2, 4, 8], **options), by="level"
         ),

@@ -98,7 +98,14 @@ def test_profiles_equal_a_plain_recount(
             assert row["ci_low"] is None
         else:
             kept = [s for *_, listed in rows for s in listed or [] if s is not None and s == s]  # noqa: PLR0124  (NaN)
-            clip = (lambda x: min(max(x, 0), 1)) if min(kept) >= 0 and max(kept) <= 1 else float
+            is_bounded = min(kept) >= 0 and max(kept) <= 1
+            clip = (lambda x: min(max(x, 0), 1)) if is_bounded else float
+            if want["half"] < 1e-11:  # equal means: the widest interval, or none without bounds
+                assert (row["ci_low"] is not None) == is_bounded
+                if is_bounded:
+                    assert row["ci_low"] - 1e-9 <= row["mean_score"] <= row["ci_high"] + 1e-9
+                    assert row["ci_high"] - row["ci_low"] > 0.5 / want["n_problems"]
+                continue
             assert row["ci_low"] == pytest.approx(clip(want["mean_score"] - want["half"]), abs=1e-9)
             assert row["ci_high"] == pytest.approx(
                 clip(want["mean_score"] + want["half"]), abs=1e-9

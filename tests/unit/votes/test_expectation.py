@@ -41,7 +41,7 @@ def frame_of(attempts: Sequence[Attempt], problem_id: str = "p") -> pl.DataFrame
         is_correct=[attempt.is_right for attempt in attempts],
         scores=[attempt.score for attempt in attempts],
         problem_id=problem_id,
-    )
+    ).with_columns(gold_key=pl.lit("right"))
 
 
 def random_attempts(draws: random.Random, *, is_consistent: bool) -> list[Attempt]:
@@ -111,6 +111,7 @@ def test_a_majority_is_the_mean_over_every_subset(seed: int, budget: int) -> Non
 )
 def test_cases_worked_by_hand(keys: list[str | None], budget: int, expected: float) -> None:
     frame = one_problem(keys, is_correct=[key == "a" for key in keys])
+    frame = frame.with_columns(gold_key=pl.lit("a"))
     found = tts.expected_accuracy(frame, selectors="majority_vote", budgets=budget)
     assert found["value"].to_list() == pytest.approx([expected], abs=1e-12)
 

@@ -8,20 +8,21 @@ tools in `table`; `gold` adds gold answers from a second file.
 
 from __future__ import annotations
 
+from ttsframe.readers.engine.faults import first_line, naming
 from ttsframe.readers.engine.gold import Gold, find_gold
 from ttsframe.readers.engine.scan import (
     Survey,
     SurveyedFile,
-    first_line,
     rename_schema,
     scan_survey,
     scan_table,
 )
-from ttsframe.readers.engine.sources import Source, expand
+from ttsframe.readers.engine.sources import Candidate, Source, expand, is_local, one_source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError, order_columns
 
 __all__ = [
+    "Candidate",
     "FileFormat",
     "Gold",
     "OnError",
@@ -31,6 +32,9 @@ __all__ = [
     "expand",
     "find_gold",
     "first_line",
+    "is_local",
+    "naming",
+    "one_source",
     "order_columns",
     "rename_schema",
     "scan_source",

@@ -108,7 +108,7 @@ def read_span(file: DataFile, span: Span) -> Chunk:
         data = stream.read(span.end - span.start)
     if len(data) < span.end - span.start:
         raise SourceError(
-            f"{file.path}: has {file.path.stat().st_size:,} bytes, had at least {span.end:,} when it was "
+            f"{file.name}: has {file.path.stat().st_size:,} bytes, had at least {span.end:,} when it was "
             f"scanned. Hint: scan it again once it is no longer being written."
         )
     return Chunk(data if span.start else data.removeprefix(codecs.BOM_UTF8), span.first)
@@ -121,7 +121,7 @@ def _from_document(file: DataFile) -> Iterator[Chunk]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SourceError(
-            f"{file.path}, byte {error.start}: is not UTF-8 ({error.reason})."
+            f"{file.name}, byte {error.start}: is not UTF-8 ({error.reason})."
         ) from error
     pending: list[bytes] = []
     size, first = 0, 1

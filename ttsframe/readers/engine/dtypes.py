@@ -72,6 +72,19 @@ def resolve_dtype(dtype: pl.DataType, *, unseen: pl.DataType, depth: int = 0) ->
     return dtype if isinstance(dtype, pl.Boolean | pl.Int64 | pl.Float64) else pl.String()
 
 
+def without_null(dtype: pl.DataType) -> pl.DataType:
+    """Replace Null, that of nulls and empty lists, by String at any depth."""
+    if isinstance(dtype, pl.Null):
+        return pl.String()
+    if isinstance(dtype, pl.List):
+        return pl.List(without_null(as_instance(dtype.inner)))
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({
+            field.name: without_null(as_instance(field.dtype)) for field in dtype.fields
+        })
+    return dtype
+
+
 def column_dtypes(rows: Iterable[Mapping[str, Any]]) -> dict[str, pl.DataType]:
     """Return the merged dtype of each column of some rows."""
     dtypes: dict[str, pl.DataType] = {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from os import PathLike
-from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
@@ -12,8 +10,8 @@ from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.dtypes import resolve_dtype
 from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, fault_error, scan
-from ttsframe.readers.engine.scan import scan_table
-from ttsframe.readers.engine.sources import one_file
+from ttsframe.readers.engine.scan import open_table
+from ttsframe.readers.engine.sources import Candidate, Source, one_source
 from ttsframe.readers.engine.survey import open_file
 from ttsframe.readers.engine.table import order_columns, problem_hash
 from ttsframe.schema import TRAJECTORY_COLUMNS
@@ -75,10 +73,11 @@ _KEYS = (
 )
 
 
-def find_gold(attempts: pl.LazyFrame, source: str | PathLike[str]) -> Gold:
+def find_gold(attempts: pl.LazyFrame, source: Source) -> Gold:
     """Find the gold answer, and solution, of each problem by its id, else by its text."""
-    path = one_file(source, "gold")
-    table = _read_table(path)
+    candidate = one_source(source, "gold")
+    path = candidate.name
+    table = _read_table(candidate)
     schema = attempts.collect_schema()
     keys = [key for key in _KEYS if key.column in schema and key.source in table.columns]
     if not keys:
@@ -102,24 +101,24 @@ def find_gold(attempts: pl.LazyFrame, source: str | PathLike[str]) -> Gold:
     return _one_per_problem(problems, matched, existing)
 
 
-def _read_table(path: Path) -> pl.DataFrame:
-    """Read the file of gold answers with canonical column names, all as String."""
-    opened = open_file(path, ())
+def _read_table(candidate: Candidate) -> pl.DataFrame:
+    """Read the gold answers with canonical column names, all as String."""
+    path = candidate.name
+    opened = open_file(candidate, (), {})
     if opened is None:
-        try:
-            table = pl.read_csv(path, infer_schema=False)
-        except pl.exceptions.PolarsError as error:
-            raise SourceError(f"{path}: cannot be read as CSV ({error}).") from error
-    elif opened.faults:
+        raise SourceError(
+            f"{path}: is neither Parquet, Arrow IPC, JSON nor CSV, judging by its first bytes."
+        )
+    if opened.faults:
         raise fault_error(opened.file, opened.faults[0])
-    elif opened.is_json:
+    if opened.is_json:
         item = JsonFile(opened.file, opened.has_lone_surrogates, frozenset())
         schema = {
             name: resolve_dtype(dtype, unseen=pl.String()) for name, dtype in opened.schema.items()
         }
         table = scan([item], schema).drop(ROW, FILE).collect()
     else:
-        table = scan_table(opened.file).collect()
+        table = open_table(opened.file, opened.schema).collect()
     names = {
         column: next((name for name in choices if name in table.columns), None)
         for column, choices in _COLUMNS.items()
@@ -136,7 +135,7 @@ def _read_table(path: Path) -> pl.DataFrame:
 
 
 def _match(
-    problems: pl.DataFrame, table: pl.DataFrame, keys: list[_Key], path: Path
+    problems: pl.DataFrame, table: pl.DataFrame, keys: list[_Key], path: str
 ) -> pl.DataFrame:
     """Return the problems with a gold answer, found by the first key that matches."""
     given = [name for name in _GIVEN if name in table.columns]
@@ -164,7 +163,7 @@ def _match(
     ).filter(pl.col("__gold").is_not_null())
 
 
-def _refuse_two_answers(answers: pl.DataFrame, key: _Key, path: Path) -> None:
+def _refuse_two_answers(answers: pl.DataFrame, key: _Key, path: str) -> None:
     clashing = (
         answers
         .group_by("__key")
@@ -180,7 +179,7 @@ def _refuse_two_answers(answers: pl.DataFrame, key: _Key, path: Path) -> None:
         )
 
 
-def _refuse_disagreement(matched: pl.DataFrame, path: Path) -> None:
+def _refuse_disagreement(matched: pl.DataFrame, path: str) -> None:
     """Raise if the attempts already have a different gold answer."""
     differing = matched.filter(pl.col("gold") != pl.col("__gold")).sort("problem_id")
     if not differing.is_empty():

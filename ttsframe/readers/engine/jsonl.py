@@ -83,12 +83,12 @@ class JsonFile(NamedTuple):
 
 def locate(file: DataFile, row: int) -> str:
     """Name a row of a file by its line, or by its element in an array."""
-    return f"{file.path}, {'element' if file.container == 'json' else 'line'} {row}"
+    return f"{file.name}, {file.row_word} {row}"
 
 
 def inspect_file(file: DataFile, known: Collection[str]) -> Inspection:
     """Find the columns of a file, their dtypes, and its malformed rows."""
-    if file.container == "jsonl" and file.compression is None:
+    if file.container != "json" and file.compression is None:
         return _inspect_spans(file, known)
     return _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
 
@@ -276,7 +276,7 @@ def _read_frames(
                 raise fault_error(item.file, fault)
         is_kept = ~pl.col(ROW).is_in(sorted(item.skipped))
         kept = frame.filter(is_kept) if item.skipped else frame
-        yield kept.with_columns(pl.lit(str(item.file.path)).alias(FILE))
+        yield kept.with_columns(pl.lit(item.file.name).alias(FILE))
 
 
 def find_misfits(

@@ -10,12 +10,14 @@ import polars as pl
 from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.chunks import Span
+from ttsframe.readers.engine.csv_table import scan_csv
+from ttsframe.readers.engine.dtypes import without_null
+from ttsframe.readers.engine.faults import first_line
 from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, scan
+from ttsframe.readers.engine.remote import remote_options
 from ttsframe.readers.engine.sniff import DataFile
 from ttsframe.readers.engine.table import FileFormat, OnError, Table, order_columns
 from ttsframe.schema import TRAJECTORY_COLUMNS
-
-_ROW_WORDS = {"jsonl": "line", "json": "element"}
 
 
 class SurveyedFile(NamedTuple):
@@ -39,7 +41,7 @@ class SurveyedFile(NamedTuple):
     @property
     def is_json(self) -> bool:
         """Whether the file is read with the schema shared by all JSON files."""
-        return self.file.container in _ROW_WORDS
+        return self.file.is_json
 
 
 class Survey(NamedTuple):
@@ -51,7 +53,7 @@ class Survey(NamedTuple):
     rename: dict[str, str]
     on_error: OnError
     has_several_runs: bool
-    """Whether to add `source_file`."""
+    """Whether to add `source_file`: there are several, or a caller tells runs apart by it."""
 
 
 def scan_survey(survey: Survey) -> tuple[pl.LazyFrame, list[str]]:
@@ -62,7 +64,7 @@ def scan_survey(survey: Survey) -> tuple[pl.LazyFrame, list[str]]:
     if json_files:
         tables.append(_json_table(json_files, survey, skipped))
     tables += [_binary_table(file, survey, skipped) for file in survey.files if not file.is_json]
-    runs = {str(file.file.path): file.run for file in survey.files}
+    runs = {file.file.name: file.run for file in survey.files}
     frames = [
         survey.format.to_rows(
             _with_source_file(table, runs) if survey.has_several_runs else table
@@ -82,15 +84,24 @@ def scan_survey(survey: Survey) -> tuple[pl.LazyFrame, list[str]]:
     return result, skipped
 
 
-def scan_table(file: DataFile, rows: tuple[int, int] | None = None) -> pl.LazyFrame:
-    """Scan a Parquet or Arrow table; only the requested rows are read."""
+def scan_table(one: SurveyedFile) -> pl.LazyFrame:
+    """Scan a table, not JSON; only the requested rows are read."""
+    frame = open_table(one.file, one.schema)
+    return frame if one.rows is None else frame.slice(*one.rows)
+
+
+def open_table(file: DataFile, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    """Open a table lazily; `schema` has the dtypes of the columns of CSV."""
+    if isinstance(file.held, pl.LazyFrame):
+        return file.held
+    source = file.held or file.url or file.path
+    if file.container == "csv":
+        return scan_csv(file, schema)
     if file.container == "parquet":
-        frame = pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
-    elif file.container == "arrow":
-        frame = pl.scan_ipc(file.path, glob=False, hive_partitioning=False)
-    else:
-        frame = pl.read_ipc_stream(file.path).lazy()
-    return frame if rows is None else frame.slice(*rows)
+        return pl.scan_parquet(source, glob=False, hive_partitioning=False, **remote_options(file))
+    if file.container == "arrow":
+        return pl.scan_ipc(source, glob=False, hive_partitioning=False, **remote_options(file))
+    return pl.read_ipc_stream(source).lazy()
 
 
 def rename_schema(
@@ -107,21 +118,24 @@ def text_columns(
     return frozenset(name for name in names if rename.get(name, name) in file_format.as_text)
 
 
-def first_line(error: Exception) -> str:
-    """Return the first line of an error from Polars, which holds the reason."""
-    return str(error).partition("\n")[0]
-
-
 def _binary_table(file: SurveyedFile, survey: Survey, skipped: list[str]) -> Table:
-    path = str(file.file.path)
+    path = file.file.name
     first = 1 if file.rows is None else 1 + file.rows[0]
     numbered = (
-        scan_table(file.file, file.rows)
-        .with_row_index(ROW, offset=first)
-        .with_columns(pl.lit(path).alias(FILE))
+        scan_table(file).with_row_index(ROW, offset=first).with_columns(pl.lit(path).alias(FILE))
     )
     schema = rename_schema(file.schema, survey.rename)
-    return Table(numbered.rename(survey.rename), schema, {path: "row"}, survey.on_error, skipped)
+    frame = numbered.rename(survey.rename)
+    if file.file.container == "frame":
+        # As JSON is read, so that a run means the same in a file and in memory.
+        known = {*survey.format.dtypes, *TRAJECTORY_COLUMNS}
+        seen = {
+            name: dtype if name in known and dtype == pl.Null else without_null(dtype)
+            for name, dtype in schema.items()
+        }
+        frame = frame.cast({name: seen[name] for name in seen if seen[name] != schema[name]})
+        schema = seen
+    return Table(frame, schema, {path: "row"}, survey.on_error, skipped)
 
 
 def _with_source_file(table: Table, runs: Mapping[str, str]) -> Table:
@@ -138,7 +152,7 @@ def _with_source_file(table: Table, runs: Mapping[str, str]) -> Table:
 
 
 def _json_table(files: Sequence[SurveyedFile], survey: Survey, skipped: list[str]) -> Table:
-    words = {str(file.file.path): _ROW_WORDS[file.file.container] for file in files}
+    words = {file.file.name: file.file.row_word for file in files}
     items = [
         JsonFile(file.file, file.has_lone_surrogates, file.skipped, file.spans) for file in files
     ]

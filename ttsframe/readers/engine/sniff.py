@@ -1,8 +1,9 @@
-"""Recognize the kind of a file by its first bytes, never by its name."""
+"""Recognize the kind of a file, or of bytes in memory, by its beginning, never by its name."""
 
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import json
 from collections.abc import Iterator
@@ -10,9 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
+import polars as pl
+
 from ttsframe.errors import SourceError
 
-Container: TypeAlias = Literal["parquet", "arrow", "arrow_stream", "jsonl", "json", "text"]
+Container: TypeAlias = Literal[
+    "parquet", "arrow", "arrow_stream", "jsonl", "json", "csv", "text", "rows", "frame"
+]
 Compression: TypeAlias = Literal["gzip", "zstd", "bz2"]
 
 _COMPRESSIONS: dict[bytes, Compression] = {
@@ -30,24 +35,44 @@ _HEAD = 1 << 16
 
 
 class DataFile(NamedTuple):
-    """A file, and how its bytes are encoded."""
+    """A file or what stands for one, and how its bytes are encoded."""
 
     path: Path
+    """Of what is in memory, the words that name it."""
     container: Container
     compression: Compression | None
+    held: bytes | pl.LazyFrame | None = None
+    """The content, if it is in memory."""
+    url: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The path, URL or words, for messages and `source_file`."""
+        return self.url or str(self.path)
+
+    @property
+    def row_word(self) -> str:
+        """What a row is called in messages."""
+        return {"jsonl": "line", "json": "element"}.get(self.container, "row")
+
+    @property
+    def is_json(self) -> bool:
+        """Whether its rows are JSON objects, whose columns need not be the same in all rows."""
+        return self.container in {"jsonl", "json", "rows"}
 
 
-def sniff(path: Path) -> DataFile:
+def sniff(path: Path, held: bytes | None = None, url: str | None = None) -> DataFile:
     """Recognize a file by its beginning; an unknown file counts as `text`."""
-    with open_binary(DataFile(path, "text", None)) as raw:
+    unknown = DataFile(path, "text", None, held, url)
+    with open_binary(unknown) as raw:
         magic = raw.read(6)
     if not magic:
         raise SourceError(
-            f"{path}: is empty (0 bytes), must hold at least one row. Hint: the run that wrote it may "
+            f"{unknown.name}: is empty (0 bytes), must hold at least one row. Hint: the run that wrote it may "
             f"have stopped early."
         )
     compression = next((kind for key, kind in _COMPRESSIONS.items() if magic.startswith(key)), None)
-    file = DataFile(path, "text", compression)
+    file = unknown._replace(compression=compression)
     with open_binary(file) as stream:
         head = stream.read(_HEAD)
         for key, container in _BINARY.items():
@@ -55,17 +80,31 @@ def sniff(path: Path) -> DataFile:
                 return file._replace(container=container)
         if head.startswith(_UTF_16):
             raise SourceError(
-                f"{path}: is UTF-16 text, must be UTF-8. Hint: iconv -f UTF-16 -t UTF-8."
+                f"{file.name}: is UTF-16 text, must be UTF-8. Hint: iconv -f UTF-16 -t UTF-8."
             )
         text = head.removeprefix(codecs.BOM_UTF8).lstrip()
         if not text:
-            raise SourceError(f"{path}: holds no rows, only white space.")
+            raise SourceError(f"{file.name}: holds no rows, only white space.")
         if text.startswith(b"["):
             return file._replace(container="json")
         if text.startswith(b"{"):
             first = text if b"\n" in text else text + stream.readline()
             return file._replace(container=_lines_or_document(first.partition(b"\n")[0]))
+        if csv_separator(text.partition(b"\n")[0]) is not None:
+            return file._replace(container="csv")
     return file
+
+
+def csv_separator(first_line: bytes) -> str | None:
+    """Return the separator if a line can be the header of a CSV file: several distinct names."""
+    try:
+        line = first_line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    separator = max("\t,;", key=line.count)
+    names = next(csv.reader([line], delimiter=separator), [])
+    is_header = 1 < len(names) == len(set(names)) and all(name.strip() for name in names)
+    return separator if is_header else None
 
 
 def _lines_or_document(first_line: bytes) -> Container:
@@ -82,14 +121,17 @@ def _lines_or_document(first_line: bytes) -> Container:
 def open_binary(file: DataFile) -> Iterator[BinaryIO]:
     """Open a file for reading, decompressed; errors of the disk or codec name the file."""
     try:
-        if file.compression is None:
-            with file.path.open("rb") as handle:
-                yield handle
-        else:
+        if file.compression is not None:
             import pyarrow as pa  # slow to import, and only needed here
 
-            with pa.input_stream(str(file.path), compression=file.compression) as stream:
+            source = pa.py_buffer(file.held) if isinstance(file.held, bytes) else str(file.path)
+            with pa.input_stream(source, compression=file.compression) as stream:
                 yield cast("BinaryIO", io.BufferedReader(stream, _HEAD))
+        elif isinstance(file.held, bytes):
+            yield io.BytesIO(file.held)
+        else:
+            with file.path.open("rb") as handle:
+                yield handle
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SourceError(f"{file.path}: cannot be read ({reason}).") from error
+        raise SourceError(f"{file.name}: cannot be read ({reason}).") from error

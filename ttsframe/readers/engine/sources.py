@@ -1,4 +1,4 @@
-"""From the source that a caller names (path, glob, folder, or several of these) to its files."""
+"""From the source that a caller names to its files, and to what stands for files in memory."""
 
 from __future__ import annotations
 
@@ -7,19 +7,36 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from ttsframe._checks import kind_of, near_names
 from ttsframe.errors import ParameterError, ParameterTypeError, SourceError
+from ttsframe.readers.engine.memory import InMemory, check_splits, is_rows, is_table, name_of
+from ttsframe.readers.engine.remote import expand_url, local_path, scheme_of
 
-Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Place: TypeAlias = str | os.PathLike[str]
+Source: TypeAlias = Place | InMemory | Sequence[Place | InMemory]
+
+STANDARD_INPUT: Final = "-"
+_NEAR: Final = 0.75
+"""Names of files are near by their suffixes alone, so they must be nearer than other names."""
 
 
 class Candidate(NamedTuple):
-    """A file that may hold rows."""
+    """A file that may hold rows, or what stands for one."""
 
     path: Path
+    """Of anything but a file, the words or the URL that name it."""
     is_named: bool
     """False for a file found in a folder, which may serve another purpose."""
+    kind: Literal["file", "url", "standard input", "memory"] = "file"
+    source: object = None
+    """What is in memory, or the URL."""
+
+    @property
+    def name(self) -> str:
+        """The path, URL or words, for messages."""
+        return self.source if isinstance(self.source, str) else str(self.path)
 
 
 def expand(source: Source) -> list[Candidate]:
@@ -27,57 +44,90 @@ def expand(source: Source) -> list[Candidate]:
     candidates: list[Candidate] = []
     for item in _items(source):
         candidates.extend(_expand_one(item))
-    seen: dict[Path, Path] = {}
+    seen: dict[Path | str, str] = {}
     for candidate in candidates:
-        real = candidate.path.resolve()
+        real = candidate.path.resolve() if candidate.kind == "file" else candidate.name
         if real in seen:
             raise SourceError(
-                f"{candidate.path}: named twice (also as {seen[real]}), so its rows would count twice. "
+                f"{candidate.name}: named twice (also as {seen[real]}), so its rows would count twice. "
                 f"Hint: name each file once."
             )
-        seen[real] = candidate.path
+        seen[real] = candidate.name
     return candidates
 
 
-def one_file(source: str | os.PathLike[str], parameter: str) -> Path:
-    """Return the path of a source that must be a single existing file."""
-    if not isinstance(source, str | os.PathLike):
-        raise ParameterTypeError(
-            f"{parameter} must be the path of a file, got {type(source).__name__}."
-        )
-    path = Path(source).expanduser()
-    if path.is_dir():
-        raise SourceError(f"{path}: is a folder, {parameter} must be a file.")
-    if not path.exists():
-        raise SourceError(f"{path}: no such file. {_nearby_files(path)}")
-    return path
+def is_local(place: str) -> bool:
+    """Return whether a place is a file or folder of this machine, neither standard input nor a URL."""
+    return place != STANDARD_INPUT and scheme_of(place) in {None, "file"}
 
 
-def _items(source: Source) -> list[str | os.PathLike[str]]:
-    listed: object = [source] if isinstance(source, str | os.PathLike) else source
-    if isinstance(listed, bytes) or not isinstance(listed, Sequence):
+def one_source(source: Source, parameter: str) -> Candidate:
+    """Return a source that must be a single file, or what stands for one."""
+    if isinstance(source, str | os.PathLike):
+        text = os.fspath(source)
+        path = Path(local_path(text) if scheme_of(text) == "file" else text).expanduser()
+        if path.is_dir():
+            raise SourceError(f"{path}: is a folder, {parameter} must be a file.")
+        if is_local(text):
+            if not path.exists():
+                raise SourceError(f"{path}: no such file. {_nearby_files(path)}")
+            return Candidate(path, is_named=True)
+    elif not (is_table(source) or is_rows(source)):
         raise ParameterTypeError(
-            f"source must be a path, a glob, a folder, or a sequence of these, got "
-            f"{type(source).__name__}. Hint: a frame in memory needs no reader; "
-            f"tts.validate_trajectories checks it."
+            f"{parameter} must be a file, a URL, a frame, a list of dicts or a data set, got "
+            f"{kind_of(source)}."
         )
-    if not listed:
-        raise ParameterError("source is empty, must name at least one file.")
-    for item in listed:
-        if not isinstance(item, str | os.PathLike):
+    first, *others = expand(source)
+    if others:
+        raise ParameterError(f"{parameter} == {source!r} is {len(others) + 1} files, must be one.")
+    return first
+
+
+def _items(source: Source) -> list[Candidate | Place]:
+    """List what a source consists of; what is in memory is a candidate already."""
+    if isinstance(source, str | os.PathLike):
+        return [source]
+    if is_table(source) or is_rows(source):
+        return [_in_memory(source, name_of(source))]
+    check_splits(source)
+    if isinstance(source, bytes) or not isinstance(source, Sequence):
+        raise ParameterTypeError(
+            f"source must be a path, a glob, a folder, a URL, a frame, a list of dicts or a data set, or a "
+            f"sequence of these, got {kind_of(source)}."
+        )
+    if not source:
+        raise ParameterError("source is empty, must name at least one file or hold one row.")
+    items: list[Candidate | Place] = []
+    for number, item in enumerate(source, 1):
+        if isinstance(item, str | os.PathLike):
+            items.append(item)
+        elif is_table(item) or is_rows(item):
+            items.append(_in_memory(item, f"{name_of(item)} {number}"))
+        else:
+            check_splits(item)
             raise ParameterTypeError(
-                f"source must hold paths as str or Path, got {type(item).__name__}."
+                f"source must hold paths as str or Path, frames, or dicts, got {kind_of(item)}."
             )
-    return list(listed)
+    return items
 
 
-def _expand_one(item: str | os.PathLike[str]) -> list[Candidate]:
+def _in_memory(source: object, name: str) -> Candidate:
+    # In `source_file`, words without the article.
+    return Candidate(Path(name.removeprefix("the ")), is_named=True, kind="memory", source=source)
+
+
+def _expand_one(item: Candidate | Place) -> list[Candidate]:
+    if isinstance(item, Candidate):
+        return [item]
     text = os.fspath(item)
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text):
-        raise SourceError(
-            f"{text}: is a URL, must be a local file. Hint: download it first, or read it with "
-            f"polars.read_parquet and write it to disk."
-        )
+    if text == STANDARD_INPUT:
+        return [Candidate(Path("standard input"), is_named=True, kind="standard input")]
+    scheme = scheme_of(text)
+    if scheme == "file":
+        text = local_path(text)
+    elif scheme is not None:
+        urls = expand_url(text)
+        return [Candidate(Path(url), is_named=True, kind="url", source=url) for url in urls]
     path = Path(text).expanduser()
     if path.is_dir():
         return _walk(path)
@@ -117,10 +167,13 @@ def _natural_key(path: Path) -> list[tuple[int, int, str]]:
 
 
 def _nearby_files(path: Path) -> str:
-    """Return a hint that lists the files beside a missing path."""
+    """Return a hint that names the files that a missing path may mean, or those beside it."""
     folder = next((parent for parent in path.parents if parent.is_dir()), None)
     if folder is None:
         return "Hint: check the path."
     names = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    wanted = path.relative_to(folder).parts[0] if path != folder else path.name
+    if near := near_names(wanted, names, least=_NEAR):
+        return f"Hint: did you mean {' or '.join(str(folder / name) for name in near)}?"
     listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     return f"Hint: {folder} holds {listed}." if names else f"Hint: {folder} is empty."

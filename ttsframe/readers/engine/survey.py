@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
@@ -13,7 +15,9 @@ from ttsframe._checks import check_choice, check_mapping
 from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError, ParameterError, SkippedRowsWarning, SourceError
 from ttsframe.readers.engine.chunks import Span
+from ttsframe.readers.engine.csv_table import csv_names, csv_schema
 from ttsframe.readers.engine.dtypes import as_instance, merge_dtypes, resolve_dtype, struct_fields
+from ttsframe.readers.engine.faults import unreadable
 from ttsframe.readers.engine.json_rows import Fault
 from ttsframe.readers.engine.jsonl import (
     JsonFile,
@@ -23,16 +27,18 @@ from ttsframe.readers.engine.jsonl import (
     locate,
     on_all_cores,
 )
+from ttsframe.readers.engine.layouts import advise
+from ttsframe.readers.engine.memory import hold
+from ttsframe.readers.engine.remote import open_url
 from ttsframe.readers.engine.scan import (
     Survey,
     SurveyedFile,
-    first_line,
+    open_table,
     rename_schema,
     scan_survey,
-    scan_table,
     text_columns,
 )
-from ttsframe.readers.engine.sniff import DataFile, sniff
+from ttsframe.readers.engine.sniff import Container, DataFile, sniff
 from ttsframe.readers.engine.sources import Candidate, Source, expand
 from ttsframe.readers.engine.table import FileFormat, OnError
 from ttsframe.schema import TRAJECTORY_COLUMNS
@@ -68,15 +74,18 @@ class OpenFile(NamedTuple):
     """Number of rows, known of JSON only."""
 
 
-def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
+def open_file(
+    candidate: Candidate, formats: Iterable[FileFormat], rename: Mapping[str, str]
+) -> OpenFile | None:
     """Find the columns of a file; None if it is no table in a known container."""
-    file = sniff(path)
+    file = _recognize_file(candidate)
     if file.container == "text":
         return None
-    if file.container in {"jsonl", "json"}:
+    if file.is_json:
+        known = {name for file_format in formats for name in file_format.dtypes}
         inspection = inspect_file(file, known)
         if not inspection.dtypes and not inspection.faults:
-            raise SourceError(f"{path}: holds no rows, must hold at least one.")
+            raise SourceError(f"{file.name}: holds no rows, must hold at least one.")
         is_document = file.container == "json" or inspection.n_rows == 1
         return OpenFile(
             file,
@@ -89,14 +98,47 @@ def open_file(path: Path, known: Collection[str]) -> OpenFile | None:
             n_rows=inspection.n_rows,
         )
     try:
-        schema = dict(scan_table(file).collect_schema())
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise SourceError(
-            f"{path}: cannot be read as {file.container} ({first_line(error)}). Hint: the file may be cut off."
-        ) from error
+        if file.container == "csv":
+            schema = _csv_schema(file, formats, rename)
+        else:
+            schema = dict(open_table(file, {}).collect_schema())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise unreadable(file, error) from error
+    # A folder of runs may hold other tables as CSV, but as a rule no other Parquet.
+    is_document = file.container == "csv"
     return OpenFile(
-        file, schema, is_json=False, faults=[], has_lone_surrogates=False, is_document=False
+        file, schema, is_json=False, faults=[], has_lone_surrogates=False, is_document=is_document
     )
+
+
+def _recognize_file(candidate: Candidate) -> DataFile:
+    """Recognize the bytes of a file; what is in memory is taken as it is."""
+    if candidate.kind == "file":
+        return sniff(candidate.path)
+    if candidate.kind == "url":
+        return open_url(candidate.name)
+    if candidate.kind == "standard input":
+        # In a notebook there is no stream of bytes.
+        if not hasattr(sys.stdin, "buffer") or sys.stdin.isatty():
+            raise SourceError(
+                "standard input is no file and no pipe. Hint: cat run.jsonl | ttsframe report -"
+            )
+        return sniff(candidate.path, sys.stdin.buffer.read())
+    held = hold(candidate.source, candidate.name)
+    container: Container = "frame" if isinstance(held, pl.LazyFrame) else "rows"
+    return DataFile(candidate.path, container, None, held)
+
+
+def _csv_schema(
+    file: DataFile, formats: Iterable[FileFormat], rename: Mapping[str, str]
+) -> dict[str, pl.DataType]:
+    """Return the columns of CSV, with their dtypes if a format may recognize them."""
+    names = csv_names(file)
+    columns = {rename.get(name, name) for name in names}
+    chosen = next((each for each in formats if each.recognizes(columns)), None)
+    if chosen is None:
+        return dict.fromkeys(names, pl.String())
+    return csv_schema(file, chosen.dtypes, rename)
 
 
 def scan_source(
@@ -107,15 +149,23 @@ def scan_source(
     rename: Mapping[str, str] | None,
     on_error: OnError,
     row: str,
+    elsewhere: Mapping[str, FileFormat] = MappingProxyType({}),
 ) -> tuple[pl.LazyFrame, Survey, list[UserWarning]]:
     """Survey a source in one of some formats and scan it; `row` names a row: attempt or step."""
+    # `elsewhere` has the formats of the other kind of row, which only messages name.
     check_choice(format, "format", ["auto", *formats])
     check_choice(on_error, "on_error", ["raise", "skip"])
     checked = check_mapping(rename, "rename")
     if len(set(checked.values())) != len(checked):
         raise ParameterError(f"rename == {checked} gives two columns the same name.")
     survey, json_skipped = survey_files(
-        expand(source), formats, format=format, rename=checked, on_error=on_error, row=row
+        expand(source),
+        formats,
+        format=format,
+        rename=checked,
+        on_error=on_error,
+        row=row,
+        elsewhere=elsewhere,
     )
     frame, table_skipped = scan_survey(survey)
     skipped = [*json_skipped, *table_skipped]
@@ -135,13 +185,14 @@ def survey_files(
     rename: Mapping[str, str],
     on_error: OnError,
     row: str = "attempt",
+    elsewhere: Mapping[str, FileFormat] = MappingProxyType({}),
 ) -> tuple[Survey, list[str]]:
     """Decide how to read the files; return this and a message for each JSON row to leave out."""
-    known = {name for file_format in formats.values() for name in file_format.dtypes}
+    possible = list(formats.values()) if format == "auto" else [formats[format]]
     opened: list[OpenFile] = []
     chosen: list[str] = []
     others: list[str] = []
-    files = on_all_cores(lambda candidate: open_file(candidate.path, known), candidates)
+    files = on_all_cores(lambda candidate: open_file(candidate, possible, rename), candidates)
     for candidate, file in zip(candidates, files, strict=True):
         columns = {} if file is None else rename_schema(file.schema, rename)
         name = _recognize(columns, formats, format)
@@ -152,8 +203,10 @@ def survey_files(
             raise fault_error(file.file, file.faults[0])
         elif candidate.is_named or (file is not None and not file.is_document):
             if file is None:
-                raise _not_a_table(candidate.path, row)
-            raise _unrecognized(candidate.path, columns, formats, format)
+                raise _not_a_table(candidate.name, row)
+            raise _unrecognized(
+                candidate.name, columns, formats, format=format, row=row, elsewhere=elsewhere
+            )
         else:
             others.append(candidate.path.name)
     if not opened:
@@ -179,7 +232,7 @@ def _make_survey(
     on_error: OnError,
 ) -> tuple[Survey, list[str]]:
     """Find the schema that all JSON files share, and the rows that do not fit it."""
-    runs = _name_runs([file.file.path for file in opened], file_format)
+    runs = _name_runs([file.file for file in opened], file_format)
     json_schema = _json_schema(opened, file_format, rename)
     files: list[SurveyedFile] = []
     skipped: list[str] = []
@@ -195,7 +248,7 @@ def _make_survey(
             SurveyedFile(
                 file.file,
                 file.schema,
-                runs[str(file.file.path)],
+                runs[file.file.name],
                 file.has_lone_surrogates,
                 frozenset(fault.row for fault in misfits),
                 spans=file.spans,
@@ -225,26 +278,31 @@ def _recognize(
     )
 
 
-def _not_a_table(path: Path, row: str) -> SourceError:
+def _not_a_table(name: str, row: str) -> SourceError:
     return SourceError(
-        f"{path}: is neither Parquet, Arrow IPC nor JSON, judging by its first bytes. Hint: "
-        f"polars.read_csv(...).write_parquet(...) converts a table with one row per {row}."
+        f"{name}: is neither Parquet, Arrow IPC, JSON nor CSV, judging by its first bytes. Hint: write a "
+        f"table with one row per {row}, as Parquet or JSON lines."
     )
 
 
 def _unrecognized(
-    path: Path,
-    columns: Collection[str],
+    name: str,
+    columns: Mapping[str, pl.DataType],
     formats: Mapping[str, FileFormat],
+    *,
     format: str,  # noqa: A002
+    row: str,
+    elsewhere: Mapping[str, FileFormat],
 ) -> SourceError:
+    """Build the error for a table without the columns of a format."""
     columns_found = f"found columns: {_list_names(columns)}"
     if format != "auto":
         return SourceError(
-            f"{path}: is not in format {format!r}; {columns_found}; expected: {formats[format].expects}. "
+            f"{name}: is not in format {format!r}; {columns_found}; expected: {formats[format].expects}. "
             f"Hint: {setting('rename', {'yours': 'expected'})} maps names."
         )
-    return SourceError(f"{path}: in no known format; {columns_found}. {_expectations(formats)}")
+    advice = advise(name, columns, formats, elsewhere, row) or _expectations(formats)
+    return SourceError(f"{name}: in no known format; {columns_found}. {advice}")
 
 
 def _expectations(formats: Mapping[str, FileFormat]) -> str:
@@ -264,7 +322,7 @@ def _list_names(names: Collection[str]) -> str:
 def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str], row: str) -> SourceError:
     by_format: dict[str, list[str]] = {}
     for file, name in zip(opened, chosen, strict=True):
-        by_format.setdefault(name, []).append(str(file.file.path))
+        by_format.setdefault(name, []).append(file.file.name)
     listed = "; ".join(
         f"{name}: {len(paths)} (for example {paths[0]})" for name, paths in by_format.items()
     )
@@ -275,14 +333,14 @@ def _mixed(opened: Sequence[OpenFile], chosen: Sequence[str], row: str) -> Sourc
 
 
 def _check_rename(file: OpenFile, rename: Mapping[str, str]) -> None:
-    path, names = file.file.path, file.schema.keys()
+    path, names = file.file.name, file.schema.keys()
     missing = [name for name in rename if name not in names]
     if missing:
         raise ColumnsError.missing(
             missing,
             list(names),
             where=f"rename in {path}",
-            hint="rename maps the file's names to ttsframe's: {'yours': 'completion'}.",
+            hint=f"{setting('rename', {'yours': 'completion'})} reads the column 'yours' as 'completion'.",
         )
     kept = {name for name in names if name not in rename}
     for name, target in rename.items():
@@ -300,7 +358,7 @@ def _refuse_partly_derived(
     # Read together, the column of the other file would be null: no answer, not graded, no score.
     if not _DERIVED_FROM.keys() <= file_format.dtypes.keys() | {"is_correct"}:
         return
-    columns = {str(file.file.path): set(rename_schema(file.schema, rename)) for file in opened}
+    columns = {file.file.name: set(rename_schema(file.schema, rename)) for file in opened}
     for name, sources in _DERIVED_FROM.items():
         having = next((path for path, names in columns.items() if name in names), None)
         for path, names in columns.items():
@@ -312,9 +370,11 @@ def _refuse_partly_derived(
                 )
 
 
-def _name_runs(paths: Sequence[Path], file_format: FileFormat) -> dict[str, str]:
+def _name_runs(files: Sequence[DataFile], file_format: FileFormat) -> dict[str, str]:
     """Name the run of each file: the file itself, or the folder of a run with several files."""
-    runs, folders = {}, set()
+    runs = {file.name: file.name for file in files}
+    folders = set()
+    paths = [file.path for file in files if file.held is None and file.url is None]
     for path in paths:
         match = file_format.piece and re.search(rf"(^|/){file_format.piece}$", path.as_posix())
         folder = str(Path(path.as_posix()[: match.start()] or ".")) if match else None

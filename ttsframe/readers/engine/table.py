@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
+from ttsframe._checks import list_of_attempts
 from ttsframe._exprs import raise_where
 from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError, SourceError
@@ -33,6 +34,8 @@ class FileFormat(NamedTuple):
     """Dtypes of columns that distinguish it from a format with the same column names."""
     as_text: frozenset[str] = frozenset()
     """Columns whose values are kept as JSON text."""
+    is_row_attempt: bool = False
+    """Whether a row is one attempt, so that a list of attempts shows another format."""
     piece: str | None = None
     """For runs written as one file per problem, a pattern for the end of the path of such a file."""
 
@@ -51,6 +54,8 @@ class FileFormat(NamedTuple):
 
     def has_shapes(self, schema: Mapping[str, pl.DataType]) -> bool:
         """Return whether the distinguishing columns have the right dtypes."""
+        if self.is_row_attempt and list_of_attempts(schema) is not None:
+            return False
         return all(
             isinstance(schema.get(name, pl.Null()), (shape, pl.Null))
             for name, shape in self.shapes.items()
@@ -152,8 +157,12 @@ def cast_columns(table: Table, wanted: Mapping[str, pl.DataType]) -> Table:
         fitting = _castable(dtype, target)
         if fitting is None:
             files = ", ".join(table.row_words)
+            is_text = isinstance(dtype, pl.String) and isinstance(target, pl.List)
+            cast = (
+                "cast it (in CSV, a list is JSON text such as [0.9, 0.5])" if is_text else "cast it"
+            )
             raise ColumnsError(
-                f"{files}: column {name!r} is {dtype}, must be {target}. Hint: cast it, or rename "
+                f"{files}: column {name!r} is {dtype}, must be {target}. Hint: {cast}, or rename "
                 f"another column with {setting('rename', {'yours': name})}."
             )
         if fitting != dtype:
@@ -175,8 +184,13 @@ def _castable(dtype: pl.DataType, wanted: pl.DataType) -> pl.DataType | None:
         return _castable_struct(dtype, wanted) if isinstance(dtype, pl.Struct) else None
     if wanted.is_numeric():
         return dtype if isinstance(dtype, pl.Float32) else wanted if dtype.is_numeric() else None
-    is_safe = dtype == wanted if isinstance(wanted, pl.Boolean) else not dtype.is_nested()
+    is_safe = dtype == wanted if isinstance(wanted, pl.Boolean) else _is_writable(dtype)
     return wanted if is_safe else None
+
+
+def _is_writable(dtype: pl.DataType) -> bool:
+    """Return whether values can be written as text."""
+    return not (dtype.is_nested() or isinstance(dtype, pl.Duration | pl.Object))
 
 
 def _castable_struct(dtype: pl.Struct, wanted: pl.Struct) -> pl.DataType | None:

@@ -75,9 +75,10 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
 
 
 FORMAT = FileFormat(
-    summary="ttsframe's long form: a row per attempt (Parquet, Arrow IPC or JSON)",
+    summary="ttsframe's long form: a row per attempt (Parquet, Arrow IPC, JSON or CSV)",
     requires=(("problem_id", "problem"),),
     dtypes=_DTYPES,
     to_rows=_to_attempts,
     evidence=_EVIDENCE,
+    is_row_attempt=True,
 )

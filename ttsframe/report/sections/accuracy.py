@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
-from ttsframe._wording import counted, interval, left_out, percent, quantity_of
+from ttsframe._wording import (
+    count_left_out,
+    counted,
+    interval,
+    left_out,
+    percent,
+    quantity_of,
+)
+from ttsframe.curves.scaling import scaling_curve
 from ttsframe.report.parts import (
     Context,
     Figure,
@@ -16,23 +25,44 @@ from ttsframe.report.parts import (
     fold_if_long,
     make_budget_table,
     note_more_runs,
+    select_incomplete,
 )
 from ttsframe.report.runs import RunData
 from ttsframe.report.wording import (
     N_RUNS_MAX,
+    count_runs,
     format_interval,
     format_percent,
     keep_first_runs,
-    name_line,
+    keep_run_of,
+    list_names,
     split_runs,
     start_sentence,
 )
 
+_N_RUNS_LARGE: Final = 4
+_HEIGHT: Final = 320
+_HEIGHT_OF_MANY: Final = 220
+_ON: Final = "on the problems of"
+
 
 def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
-    """Average the problems by number of attempts."""
-    curve, agreement = data.picks.curves(data.problems)
-    return {"curve": curve, "agreement": agreement}
+    """Average the problems by number of attempts: the same ones for all lines of a run."""
+    curve, agreement = data.picks.curves(data.comparable)
+    incomplete = []
+    for group, line, problems in data.list_incomplete():
+        average = scaling_curve(
+            problems,
+            by=data.by,
+            replicates=data.replicates,
+            confidence_level=data.options.confidence_level,
+        )
+        names = [pl.lit(line[name], pl.String).alias(f"of_{name}") for name in line]
+        if not group.is_graded:
+            average = average.rename({"accuracy": "agreement"})
+        incomplete.append(average.select(*data.by, *names, pl.exclude(data.by)))
+    alone = pl.concat(incomplete, how="diagonal") if incomplete else None
+    return {"curve": curve, "agreement": agreement, "incomplete": alone}
 
 
 def summarize(
@@ -51,32 +81,82 @@ def summarize(
             if ends.is_empty():
                 continue
             values = ", ".join(
-                f"{name_line(row['selector'], row['reduction'])} {format_percent(row[quantity])}"
+                f"{context.name_line(row)} {format_percent(row[quantity])}"
                 for row in ends.iter_rows(named=True)
             )
             budget = counted([ends["budget"][0]], "attempt")
-            problems = counted(ends["n_problems"].to_list(), "problem")
             what = "" if quantity == "accuracy" else ", agreement (no gold answers)"
-            texts.append(f"{prefix}{budget} at each of {problems}{what}: {values}.")
+            texts.append(f"{prefix}{budget} at each of {_count_problems(ends)}{what}: {values}.")
     return texts
 
 
+def _is_complete(rows: pl.DataFrame) -> bool:
+    """Return whether no problem is left out of a curve's rows."""
+    return bool((rows.select(count_left_out()).to_series() == 0).all())
+
+
+def _count_problems(rows: pl.DataFrame) -> str:
+    """Count the problems that rows share: "57 of 60 problems (left out: 3 unscored)"."""
+    n_problems, n_left_out, reasons = rows.select(
+        "n_problems", count_left_out(), left_out().alias("reasons")
+    ).row(0)
+    if not n_left_out:
+        return counted([n_problems], "problem")
+    total = counted([n_problems + n_left_out], "problem")
+    return f"{n_problems:,} of {total} (left out: {reasons})"
+
+
+def note_problems(
+    context: Context, curve: pl.DataFrame | None, incomplete: pl.DataFrame | None
+) -> list[str]:
+    """Note the problems that lines leave out for a reason that the attempts alone do not explain."""
+    notes = []
+    if curve is not None:
+        for prefix, rows in split_runs(curve, context.by):
+            ends = rows.filter(budget=rows["budget"].max())
+            if (ends["n_problems"] == 0).all() or _is_complete(ends.with_columns(n_short=0)):
+                continue
+            text = f"every line is averaged over the same {_count_problems(ends)}."
+            notes.append(start_sentence(prefix, text))
+    if incomplete is not None:
+        for prefix, rows in split_runs(select_incomplete(incomplete), context.by):
+            for line in rows.partition_by("selector", "reduction", maintain_order=True):
+                text = (
+                    f"{context.name_line(line.row(0, named=True))} has results for only "
+                    f"{_count_problems(line)}, so it is not compared with the other lines; the "
+                    "section on accuracy shows it beside majority vote on the same problems."
+                )
+                if line["n_undefined"][0] and context.weights == "score":
+                    text += (
+                        " A negative score is no weight: weights='sigmoid' or 'softmax' makes weights of "
+                        "such scores."
+                    )
+                notes.append(start_sentence(prefix, text))
+    return notes
+
+
 def answer(
-    context: Context, curve: pl.DataFrame | None, agreement: pl.DataFrame | None
+    context: Context,
+    curve: pl.DataFrame | None,
+    agreement: pl.DataFrame | None,
+    incomplete: pl.DataFrame | None,
 ) -> list[str]:
     """Give both ends of each run's lines."""
     texts = []
     for table in (curve, agreement):
-        if table is not None:
-            quantity = quantity_of(table.columns)
-            texts += [
-                start_sentence(prefix, _describe_ends(rows, quantity))
-                for prefix, rows in split_runs(table.drop_nulls(quantity), context.by)
-            ]
+        if table is None:
+            continue
+        quantity = quantity_of(table.columns)
+        for prefix, rows in split_runs(table.drop_nulls(quantity), context.by):
+            sentences = [_describe_ends(context, rows, quantity)]
+            alone = keep_run_of(incomplete, rows, context.by)
+            if alone is not None:
+                sentences += _describe_incomplete(context, alone, quantity)
+            texts.append(start_sentence(prefix, " ".join(sentences)))
     return texts
 
 
-def _describe_ends(rows: pl.DataFrame, quantity: str) -> str:
+def _describe_ends(context: Context, rows: pl.DataFrame, quantity: str) -> str:
     """Describe both ends of one run's lines."""
     ends = rows.filter(budget=rows["budget"].max())
     budget = counted([ends["budget"][0]], "attempt")
@@ -87,25 +167,54 @@ def _describe_ends(rows: pl.DataFrame, quantity: str) -> str:
             f"with {budget}, {share} of the attempts gave the most frequent answer; without gold "
             "answers, nothing shows whether it is right."
         )
-    lines: list[str] = []
-    n_problems_max = max(ends["n_problems"].to_list())
-    for row in ends.iter_rows(named=True):
-        line = name_line(row["selector"], row["reduction"])
-        value = format_interval(row[quantity], row["ci_low"], row["ci_high"])
-        n_problems = row["n_problems"]
-        only = f" on only {counted([n_problems], 'problem')}" if n_problems < n_problems_max else ""
-        reaches = "" if lines else " reaches"
-        lines.append(f"{line}{reaches} {value}{only}")
     first = rows.filter(budget=rows["budget"].min(), selector="majority_vote")
     start = ""
     if first.height and first["budget"][0] < ends["budget"][0]:
         value = format_percent(first[quantity][0])
-        start = f"majority vote reaches {value} with {counted([first['budget'][0]], 'attempt')}; "
-    return f"{start}with {budget}, {', '.join(lines)}."
+        start = f"majority vote is at {value} with {counted([first['budget'][0]], 'attempt')}; "
+    left = "" if _is_complete(ends) else f" at {_count_problems(ends)}"
+    return f"{start}with {budget}{left}, {_list_lines(context, ends, quantity)}."
+
+
+def _list_lines(context: Context, rows: pl.DataFrame, quantity: str) -> str:
+    """List lines with their values; equal ones together."""
+    equal: dict[str, list[str]] = {}
+    for row in rows.iter_rows(named=True):
+        value = format_interval(row[quantity], row["ci_low"], row["ci_high"])
+        equal.setdefault(value, []).append(context.name_line(row))
+    (value, names), *others = equal.items()
+    verb = "is" if len(names) == 1 else "are all" if not others and len(names) > 2 else "are both"
+    if others and len(names) > 2:
+        verb = "are"
+    texts = [f"{list_names(names)} {verb} at {value}"]
+    return ", ".join([*texts, *(f"{list_names(names)} {value}" for value, names in others)])
+
+
+def _describe_incomplete(context: Context, alone: pl.DataFrame, quantity: str) -> list[str]:
+    """Describe each line of a run that is shown alone, beside the others on the same problems."""
+    texts = []
+    for rows in alone.partition_by("of_selector", "of_reduction", maintain_order=True):
+        own = select_incomplete(rows)
+        name = context.name_line(own.row(0, named=True))
+        ends = rows.filter(budget=own["budget"].max())
+        text = f"{name[:1].upper()}{name[1:]} has results for only {_count_problems(own)}"
+        if ends["n_problems"][0] == 0:
+            texts.append(f"{text}.")
+            continue
+        budget = counted([ends["budget"][0]], "attempt")
+        values = _list_lines(context, ends.drop_nulls(quantity), quantity)
+        texts.append(
+            f"{text}, so it is not compared with the lines above; on its problems, with {budget}, "
+            f"{values}."
+        )
+    return texts
 
 
 def draw(
-    context: Context, curve: pl.DataFrame | None, agreement: pl.DataFrame | None
+    context: Context,
+    curve: pl.DataFrame | None,
+    agreement: pl.DataFrame | None,
+    incomplete: pl.DataFrame | None,
 ) -> list[Part]:
     """Draw each curve, and list its numbers."""
     from ttsframe import charts
@@ -113,11 +222,12 @@ def draw(
     captions = {
         "accuracy": "Each line is one way to choose an answer among the first attempts. Majority vote "
         "needs no scores. The oracle chooses a right answer wherever one exists, so no selector can be "
-        f"above it on the same problems. Bands are {context.level} intervals over problems: the unit "
-        "is the problem, not the attempt.",
+        f"above it. All lines of a run are averaged over the same problems.{context.weighing} Bands are "
+        f"{context.level} intervals over problems: the unit is the problem, not the attempt.",
         "agreement": "Without gold answers, nothing can be graded. The lines show the share of attempts "
-        "that gave the chosen answer, not how often that answer is right. Bands are "
-        f"{context.level} intervals over problems.",
+        "that gave the chosen answer, not how often that answer is right. All lines of a run are "
+        f"averaged over the same problems.{context.weighing} Bands are {context.level} intervals over "
+        "problems.",
     }
     parts: list[Part] = []
     for table in (curve, agreement):
@@ -130,6 +240,9 @@ def draw(
                 keep_first_runs(table, context.by),
                 references=context.references if quantity == "accuracy" else None,
                 confidence_level=context.confidence_level,
+                height=_HEIGHT
+                if count_runs(table, context.by) <= _N_RUNS_LARGE
+                else _HEIGHT_OF_MANY,
             )
             parts.append(Figure(f"{quantity}-by-attempts", captions[quantity], chart))
         parts += [
@@ -139,7 +252,28 @@ def draw(
                 list_curve(context, table),
             ),
         ]
+        alone = incomplete
+        if alone is not None and context.by:
+            alone = alone.join(
+                table, on=context.by, how="semi", nulls_equal=True, maintain_order="left"
+            )
+        if alone is not None and alone.height:
+            parts.append(_list_incomplete(context, alone, quantity))
     return parts
+
+
+def _list_incomplete(context: Context, alone: pl.DataFrame, quantity: str) -> Table:
+    """List the lines that lack many problems, each with the baseline and the bound on its problems."""
+    name = pl.concat_str(
+        pl.col("of_selector"), pl.format(" ({})", "of_reduction").fill_null("")
+    ).alias(_ON)
+    other = "agreement" if quantity == "accuracy" else "accuracy"
+    listed = list_curve(context, alone.drop(other, strict=False).with_columns(name), _ON)
+    return replace(
+        listed,
+        caption=f"Lines without a result for more than one in ten problems: {quantity} on the problems "
+        f"that they have, with {context.level} intervals below",
+    )
 
 
 def list_curve(context: Context, table: pl.DataFrame, *more: str) -> Table:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
 import polars as pl
 
 from ttsframe._wording import counted
-from ttsframe.curves.optimal import optimal_choices, optimal_curve
+from ttsframe.curves.optimal import optimal_choices, select_optimal
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.report.parts import (
     Context,
@@ -25,17 +26,21 @@ from ttsframe.report.sections import difficulty
 from ttsframe.report.sections.accuracy import list_curve
 from ttsframe.report.wording import (
     find_best_row,
+    find_best_rows,
     format_interval,
     format_percent,
     keep_first_runs,
-    name_line,
+    keep_run_of,
+    list_names,
     split_runs,
     start_sentence,
 )
+from ttsframe.statistics.comparison import compare
 from ttsframe.votes.engine.registry import selector_of
 
 _N_RUNS_MAX: Final = 4
-_OPTIMAL: Final = ("compute_optimal", "compute_optimal_in_sample")
+_HELD_OUT: Final = "compute_optimal"
+_IN_SAMPLE: Final = "compute_optimal_in_sample"
 
 
 def needs(data: RunData) -> list[Rule]:
@@ -53,57 +58,106 @@ def needs(data: RunData) -> list[Rule]:
 
 
 def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
-    """Choose a strategy per level, beside the strategies' own curves on the same halves."""
+    """Choose a strategy per level, beside the strategies' own curves on the same problems and halves."""
     level = data.options.confidence_level
-    curves, choices = [], []
+    curves, choices, gains = [], [], []
     for half in data.halve(runs):
         problems, levels = half.problems, half.levels
-        curves += [
-            scaling_curve(problems, by=data.by, replicates="fold", confidence_level=level),
-            optimal_curve(problems, levels=levels, by=data.by, confidence_level=level),
-        ]
+        chosen = select_optimal(problems, levels=levels, by=data.by)
+        # A problem without a level has no choice, and is left out of the strategies too.
+        both = data.keep_comparable(pl.concat([problems, chosen], how="diagonal"))
+        curve = scaling_curve(both, by=data.by, replicates="fold", confidence_level=level)
+        curves.append(curve)
         choices.append(optimal_choices(problems, levels=levels, by=data.by))
+        compared = _find_best_single(curve, data.by)
+        gains.append(
+            compare(
+                both.join(compared, on=compared.columns, how="semi", nulls_equal=True),
+                baseline=_HELD_OUT,
+                by=data.by,
+                replicates="fold",
+                confidence_level=level,
+            )
+        )
     return {
         "optimal": data.join_runs(curves),
         "choices": pl.concat(choices).sort(*data.by, "level", maintain_order=True),
+        "optimal_gain": data.join_runs(gains),
     }
 
 
+def _find_best_single(curve: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Find the best single strategy of each run at the largest budget, and add the choice by level."""
+    line = [*by, "selector", "reduction", "budget"]
+    ends = curve.filter(pl.col("budget") == pl.col("budget").max())
+    is_single = ~pl.col("selector").is_in([_HELD_OUT, _IN_SAMPLE, "oracle"])
+    best = [
+        rows
+        .filter(selector=row["selector"])
+        .filter(pl.col("reduction").eq_missing(pl.lit(row["reduction"], pl.String)))
+        .select(line)
+        for _, rows in split_runs(ends.filter(is_single).drop_nulls("accuracy"), by)
+        for row in [find_best_row(rows)]
+    ]
+    return pl.concat([*best, ends.filter(selector=_HELD_OUT).select(line)])
+
+
 def answer(
-    context: Context, optimal: pl.DataFrame, _choices: pl.DataFrame, _curve: pl.DataFrame | None
+    context: Context,
+    optimal: pl.DataFrame,
+    _choices: pl.DataFrame,
+    optimal_gain: pl.DataFrame,
+    _curve: pl.DataFrame | None,
+    _incomplete: pl.DataFrame | None,
 ) -> list[str]:
     """Compare the choice by level with the best single strategy, and with its in-sample value."""
     texts = []
     for prefix, rows in split_runs(optimal.drop_nulls("accuracy"), context.by):
         ends = rows.filter(budget=rows["budget"].max())
-        single = ends.filter(~pl.col("selector").is_in([*_OPTIMAL, "oracle"]))
+        single = ends.filter(~pl.col("selector").is_in([_HELD_OUT, _IN_SAMPLE, "oracle"]))
         chosen = {row["selector"]: row for row in ends.iter_rows(named=True)}
-        if single.is_empty() or not chosen.keys() >= set(_OPTIMAL):
+        gains = keep_run_of(optimal_gain, rows, context.by)
+        if single.is_empty() or gains is None or not chosen.keys() >= {_HELD_OUT, _IN_SAMPLE}:
             continue
-        best = find_best_row(single)
-        held_out, in_sample = (chosen[selector] for selector in _OPTIMAL)
+        tied = find_best_rows(single)
+        best = tied[0]
+        names = list_names([context.name_line(row) for row in tied])
+        held_out, in_sample = chosen[_HELD_OUT], chosen[_IN_SAMPLE]
         value = format_interval(held_out["accuracy"], held_out["ci_low"], held_out["ci_high"])
+        gain = gains.row(0, named=True)
         text = (
             f"with {counted([held_out['budget']], 'attempt')}, choosing the best strategy for each "
-            f"level on held-out problems reaches {value}, {_compare(held_out, best)} the best single "
-            f"strategy, {name_line(best['selector'], best['reduction'])}, with "
-            f"{format_percent(best['accuracy'])}. Evaluated on the problems it was chosen on, it would "
-            f"seem to reach {format_percent(in_sample['accuracy'])}."
+            f"level on held-out problems reaches {value}; the best single "
+            f"{'strategy' if len(tied) == 1 else 'strategies'}, {names}, "
+            f"{'reaches' if len(tied) == 1 else 'reach'} {format_percent(best['accuracy'])}: "
+            f"{_describe_gain(gain)}. Evaluated on the problems it was chosen on, the choice would seem "
+            f"to reach {format_percent(in_sample['accuracy'])}."
         )
         texts.append(start_sentence(prefix, text))
     return texts
 
 
-def _compare(held_out: dict[str, Any], best: dict[str, Any]) -> str:
-    """Compare as far as the interval of the choice allows."""
-    low, high = held_out["ci_low"], held_out["ci_high"]
-    if low is None or high is None or low <= best["accuracy"] <= high:
-        return "not distinguishable from"
-    return "above" if held_out["accuracy"] > best["accuracy"] else "below"
+def _describe_gain(row: dict[str, Any]) -> str:
+    """Describe the difference of the choice from a strategy, which the row has the other way round."""
+    gain = -row["difference"]
+    if row["n_wins"] + row["n_losses"] == 0:
+        return "they agree on every problem"
+    if row["ci_low"] is None:
+        return f"a difference of {100 * gain:.1f} points"
+    interval = f"{-100 * row['ci_high']:.1f} to {-100 * row['ci_low']:.1f}"
+    # The interval of a few problems can disagree with the test; both must leave out chance.
+    is_sure = row["p_value"] < 0.05 and (row["ci_low"] > 0.0 or row["ci_high"] < 0.0)
+    judged = "more than chance" if is_sure else "within chance"
+    return f"a difference of {100 * gain:.1f} points ({interval}), {judged}"
 
 
 def draw(
-    context: Context, optimal: pl.DataFrame, choices: pl.DataFrame, curve: pl.DataFrame | None
+    context: Context,
+    optimal: pl.DataFrame,
+    choices: pl.DataFrame,
+    _optimal_gain: pl.DataFrame,
+    curve: pl.DataFrame | None,
+    incomplete: pl.DataFrame | None,
 ) -> list[Part]:
     """Draw the choice with its strategies, and list the chosen ones."""
     from ttsframe import charts
@@ -125,7 +179,7 @@ def draw(
     return [
         Figure("compute-optimal-by-attempts", caption, chart),
         *note_more_runs(optimal, context.by, _N_RUNS_MAX),
-        *note_missing_lines(optimal, curve, context.by),
+        *note_missing_lines(context, optimal, curve, incomplete),
         Folded(
             "Chosen strategies, in numbers",
             [_list_choices(context, choices), list_curve(context, optimal)],
@@ -140,7 +194,19 @@ def _list_choices(context: Context, choices: pl.DataFrame) -> Table:
     key = [*context.by, "level", "budget"]
     is_chosen = pl.col("problem_fold").is_null()
     agrees = (strategy == strategy.filter(is_chosen).first()).all().over(key)
-    folds = pl.when(agrees).then(pl.lit("all folds agree")).otherwise(pl.lit("folds differ"))
+    n_others = pl.col("n_tied").cast(pl.Int64) - 1
+    folds = (
+        pl
+        .when(n_others > 0)
+        .then(
+            pl.format(
+                "ties with {} of {} others", n_others, pl.col("n_strategies").cast(pl.Int64) - 1
+            )
+        )
+        .when(agrees)
+        .then(pl.lit("all folds agree"))
+        .otherwise(pl.lit("folds differ"))
+    )
     points = choices.select(
         "budget",
         pl.concat_str(strategy, folds, separator="\n").alias("cell"),

@@ -24,12 +24,13 @@ from ttsframe.report.parts import (
 from ttsframe.report.runs import GRADED, NoTableError, Rule, RunData
 from ttsframe.report.wording import (
     N_PANELS_MAX,
-    find_best_row,
+    find_best_rows,
     format_decimals,
     format_interval,
     format_percent,
     keep_first_runs,
-    name_line,
+    keep_run_of,
+    list_names,
     split_runs,
     start_sentence,
 )
@@ -57,7 +58,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     curves, gains = [], []
     for _, kept, problems in data.split_by_budgets(runs):
         priced = add_costs(
-            data.keep_comparable(problems.filter(pl.col("selector") != "oracle")),
+            problems.filter(pl.col("selector") != "oracle"),
             trajectories=data.attempts_of(kept),
             by=data.keys,
         )
@@ -89,6 +90,7 @@ def answer(
     cost: pl.DataFrame,
     efficiency: pl.DataFrame | None,
     _curve: pl.DataFrame | None,
+    _incomplete: pl.DataFrame | None,
 ) -> list[str]:
     """Give the cost of the best accuracy, and the line that is cheaper than majority vote."""
     texts = []
@@ -96,34 +98,46 @@ def answer(
         efficient = rows.filter("is_efficient")
         if efficient.is_empty():
             continue
-        row = find_best_row(efficient)
+        best = find_best_rows(efficient)
+        row = best[0]
+        tied = [line for line in best if line["budget"] <= row["budget"]]
+        names = list_names([context.name_line(line) for line in tied])
         value = format_interval(row["accuracy"], row["ci_low"], row["ci_high"])
-        gain = "" if efficiency is None else _describe_gain(context, efficiency, rows)
+        gains = keep_run_of(efficiency, rows, context.by)
         text = (
-            f"the highest accuracy is {value}, from "
-            f"{name_line(row['selector'], row['reduction'])}, which costs "
-            f"{format_decimals(row['budget'], 0)} generated tokens per problem{gain}."
+            f"the highest accuracy is {value}, from {names}, which "
+            f"{'costs' if len(tied) == 1 else 'tie and cost'} {format_decimals(row['budget'], 0)} "
+            f"generated tokens per problem{'' if gains is None else _describe_gain(context, gains)}."
         )
         texts.append(start_sentence(prefix, text))
     return texts
 
 
-def _describe_gain(context: Context, efficiency: pl.DataFrame, rows: pl.DataFrame) -> str:
+def _describe_gain(context: Context, gains: pl.DataFrame) -> str:
     """Describe the savings of the line whose gain is surest."""
-    gains = efficiency.filter(status="ok")
-    if context.by:
-        run = rows.select(context.by).unique()
-        gains = gains.join(run, on=context.by, how="semi", nulls_equal=True, maintain_order="left")
-    if gains.is_empty():
+    known = gains.filter(pl.col("status") != "unknown")
+    if known.is_empty():
         return ""
+    goal = f"majority vote's best accuracy, {format_percent(known['accuracy'][0])},"
     order = ["ci_low", "gain"]
-    ranked = gains.sort(order, descending=True, nulls_last=True, maintain_order=True)
-    row = ranked.row(0, named=True)
-    goal = f"majority vote's best accuracy, {format_percent(row['accuracy'])},"
-    if row["gain"] <= 1.0:
-        return f"; nothing reaches {goal} with fewer tokens"
-    line = name_line(row["selector"], row["reduction"])
-    return f"; {line} reaches {goal} with {_format_gain(row)} times fewer tokens"
+    exact = known.filter(status="ok")
+    exact = exact.sort(order, descending=True, nulls_last=True, maintain_order=True)
+    if (exact["gain"] > 1.0).any():
+        row = exact.filter(pl.col("gain") > 1.0).row(0, named=True)
+        line = context.name_line(row)
+        is_sure = row["ci_low"] is None or row["ci_low"] > 1.0
+        chance = "" if is_sure else ", which may be chance"
+        return f"; {line} reaches {goal} with {_format_gain(row)} times fewer tokens{chance}"
+    bounded = known.filter(status="at_least").sort("bound", descending=True, maintain_order=True)
+    if bounded.height:
+        row = bounded.row(0, named=True)
+        more = ""
+        if row["bound"] > 1.0:
+            more = f", at least {format_decimals(row['bound'], 1)} times fewer tokens"
+        line = context.name_line(row)
+        return f"; {line} is at or above {goal} with its fewest tokens already{more}"
+    fewer = " with fewer tokens" if exact.height else ""
+    return f"; no other line reaches {goal[:-1]}{',' if fewer else ''}{fewer}"
 
 
 def _format_gain(row: dict[str, Any]) -> str:
@@ -144,6 +158,7 @@ def draw(
     cost: pl.DataFrame,
     efficiency: pl.DataFrame | None,
     curve: pl.DataFrame | None,
+    incomplete: pl.DataFrame | None,
 ) -> list[Part]:
     """Draw accuracy against tokens, and list points and gains."""
     from ttsframe import charts
@@ -151,8 +166,8 @@ def draw(
     caption = (
         "Each point is a selector at one number of attempts, at the mean number of tokens that its "
         "attempts generated; the verifier's own work is not counted. Filled points are efficient: no "
-        "other point is as accurate for less. Which points are efficient was decided on the problems "
-        "shown."
+        "other point is as accurate for less, or more accurate at the same cost. Which points are "
+        "efficient was decided on the problems shown."
     )
     chart = partial(
         charts.pareto_frontier,
@@ -163,7 +178,7 @@ def draw(
     return [
         Figure("accuracy-by-tokens", caption, chart),
         *note_more_runs(cost, context.by, N_PANELS_MAX),
-        *note_missing_lines(cost, curve, context.by),
+        *note_missing_lines(context, cost, curve, incomplete),
         *gains,
         Folded("Accuracy by tokens, in numbers", [_list_points(context, cost)]),
     ]
@@ -174,7 +189,7 @@ def _list_points(context: Context, cost: pl.DataFrame) -> Table:
     ends = interval().str.replace_all("%", "", literal=True).fill_null("")
     return make_table(
         "Accuracy by generated tokens per problem; a point is efficient if no other is as accurate for "
-        "less",
+        "less, or more accurate at the same cost",
         cost.select(*context.by, "selector", "reduction"),
         cost.select(
             pl.col("nominal_budget").alias("attempts"),

@@ -11,6 +11,7 @@ from ttsframe._wording import counted, shorten
 from ttsframe.defaults import RUN
 from ttsframe.report.parts import Context, Finding, Findings, Folded, Paragraph, Part, make_table
 from ttsframe.report.runs import RunData
+from ttsframe.report.wording import split_runs, start_sentence
 from ttsframe.validation import ValidationReport
 
 _VALUE_MAX: Final = 60
@@ -37,9 +38,9 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
         parts.append("source_file")
     score = pl.col("score").fill_nan(None) if "score" in names else pl.lit(None, pl.Float64)
     is_correct = pl.col("is_correct") if "is_correct" in names else pl.lit(None, pl.Boolean)
-    n_each = attempts.group_by([*parts, "problem_id"]).agg(pl.len().alias("_n"))
+    n_each = attempts.group_by([*parts, *data.replicates, "problem_id"]).agg(pl.len().alias("_n"))
     sizes = n_each.group_by(parts).agg(
-        pl.len().alias("n_problems"),
+        pl.col("problem_id").n_unique().cast(pl.UInt32).alias("n_problems"),
         pl.col("_n").sum().alias("n_attempts"),
         pl.col("_n").min().alias("attempts_min"),
         pl.col("_n").median().alias("attempts_median"),
@@ -55,16 +56,27 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
     return {"loaded": sizes.join(counts, on=parts, nulls_equal=True).sort(parts).drop(RUN)}
 
 
-def answer(_: Context, loaded: pl.DataFrame, validation: ValidationReport) -> list[str]:
-    """Count attempts, problems and missing answers."""
-    sizes = [*loaded["attempts_min"].to_list(), *loaded["attempts_max"].to_list()]
-    n_missing = sum(loaded["n_missing_answers"].to_list())
-    text = (
-        f"{counted([validation.n_attempts], 'attempt')} at "
-        f"{counted([validation.n_problems], 'problem')}, {counted(sizes, 'attempt')} each; "
-        f"{n_missing:,} ({n_missing / validation.n_attempts:.1%}) without an answer."
+def answer(context: Context, loaded: pl.DataFrame, validation: ValidationReport) -> list[str]:
+    """Count attempts, problems and missing answers, of each run."""
+    if not context.by:
+        return [_count(loaded, validation.n_problems)]
+    return [
+        start_sentence(prefix, _count(rows, sum(rows["n_problems"].to_list())))
+        for prefix, rows in split_runs(loaded, context.by)
+    ]
+
+
+def _count(rows: pl.DataFrame, n_problems: int) -> str:
+    """Count what a run has, which may be in several files."""
+    sizes = [*rows["attempts_min"].to_list(), *rows["attempts_max"].to_list()]
+    n_attempts, n_missing = (
+        sum(rows[name].to_list()) for name in ("n_attempts", "n_missing_answers")
     )
-    return [text]
+    each = f", {counted(sizes, 'attempt')} each" if n_problems > 1 else ""
+    return (
+        f"{counted([n_attempts], 'attempt')} at {counted([n_problems], 'problem')}{each}; "
+        f"{n_missing:,} ({n_missing / n_attempts:.1%}) without an answer."
+    )
 
 
 def draw(_: Context, loaded: pl.DataFrame, validation: ValidationReport) -> list[Part]:

@@ -15,22 +15,24 @@ from ttsframe.report.parts import (
     Folded,
     Part,
     make_budget_table,
+    note_missing_lines,
     note_more,
     note_more_runs,
 )
 from ttsframe.report.runs import GRADED, Rule, RunData
 from ttsframe.report.wording import (
     N_PANELS_MAX,
-    find_best_row,
+    find_best_rows,
     format_interval,
     format_percent,
     keep_first_runs,
-    name_line,
+    list_names,
     split_runs,
     start_sentence,
 )
 
 _LINE = ("selector", "reduction")
+_TIE = 1e-9
 
 
 def needs(_: RunData) -> list[Rule]:
@@ -52,15 +54,29 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     return {"selection_gap": data.join_runs(gaps)}
 
 
-def answer(context: Context, gap: pl.DataFrame) -> list[str]:
-    """Split the errors of each run's best line at the largest budget."""
+def answer(
+    context: Context, gap: pl.DataFrame, _curve: pl.DataFrame | None, _alone: pl.DataFrame | None
+) -> list[str]:
+    """Split the errors of each run's best lines at the largest budget."""
     texts = []
     for prefix, rows in split_runs(gap.drop_nulls("accuracy"), context.by):
-        row = find_best_row(rows.filter(budget=rows["budget"].max()))
+        ends = rows.filter(budget=rows["budget"].max())
+        best = find_best_rows(ends)
+        row = best[0]
         lost = format_interval(row["selection_gap"], row["ci_low"], row["ci_high"])
+        who = list_names([context.name_line(line) for line in best])
+        if len(best) > 1:
+            who = f"{who} tie: each"
+        if row["budget"] == 1 and row["selection_gap"] < _TIE:
+            text = (
+                f"with 1 attempt there is nothing to choose from: "
+                f"{format_percent(row['accuracy'])} of {counted([row['n_problems']], 'problem')} are "
+                f"answered correctly, and {format_percent(row['generation_gap'])} are not."
+            )
+            texts.append(start_sentence(prefix, text))
+            continue
         text = (
-            f"with {counted([row['budget']], 'attempt')}, "
-            f"{name_line(row['selector'], row['reduction'])} answers "
+            f"with {counted([row['budget']], 'attempt')}, {who} answers "
             f"{format_percent(row['accuracy'])} of {counted([row['n_problems']], 'problem')} "
             f"correctly; {lost} have a right attempt that it does not choose, which a better verifier "
             f"could find, and {format_percent(row['generation_gap'])} have none."
@@ -69,7 +85,12 @@ def answer(context: Context, gap: pl.DataFrame) -> list[str]:
     return texts
 
 
-def draw(context: Context, gap: pl.DataFrame) -> list[Part]:
+def draw(
+    context: Context,
+    gap: pl.DataFrame,
+    curve: pl.DataFrame | None,
+    incomplete: pl.DataFrame | None,
+) -> list[Part]:
     """Draw the three bands of each line, and list the middle one."""
     from ttsframe import charts
 
@@ -81,7 +102,7 @@ def draw(context: Context, gap: pl.DataFrame) -> list[Part]:
     caption = (
         "At each number of attempts, the three bands add up to all problems. The middle band is what a "
         "perfect choice among the same attempts would gain; the upper band needs a better generator or "
-        f"more attempts. Bars are {context.level} intervals of the middle band, paired by problem."
+        f"more attempts. In brackets is the {context.level} interval of the middle band, paired by problem."
     )
     chart = partial(
         charts.selection_gap,
@@ -106,5 +127,6 @@ def draw(context: Context, gap: pl.DataFrame) -> list[Part]:
         Figure("lost-by-attempts", caption, chart),
         *note_more_runs(gap, context.by, n_runs_max),
         *note_more(lines.height, N_PANELS_MAX, "lines"),
+        *note_missing_lines(context, gap, curve, incomplete),
         Folded("Accuracy lost by selection, in numbers", [listed]),
     ]

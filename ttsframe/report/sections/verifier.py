@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -9,7 +10,8 @@ from typing import Any, Final
 import polars as pl
 
 from ttsframe._typing import StepReduction
-from ttsframe._wording import counted
+from ttsframe._wording import LEFT_OUT, counted
+from ttsframe.defaults import SHARE_OF_PROBLEMS
 from ttsframe.report.parts import (
     N_ROWS_MAX,
     Context,
@@ -28,11 +30,14 @@ from ttsframe.report.wording import (
     format_interval,
     format_percent,
     keep_first_runs,
+    keep_run_of,
     split_runs,
     start_sentence,
 )
+from ttsframe.steps import STEP_REDUCTIONS
 from ttsframe.verifier import VerifierReport, over_optimization, verifier_metrics, verifier_report
 
+_TIE: Final = 1e-9
 _COMPARED: Final[tuple[StepReduction, ...]] = ("last", "min", "mean", "prod")
 
 
@@ -59,17 +64,59 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         data.profile = card.profile
     others = [name for name in _COMPARED if name not in card.metrics["reduction"]]
     if others and "step_scores" in attempts.columns and attempts["step_scores"].count():
-        metrics = verifier_metrics(attempts, reductions=others, by=data.by, confidence_level=level)
-        card = replace(card, metrics=pl.concat([card.metrics, metrics]))
+        used = _list_used(card)
+        card = replace(
+            card, metrics=_compare_reductions(data, attempts, card.metrics, used, others)
+        )
     if "best_of_n" in options.selectors and not data.replicates:
         declines = [
-            over_optimization(
-                problems.filter(selector="best_of_n"), by=data.by, confidence_level=level
-            )
-            for _, _, problems in data.split_by_budgets(runs)
+            over_optimization(problems, by=data.by, confidence_level=level)
+            for problems in data.split_selector(runs, "best_of_n")
         ]
         card = replace(card, over_optimization=data.join_runs(declines))
     return {"verifier": card}
+
+
+def _compare_reductions(
+    data: RunData,
+    attempts: pl.DataFrame,
+    metrics: pl.DataFrame,
+    used: Sequence[str],
+    others: Sequence[StepReduction],
+) -> pl.DataFrame:
+    """Add the metrics of further reductions, all on the attempts that every reduction has a score for."""
+    level = data.options.confidence_level
+    more = verifier_metrics(attempts, reductions=others, by=data.by, confidence_level=level)
+    both = pl.concat([metrics, more])
+    if both.select((pl.col("n_unscored") == 0).all()).item():
+        return both
+    size = pl.col("n_attempts")
+    most = size.max().over(data.by) if data.by else size.max()
+    lacking = both.filter(size < (1.0 - SHARE_OF_PROBLEMS) * most)["reduction"].unique()
+    kept = [name for name in others if name not in lacking or name in used]
+    if set(lacking) & set(used):
+        kept = list(others)
+    values = [_score_of(name) for name in (*used, *kept)]
+    is_known = pl.all_horizontal(value.is_not_null() & value.is_not_nan() for value in values)
+    known = attempts.with_columns(
+        pl.when(is_known).then(name).alias(name)
+        for name in ("score", "step_scores")
+        if name in attempts.columns
+    )
+    tables = [
+        verifier_metrics(known, reductions=reductions, by=data.by, confidence_level=level)
+        for reductions in (data.options.reductions, kept)
+        if reductions is None or reductions
+    ]
+    return pl.concat(tables)
+
+
+def _score_of(name: str) -> pl.Expr:
+    """Reduce the step scores of an attempt, or take its score."""
+    for reduction, reduce_steps in STEP_REDUCTIONS.items():
+        if reduction == name:
+            return reduce_steps("step_scores")
+    return pl.col("score").cast(pl.Float64)
 
 
 def answer(context: Context, card: VerifierReport) -> list[str]:
@@ -107,25 +154,35 @@ def _describe_calibration(row: dict[str, Any]) -> str:
 
 
 def _describe_decline(context: Context, card: VerifierReport, rows: pl.DataFrame) -> str:
-    """Describe whether best-of-N accuracy declines."""
-    points = card.over_optimization
+    """Describe whether best-of-N accuracy declines, and whether by more than chance."""
+    points = keep_run_of(card.over_optimization, rows, context.by)
     if points is None:
         return ""
-    if context.by:
-        run = rows.select(context.by).unique()
-        points = points.join(run, on=context.by, how="semi", nulls_equal=True)
     points = points.filter(reduction=rows["reduction"][0]).drop_nulls("accuracy")
     if points["budget"].n_unique() < 2:
         return ""
     last = points.sort("budget").row(-1, named=True)
-    if not last["is_turned_down"]:
-        return (
-            " Best-of-n accuracy shows no significant decline up to "
-            f"{counted([last['budget']], 'attempt')}."
-        )
+    left_out = sum(last[f"n_{status}"] for status in LEFT_OUT if status != "short")
+    of_problems = f" on the {last['n_problems']:,} problems that have scores" if left_out else ""
+    return f" Best-of-n accuracy{of_problems} {_describe_end(last)}."
+
+
+def _describe_end(last: dict[str, Any]) -> str:
+    """Describe how far the accuracy with the most attempts is below its peak."""
+    end = counted([last["budget"]], "attempt")
+    peak = counted([last["peak_budget"]], "attempt")
+    if last["peak_budget"] == last["budget"]:
+        return f"does not decline: it is highest with {end}"
+    if last["drop"] < _TIE:
+        return f"does not decline: with {end} it is as high as at its peak, with {peak}"
+    drop = f"{100 * last['drop']:.1f} points"
+    if last["drop_ci_low"] is None:
+        return f"is {drop} lower with {end} than with {peak}"
+    drop += f" ({100 * last['drop_ci_low']:.1f} to {100 * last['drop_ci_high']:.1f})"
+    if last["is_turned_down"]:
+        return f"peaks at {peak} and declines by {drop} up to {last['budget']:,}"
     return (
-        f" Best-of-n accuracy peaks at {counted([last['peak_budget']], 'attempt')} and declines by "
-        f"{100 * last['drop']:.1f} points up to {last['budget']:,}."
+        f"is {drop} lower with {end} than at its peak, with {last['peak_budget']:,}: within chance"
     )
 
 
@@ -138,8 +195,8 @@ def draw(context: Context, card: VerifierReport) -> list[Part]:
     parts: list[Part] = [
         Figure(
             "reductions",
-            "How often a right attempt outscores a wrong one (area under the ROC curve), for each way "
-            "to reduce step scores to one score. Best of n uses the comparison within problems. The "
+            "How often a right attempt outscores a wrong one (area under the ROC curve; equal scores count "
+            "half), for each way to reduce step scores to one score. Best of n uses the comparison within problems. The "
             "area over all attempts also rewards scores that tell easy problems from hard ones.",
             partial(
                 charts.reduction_comparison,
@@ -188,8 +245,12 @@ def draw(context: Context, card: VerifierReport) -> list[Part]:
 
 def _list_metrics(context: Context, metrics: pl.DataFrame) -> Table:
     """List the metrics of each reduction."""
+    is_short = metrics["n_unscored"].max() != 0
+    left_out = (
+        "; attempts that one of the rows has no score for are left out of all" if is_short else ""
+    )
     return make_table(
-        f"Metrics of the scores, with {context.level} intervals below",
+        f"Metrics of the scores, with {context.level} intervals below{left_out}",
         metrics.select(*context.by, "reduction"),
         [
             {

@@ -10,6 +10,7 @@ from typing import Final, get_args
 import numpy as np
 import polars as pl
 
+from ttsframe import _html
 from ttsframe._checks import check_budgets, check_choice, check_fraction, check_positive
 from ttsframe._typing import ColumnNames
 from ttsframe.errors import ParameterError, ParameterTypeError
@@ -25,6 +26,8 @@ from ttsframe.statistics.extrapolation.registry import MODELS, attempts_needed, 
 
 __all__ = ["PassAtKFit", "fit_pass_at_k"]
 
+_SHOWN_FACTORS: Final = (2, 10, 100)
+"""How far beyond the sampled attempts a notebook shows predictions."""
 _MOST_DRAWS: Final = 2**32 - 1
 
 _FIT_SCHEMA: Final = {
@@ -88,6 +91,22 @@ class PassAtKFit:
     confidence_level: float
     parameters: pl.DataFrame
     fits: tuple[Fit, ...] = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        """Return parameters and predictions as tables for notebooks."""
+        most = int(self.parameters["n_attempts_max"].max() or 1)
+        budgets = sorted({1, most, *(most * factor for factor in _SHOWN_FACTORS)})
+        level = f"{100 * self.confidence_level:g}%"
+        curve = self.predict([budget for budget in budgets if budget <= _MOST_DRAWS])
+        shown = [*self.by, "budget", "accuracy", "ci_low", "ci_high"]
+        return _html.fragment(
+            _html.heading(f"pass@k by {self.model}"),
+            _html.table(self.parameters),
+            _html.table(
+                curve.select(shown).rename({"budget": "k", "accuracy": "pass@k"}),
+                f"Predictions, with {level} intervals; attempts sampled: up to {most:,}",
+            ),
+        )
 
     def predict(self, k: int | Sequence[int]) -> pl.DataFrame:
         """Return pass@k at any k, below or above the number of sampled attempts.

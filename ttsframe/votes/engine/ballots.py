@@ -58,6 +58,7 @@ class Ballots:
         self._key = block.key[rows].astype(np.int64)
         self.problem_starts = run_starts(problem)
         self.problems: Integers = problem[self.problem_starts]
+        self._is_answerless = block.is_answerless
         self.problem: Integers = np.repeat(
             np.arange(len(self.problems)), run_lengths(self.problem_starts, len(problem))
         )
@@ -196,6 +197,14 @@ class Ballots:
     def is_graded(self) -> Flags:
         """Return which problems have a graded attempt."""
         return self.has_any(self.grade != UNGRADED)
+
+    def is_unanswerable(self) -> Flags:
+        """Return which problems are graded by something other than the answers, which none has."""
+        # Without answers a vote has nothing to pick, which is no failure of the model's.
+        is_elsewhere = self.has_any(self.grade == 1)
+        if self._is_answerless is not None:
+            is_elsewhere |= self._is_answerless[self.problems]
+        return is_elsewhere & self.is_graded() & (self.n_valid == 0)
 
     def is_repeated(self) -> Flags:
         """Return which problems have several rows with the same attempt number."""

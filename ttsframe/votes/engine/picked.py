@@ -147,6 +147,7 @@ def _fill(
     picked.is_repeated[problem] = ballots.is_repeated().T
     least = np.where(ballots.budgets == ALL_ATTEMPTS, 1, ballots.budgets)
     is_short = n_attempts < least[:, None]
+    is_unanswerable = ballots.is_unanswerable()
     for i, pick in enumerate(picks):
         selector = pick.selector
         winners = pick.winners(ballots)
@@ -156,6 +157,8 @@ def _fill(
         has_answer = is_picked & ballots.is_answer[answer]
         n_votes = np.where(has_answer, np.take_along_axis(ballots.votes, answer, axis=1), 0)
         status = np.zeros(row.shape, np.int8)
+        if selector.needs_answer:
+            status = np.where(is_unanswerable, _UNDEFINED, status)
         kind = selector.weights_of(ballots.kind)
         if kind is not None:
             status = np.where(ballots.is_defined(pick.number, kind), status, _UNDEFINED)

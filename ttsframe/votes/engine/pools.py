@@ -34,7 +34,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ttsframe._exprs import from_safe, safe_names
-from ttsframe._typing import Floats, Integers, Reduction
+from ttsframe._typing import Flags, Floats, Integers, Reduction
 from ttsframe.errors import DataError
 from ttsframe.schema import require_columns
 from ttsframe.steps import SCORE, named_reductions
@@ -84,6 +84,8 @@ class Block(NamedTuple):
     """Texts of the answers, where a selector reads them."""
     columns: pl.DataFrame | None = None
     """What selectors of the user read, under its names."""
+    is_answerless: Flags | None = None
+    """(n_problems,): no attempt at the problem has an answer, and none a gold answer; None: no problem."""
 
     def take(self, rows: Integers | slice, starts: Integers) -> Block:
         """Return some rows as a block of its own."""
@@ -118,6 +120,8 @@ class Pools(NamedTuple):
     """Dtype of the keys in a result."""
     n_threads: int
     """Number of threads for blocks."""
+    is_answerless: Flags
+    """(n_problems,): no attempt at the problem has an answer, and none a gold answer."""
     texts: Tokens | None = None
     """Texts of the answers, once they are read."""
 
@@ -170,6 +174,7 @@ class Pools(NamedTuple):
                 scores=tuple(score[rows] for score in scores),
                 texts=self.texts and self.texts.take(rows),
                 columns=None if columns is None else columns[rows],
+                is_answerless=self.is_answerless[first:last],
             )
             first = last
 
@@ -231,12 +236,14 @@ def map_pools(
         key = key.cast(pl.String).cast(category)
     if "is_correct" in schema:
         grade = pl.col("is_correct").cast(pl.Boolean)
+    gold = next((name for name in ("gold_key", "gold") if name in schema), None)
     narrow = trajectories.select(
         *[column(name).alias(key) for key, name in named.items()],
         pl.col("attempt").cast(pl.UInt32),
         key.alias("key"),
         *([answer.cast(pl.String).cast(category)] if "answer" in schema else []),
         grade.cast(pl.Int8).fill_null(UNGRADED).alias("grade"),
+        *([] if gold is None else [pl.col(gold).is_not_null().alias("has_gold")]),
         *[
             reading.score.cast(pl.Float64).fill_null(float("nan")).alias(f"score{reading.number}")
             for reading in readings
@@ -251,7 +258,10 @@ def map_pools(
         problems = problems.cast({key: dtypes[name] for key, name in named.items()})
         order = problems.select(pl.arg_sort_by(*named)).to_series().cast(pl.Int64).to_numpy()
         position = np.argsort(order)
-        pools = Pools(rows, problems, starts, order, position, key_dtype(schema), n_threads)
+        rows, is_answerless = _settle_grades(rows, starts)
+        pools = Pools(
+            rows, problems, starts, order, position, key_dtype(schema), n_threads, is_answerless
+        )
         _check_numbered(pools, [*named.values()])
         return work(pools)
 
@@ -278,6 +288,24 @@ def _lay_out(
     problems = firsts[np.searchsorted(first, row[starts], side="right") - 1]
     rows = _gather(attempts.rechunk(), row, n_threads)
     return problems, rows, np.append(starts, frame.height)
+
+
+def _settle_grades(rows: pl.DataFrame, starts: Integers) -> tuple[pl.DataFrame, Flags]:
+    """Grade attempts without an answer; return which problems have neither answers nor a gold answer."""
+    has_answer = rows["key"].is_not_null().to_numpy()
+    first = starts[:-1]
+    if has_answer.all() or not len(first):
+        return rows.drop("has_gold", strict=False), np.zeros(len(first), bool)
+    grade = rows["grade"].to_numpy()
+    is_graded = np.repeat(np.logical_or.reduceat(grade != UNGRADED, first), np.diff(starts))
+    is_wrong = (grade == UNGRADED) & is_graded
+    is_known = np.logical_or.reduceat(has_answer, first)
+    if "has_gold" in rows.columns:
+        has_gold = rows["has_gold"].to_numpy()
+        is_wrong |= has_gold & (grade != UNGRADED)
+        is_known |= np.logical_or.reduceat(has_gold, first)
+    settled = np.where(is_wrong & ~has_answer, np.int8(0), grade)
+    return rows.drop("has_gold", strict=False).with_columns(grade=settled), ~is_known
 
 
 def _gather(frame: pl.DataFrame, rows: Integers, n_threads: int) -> pl.DataFrame:

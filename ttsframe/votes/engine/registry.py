@@ -48,6 +48,8 @@ class Selector(NamedTuple):
     summary: str
     pick: Picker
     reads_score: bool = False
+    needs_answer: bool = True
+    """Picks no attempt without an answer."""
     weighs_votes: bool = False
     """The parameter `weights` says what a vote weighs."""
     takes_softmax: bool = False
@@ -128,6 +130,7 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
         summary="the answer of the attempt with the highest score, if it has one (rm@n)",
         pick=pick_best,
         reads_score=True,
+        needs_answer=False,
         best_of_k=lambda attempts, reading: attempts.scores[reading],
     ),
     "borda_vote": Selector(
@@ -165,6 +168,7 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
     "oracle": Selector(
         summary="a correct answer if any attempt gave one (pass@n), else first_valid's",
         pick=pick_oracle,
+        needs_answer=False,
         # A perfect scorer makes best-of-k pass@k.
         best_of_k=lambda attempts, _: attempts.grade.astype(np.float64),
     ),
@@ -186,6 +190,7 @@ def selector_of(selector: AnySelector) -> Selector:
         summary=name_of(selector),
         pick=own,
         reads_score="score" in own.reads,
+        needs_answer="answer_key" in own.reads,
         is_own=True,
         columns=own.columns,
     )

@@ -42,6 +42,7 @@ from ttsframe.votes.expectation.expected import (
     NEVER_GRADED,
     OK,
     SHORT,
+    UNDEFINED,
     Expected,
     Settings,
     compute_expected,
@@ -107,8 +108,8 @@ def expected_accuracy(
         - `subsets` (String): "all";
         - `value` (Float64 in [0, 1]): the expected accuracy; null unless `status` is "ok";
         - `status` (String): "ok"; "short", fewer attempts than the budget; "unscored", no attempt
-          has a score; "undefined", a weight is negative or not finite; "ungraded", no attempt has
-          a grade;
+          has a score; "undefined", a weight is negative or not finite, or there is no answer to
+          vote on; "ungraded", no attempt has a grade;
         - `n_attempts`, `n_valid` (with an answer) (UInt32): attempts that subsets are drawn from;
         - `monte_carlo_error` (Float64): standard error of `value` from drawing subsets; 0 if the
           value is exact or all draws agree, null if `value` is null;
@@ -158,7 +159,10 @@ def expected_accuracy(
 
     A subset without any answer counts 0, and so does one without any score for a selector that
     reads one. Attempts without a grade are left out, as in `pass_at_k`; an attempt with neither
-    answer nor grade is wrong if another attempt at the problem is graded. Ties are shared equally;
+    answer nor grade is wrong if another attempt at the problem is graded (`grade_failures`), and one
+    without an answer is wrong where there is a gold answer. Where something else than answers is
+    graded, as in `select_answers`, a vote is "undefined": always without any answers, else at the
+    budgets at which a subset may be right without one. Ties are shared equally;
     totals within 1e-9 of the sum of weights are tied.
 
     References
@@ -274,6 +278,9 @@ def _table(pools: Pools, settings: Settings, names: Sequence[str]) -> pl.DataFra
     )
     problem, budget, pick = (axis.ravel() for axis in np.indices(expected.value.shape))
     status = expected.status[problem, pick]
+    needs_answer = np.array([chosen.selector.needs_answer for chosen in picks])[pick]
+    is_unanswered = needs_answer & (budgets[budget] <= expected.n_unanswered[problem])
+    status = np.where(is_unanswered & (status == OK), UNDEFINED, status)
     status = np.where(expected.is_graded[problem] | (status != OK), status, NEVER_GRADED)
     status = np.where(expected.n_attempts[problem] < budgets[budget], SHORT, status)
     is_ok = status == OK

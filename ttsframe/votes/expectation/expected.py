@@ -34,6 +34,8 @@ class Expected(NamedTuple):
     is_repeated: Flags
     status: Integers
     """Index in `Status`, (problem, pick)."""
+    n_unanswered: Integers
+    """Size of the largest subset that may be right without any answer; 0 for none."""
     value: Floats
     """(problem, budget, pick)."""
     error: Floats
@@ -56,7 +58,8 @@ def compute_expected(block: Block, names: Sequence[object], settings: Settings) 
         n_valid=np.bincount(problem, drawn.key > 0, len(lengths)).astype(np.int64),
         is_graded=is_graded,
         is_repeated=is_repeated,
-        status=np.stack([_score_status(drawn, problem, pick, weights) for pick in picks], axis=1),
+        status=np.stack([_status(drawn, problem, pick, weights) for pick in picks], axis=1),
+        n_unanswered=_n_unanswered(drawn, problem),
         value=np.zeros(shape),
         error=np.zeros(shape),
     )
@@ -97,6 +100,7 @@ def empty_expected(n_budgets: int, n_picks: int) -> Expected:
         is_graded=np.zeros(0, bool),
         is_repeated=np.zeros(0, bool),
         status=np.zeros((0, n_picks), np.int64),
+        n_unanswered=np.zeros(0, np.int64),
         value=np.zeros((0, n_budgets, n_picks)),
         error=np.zeros((0, n_budgets, n_picks)),
     )
@@ -107,16 +111,16 @@ def _attempts_to_draw(block: Block) -> tuple[Block, Flags, Flags]:
     n_problems = len(block.starts) - 1
     problem = np.repeat(np.arange(n_problems), np.diff(block.starts))
     rows = attempt_order(problem, block.attempt)
-    attempt, key, grade = block.attempt[rows], block.key[rows], block.grade[rows]
+    attempt, grade = block.attempt[rows], block.grade[rows]
     is_duplicate = (attempt[1:] == attempt[:-1]) & (problem[1:] == problem[:-1])
     is_repeated = np.bincount(problem[1:], is_duplicate, n_problems) > 0
     is_graded = np.bincount(problem, grade != UNGRADED, n_problems) > 0
-    is_failure = (grade == UNGRADED) & (key == 0) & is_graded[problem]
-    grade = np.where(is_failure, 0, grade).astype(np.int8)
     is_drawn = (grade != UNGRADED) | ~is_graded[problem]
     n_drawn = np.bincount(problem[is_drawn], minlength=n_problems)
     drawn = block.take(rows[is_drawn], np.append(0, np.cumsum(n_drawn)))._replace(
-        first_problem=block.first_problem, first_row=block.first_row, grade=grade[is_drawn]
+        first_problem=block.first_problem,
+        first_row=block.first_row,
+        is_answerless=block.is_answerless,
     )
     # Adding zero turns minus zero into zero.
     return (
@@ -132,11 +136,23 @@ def _one_problem(drawn: Block, number: int) -> Block:
     return drawn.take(slice(start, stop), np.array([0, stop - start]))
 
 
-def _score_status(drawn: Block, problem: Integers, pick: Pick, weights: Weights) -> Integers:
-    """Return the status of each problem as far as scores decide it."""
+def _n_unanswered(drawn: Block, problem: Integers) -> Integers:
+    """Count the attempts without an answer, 0 where none of them is right."""
+    is_unanswered = drawn.key == 0
+    n_problems = len(drawn.starts) - 1
+    n_right = np.bincount(problem, is_unanswered & (drawn.grade == 1), n_problems)
+    n_unanswered = np.bincount(problem, is_unanswered, n_problems)
+    return np.where(n_right > 0, n_unanswered, 0).astype(np.int64)
+
+
+def _status(drawn: Block, problem: Integers, pick: Pick, weights: Weights) -> Integers:
+    """Return the status of each problem as far as it is the same at all budgets."""
     selector = pick.selector
     n_problems = len(drawn.starts) - 1
     status = np.full(n_problems, OK)
+    if selector.needs_answer and drawn.is_answerless is not None:
+        is_graded = np.bincount(problem, drawn.grade != UNGRADED, n_problems) > 0
+        status[drawn.is_answerless & is_graded] = UNDEFINED
     if not selector.reads_score:
         return status
     score = drawn.scores[pick.number]

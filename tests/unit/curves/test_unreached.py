@@ -1,0 +1,74 @@
+"""A budget above the number of attempts has an empty row, and takes nothing from the other budgets."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import ttsframe as tts
+from ttsframe.defaults import note_fewer_problems
+
+
+@pytest.fixture(scope="module")
+def attempts() -> pl.DataFrame:
+    run = tts.simulate_trajectories(12, 4, seed=3).pipe(tts.score_trajectories)
+    first = run["problem_id"].unique().sort()[:2].implode()
+    # Two problems have two attempts only: they are short at 4, like all of them at 8.
+    return run.filter(~pl.col("problem_id").is_in(first) | (pl.col("attempt") < 2))
+
+
+def curve_at(attempts: pl.DataFrame, budgets: list[int], **options: object) -> pl.DataFrame:
+    problems = attempts.pipe(tts.select_answers, budgets=budgets)
+    return problems.pipe(tts.scaling_curve, **options)
+
+
+def test_the_smaller_budgets_are_as_without_it(attempts: pl.DataFrame) -> None:
+    with_it, without = curve_at(attempts, [1, 4, 8]), curve_at(attempts, [1, 4])
+    assert_frame_equal(with_it.filter(pl.col("budget") < 8), without)
+    assert set(without["n_problems"]) == {10}
+    empty = with_it.filter(budget=8)
+    assert empty.select("accuracy", "ci_low", "ci_high").null_count().row(0) == (3, 3, 3)
+    assert set(empty["n_problems"]) == {0}
+    assert set(empty["n_short"]) == {12}
+
+
+def test_one_problem_that_reaches_a_budget_is_enough_to_ask_for_it(attempts: pl.DataFrame) -> None:
+    longer = attempts["problem_id"].max()
+    one = attempts.filter(problem_id=longer).with_columns(pl.col("attempt") + 4)
+    curve = curve_at(pl.concat([attempts, one]), [1, 4, 8])
+    assert set(curve["n_problems"]) == {1}
+    assert note_fewer_problems(curve, ()) == []
+
+
+def test_only_the_run_that_lacks_it_has_an_empty_row(attempts: pl.DataFrame) -> None:
+    runs = pl.concat([
+        attempts.with_columns(model=pl.lit("a")),
+        attempts.filter(pl.col("attempt") < 2).with_columns(model=pl.lit("b")),
+    ])
+    problems = runs.pipe(tts.select_answers, budgets=[1, 4], by="model")
+    curve = problems.pipe(tts.scaling_curve, by="model")
+    counts = {(row["model"], row["budget"]): row["n_problems"] for row in curve.to_dicts()}
+    assert counts == {("a", 1): 10, ("a", 4): 10, ("b", 1): 12, ("b", 4): 0}
+    (note,) = note_fewer_problems(curve, ("model",))
+    assert note.startswith("Budget 4: no problem of b has so many attempts")
+    assert note.endswith("The other budgets are averaged without it.")
+
+
+def test_replicates_and_levels_do_so_too(attempts: pl.DataFrame) -> None:
+    seeds = pl.concat([attempts.with_columns(seed=pl.lit(seed)) for seed in (1, 2)])
+    problems = seeds.pipe(tts.select_answers, budgets=[1, 2, 8], by="seed")
+    curve = problems.pipe(tts.scaling_curve, replicates="seed")
+    assert curve.sort("budget")["n_problems"].unique(maintain_order=True).to_list() == [12, 0]
+    levels = attempts.select("problem_id", fold=None, level=1, n_levels=1, basis=pl.lit("given"))
+    by_level = tts.level_curve(
+        attempts.pipe(tts.select_answers, budgets=[1, 2, 8]),
+        levels=levels.unique().cast({"fold": pl.UInt32, "level": pl.UInt32, "n_levels": pl.UInt32}),
+    )
+    assert set(by_level.filter(pl.col("budget") < 8)["n_problems"]) == {12}
+
+
+def test_a_note_names_only_what_there_is(attempts: pl.DataFrame) -> None:
+    assert note_fewer_problems(curve_at(attempts, [1, 2]), ()) == []
+    (note,) = note_fewer_problems(curve_at(attempts, [8, 16]), ())
+    assert note == "Budget 8 and 16: no problem has so many attempts, so no number is shown."

@@ -1,0 +1,89 @@
+"""Tell runs apart by file, where several files hold attempts at the same problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from ttsframe._settings import BY_FILE
+from ttsframe._wording import counted
+from ttsframe.cli._console import Console
+from ttsframe.cli._options import Run
+from ttsframe.errors import DataError
+
+_FILE = "source_file"
+_N_NAMED = 3
+
+
+@dataclass(frozen=True)
+class SameProblems:
+    """Files with equally numbered attempts at the same problems, which are not one run."""
+
+    files: tuple[str, ...]
+    n_problems: int
+
+    def __str__(self) -> str:
+        """Say which files hold how many problems."""
+        named = list(self.files[:_N_NAMED])
+        if len(self.files) > _N_NAMED:
+            named.append(f"{len(self.files) - _N_NAMED} more")
+        files = f"{', '.join(named[:-1])} and {named[-1]}"
+        return f"{files} hold attempts at the same {counted([self.n_problems], 'problem')}"
+
+
+def find_same_problems(attempts: pl.LazyFrame, by: Sequence[str] = ()) -> SameProblems | None:
+    """Find files that hold the same attempts at the same problems of a run; None if none do."""
+    names = attempts.collect_schema().names()
+    if _FILE not in names or _FILE in by or not set(by) <= set(names):
+        return None
+    problem = [*by, "problem_id"]
+    rows = attempts.select(*problem, "attempt", _FILE)
+    # One row per problem first: parts of one run, with problems of their own, need no more memory.
+    in_several = (
+        rows
+        .group_by(problem)
+        .agg(pl.col(_FILE).min().alias("first"), pl.col(_FILE).max().alias("last"))
+        .filter(pl.col("first") != pl.col("last"))
+        .select(problem)
+        .collect(engine="streaming")
+    )
+    if in_several.is_empty():
+        return None
+    # Files with the first and the last attempts at a problem are one run.
+    counts = (
+        rows
+        .join(in_several.lazy(), on=problem, how="semi", nulls_equal=True)
+        .unique()
+        .filter(pl.len().over(*problem, "attempt") > 1)
+        .select(pl.col(_FILE).unique().sort().implode(), n=pl.struct(problem).n_unique())
+        .collect(engine="streaming")
+    )
+    files, n_problems = counts.row(0)
+    return SameProblems(tuple(files), n_problems) if files else None
+
+
+def refuse_same_problems(run: Run, attempts: pl.LazyFrame, by: Sequence[str]) -> None:
+    """Raise where files hold the same problems: together they are not one run."""
+    with run.named_in_errors():
+        same = find_same_problems(attempts, by)
+    if same is not None:
+        raise DataError(
+            f"{same}, so together they are not one run. Hint: {BY_FILE} keeps them apart."
+        )
+
+
+def keep_files_apart(
+    run: Run, attempts: pl.LazyFrame, by: tuple[str, ...], console: Console
+) -> tuple[str, ...]:
+    """Return the columns that tell runs apart: without any, the file where files share problems."""
+    if by:
+        refuse_same_problems(run, attempts, by)
+        return by
+    with run.named_in_errors():
+        same = find_same_problems(attempts)
+    if same is None:
+        return by
+    console.note(f"{same}: each file is a run of its own (--by source_file).")
+    return (_FILE,)

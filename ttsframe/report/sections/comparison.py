@@ -1,0 +1,279 @@
+"""Runs side by side: paired differences on the same problems, and where they are largest."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import polars as pl
+
+from ttsframe._wording import counted, shorten
+from ttsframe.defaults import RUN
+from ttsframe.report.parts import (
+    N_ROWS_MAX,
+    Context,
+    Figure,
+    Part,
+    Table,
+    fold_if_long,
+    make_table,
+    note_more_runs,
+)
+from ttsframe.report.runs import GRADED, NoTableError, RunData
+from ttsframe.report.wording import (
+    NONE,
+    format_percent,
+    keep_first_runs,
+    name_run,
+)
+from ttsframe.statistics.comparison import compare
+from ttsframe.votes.selectors import SELECTORS
+
+_N_RUNS_MAX: Final = 8
+_N_LINES_MAX: Final = 3
+_N_DIFFERENCES: Final = 10
+_TIE: Final = 1e-9
+_NAME: Final = "run"
+_NAME_MAX: Final = 80
+
+
+def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
+    """Compare each run with the first one; a single run has nothing to be compared with."""
+    runs = runs.filter(GRADED.holds)
+    if not data.by or runs.height < 2:
+        return {"comparison": None, "differences": None}
+    names = _name_runs(runs, data.by)
+    problems = [
+        table.join(names, on=data.by, nulls_equal=True).select(
+            _NAME,
+            *data.replicates,
+            *("problem_id", "budget", "selector", "reduction", "subsets", "value", "status"),
+        )
+        for _, _, table in data.split_by_budgets(runs)
+    ]
+    table = compare(
+        pl.concat(problems),
+        column=_NAME,
+        baseline=names[_NAME][0],
+        replicates=data.replicates,
+        confidence_level=data.options.confidence_level,
+    ).filter(pl.col("n_pairs") > 0)
+    if table.is_empty():
+        raise NoTableError("the runs have no graded problem and number of attempts in common")
+    ranks = {name: i for i, name in enumerate(SELECTORS)}
+    pairs = (
+        names
+        .select(_NAME)
+        .join(table, on=_NAME, maintain_order="left")
+        .sort(
+            pl.int_range(pl.len()).min().over(_NAME),
+            pl.col("selector").replace_strict(ranks, default=len(ranks), return_dtype=pl.UInt8),
+            "reduction",
+            "budget",
+            nulls_last=True,
+        )
+    )
+    attempts = data.attempts_of(runs).join(names.drop(data.by), on=RUN)
+    return {"comparison": pairs, "differences": _find_differences(attempts, names)}
+
+
+def _name_runs(runs: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Give each run a name of its own, from its values of `by`."""
+    # The whole value of a single column, so that the page can shorten paths to what differs.
+    names = [
+        str(runs[by[0]][i]) if len(by) == 1 else name_run(runs[i], by) for i in range(runs.height)
+    ]
+    seen: dict[str, int] = {}
+    for i, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        names[i] = name if seen[name] == 1 else f"{name} ({seen[name]})"
+    return runs.select(RUN, *by).with_columns(pl.Series(_NAME, names))
+
+
+def _find_differences(attempts: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
+    """Find the problems whose share of right attempts differs most between a run and the first one."""
+    problem = ["problem"] if "problem" in attempts.columns else []
+    shares = (
+        attempts
+        .filter(pl.col("is_correct").is_not_null())
+        .group_by(_NAME, "problem_id")
+        .agg(
+            pl.col("is_correct").mean().alias("share"),
+            pl.len().alias("n_attempts"),
+            *[pl.col(name).drop_nulls().first() for name in problem],
+        )
+    )
+    baseline = names[_NAME][0]
+    first = shares.filter(pl.col(_NAME) == baseline).select(
+        "problem_id",
+        baseline=_NAME,
+        baseline_share="share",
+        baseline_n_attempts="n_attempts",
+    )
+    difference = pl.col("share") - pl.col("baseline_share")
+    return (
+        shares
+        .filter(pl.col(_NAME) != baseline)
+        .join(first, on="problem_id")
+        .with_columns(difference=difference)
+        .with_columns(n_differ=(difference.abs() > _TIE).sum().over(_NAME))
+        .filter(difference.abs() > _TIE)
+        .sort(_NAME, difference.abs().round(12), "problem_id", descending=[False, True, False])
+        .group_by(_NAME, maintain_order=True)
+        .head(_N_DIFFERENCES)
+        .select(
+            *(_NAME, "baseline", "problem_id", "difference", "share", "baseline_share"),
+            *("n_attempts", "baseline_n_attempts", "n_differ"),
+            *problem,
+        )
+    )
+
+
+def answer(
+    context: Context,
+    comparison: pl.DataFrame,
+    _differences: pl.DataFrame,
+    _curve: pl.DataFrame | None,
+) -> list[str]:
+    """Say how far each run is from the first at the largest number of attempts that both have."""
+    texts = []
+    for rows in comparison.partition_by(_NAME, maintain_order=True):
+        ends = rows.filter(budget=rows["budget"].max()).to_dicts()
+        votes = next((row for row in ends if row["selector"] == "majority_vote"), ends[0])
+        others = [
+            f"{context.name_line(row)} {_format_difference(row)}"
+            for row in ends
+            if row is not votes and abs(row["difference"] - votes["difference"]) > _TIE
+        ]
+        also = f" Other lines: {', '.join(others)}." if others else ""
+        text = (
+            f"{shorten(votes[_NAME], _NAME_MAX)} against {shorten(votes['baseline'], _NAME_MAX)}, on "
+            f"{counted([votes['n_pairs']], 'problem')} that both have, with "
+            f"{counted([votes['budget']], 'attempt')}: {context.name_line(votes)} answers "
+            f"{format_percent(votes['accuracy'])} against {format_percent(votes['baseline_accuracy'])}, "
+            f"a difference of {_format_difference(votes)}{_judge(context, votes)}; "
+            f"{counted([votes['n_wins']], 'problem')} won, {votes['n_losses']:,} lost.{also}"
+        )
+        texts.append(text)
+    return texts
+
+
+def _format_difference(row: dict[str, Any]) -> str:
+    """Write a difference in points with its interval, such as "+2.0 points (-1.0 to 5.0)"."""
+    value = f"{_points(row['difference'], '+')} points"
+    if row["ci_low"] is None:
+        return value
+    return f"{value} ({_points(row['ci_low'])} to {_points(row['ci_high'])})"
+
+
+def _points(fraction: float, sign: str = "") -> str:
+    """Write a difference of fractions in points; a zero has no sign."""
+    points = round(100.0 * fraction, 1) + 0.0
+    return f"{points:{sign}.1f}" if points else "0.0"
+
+
+def _judge(context: Context, row: dict[str, Any]) -> str:
+    """Say whether a difference is more than chance: by its test and by its interval."""
+    if row["p_value"] is None:
+        return ""
+    is_sure = row["p_value"] < 1.0 - context.confidence_level and (
+        row["ci_low"] > 0.0 or row["ci_high"] < 0.0
+    )
+    return f", {_format_p(row['p_value'])}, {'more than' if is_sure else 'within'} chance"
+
+
+def _format_p(value: float | None) -> str:
+    """Write a p-value, such as "p = 0.012"."""
+    if value is None:
+        return NONE
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def draw(
+    context: Context,
+    comparison: pl.DataFrame,
+    differences: pl.DataFrame,
+    curve: pl.DataFrame | None,
+) -> list[Part]:
+    """Draw the runs in one chart for each line, and list the differences."""
+    from ttsframe import charts
+
+    parts: list[Part] = []
+    if curve is not None:
+        lines = curve.filter(pl.col("selector") != "oracle").select("selector", "reduction")
+        for i, line in enumerate(lines.unique(maintain_order=True).head(_N_LINES_MAX).to_dicts()):
+            rows = curve.filter(
+                pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in line.items()
+            )
+            name = context.name_line(line)
+            chart = partial(
+                charts.scaling_curve,
+                keep_first_runs(rows, context.by, _N_RUNS_MAX),
+                title=f"{name[:1].upper()}{name[1:]}, run by run",
+                confidence_level=context.confidence_level,
+            )
+            caption = (
+                f"The runs side by side, by {name}. Bands are {context.level} intervals of each run; "
+                "whether runs differ is read from the paired differences below, which leave out what "
+                "makes problems easy or hard for all."
+            )
+            parts.append(Figure(f"runs-by-attempts-{i + 1}", caption, chart))
+        parts += note_more_runs(curve, context.by, _N_RUNS_MAX)
+    parts.append(fold_if_long("Paired differences, in numbers", _list_pairs(context, comparison)))
+    if differences.height:
+        parts.append(_list_differences(differences))
+    return parts
+
+
+def _list_pairs(context: Context, comparison: pl.DataFrame) -> Table:
+    """List every paired difference."""
+    return make_table(
+        f"Differences from {comparison['baseline'][0]} on the problems that both have, in points with "
+        f"{context.level} intervals; p-values are McNemar's or of a paired t-test, and corrected for the "
+        "number of rows (Holm)",
+        comparison.select(_NAME, "selector", "reduction"),
+        [
+            {
+                "attempts": f"{row['budget']:,}",
+                "problems": f"{row['n_pairs']:,}",
+                "accuracy": format_percent(row["accuracy"]),
+                "of the first run": format_percent(row["baseline_accuracy"]),
+                "difference": _format_difference(row)
+                .replace(" points", "")
+                .replace(" (", "\n")
+                .rstrip(")"),
+                "won": f"{row['n_wins']:,}",
+                "lost": f"{row['n_losses']:,}",
+                "p": _format_p(row["p_value"]),
+                "p, corrected": _format_p(row["p_adjusted"]),
+            }
+            for row in comparison.head(N_ROWS_MAX).iter_rows(named=True)
+        ],
+    )
+
+
+def _list_differences(differences: pl.DataFrame) -> Table:
+    """List the problems on which runs differ most, by the share of their attempts that are right."""
+    has_text = "problem" in differences.columns
+    return make_table(
+        f"Problems that differ most from {differences['baseline'][0]}, by the share of attempts that are "
+        f"right: the first {_N_DIFFERENCES} of each run, equal differences by problem",
+        differences.select(_NAME, "problem_id"),
+        [
+            {
+                "right": _format_share(row["share"], row["n_attempts"]),
+                "right in the first run": _format_share(
+                    row["baseline_share"], row["baseline_n_attempts"]
+                ),
+                "difference": f"{_points(row['difference'], '+')} points",
+                "problems that differ": f"{row['n_differ']:,}",
+                **({"text": row["problem"]} if has_text else {}),
+            }
+            for row in differences.head(N_ROWS_MAX).iter_rows(named=True)
+        ],
+    )
+
+
+def _format_share(share: float, n_attempts: int) -> str:
+    """Write how many of the attempts are right, such as "3 of 16"."""
+    return f"{round(share * n_attempts):,} of {n_attempts:,}"
