@@ -88,7 +88,8 @@ def score_trajectories(
         - `gold_key` (String);
         - `is_correct` (Boolean): whether the answers are equivalent, by their keys and by what only
           `is_equivalent` knows; null without a gold answer, unless another tool graded the attempt;
-          false where there is a gold answer and no answer was found, whoever graded;
+          false where there is a gold answer and no answer was found, whoever graded (a recorded null
+          stays);
         - `is_correct_recorded` (Boolean): the grades of another tool, where ours replaced them: all
           of them with `overwrite`, else those of attempts without an answer;
         - `score` (Float64): the reduced `step_scores`.
@@ -248,6 +249,8 @@ def _wrong_without_answer(schema: pl.Schema, columns: Collection[str]) -> list[A
         require_kind(schema, "Boolean", "is_correct")
         dtype = pl.Boolean()
     is_failure = pl.col("answer_key").is_null() & pl.col("gold_key").is_not_null()
+    # A run that is not graded stays so: with nothing but failures graded, its accuracy would be 0.
+    is_failure &= pl.col("is_correct").is_not_null()
     grade = pl.when(is_failure).then(pl.lit(value=False).cast(dtype)).otherwise("is_correct")
     # Where both keys came with the grades, they were made together: by this function, or by a tool
     # whose rule is the same. So scoring a second time changes nothing.

@@ -34,7 +34,7 @@ class Table(HTMLParser):
         self.elements: set[str] = set()
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
         self.elements.add(tag)
         if tag == "tr":
             self.rows.append([])

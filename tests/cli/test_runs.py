@@ -17,7 +17,7 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def files(ttsframe: Run) -> tuple[str, str]:
+def files(ttsframe: Run) -> tuple[str, str]:  # noqa: ARG001  (which goes to the folder)
     """Two runs of the same problems, in the folder that commands run in."""
     for name, strength in (("a.jsonl", 1.5), ("b.jsonl", 0.2)):
         run = tts.simulate_trajectories(12, 4, seed=1, score_strength=strength)
@@ -80,7 +80,7 @@ def test_what_others_read_needs_a_decision(
 
 
 def test_parts_of_a_run_are_one_run(ttsframe: Run, files: tuple[str, str]) -> None:
-    whole = pl.read_ndjson("a.jsonl")
+    whole = pl.read_ndjson(files[0])
     first = whole["problem_id"].unique().sort()[:5].implode()
     for parts in (
         pl.col("problem_id").is_in(first),

@@ -231,7 +231,7 @@ def test_bad_rows_stop_or_are_counted(ttsframe: Run, source: Path) -> None:
         (["--to", "trl"], "--to says how a file is written; name the file with -o FILE"),
         (["--neutral", "right"], "--neutral says how a file is written"),
         (["--to", "trl", "-o", "x.parquet"], "must end in .jsonl or .json"),
-        (["-o", "x.txt"], "must end in .parquet or"),
+        (["-o", "x.txt"], "must end in .parquet, .jsonl"),
         (["-o", "no/x.parquet"], "no such folder"),
         (["-o", "shepherd.jsonl"], "is one of the sources"),
         (["--drop", "nothing"], "1 missing column for --drop: 'nothing'"),

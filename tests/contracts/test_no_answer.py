@@ -114,7 +114,7 @@ def test_an_attempt_without_an_answer_is_wrong_over_the_grade_of_another_tool() 
         "is_correct": [True, None, True, True, None],
     })
     scored = tts.score_trajectories(frame)
-    assert scored["is_correct"].to_list() == [False, False, True, True, None]
+    assert scored["is_correct"].to_list() == [False, None, True, True, None]
     assert scored["is_correct_recorded"].to_list() == frame["is_correct"].to_list()
     assert tts.score_trajectories(scored).equals(scored)
     parts = [tts.score_trajectories(part) for part in frame.iter_slices(2)]
@@ -178,10 +178,11 @@ RUNS: list[tuple[str | None, list[tuple[str | None, bool | None]]]] = [
 def settled(gold: str | None, attempts: Sequence[tuple[str | None, bool | None]]) -> list[Any]:
     """Grade attempts by the rule, one after the other."""
     is_gradable = any(grade is not None for _, grade in attempts)
-    return [
-        False if answer is None and (gold is not None or (grade is None and is_gradable)) else grade
-        for answer, grade in attempts
-    ]
+    settled_grades: list[Any] = []
+    for answer, grade in attempts:
+        is_failure = answer is None and (is_gradable if grade is None else gold is not None)
+        settled_grades.append(False if is_failure else grade)
+    return settled_grades
 
 
 def test_at_one_attempt_all_that_is_defined_agrees() -> None:

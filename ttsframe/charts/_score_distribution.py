@@ -127,7 +127,7 @@ def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
         "label": [f"{name}: {counted([int(n)], 'attempt')}" for name, n in totals],
     })
     note = alt.Chart(tables.inline(labels)).encode(
-        text=alt.Text("label:N"), color=color, y=alt.YValue(4), x=alt.XValue(6)
+        text=alt.Text("label:N"), color=color, y=style.at_y(4), x=style.at_x(6)
     )
     return [
         alt

@@ -285,7 +285,7 @@ def _draw_panel(panel: pl.DataFrame, x: alt.X, *, is_labeled_only: bool) -> list
             font=style.FONT,
             fontSize=12,
             color=style.INK,
-        ).encode(y=alt.YValue(0), text=alt.TextValue("first error")),
+        ).encode(y=style.at_y(0), text=alt.TextValue("first error")),
         links.encode(x=x, y=soft, x2=alt.X2("x2:Q"), y2=alt.Y2("soft2:Q")),
         base.mark_rule(strokeWidth=1.6, opacity=0.8).encode(
             y=alt.Y("ci_low:Q", axis=y_axis, scale=y_scale), y2=alt.Y2("ci_high:Q"), color=color

@@ -12,10 +12,10 @@ from ttsframe import _html
 from ttsframe.errors import DataError
 
 
-def show_chart(draw: Callable[[], alt.TopLevelMixin]) -> str:
+def show_chart(draw: Callable[[], Any]) -> str:
     """Draw a chart as a fragment of HTML; empty where a chart cannot hold the data."""
     try:
-        chart: Any = draw()
+        chart = draw()
     except DataError:
         return ""
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])

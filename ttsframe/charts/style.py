@@ -217,6 +217,16 @@ def panel_heading(text: str) -> alt.TitleParams:
     )
 
 
+def at_x(pixels: float) -> alt.XValue:
+    """Place a mark at a horizontal position."""
+    return alt.XValue(pixels)  # type: ignore[no-untyped-call]
+
+
+def at_y(pixels: float) -> alt.YValue:
+    """Place a mark at a vertical position."""
+    return alt.YValue(pixels)  # type: ignore[no-untyped-call]
+
+
 def write_text(
     text: str, *, x: float, y: float, style: Mapping[str, Any] = PANEL_NOTE, align: str = "left"
 ) -> alt.Chart:
@@ -224,7 +234,7 @@ def write_text(
     mark = alt.MarkDef(**(dict(style) | {"align": align}))
     chart = alt.Chart(inline(pl.DataFrame({"text": [text]})), mark=mark)
     # Named classes: for a dict or a string, Altair hashes the schemas of all its classes.
-    return chart.encode(x=alt.XValue(x), y=alt.YValue(y), text=alt.Text("text:N"))
+    return chart.encode(x=at_x(x), y=at_y(y), text=alt.Text("text:N"))
 
 
 class _Layer(alt.Chart):
@@ -250,7 +260,7 @@ def make_panel(
 ) -> alt.LayerChart:
     """Put layers into one panel, under its name if it has one."""
     view = alt.ViewBackground(stroke=None)
-    shared = [_Layer(**layer._kwds) for layer in layers]
+    shared = [_Layer(**layer._kwds) for layer in layers]  # noqa: SLF001  (as Altair copies)
     chart = _Panel(layer=shared, view=view, width=width, height=height)
     return chart.properties(title=panel_heading(name)) if name else chart
 

@@ -124,7 +124,7 @@ def _render(kind: str, tables: Sequence[Cells]) -> str:
     import jinja2
 
     environment = jinja2.Environment(
-        autoescape=kind == ".html",
+        autoescape=jinja2.select_autoescape(default_for_string=kind == ".html"),
         trim_blocks=True,
         keep_trailing_newline=True,
         variable_start_string="<<",

@@ -117,16 +117,17 @@ class _Level(click.FloatRange):
     """A number between 0 and 1, which is not a percentage."""
 
     def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: Any,  # noqa: ANN401  (as click has it)
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> float:
         """Read the number; one above 1 may be a percentage."""
-        try:
-            return float(super().convert(value, param, ctx))
-        except click.BadParameter as error:
-            with contextlib.suppress(ValueError):
-                if 1.0 < (percent := float(str(value))) < 100.0:
-                    error.message += f" {percent:g} % is {percent / 100:g}."
-            raise
+        with contextlib.suppress(ValueError):
+            if 1.0 < (percent := float(value)) < 100.0:
+                hint = f"{percent:g} % is {percent / 100:g}."
+                self.fail(f"{percent} is not in the range 0.0<x<1.0. {hint}", param, ctx)
+        return float(super().convert(value, param, ctx))
 
 
 def _read_fractions(

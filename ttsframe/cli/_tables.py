@@ -119,8 +119,9 @@ def _split_runs(
 ) -> tuple[list[str], Mapping[tuple[object, ...], pl.DataFrame]]:
     """Return the columns that tell runs apart, and the curve of each run."""
     groups = [name for name in curve.columns if name not in CURVE_COLUMNS and name != "subsets"]
-    runs = curve.partition_by(groups, as_dict=True, maintain_order=True) if groups else {(): curve}
-    return groups, runs
+    if not groups:
+        return groups, {(): curve}
+    return groups, curve.partition_by(groups, as_dict=True, maintain_order=True)
 
 
 def _split_by_problems(curve: pl.DataFrame) -> list[pl.DataFrame]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, get_args
@@ -107,12 +108,7 @@ def compare(
         check_output(output, _SUFFIXES, run.sources)
     with console.status(f"Reading {run.label}"):
         attempts = run.scan((column, *choosing.by))
-        names = attempts.collect_schema().names()
-        if column not in {*_OF_PROBLEMS, *names}:
-            hint = "--column names what to compare."
-            raise ColumnsError.missing(
-                [column], [*_OF_PROBLEMS, *names], where="--column", hint=hint
-            )
+        _check_column(column, attempts.collect_schema().names())
         column = _file_or(column, run, attempts, choosing, console)
     of_run = () if column in _OF_PROBLEMS else (column,)
     groups = tuple(name for name in choosing.by if name not in of_run)
@@ -137,8 +133,7 @@ def compare(
         )
     _check(table, column, baseline_value)
     cells, n_fixed = _cells(table, column, groups, choosing.confidence_level, correction)
-    _, names, rows, numbers = cells
-    text = table_text(names, rows, numbers=numbers, n_fixed=n_fixed)
+    text = table_text(cells.names, cells.rows, numbers=cells.numbers, n_fixed=n_fixed)
     console.say(f"{cells.title}\n\n{text}\n")
     for note in picks.notes:
         console.say(note)
@@ -157,6 +152,15 @@ def compare(
         "notes": list(picks.notes),
         **written,
     })
+
+
+def _check_column(column: str, names: Sequence[str]) -> None:
+    """Raise unless picked answers or the run have the column."""
+    found = [*_OF_PROBLEMS, *names]
+    if column not in {*found, "source_file"}:
+        hint = "--column names what to compare."
+        error = ColumnsError.missing([column], found, where="--column", hint=hint)
+        raise error
 
 
 def _file_or(

@@ -67,7 +67,7 @@ def curve(
     with logged(run, output, console) as done:
         with console.status(f"Reading {run.label}"):
             attempts = run.scan(choosing.by)
-            if is_job(output):
+            if is_job(output, run.sources):
                 refuse_same_problems(run, attempts, choosing.by)
             else:
                 by = keep_files_apart(run, attempts, tuple(choosing.by), console)

@@ -147,7 +147,8 @@ def build_report(
     tables, omitted = _make_tables(
         data, [name for name in SECTIONS if name in {*wanted, *_ALWAYS_SHOWN}]
     )
-    validated = picks.validated
+    # An answer without a key, such as a placeholder, abstains as no answer does, and is counted so.
+    validated = picks.validated.drop("answer", strict=False)
     if "score" not in trajectories.collect_schema():
         # A score that is computed here would repeat each finding about the step scores.
         validated = validated.drop("score", strict=False)

@@ -7,6 +7,7 @@ import hashlib
 import os
 import sys
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -23,21 +24,25 @@ _EXPORT: Final = "window.vegaEmbed = vegaEmbed;"
 def vega_bundle() -> str:
     """Return the script: from the user's cache, or made and put there."""
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    name = f"vega-lite-{version}-vl-convert-{vl_convert.__version__}.js"
-    kept = _folder() / name
-    script = _read(kept)
+    name = f"vega-lite-{version}-vl-convert-{metadata.version('vl-convert-python')}.js"
+    folder = _folder()
+    kept = None if folder is None else folder / name
+    script = None if kept is None else _read(kept)
     if script is None:
         made = str(vl_convert.javascript_bundle(_EXPORT, vl_version=version))
         script = made.replace("</script", "<\\/script")
-        _keep(script, kept)
+        if kept is not None:
+            _keep(script, kept)
     return script
 
 
-def _folder() -> Path:
+def _folder() -> Path | None:
     """Return the folder in which programs of this user keep what they can make again."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "ttsframe" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ttsframe"
+    place = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    try:
+        return Path(place or "~/.cache").expanduser() / "ttsframe"
+    except RuntimeError:  # a user without a home
+        return None
 
 
 def _digest(script: str) -> str:

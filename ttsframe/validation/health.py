@@ -107,14 +107,14 @@ def run_health(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
     """
     check_frame(trajectories, "trajectories")
     names: tuple[str, ...] = check_names(by, "by", taken=tuple(HEALTH_SCHEMA))
-    runs = safe_names(dict.fromkeys(names))
-    keys = {**runs, unused_name("problem", runs): "problem_id"}
-    schema = require_columns(trajectories, [*keys.values()])
+    runs: dict[str, str] = safe_names(dict.fromkeys(names))
+    keys: dict[str, str] = {**runs, unused_name("problem", runs): "problem_id"}
+    schema: pl.Schema = require_columns(trajectories, [*keys.values()])
 
     def plan(rows: pl.LazyFrame) -> pl.LazyFrame:
         marks = _marks(schema)
         problems = _count_attempts(rows, schema, keys, marks)
-        issues = [name for name in _ORDER if name in marks or name == _SHORT]
+        issues: list[str] = [name for name in _ORDER if name in marks or name == _SHORT]
         if "completion" in schema:
             copies = _count_copies(rows, schema, keys)
             problems = problems.join(copies, on=[*keys], how="left", nulls_equal=True)

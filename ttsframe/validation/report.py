@@ -238,8 +238,7 @@ def validate_trajectories(
     counts = tables["attempts"].row(0, named=True)
     pending = [*missing_columns(schema), *wrong_dtypes(schema), *whole_run_findings(counts, usable)]
     implied = {"gold"} if "is_correct" in usable else set()
-    # An answer without a key, such as a placeholder, abstains as no answer does.
-    implied |= {"answer"} if "answer_key" in usable else set()
+    implied |= {"answer_key"} if "answer" in usable else set()
     implied |= {"gold", "is_correct"} if is_ungraded(counts, usable) else set()
     checks = [check for check in ATTEMPT_CHECKS if check.column not in implied]
     pending += value_findings(rows, counts, checks, places, score="score")

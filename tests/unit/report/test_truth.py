@@ -262,6 +262,11 @@ def test_runs_are_compared_with_the_first_on_the_problems_that_both_have() -> No
     assert f"{row['n_wins']} problems won, {row['n_losses']} lost." in text
     assert report.differences["difference"].abs().is_sorted(descending=True)
     assert "runs-by-attempts-1" in report.to_html()
+    seeds = both.with_columns(run=(pl.col("run") == "y").cast(pl.Int64), of=pl.lit("m"))
+    numbered = tts.build_report(seeds, by=["run", "of"], sections="comparison")
+    assert numbered.comparison["run"].unique().to_list() == ["1, m"]
+    same = table.select("difference", "p_value", "n_wins")
+    assert numbered.comparison.select(same.columns).equals(same)
     alone = tts.build_report(first, sections="comparison")
     assert alone.comparison is alone.differences is None
     assert alone.omitted == {}

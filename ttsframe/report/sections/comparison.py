@@ -34,6 +34,8 @@ _N_LINES_MAX: Final = 3
 _N_DIFFERENCES: Final = 10
 _TIE: Final = 1e-9
 _NAME: Final = "run"
+_COMPARED: Final = "_compared"
+"""The name of a run before it is a column of a table: a column of `by` may be called "run"."""
 _NAME_MAX: Final = 80
 
 
@@ -45,7 +47,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     names = _name_runs(runs, data.by)
     problems = [
         table.join(names, on=data.by, nulls_equal=True).select(
-            _NAME,
+            pl.col(_COMPARED).alias(_NAME),
             *data.replicates,
             *("problem_id", "budget", "selector", "reduction", "subsets", "value", "status"),
         )
@@ -54,7 +56,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     table = compare(
         pl.concat(problems),
         column=_NAME,
-        baseline=names[_NAME][0],
+        baseline=names[_COMPARED][0],
         replicates=data.replicates,
         confidence_level=data.options.confidence_level,
     ).filter(pl.col("n_pairs") > 0)
@@ -63,7 +65,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     ranks = {name: i for i, name in enumerate(SELECTORS)}
     pairs = (
         names
-        .select(_NAME)
+        .select(pl.col(_COMPARED).alias(_NAME))
         .join(table, on=_NAME, maintain_order="left")
         .sort(
             pl.int_range(pl.len()).min().over(_NAME),
@@ -73,8 +75,12 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
             nulls_last=True,
         )
     )
-    attempts = data.attempts_of(runs).join(names.drop(data.by), on=RUN)
-    return {"comparison": pairs, "differences": _find_differences(attempts, names)}
+    own = data.attempts_of(runs).drop(data.by)
+    attempts = own.join(names.select(RUN, pl.col(_COMPARED).alias(_NAME)), on=RUN)
+    return {
+        "comparison": pairs,
+        "differences": _find_differences(attempts, names[_COMPARED][0]),
+    }
 
 
 def _name_runs(runs: pl.DataFrame, by: list[str]) -> pl.DataFrame:
@@ -87,10 +93,10 @@ def _name_runs(runs: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     for i, name in enumerate(names):
         seen[name] = seen.get(name, 0) + 1
         names[i] = name if seen[name] == 1 else f"{name} ({seen[name]})"
-    return runs.select(RUN, *by).with_columns(pl.Series(_NAME, names))
+    return runs.select(RUN, *by).with_columns(pl.Series(_COMPARED, names))
 
 
-def _find_differences(attempts: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
+def _find_differences(attempts: pl.DataFrame, baseline: str) -> pl.DataFrame:
     """Find the problems whose share of right attempts differs most between a run and the first one."""
     problem = ["problem"] if "problem" in attempts.columns else []
     shares = (
@@ -103,7 +109,6 @@ def _find_differences(attempts: pl.DataFrame, names: pl.DataFrame) -> pl.DataFra
             *[pl.col(name).drop_nulls().first() for name in problem],
         )
     )
-    baseline = names[_NAME][0]
     first = shares.filter(pl.col(_NAME) == baseline).select(
         "problem_id",
         baseline=_NAME,

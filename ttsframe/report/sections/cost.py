@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -66,12 +67,13 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
             priced, by=data.by, replicates=data.replicates, confidence_level=level
         ).filter(pl.col("budget") > 0, pl.col("accuracy").is_not_null())
         curves.append(pareto_frontier(curve, by=data.by))
-        has_pairs = "majority_vote" in data.strategies and priced["selector"].n_unique() > 1
+        compared = _with_baseline(priced, data.by)
+        has_pairs = "majority_vote" in data.strategies and compared["selector"].n_unique() > 1
         if has_pairs and not data.replicates and min(kept["tokens_min"].to_list()) > 0:
             n_draws = _N_CELLS // max(kept["n_problems"].to_list())
             gains.append(
                 efficiency_gain(
-                    priced,
+                    compared,
                     by=data.by,
                     n_resamples=max(_N_DRAWS_MIN, min(_N_DRAWS, n_draws)),
                     confidence_level=level,
@@ -83,6 +85,15 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     if data.by:
         cost = cost.sort(*data.by, maintain_order=True)
     return {"cost": cost, "efficiency": data.join_runs(gains) if gains else None}
+
+
+def _with_baseline(problems: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Keep the runs that have a majority vote, which code and proofs have not."""
+    votes = problems.filter(selector="majority_vote")
+    if not by:
+        return problems if votes.height else votes
+    runs = votes.select(by).unique()
+    return problems.join(runs, on=by, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def answer(

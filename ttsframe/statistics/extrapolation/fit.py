@@ -94,7 +94,7 @@ class PassAtKFit:
 
     def _repr_html_(self) -> str:
         """Return parameters and predictions as tables for notebooks."""
-        most = int(self.parameters["n_attempts_max"].max() or 1)
+        most: int = max([1, *self.parameters["n_attempts_max"].drop_nulls().to_list()])
         budgets = sorted({1, most, *(most * factor for factor in _SHOWN_FACTORS)})
         level = f"{100 * self.confidence_level:g}%"
         curve = self.predict([budget for budget in budgets if budget <= _MOST_DRAWS])

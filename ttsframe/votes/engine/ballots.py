@@ -204,7 +204,8 @@ class Ballots:
         is_elsewhere = self.has_any(self.grade == 1)
         if self._is_answerless is not None:
             is_elsewhere |= self._is_answerless[self.problems]
-        return is_elsewhere & self.is_graded() & (self.n_valid == 0)
+        is_unanswerable: Flags = is_elsewhere & self.is_graded() & (self.n_valid == 0)
+        return is_unanswerable
 
     def is_repeated(self) -> Flags:
         """Return which problems have several rows with the same attempt number."""
