@@ -13,7 +13,6 @@ from ttsframe.report.wording import (
     NONE,
     format_interval,
     format_percent,
-    name_line,
     name_run,
 )
 
@@ -84,7 +83,7 @@ def list_runs(
                 "attempts": ends["budget"][0],
             }
             for row in ends.iter_rows(named=True):
-                line = name_line(row["selector"], row["reduction"])
+                line = context.name_line(row)
                 line = line if quantity == "accuracy" else f"{line}, agreement"
                 lines += [line] if line not in lines else []
                 cells[line] = _write_value(row[quantity], row["ci_low"], row["ci_high"])
