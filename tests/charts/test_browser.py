@@ -210,6 +210,7 @@ def test_two_runs_without_scores_draw_what_they_can(
     assert list(page.marks) == [
         "votes-of-one",
         "accuracy-by-attempts",
+        "runs-by-attempts-1",
         "lost-by-attempts",
         "problems-by-difficulty",
         "accuracy-by-level",
