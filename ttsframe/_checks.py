@@ -180,19 +180,22 @@ def check_names(
     return listed
 
 
-def check_frame(frame: object, parameter: str) -> None:
-    """Check that an argument is a Polars frame; of attempts, also that a row is one attempt."""
+def check_frame(frame: object, parameter: str, *, takes_any_dtype: bool = False) -> None:
+    """Check that an argument is a Polars frame; of attempts, also that a row is one attempt, and dtypes."""
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         raise ParameterTypeError(
             f"{parameter} must be a polars DataFrame or LazyFrame, got {kind_of(frame)}. Hint: "
             f"{_polars_hint(frame)}"
         )
     if parameter in _OF_ATTEMPTS:
-        _check_attempts(frame.collect_schema(), parameter)
+        schema = frame.collect_schema()
+        _check_rows(schema, parameter)
+        if not takes_any_dtype:
+            _check_dtypes(schema, parameter)
 
 
-def _check_attempts(schema: Mapping[str, pl.DataType], where: str) -> None:
-    """Check that a row is one attempt, by the dtypes of the columns that have a meaning."""
+def _check_rows(schema: Mapping[str, pl.DataType], where: str) -> None:
+    """Check that a row is one attempt."""
     name = list_of_attempts(schema)
     if name is not None:
         raise ColumnsError(
@@ -200,6 +203,10 @@ def _check_attempts(schema: Mapping[str, pl.DataType], where: str) -> None:
             f"row; expected one row per attempt. Hint: {_READ} makes one row per attempt; drop {name!r} "
             f"if each row is one attempt."
         )
+
+
+def _check_dtypes(schema: Mapping[str, pl.DataType], where: str) -> None:
+    """Check the dtypes of the columns that have a meaning."""
     for name, dtype in schema.items():
         expected = _expected_kind(name, dtype)
         if expected is not None:

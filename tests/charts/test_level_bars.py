@@ -200,3 +200,13 @@ def test_whiskers_are_lighter_than_bars(by_level: pl.DataFrame) -> None:
     assert whiskers["mark"]["type"] == "rule"
     assert whiskers["mark"]["strokeWidth"] < 1
     assert whiskers["mark"]["opacity"] < bars["mark"]["opacity"]
+
+
+@pytest.mark.parametrize("chart", [charts.level_bars, charts.level_curves])
+def test_a_budget_above_what_there_is_is_named(chart: Callable[..., Any]) -> None:
+    run = tts.simulate_trajectories(40, 8, seed=0, keys=True)
+    problems = tts.select_answers(
+        tts.curves.halve_attempts(run), selectors=["majority_vote"], budgets=[1, 4, 16], by="fold"
+    )
+    drawn = chart(tts.level_curve(problems, levels=tts.difficulty_levels(run, n_levels=2)))
+    assert "Not drawn: budget 16 attempts (" in "\n".join(drawn.title.subtitle)

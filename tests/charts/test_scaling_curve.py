@@ -278,6 +278,12 @@ def test_what_is_not_drawn_is_named_with_its_reason(curve: pl.DataFrame) -> None
         chart.title.subtitle
     )
     assert "97 problems · budgets up to 8 attempts" in chart.title.subtitle[0]
+    # In two panels the budget is named once.
+    both = of_models(pl.concat([curve, short], how="vertical_relaxed"), "a", "b")
+    lines = charts.scaling_curve(both).title.subtitle
+    assert [line for line in lines if "64" in line] == [
+        "Not drawn: budget 64 attempts (100 problems with too few attempts)"
+    ]
     blank = curve.with_columns(
         **unknown, n_ungraded=pl.lit(100, pl.UInt32), n_short=pl.lit(0, pl.UInt32)
     )

@@ -305,6 +305,12 @@ def test_validate_tells_findings_by_its_status(ttsframe: Run) -> None:
 
 def test_validate_looks_into_completions(ttsframe: Run, sample: Path) -> None:
     assert "39 of 960 attempts have no answer" in ttsframe("validate", sample).stdout
+    health = json.loads(ttsframe("validate", sample, "--json").stdout)["health"]
+    assert [(row["issue"], row["rule"], row["n_attempts"]) for row in health] == [
+        ("no_answer", None, 39),
+        ("extracted", "box", 921),
+    ]
+    assert "extracted by box" in ttsframe("validate", sample).stdout
 
 
 def test_skipped_rows_are_counted_on_stderr(ttsframe: Run, lines: list[str]) -> None:

@@ -61,9 +61,9 @@ HEAVY = {
 
 OWNERS = {
     # The page embeds the scripts of the schema version that the charts are written in.
-    "altair": ("charts/", "report/page.py"),
-    "vl_convert": ("charts/", "report/page.py"),
-    "jinja2": ("report/page.py",),
+    "altair": ("charts/", "report/bundle.py", "report/page.py"),
+    "vl_convert": ("charts/", "report/bundle.py", "report/page.py"),
+    "jinja2": ("cli/_documents.py", "report/page.py"),
     "sympy": ("answers/",),
     "flint": ("answers/",),
     "latex2sympy2": ("answers/",),

@@ -13,6 +13,7 @@ ROW_LOOPS = {"map_elements", "map_rows", "map_groups", "iter_rows", "iter_slices
 MAY_LOOP = {
     "readers/engine/table.py": "names the first rows that cannot be read",
     "defaults.py": "words for a few lines of a table",
+    "_html.py": "writes the first rows of tables out as HTML",
     "report/": "writes small tables out as HTML",
     "cli/": "writes small tables out as text",
 }

@@ -290,6 +290,7 @@ def expect(run: Run) -> tuple[dict[str, Expected], list[Number]]:
     curve = curve_oracle.curve(shared)
     sections = {
         "loaded": expect_loaded(run),
+        "health": expect_health(run),
         "votes": expect_votes(run, picks, budgets[-1]),
         "accuracy": expect_accuracy(curve, lines, picks, lacking),
         "selection-gap": expect_gap(shared, lines, budgets),
@@ -322,6 +323,29 @@ def expect_loaded(run: Run) -> Expected:
     ]
     return Expected(
         [len(rows), len(sizes), sizes[0], n_missing, share], {"Problems and attempts": {(): cells}}
+    )
+
+
+def expect_health(run: Run) -> Expected:
+    """Count attempts without an answer, the only issue of these files, and what they cost at most."""
+    means = {
+        problem: statistics.fmean(a["is_correct"] for a in rows)
+        for problem, rows in run.problems.items()
+    }
+    possible = {
+        problem: statistics.fmean(a["is_correct"] or a["answer_key"] is None for a in rows)
+        for problem, rows in run.problems.items()
+    }
+    missing = [a for a in run.attempts if a["answer_key"] is None]
+    if not missing:
+        return Expected([], {})
+    accuracy, then = statistics.fmean(means.values()), statistics.fmean(possible.values())
+    n_problems = len({a["problem_id"] for a in missing})
+    share = percents(len(missing) / len(run.attempts))
+    cells = [[len(missing)], share, [n_problems], percents(then - accuracy)]
+    return Expected(
+        [len(missing), *share, *percents(then, accuracy)],
+        {"Issues": {("without an answer",): cells}},
     )
 
 

@@ -90,3 +90,10 @@ def test_a_report_is_graded_by_it() -> None:
     assert made.curve["accuracy"].to_list() == [0.0] * made.curve.height
     assert set(made.curve["selector"]) == {"majority_vote", "oracle", "shortest"}
     assert "shortest" in made.to_html()
+
+
+def test_the_grade_that_it_replaces_is_kept_beside_it() -> None:
+    recorded = run().with_columns(is_correct=pl.Series([None, True, True, False]))
+    scored = tts.score_trajectories(recorded, grade=PASSED)
+    assert scored["is_correct"].to_list() == [True, False, False, None]
+    assert scored["is_correct_recorded"].to_list() == [None, True, True, False]

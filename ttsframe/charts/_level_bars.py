@@ -89,7 +89,13 @@ def level_bars(
     reductions = rows["reduction"].drop_nulls().unique().to_list()
     rows = tables.add_line_names(rows, show_reduction=len(reductions) > 1)
     methods = rows.select("line", "selector").unique(maintain_order=True)
-    budgets = rows.sort("budget")["of_budget"].unique(maintain_order=True).to_list()
+    budgets = (
+        rows
+        .drop_nulls("accuracy")
+        .sort("budget")["of_budget"]
+        .unique(maintain_order=True)
+        .to_list()
+    )
     levels = tables.sort_levels(rows["level"])
     n_bars = len(levels) * len(budgets) * methods.height
     if n_bars > _N_BARS_MAX:
@@ -129,6 +135,7 @@ def level_bars(
         tables.describe_levels(table),
         [f"Left out: {counted([n_unknown], 'problem')} of unknown level" if n_unknown else ""],
         [tables.describe_left_out(rows, "Left out per level: ")],
+        [tables.describe_undrawn_budgets(rows)],
     )
     if len(panels) == 1:
         return panels[0].properties(title=top)

@@ -147,6 +147,7 @@ def level_curves(
             ],
             [tables.describe_left_out(rows, "Left out per level: ")],
             [_describe_equal(drawn)],
+            [tables.describe_undrawn_budgets(rows)],
             [tables.describe_undrawn_panels(rows, known, "no accuracy at any level")],
         ),
     )

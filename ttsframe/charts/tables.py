@@ -411,6 +411,7 @@ def describe_undrawn(rows: pl.DataFrame, quantity: str = "accuracy") -> str:
     """Name the runs, lines and budgets that have no value, and say why."""
     unknown = pl.col(quantity).is_null()
     rows = rows.with_columns(
+        is_undrawn_everywhere=unknown.all().over("budget"),
         is_undrawn_panel=unknown.all().over("panel"),
         is_undrawn_line=unknown.all().over("panel", "line"),
         is_undrawn_budget=unknown.all().over("panel", "budget"),
@@ -419,6 +420,8 @@ def describe_undrawn(rows: pl.DataFrame, quantity: str = "accuracy") -> str:
     where = pl.when(pl.col("panel") != "").then(pl.format(" ({})", "panel")).otherwise(pl.lit(""))
     named = rows.with_columns(
         what=pl
+        .when("is_undrawn_everywhere")
+        .then(pl.format("budget {} {}", "of_budget", pl.lit(unit)))
         .when("is_undrawn_panel")
         .then("panel")
         .when("is_undrawn_line")
@@ -435,6 +438,11 @@ def describe_undrawn(rows: pl.DataFrame, quantity: str = "accuracy") -> str:
         return ""
     more = f" and {len(texts) - _N_NAMED_MAX} more" if len(texts) > _N_NAMED_MAX else ""
     return f"Not drawn: {', '.join(texts[:_N_NAMED_MAX])}{more}"
+
+
+def describe_undrawn_budgets(rows: pl.DataFrame, quantity: str = "accuracy") -> str:
+    """Name the budgets at which nothing has a value, and say why."""
+    return describe_undrawn(rows.filter(pl.col(quantity).is_null().all().over("budget")), quantity)
 
 
 def describe_undrawn_panels(rows: pl.DataFrame, drawn: pl.DataFrame, why: str) -> str:

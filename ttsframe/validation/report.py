@@ -215,7 +215,7 @@ def validate_trajectories(
     >>> report.findings[0].message
     "1 of 50 problems have rows that repeat an 'attempt', 1 in all"
     """
-    check_frame(trajectories, "trajectories")
+    check_frame(trajectories, "trajectories", takes_any_dtype=True)
     names = check_names(by, "by")
     schema = require_columns(trajectories, names)
     keys = list(dict.fromkeys((*names, "problem_id")))

@@ -135,7 +135,10 @@ def test_the_report_card_reads_what_the_curves_read_and_compares_the_rest(
             {"cost": "too many attempts have no token count"},
         ),
         (
-            lambda t: t.with_columns(is_correct=pl.lit(value=True)),
+            # An attempt without an answer is wrong whatever was recorded.
+            lambda t: t.with_columns(
+                pl.col("answer", "answer_key").fill_null("2:1"), is_correct=pl.lit(value=True)
+            ),
             {"verifier": "no attempt is wrong"},
         ),
         (

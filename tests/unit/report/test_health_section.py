@@ -69,3 +69,18 @@ def test_a_single_attempt_is_no_tree_search() -> None:
     assert "tree search" not in " ".join(report.omitted.values())
     several = tts.build_report(run().with_columns(is_exchangeable=pl.lit(value=False)))
     assert "tree search" in several.omitted["difficulty"]
+
+
+def test_a_run_of_code_is_reported_beside_one_with_answers() -> None:
+    answers = run().with_columns(model=pl.lit("answers"))
+    code = answers.with_columns(
+        model=pl.lit("code"),
+        **{name: pl.lit(None, pl.String) for name in ("answer", "answer_key", "gold", "gold_key")},
+    )
+    report = tts.build_report(pl.concat([answers, code]), by="model")
+    assert report.curve is not None
+    votes = report.curve.filter(model="code", selector="majority_vote")
+    assert votes["n_undefined"].unique().to_list() == [40]
+    assert votes["accuracy"].null_count() == votes.height
+    bounds = report.curve.filter(selector="oracle").partition_by("model")
+    assert bounds[0]["accuracy"].to_list() == bounds[1]["accuracy"].to_list()

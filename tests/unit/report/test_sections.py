@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import ttsframe as tts
+from ttsframe._wording import shorten_paths
 from ttsframe.defaults import PickOptions, plan_picks
 from ttsframe.errors import DataError
 from ttsframe.report import SECTIONS
@@ -21,7 +22,6 @@ from ttsframe.report.page import draw_figure, environment
 from ttsframe.report.parts import Figure, Part, make_budget_table, make_table
 from ttsframe.report.report import SectionName
 from ttsframe.report.runs import RunData
-from ttsframe._wording import shorten_paths
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&{{x}}\u2028\n"
 

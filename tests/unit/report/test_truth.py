@@ -97,7 +97,8 @@ def test_one_attempt_leaves_nothing_to_choose_from() -> None:
 
 
 def test_levels_that_are_noise_are_said_to_be() -> None:
-    alike = tts.simulate_trajectories(60, 16, seed=3, keys=True).with_columns(
+    run = tts.simulate_trajectories(60, 16, seed=3, keys=True, missing_share=0.0)
+    alike = run.with_columns(
         is_correct=(pl.col("problem_id").hash(1) + pl.col("attempt").hash(2)) % 2 == 0
     )
     report = tts.build_report(alike, sections="difficulty")

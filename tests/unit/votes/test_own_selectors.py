@@ -439,3 +439,17 @@ def test_own_selectors_pick_as_their_twins_in_real_runs(name: str, shared_data: 
             built_in = made.filter(selector=twin)
             assert own.height == built_in.height > 0
             assert_frame_equal(own.drop("selector", "weight"), built_in.drop("selector", "weight"))
+
+
+def test_in_runs_without_answers_only_what_reads_answers_is_undefined() -> None:
+    code = pl.DataFrame({
+        "problem_id": ["p", "p"],
+        "attempt": [0, 1],
+        "is_correct": [False, True],
+        "n_tokens": [9, 5],
+    })
+    made = tts.select_answers(tts.score_trajectories(code), selectors=[shortest, own_majority])
+    assert made.select("selector", "value", "status").rows() == [
+        ("shortest", 1.0, "ok"),
+        ("own_majority", None, "undefined"),
+    ]
