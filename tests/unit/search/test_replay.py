@@ -97,6 +97,46 @@ def test_problems_that_ran_short_are_hard_ones_so_dropping_them_is_wrong() -> No
     assert high - low == pytest.approx(is_short.mean())
 
 
+class WithReplacement:
+    """A replay as it must not be: continuations are put back. The state of a step is its row in the bank."""
+
+    def __init__(self, bank: pl.DataFrame) -> None:
+        self.bank = bank
+        row_of = {node: row for row, node in enumerate(bank["node_id"].to_list())}
+        self.below: dict[tuple[str, int | None], list[int]] = {}
+        for row, (problem, parent) in enumerate(bank.select("problem_id", "parent_id").rows()):
+            key = problem, None if parent is None else row_of[parent]
+            self.below.setdefault(key, []).append(row)
+
+    def generate(self, requests: pl.DataFrame) -> pl.DataFrame:
+        rows = []
+        for problem, state, n, draw in requests.select("problem_id", "state", "n", "draw").rows():
+            rng = np.random.default_rng(draw)
+            rows += rng.choice(self.below[problem, state], n).tolist()
+        found = self.bank[rows].select("text", "finish_reason", "n_tokens")
+        return found.with_columns(state=pl.Series(rows, dtype=pl.UInt64))
+
+    def score(self, prefixes: pl.DataFrame) -> pl.Series:
+        return self.bank["step_score"].gather(prefixes["state"].cast(pl.Int64))
+
+
+def test_drawing_with_replacement_would_be_wrong() -> None:
+    options = {"accuracy": 0.35, "faults": FAULTS, "seed": 11}
+    problems, bank = S.simulate_bank(2500, n_children=(8, 2), **options)
+    world = S.simulate(2500, n_steps=(2, 2), step_spread=0, **options)
+    again = WithReplacement(bank)
+    policy = BestOfN(8)
+    wrong = accuracy(
+        S.search(problems, again.generate, again.score, policy, seed=5), policy, problems
+    )
+    right, _ = replayed_accuracy(bank, policy, problems, seed=5)
+    fresh = accuracy(S.search(*world, policy, seed=99), policy, problems)
+    for found, is_right in ((right, True), (wrong, False)):
+        d = (found - fresh).to_numpy()
+        z = d.mean() / (d.std(ddof=1) / np.sqrt(len(d)))
+        assert (abs(z) < 3.5) == is_right, (z, is_right)
+
+
 def test_children_are_drawn_without_replacement_in_an_order_of_the_seed() -> None:
     _, bank = S.simulate_bank(30, n_children=(8, 4), seed=0)
     one, two = (S.replay(bank, BestOfN(4), seed=seed).nodes for seed in (1, 2))
