@@ -22,7 +22,9 @@ from ttsframe.errors import ParameterError, ParameterTypeError
 
 __all__ = ["SimulatedGenerator", "SimulatedVerifier", "Simulation", "VerifierFaults", "simulate"]
 
-_MOST_OFF: Final = 255
+_TRAP: Final = 1 << 8
+"""Added to the number of steps since a path went wrong if it went wrong in the tempting way."""
+_MOST_OFF: Final = _TRAP - 1
 _CLIP: Final = 0.02
 """Values nearer to 0 or 1 count as this near, so that their logit is finite."""
 _WRONG: Final = 8
@@ -48,6 +50,11 @@ class VerifierFaults:
         Probability that a step finds a weakness of the verifier, and what that adds to its score and to
         those of all later steps, in logits. It makes a verifier over-optimizable: the more steps are
         compared, the likelier that the best score belongs to such a step.
+    trap_rate, trap_size
+        Share of problems with a tempting wrong idea, and what the verifier adds to every step that
+        follows it, in logits. Half of the paths that go wrong there follow it, and end with the same
+        wrong answer. All of them are overrated alike, so keeping more paths does not average the error
+        out: a search that finds one of them early can fill up with them.
     delay
         Steps after which a wrong step shows; until then the path looks right. A lookahead as long as
         this cures it.
@@ -67,6 +74,8 @@ class VerifierFaults:
     length_bias: float = 0.0
     hack_rate: float = 0.0
     hack_size: float = 4.0
+    trap_rate: float = 0.0
+    trap_size: float = 6.0
     delay: int = 0
     missing_rate: float = 0.0
 
@@ -78,6 +87,8 @@ class VerifierFaults:
         check_number(self.length_bias, "length_bias")
         check_between(self.hack_rate, "hack_rate", 0.0, 1.0)
         check_number(self.hack_size, "hack_size")
+        check_between(self.trap_rate, "trap_rate", 0.0, 1.0)
+        check_number(self.trap_size, "trap_size")
         check_not_negative(self.delay, "delay")
         check_between(self.missing_rate, "missing_rate", 0.0, 1.0)
 
@@ -183,7 +194,9 @@ def simulate(
         raise ParameterError(
             f"{found('step_spread', step_spread)}, must be below the smallest number of steps ({least})."
         )
-    world = _World(length, stays, gold, step_spread, recovery, cut_rate, text_length)
+    chosen = VerifierFaults() if faults is None else faults
+    tempts = uniforms(bits_at(bits, np.array([3]))) < chosen.trap_rate
+    world = _World(length, stays, gold, tempts, step_spread, recovery, cut_rate, text_length)
     ids = pl.select(pl.format("problem-{}", pl.int_range(n_problems))).to_series()
     problems = pl.DataFrame({
         "problem_id": ids,
@@ -196,7 +209,6 @@ def simulate(
         "true_step_accuracy": stays,
     })
     rows = pl.DataFrame({"problem_id": ids, "world_row": np.arange(n_problems)})
-    chosen = VerifierFaults() if faults is None else faults
     return Simulation(
         problems,
         SimulatedGenerator(world, rows, chosen, one_bits_at(seed, 2)),
@@ -211,6 +223,8 @@ class _World:
     length: Integers
     stays: Floats
     gold: Integers
+    tempts: Flags
+    """Whether there is a tempting wrong idea."""
     step_spread: int
     recovery: float
     cut_rate: float
@@ -247,13 +261,13 @@ class _State(NamedTuple):
     error: Floats
     """Error of the verifier about the last step, in logits."""
     off: Integers
-    """Steps since the path went wrong; 0: it is right."""
+    """Steps since the path went wrong, more by `_TRAP` if it follows the tempting idea; 0: it is right."""
     left: Integers
     """Steps until the end."""
 
     def pack(self) -> Bits:
         error = self.error.astype(np.float32).view(np.uint32).astype(np.uint64)
-        off = np.minimum(self.off, _MOST_OFF).astype(np.uint64)
+        off = self.off.astype(np.uint64)
         return np.asarray(
             error << np.uint64(32) | off << np.uint64(16) | self.left.astype(np.uint64)
         )
@@ -335,7 +349,10 @@ class SimulatedGenerator:
         is_right = state.off == 0
         becomes_right = np.where(is_right, self.world.stays[rows], self.world.recovery)
         right = np.where(is_greedy, becomes_right >= 0.5, u < becomes_right)
-        off = np.where(right, 0, state.off + 1)
+        falls = self.world.tempts[rows] & (uniforms(bits_at(bits, np.array([8]))) < 0.5)
+        is_trapped = np.where(is_right, falls, state.off >= _TRAP)
+        n_off = np.minimum(state.off % _TRAP + 1, _MOST_OFF)
+        off = np.where(right, 0, n_off + _TRAP * is_trapped)
         faults = self.faults
         fresh = faults.noise * bells(bits_at(bits, np.array([1])))
         kept = faults.persistence * state.error
@@ -353,6 +370,7 @@ class SimulatedGenerator:
         u = uniforms(bits_at(bits, np.array([3])))
         # Half of the wrong solutions give one answer, a quarter another, and so on.
         wrong = 1 + np.minimum(np.floor(-np.log2(1.0 - u)), _WRONG - 1).astype(np.int64)
+        wrong = np.where(state.off >= _TRAP, 1, wrong)
         answer = self.world.gold[rows] + np.where(state.off == 0, 0, wrong)
         frame = pl.DataFrame({
             "step": depth,
@@ -395,9 +413,10 @@ class SimulatedVerifier:
         rows = _world_rows(prefixes, self.rows)
         state = _unpack(prefixes["state"])
         faults = self.faults
-        seen = np.where(state.off <= faults.delay, 0, state.off)
+        seen = np.where(state.off % _TRAP <= faults.delay, 0, state.off)
         value = np.clip(self.world.value(rows, seen, state.left), _CLIP, 1 - _CLIP)
         logit = np.log(value) - np.log1p(-value) + state.error
+        logit += faults.trap_size * (state.off >= _TRAP)
         logit += faults.optimism + faults.length_bias * prefixes["depth"].to_numpy()
         scores = pl.Series("step_score", 1.0 / (1.0 + np.exp(-logit)))
         if not faults.missing_rate:

@@ -77,6 +77,44 @@ def test_each_fault_does_what_it_says() -> None:
     )
 
 
+def test_a_tempting_idea_is_overrated_and_has_one_answer() -> None:
+    faults = VerifierFaults(noise=0, trap_rate=1.0, trap_size=8)
+    world = S.simulate(200, seed=2, accuracy=0.6, recovery=0, faults=faults)
+    nodes = S.search(*world, BestOfN(16), seed=1)
+    ends = (
+        nodes
+        .filter("is_terminal")
+        .join(world.problems, on="problem_id")
+        .with_columns(
+            answer=pl.col("text").str.extract(r"\\boxed\{(\d+)\}").cast(pl.Int64)
+            - pl.col("gold").cast(pl.Int64)
+        )
+    )
+    tempted = ends.filter((pl.col("answer") != 0) & (pl.col("step_score") > 0.5))
+    assert tempted["answer"].unique().to_list() == [1]
+    wrong = ends.filter(pl.col("answer") != 0).height
+    assert 0.4 < tempted.height / wrong < 0.6
+    assert tempted["step_score"].min() > ends.filter(answer=0)["step_score"].max()
+    # The truth is the same without the verifier's fault.
+    none = S.simulate(200, seed=2, accuracy=0.6, recovery=0, faults=VerifierFaults(noise=0))
+    assert none.problems.equals(world.problems)
+
+
+def test_a_tempting_idea_collapses_beam_search_on_easy_problems() -> None:
+    def accuracy(policy: S.Policy, trap_rate: float) -> float:
+        faults = VerifierFaults(noise=1, trap_rate=trap_rate)
+        world = S.simulate(150, seed=3, accuracy=0.8, spread=0.3, faults=faults)
+        nodes = S.search(*world, policy, seed=1)
+        solutions = S.to_trajectories(nodes, policy=policy, problems=world.problems)
+        right = pl.col("completion").str.extract(r"\\boxed\{(\d+)\}") == pl.col("gold")
+        share = solutions.group_by("problem_id").agg(right.fill_null(value=False).mean())
+        return float((share["completion"] > 0.5).mean() or 0)
+
+    assert accuracy(S.Beam(32), 0.0) > 0.95
+    assert accuracy(S.Beam(32), 1.0) < accuracy(BestOfN(32), 1.0) - 0.2
+    assert accuracy(S.DVTS(32), 1.0) > accuracy(S.Beam(32), 1.0) + 0.1
+
+
 def test_a_delay_is_cured_by_a_lookahead() -> None:
     problems, generator, prm = S.simulate(
         100, seed=2, recovery=0, faults=VerifierFaults(noise=0, delay=2)
