@@ -39,7 +39,7 @@ def test_each_level_has_a_panel_on_the_same_axes(
         "levels: estimated on the other half of the attempts · scores: last of step scores"
     )
     assert third == "Left out per level: 3 problems with too few attempts"
-    assert fourth == "wide below narrow: equal lines"
+    assert fourth == "equal lines are drawn wide under narrow"
 
 
 def test_an_empty_level_keeps_its_place_and_says_so(

@@ -251,7 +251,7 @@ def test_a_run_has_one_color_in_every_chart(
 def test_equal_lines_are_both_seen_and_named(curve: pl.DataFrame) -> None:
     twin = curve.filter(selector="majority_vote").with_columns(selector=pl.lit("borda_vote"))
     chart = charts.scaling_curve(pl.concat([curve, twin]))
-    note = "wide below narrow: equal lines (borda vote = majority vote)"
+    note = "equal lines are drawn wide under narrow (borda vote = majority vote)"
     assert note in chart.title.subtitle
     values = chart.to_dict()["datasets"].values()
     wide = [row for rows in values for row in rows if "stroke" in row]
@@ -264,7 +264,7 @@ def test_equal_lines_are_both_seen_and_named(curve: pl.DataFrame) -> None:
     # A piece alone is drawn too, and the note does not call the lines equal.
     parted = twin.with_columns(pl.when(budget=8).then(0.1).otherwise("accuracy").alias("accuracy"))
     chart = charts.scaling_curve(pl.concat([curve, parted]))
-    assert "wide below narrow: equal for a part of the lines" in chart.title.subtitle
+    assert "where a wide line lies under a narrow one, they are equal" in chart.title.subtitle
     assert not any("wide" in line for line in charts.scaling_curve(curve).title.subtitle)
 
 

@@ -143,7 +143,7 @@ def complexity_curve(
                 "" if threshold is None else f"dashed: threshold {100 * threshold:g}%",
                 "dotted: oracle (any of the K right)" if has_oracle else "",
             ],
-            [describe_equal_lines(drawn) and "wide below narrow: equal lines"],
+            [describe_equal_lines(drawn) and "equal lines are drawn wide under narrow"],
         ),
     )
     if isinstance(chart, alt.ConcatChart):

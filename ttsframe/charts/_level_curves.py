@@ -157,7 +157,7 @@ def _describe_equal(drawn: pl.DataFrame) -> str:
     """Say that lines lie on each other in some panels, whose names would be too many."""
     parts = drawn.partition_by("panel", "level")
     is_equal = any(not find_equal_pieces(part).is_empty() for part in parts)
-    return "wide below narrow: equal lines" if is_equal else ""
+    return "equal lines are drawn wide under narrow" if is_equal else ""
 
 
 class _Panels(NamedTuple):

@@ -124,7 +124,7 @@ def report(
     if said:
         console.say(said + "\n")
     for note in made.notes:
-        console.say(note)
+        console.say(in_options(note))
     for finding in made.validation.findings:
         if finding.severity != "note":
             hint = in_options(finding.hint)
