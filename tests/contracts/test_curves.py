@@ -155,9 +155,13 @@ def test_a_column_cannot_be_both_averaged_over_and_kept_apart() -> None:
 
 def test_a_curve_without_a_single_problem_left_says_so() -> None:
     table = with_statuses().filter(pl.col("problem_id") == "worst")
-    row = tts.scaling_curve(table).row(0, named=True)
-    assert (row["n_problems"], row["n_short"]) == (0, 1)
-    assert {row[name] for name in ("accuracy", "standard_error", "ci_low", "ci_high")} == {None}
+    curve = tts.scaling_curve(table)
+    assert curve["n_problems"].to_list() == [0, 0, 0]
+    # It is worst at budget 2; no problem reaches budget 4.
+    assert curve["n_unscored"].to_list() == [1, 1, 0]
+    assert curve["n_short"].to_list() == [0, 0, 1]
+    for name in ("accuracy", "standard_error", "ci_low", "ci_high"):
+        assert curve[name].null_count() == 3
 
 
 def test_an_expectation_that_is_missing_is_not_a_zero() -> None:

@@ -30,6 +30,10 @@ FUNCTIONS: dict[str, Callable[[Any], object]] = {
 }
 
 
+STRICT = {name: f for name, f in FUNCTIONS.items() if name != "validate_trajectories"}
+"""Those that refuse an impossible dtype; validation reports it."""
+
+
 def per_problem() -> pl.DataFrame:
     """One row per problem, whose reference answer has the name of the model's."""
     return pl.DataFrame({
@@ -76,7 +80,7 @@ def test_a_list_beside_one_text_per_row_is_not_a_list_of_attempts() -> None:
 @pytest.mark.parametrize(
     "name", ["completion", "answer", "answer_key", "gold", "is_correct", "score"]
 )
-@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("function", STRICT.values(), ids=STRICT)
 def test_a_list_in_place_of_one_value_is_refused(
     function: Callable[[Any], object], name: str
 ) -> None:
@@ -90,7 +94,14 @@ def test_a_list_in_place_of_one_value_is_refused(
     )
 
 
-@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("name", ["completion", "answer", "gold", "is_correct", "score"])
+def test_validation_reports_a_list_in_place_of_one_value(name: str) -> None:
+    frame = attempts().with_columns(pl.concat_list(pl.lit("x")).alias(name))
+    found = [finding.code for finding in tts.validate_trajectories(frame).findings]
+    assert "wrong_dtype" in found
+
+
+@pytest.mark.parametrize("function", STRICT.values(), ids=STRICT)
 def test_grades_that_are_texts_are_named(function: Callable[[Any], object]) -> None:
     frame = attempts().with_columns(pl.col("is_correct").cast(pl.String))
     with pytest.raises(

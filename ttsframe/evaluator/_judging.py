@@ -105,6 +105,11 @@ def trajectories_of(drawn: Sequence[Drawn], judge: Judge) -> pl.DataFrame:
     return instances.with_columns(pl.col("attempt").cast(pl.UInt32), **columns)
 
 
+def with_reference(trajectories: pl.DataFrame) -> pl.DataFrame:
+    """Say that each instance has a right answer, by which the task verifies: without an answer one is wrong."""
+    return trajectories.with_columns(gold_key=pl.lit("known to the task"))
+
+
 def check_responses(responses: object, n_expected: int | None, where: str) -> list[str]:
     """Check that responses are a list of `n_expected` strings, or of at least one if that is None."""
     expected = "at least one string" if n_expected is None else f"{n_expected} strings"

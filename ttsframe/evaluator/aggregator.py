@@ -15,6 +15,7 @@ from ttsframe.evaluator._judging import (
     check_responses,
     judge_responses,
     trajectories_of,
+    with_reference,
 )
 from ttsframe.evaluator.results import SELECTOR_OF_METHOD, AggregatedResult, AggregationMethod
 from ttsframe.evaluator.tasks import Task, TaskInstance
@@ -112,7 +113,7 @@ def aggregate_drawn(
 ) -> list[AggregatedResult]:
     """Aggregate the first K responses to each instance."""
     selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method], "majority_vote"]
-    problems = select_answers(trajectories, selectors=selectors, budgets=k)
+    problems = select_answers(with_reference(trajectories), selectors=selectors, budgets=k)
     agreement = dict(
         problems.filter(selector="majority_vote").select("problem_id", "agreement").rows()
     )

@@ -12,6 +12,7 @@ import polars as pl
 from ttsframe import _html
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError
+from ttsframe.evaluator._judging import with_reference
 from ttsframe.evaluator.tasks import TaskResult
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.expectation import expected_accuracy
@@ -250,7 +251,7 @@ class ResultsByK(dict[int, EvaluationResult]):
 
 def problems_of(result: EvaluationResult, trajectories: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return `problems` of a result, or of other trajectories, under its method and as the oracle."""
-    rows = check_trajectories(result) if trajectories is None else trajectories
+    rows = with_reference(check_trajectories(result) if trajectories is None else trajectories)
     selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method_of(result)], "oracle"]
     if result.subsets == "all":
         return _expected(rows, selectors, result.k_trajectories)

@@ -79,8 +79,12 @@ def test_a_run_of_code_is_reported_beside_one_with_answers() -> None:
     )
     report = tts.build_report(pl.concat([answers, code]), by="model")
     assert report.curve is not None
-    votes = report.curve.filter(model="code", selector="majority_vote")
+    assert report.curve.filter(model="code", selector="majority_vote").is_empty()
+    assert report.incomplete is not None
+    votes = report.incomplete.filter(model="code", of_selector="majority_vote")
     assert votes["n_undefined"].unique().to_list() == [40]
     assert votes["accuracy"].null_count() == votes.height
+    (note,) = [note for note in report.notes if note.startswith("code: majority vote")]
+    assert note.endswith("A vote needs answers, and no attempt at these problems has one.")
     bounds = report.curve.filter(selector="oracle").partition_by("model")
     assert bounds[0]["accuracy"].to_list() == bounds[1]["accuracy"].to_list()

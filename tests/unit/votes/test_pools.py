@@ -118,12 +118,12 @@ def test_no_column_is_read_that_is_not_needed(trajectories: pl.DataFrame, tmp_pa
     trajectories.write_parquet(path)
     run = pl.scan_parquet(path)
     votes = tts.majority_vote(run, budgets=[1, 4]).explain()
-    assert f"PROJECT 5/{trajectories.width} COLUMNS" in votes  # and not the scores
+    assert f"PROJECT 6/{trajectories.width} COLUMNS" in votes  # and not the scores
     many = tts.select_answers(
         run, selectors=ALL, reductions=["last", "min", "mean"], budgets=[1, 2, 4, 8, 16]
     )
     curve = tts.scaling_curve(many).explain()
-    assert f"PROJECT 6/{trajectories.width} COLUMNS" in curve
+    assert f"PROJECT 7/{trajectories.width} COLUMNS" in curve
     assert curve.count("Parquet SCAN") == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -121,18 +122,29 @@ def note_problems(
     if incomplete is not None:
         for prefix, rows in split_runs(select_incomplete(incomplete), context.by):
             for line in rows.partition_by("selector", "reduction", maintain_order=True):
+                row = line.row(0, named=True)
                 text = (
-                    f"{context.name_line(line.row(0, named=True))} has results for only "
-                    f"{_count_problems(line)}, so it is not compared with the other lines; the "
-                    "section on accuracy shows it beside majority vote on the same problems."
+                    f"{context.name_line(row)} has results for only {_count_problems(line)}, so it is "
+                    "not compared with the other lines"
                 )
-                if line["n_undefined"][0] and context.weights == "score":
-                    text += (
-                        " A negative score is no weight: weights='sigmoid' or 'softmax' makes weights of "
-                        "such scores."
-                    )
-                notes.append(start_sentence(prefix, text))
+                if row["n_problems"]:
+                    text += "; the section on accuracy shows it beside majority vote on the same problems"
+                notes.append(start_sentence(prefix, f"{text}.{_explain_undefined(context, row)}"))
     return notes
+
+
+def _explain_undefined(context: Context, row: Mapping[str, Any]) -> str:
+    """Say why a line is undefined on some problems; empty where it is on none."""
+    if not row["n_undefined"]:
+        return ""
+    if context.weights == "score" and row["reduction"] is not None and row["n_problems"]:
+        return (
+            " A negative score is no weight: weights='sigmoid' or 'softmax' makes weights of such "
+            "scores."
+        )
+    if row["reduction"] is None:
+        return " A vote needs answers, and no attempt at these problems has one."
+    return " A vote needs answers, and weights that are not negative."
 
 
 def answer(
