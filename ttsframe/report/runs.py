@@ -10,6 +10,7 @@ import polars as pl
 
 from ttsframe._checks import check_names
 from ttsframe.curves.levels import difficulty_levels, halve_attempts
+from ttsframe.curves.lines import PROBLEM_COLUMNS
 from ttsframe.defaults import RUN, SHARE_OF_PROBLEMS, Picks, RunGroup, value_agreement
 from ttsframe.report.wording import name_run
 from ttsframe.statistics.problem_values import SEVERITY
@@ -134,13 +135,15 @@ class RunData:
         attempts = self.attempts_of(runs)
         n_half = runs["n_each"][0] // 2
         picked = select_answers(
-            halve_attempts(attempts),
+            halve_attempts(attempts.lazy()),
             selectors=self.options.selectors,
             reductions=self.options.reductions,
             budgets=[budget for budget in group.budgets or () if budget <= n_half],
             weights=self.options.weights,
             by=[*self.keys, "fold"],
         )
+        # Without what was picked, which no table of halves reads.
+        picked = picked.select(*self.keys, "fold", "subsets", *PROBLEM_COLUMNS).collect()
         levels = difficulty_levels(attempts, n_levels=n_levels, by=self.keys)
         return Halves(runs, self.keep_comparable(picked), levels)
 
