@@ -143,9 +143,9 @@ class RunData:
             by=[*self.keys, "fold"],
         )
         # Without what was picked, which no table of halves reads.
-        picked = picked.select(*self.keys, "fold", "subsets", *PROBLEM_COLUMNS).collect()
+        problems = picked.select(*self.keys, "fold", "subsets", *PROBLEM_COLUMNS).collect()
         levels = difficulty_levels(attempts, n_levels=n_levels, by=self.keys)
-        return Halves(runs, self.keep_comparable(picked), levels)
+        return Halves(runs, self.keep_comparable(problems), levels)
 
     @cached_property
     def comparable(self) -> list[pl.DataFrame]:
