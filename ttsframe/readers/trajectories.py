@@ -21,6 +21,7 @@ from ttsframe.readers.engine.table import FileFormat, OnError
 from ttsframe.readers.steps import STEP_FORMATS
 from ttsframe.readers.trajectory_formats import (
     compute_optimal_tts,
+    inspect_ai,
     long_form,
     qwen_math,
     rebase,
@@ -34,10 +35,17 @@ __all__ = [
 ]
 
 Format: TypeAlias = Literal[
-    "auto", "search_and_learn", "qwen_math", "rebase", "compute_optimal_tts", "long_form"
+    "auto",
+    "inspect_ai",
+    "search_and_learn",
+    "qwen_math",
+    "rebase",
+    "compute_optimal_tts",
+    "long_form",
 ]
 
 READERS: Final[Mapping[str, FileFormat]] = MappingProxyType({
+    "inspect_ai": inspect_ai.FORMAT,
     "search_and_learn": search_and_learn.FORMAT,
     "qwen_math": qwen_math.FORMAT,
     "rebase": rebase.FORMAT,
