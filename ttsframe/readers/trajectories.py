@@ -22,7 +22,10 @@ from ttsframe.readers.steps import STEP_FORMATS
 from ttsframe.readers.trajectory_formats import (
     compute_optimal_tts,
     inspect_ai,
+    lighteval,
+    lm_eval,
     long_form,
+    nemo_skills,
     qwen_math,
     rebase,
     search_and_learn,
@@ -37,6 +40,9 @@ __all__ = [
 Format: TypeAlias = Literal[
     "auto",
     "inspect_ai",
+    "lm_eval",
+    "lighteval",
+    "nemo_skills",
     "search_and_learn",
     "qwen_math",
     "rebase",
@@ -46,6 +52,9 @@ Format: TypeAlias = Literal[
 
 READERS: Final[Mapping[str, FileFormat]] = MappingProxyType({
     "inspect_ai": inspect_ai.FORMAT,
+    "lm_eval": lm_eval.FORMAT,
+    "lighteval": lighteval.FORMAT,
+    "nemo_skills": nemo_skills.FORMAT,
     "search_and_learn": search_and_learn.FORMAT,
     "qwen_math": qwen_math.FORMAT,
     "rebase": rebase.FORMAT,

@@ -54,8 +54,8 @@ class FileFormat(NamedTuple):
     to_rows: Callable[[Table], pl.LazyFrame]
     evidence: tuple[str, ...] = ()
     """Columns of which at least one must exist to recognize the format automatically."""
-    shapes: Mapping[str, type[pl.DataType]] = {}
-    """Dtypes of columns that distinguish it from a format with the same column names."""
+    shapes: Mapping[str, type[pl.DataType] | pl.DataType] = {}
+    """Dtypes of columns that distinguish it from a format with the same column names; of lists, at every depth."""
     as_text: frozenset[str] = frozenset()
     """Columns whose values are kept as JSON text."""
     is_row_attempt: bool = False
@@ -92,15 +92,16 @@ class FileFormat(NamedTuple):
 
     def _expected(self, name: str) -> str:
         shape = self.shapes.get(name)
-        return repr(name) if shape is None else f"{name!r} (a {shape.__name__})"
+        if shape is None:
+            return repr(name)
+        return f"{name!r} (a {shape if isinstance(shape, pl.DataType) else shape.__name__})"
 
     def has_shapes(self, schema: Mapping[str, pl.DataType]) -> bool:
         """Return whether the distinguishing columns have the right dtypes."""
         if self.is_row_attempt and list_of_attempts(schema) is not None:
             return False
         return all(
-            isinstance(schema.get(name, pl.Null()), (shape, pl.Null))
-            for name, shape in self.shapes.items()
+            _has_shape(schema.get(name, pl.Null()), shape) for name, shape in self.shapes.items()
         )
 
     def accepts(self, columns: Collection[str]) -> bool:
@@ -111,6 +112,16 @@ class FileFormat(NamedTuple):
         """Return whether a table is in this format, judging by its columns."""
         has_evidence = not self.evidence or any(name in columns for name in self.evidence)
         return has_evidence and self.accepts(columns)
+
+
+def _has_shape(dtype: pl.DataType, shape: type[pl.DataType] | pl.DataType) -> bool:
+    if isinstance(dtype, pl.Null):
+        return True
+    if isinstance(shape, pl.List):
+        return isinstance(dtype, pl.List) and _has_shape(
+            as_instance(dtype.inner), as_instance(shape.inner)
+        )
+    return dtype == shape if isinstance(shape, pl.DataType) else isinstance(dtype, shape)
 
 
 class Table(NamedTuple):

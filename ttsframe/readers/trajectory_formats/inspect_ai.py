@@ -87,9 +87,15 @@ class _Log:
         self.status = _text(header.get("status")) or "started"
         self.model = _text(spec.get("model"))
         self.task = _text(spec.get("task"))
-        config = {**_dict(_dict(header.get("plan")).get("config")), **_dict(spec.get("model_generate_config"))}
+        config = {
+            **_dict(_dict(header.get("plan")).get("config")),
+            **_dict(spec.get("model_generate_config")),
+        }
         self.seed = config.get("seed")
-        samples, epochs = _dict(spec.get("dataset")).get("samples"), _dict(spec.get("config")).get("epochs")
+        samples, epochs = (
+            _dict(spec.get("dataset")).get("samples"),
+            _dict(spec.get("config")).get("epochs"),
+        )
         self.n_samples = samples * (epochs or 1) if isinstance(samples, int) else None
         self.grader, is_accuracy = _grader(header, spec)
         self.grades = {**_GRADES, **(_NUMBERS if is_accuracy else {})}
@@ -266,7 +272,9 @@ def _scores(sample: Mapping[str, Any], log: _Log, texts: _Attachments) -> dict[s
     for name, score in scores.items():
         value = score.get("value")
         values = value if isinstance(value, dict) else {"": value}
-        row |= {f"score_{name}_{key}" if key else f"score_{name}": each for key, each in values.items()}
+        row |= {
+            f"score_{name}_{key}" if key else f"score_{name}": each for key, each in values.items()
+        }
         if isinstance(answer := score.get("answer"), str):
             row[f"score_{name}_answer"] = texts.resolve(answer)
     decisive = scores.get(log.grader or "") or next(iter(scores.values()), {})
@@ -295,21 +303,33 @@ def _content(content: object, texts: _Attachments) -> tuple[str | None, str | No
         return texts.resolve(content), None
     parts = [_dict(part) for part in _list(content)]
     said, thought = (
-        [texts.resolve(part[kind]) for part in parts if part.get("type") == kind and isinstance(part.get(kind), str)]
+        [
+            texts.resolve(part[kind])
+            for part in parts
+            if part.get("type") == kind and isinstance(part.get(kind), str)
+        ]
         for kind in ("text", "reasoning")
     )
     return "\n".join(said) if parts else None, "\n".join(thought) or None
 
 
 def _targets(target: object, texts: _Attachments) -> dict[str, Any]:
-    listed = [texts.resolve(each) for each in ([target] if isinstance(target, str) else _list(target)) if isinstance(each, str)]
+    listed = [
+        texts.resolve(each)
+        for each in ([target] if isinstance(target, str) else _list(target))
+        if isinstance(each, str)
+    ]
     if len(listed) > 1:
         return {"targets": listed}
     return {"gold": listed[0] or None} if listed else {}
 
 
 def _choices(choices: object) -> dict[str, Any]:
-    return {"choices": [str(each) for each in choices]} if isinstance(choices, list) and choices else {}
+    return (
+        {"choices": [str(each) for each in choices]}
+        if isinstance(choices, list) and choices
+        else {}
+    )
 
 
 def _finish_reason(
@@ -352,7 +372,9 @@ def _parse_any(data: bytes) -> Any:  # noqa: ANN401 - any JSON value
     except UnicodeDecodeError as error:
         raise BadMemberError(f"is not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
-        raise BadMemberError(f"is not JSON at line {error.lineno}, column {error.colno} ({error.msg})") from error
+        raise BadMemberError(
+            f"is not JSON at line {error.lineno}, column {error.colno} ({error.msg})"
+        ) from error
     except RecursionError as error:
         raise BadMemberError("has brackets that are nested too deeply") from error
     except ValueError as error:  # Python's limit on the digits of an integer
@@ -456,5 +478,9 @@ FORMAT = FileFormat(
         ),
     ),
     notices=_notices,
-    unpacking=Unpacking(_is_log, _rows, "a log of inspect_ai ('header.json' and 'samples/' in a zip archive, or one JSON object with 'version', 'status' and 'eval')"),
+    unpacking=Unpacking(
+        _is_log,
+        _rows,
+        "a log of inspect_ai ('header.json' and 'samples/' in a zip archive, or one JSON object with 'version', 'status' and 'eval')",
+    ),
 )

@@ -1,0 +1,174 @@
+"""lm-evaluation-harness: `samples_{task}_{date}.jsonl`, a row per document and filter of its responses.
+
+The repeats of a document are the attempts. A task with several filters, such as the two of GSM8K, writes
+each document once for each: these rows stay apart, with the name in `filter`, and `by="filter"` analyses
+each. `filtered_response` is what the filter made of an attempt, or of all attempts.
+
+A metric of the tool is of the filtered response. Where every document has one response it is the grade of
+the attempt: the first metric whose values are all 0 or 1 becomes `is_correct`. With repeats it grades the
+first response, or the majority, so it stays a column under its own name and attempts are graded by their
+answers. `target` is `gold`, or `solution` if it is worked out, as in GSM8K. `doc_id` identifies documents
+of one task, so attempts of several files are never joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import polars as pl
+
+from ttsframe._traps import Trap
+from ttsframe.readers.engine.dtypes import struct_fields
+from ttsframe.readers.engine.table import (
+    FileFormat,
+    Table,
+    add_problem_id,
+    cast_columns,
+    explode_attempts,
+)
+from ttsframe.schema import TRAJECTORY_COLUMNS
+
+_TEXTS: Final = pl.List(pl.String())
+_DTYPES: dict[str, pl.DataType] = {
+    "target": pl.String(),
+    "resps": pl.List(_TEXTS),
+    "filter": pl.String(),
+    "metrics": _TEXTS,
+}
+_PROBLEM: Final = ("problem", "question", "query", "prompt", "input")
+_IS_WORKED_OUT: Final = r"####|\\boxed"
+_LEFT_OUT: Final = ("target", "resps", "filtered_resps", "arguments", "metrics", "doc_id")
+
+
+def _to_attempts(source: Table) -> pl.LazyFrame:
+    table = _check_requests(
+        add_problem_id(
+            cast_columns(_set_apart(source), _DTYPES), ("problem_id", "doc_id"), "target"
+        )
+    )
+    added: dict[str, pl.Expr] = {"completion": pl.col("resps").list.first()}
+    lists = ["completion"]
+    if (prompt := _prompt(table.schema)) is not None:
+        added["prompt"] = prompt
+    documents = struct_fields(table.schema.get("doc", pl.Null()))
+    name = next((name for name in _PROBLEM if isinstance(documents.get(name), pl.String)), None)
+    problem = [] if name is None else [pl.col("doc").struct.field(name)]
+    if problem or prompt is not None:
+        added["problem"] = pl.coalesce(*problem, *([] if prompt is None else [prompt]))
+    if "target" in table.schema:
+        is_worked_out = pl.col("target").str.contains(_IS_WORKED_OUT)
+        added["gold"] = pl.when(~is_worked_out).then("target")
+        added["solution"] = pl.when(is_worked_out).then("target")
+    filtered = table.schema["filtered_resps"]
+    if filtered in {_TEXTS, pl.List(_TEXTS)}:
+        added["filtered_response"] = pl.col("filtered_resps").list.first()
+    if filtered == pl.List(_TEXTS):
+        lists.append("filtered_response")
+    if (metric := _grading_metric(table)) is not None:
+        added["is_correct"] = pl.col(metric) == 1
+    named = table.frame.with_columns(expr.alias(ours) for ours, expr in added.items())
+    attempts = explode_attempts(table._replace(frame=named), lists)
+    return attempts.drop(_LEFT_OUT, strict=False)
+
+
+def _set_apart(source: Table) -> Table:
+    """Rename metrics that have the name of a column of attempts, and a list of targets."""
+    names = {name: f"metric_{name}" for name in source.schema if name in TRAJECTORY_COLUMNS}
+    for kept in ("problem_id", "source_file"):
+        names.pop(kept, None)
+    if isinstance(source.schema.get("target"), pl.List):
+        names["target"] = "targets"
+    return source._replace(
+        frame=source.frame.rename(names),
+        schema={names.get(name, name): dtype for name, dtype in source.schema.items()},
+    )
+
+
+def _check_requests(table: Table) -> Table:
+    def reason(row: Mapping[str, object]) -> str:
+        return (
+            f"document {row['problem_id']!r} has {row['__n_requests'] or 'no'} requests in 'resps', must have one "
+            "with its responses; several are those of choices"
+        )
+
+    counted = table.frame.with_columns(pl.col("resps").list.len().alias("__n_requests"))
+    is_broken = (pl.col("__n_requests") != 1).fill_null(value=True)
+    checked = table.check(counted, is_broken, ["problem_id", "__n_requests"], reason)
+    return table._replace(frame=checked.drop("__n_requests"))
+
+
+def _prompt(schema: Mapping[str, pl.DataType]) -> pl.Expr | None:
+    """Return the text that the model was given."""
+    fields = struct_fields(schema.get("arguments", pl.Null()))
+    arguments = struct_fields(fields.get("gen_args_0", pl.Null()))
+    if not isinstance(arguments.get("arg_0"), pl.String):
+        return None
+    return pl.col("arguments").struct.field("gen_args_0").struct.field("arg_0")
+
+
+def _grading_metric(table: Table) -> str | None:
+    """Return the first metric that grades attempts: that of single responses, all 0 or 1."""
+    if "metrics" not in table.schema:
+        return None
+    numbers = [
+        name
+        for name, dtype in table.schema.items()
+        if dtype.is_numeric() or isinstance(dtype, pl.Boolean)
+    ]
+    n_responses = pl.col("resps").list.first().list.len()
+    found = (
+        table.frame
+        .select(
+            n_responses.max().alias("__n"),
+            pl
+            .col("metrics")
+            .explode(empty_as_null=False, keep_nulls=False)
+            .unique(maintain_order=True)
+            .implode()
+            .alias("__metrics"),
+            *(pl.col(name).cast(pl.Float64).is_in([0.0, 1.0]).all() for name in numbers),
+        )
+        .collect(engine="streaming")
+        .row(0, named=True)
+    )
+    if found["__n"] != 1:
+        return None
+    return next((name for name in found["__metrics"] if found.get(name)), None)
+
+
+FORMAT = FileFormat(
+    summary="lm-evaluation-harness: samples_{task}_{date}.jsonl, a row per document and filter",
+    requires=(("doc_id",), ("resps",), ("filtered_resps",)),
+    dtypes=_DTYPES,
+    to_rows=_to_attempts,
+    shapes={"resps": pl.List(pl.List(pl.String()))},
+    unit="document and filter",
+    columns={
+        "doc_id": "problem_id",
+        "resps": "completion",
+        "doc.problem": "problem",
+        "doc.question": "problem",
+        "target": "gold",
+    },
+    ignores=("arguments after the prompt", "metrics"),
+    traps=(
+        Trap(
+            "several_filters",
+            ("filter",),
+            pl.col("filter") != pl.col("filter").first(),
+            "have another filter than the first, so attempts are there several times",
+            "by='filter' (--by filter) keeps them apart, or keep one: "
+            "run.filter(pl.col('filter') == 'strict-match').",
+        ),
+        Trap(
+            "invalid_responses",
+            ("filtered_response", "filter"),
+            pl.col("filtered_response") == "[invalid]",
+            "have a response in which the filter of the tool found nothing",
+            "the tool graded them as wrong; the answer that ttsframe extracts may be right: compare "
+            "overwrite=['is_correct'].",
+            severity="note",
+        ),
+    ),
+)
