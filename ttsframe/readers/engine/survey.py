@@ -249,7 +249,8 @@ def survey_files(
             raise fault_error(file.file, file.faults[0])
         elif candidate.is_named or (file is not None and not file.is_document):
             if file is None:
-                raise _not_a_table(candidate.name, row)
+                named = formats if format == "auto" else {format: formats[format]}
+                raise _not_a_table(candidate.name, row, named)
             raise _unrecognized(
                 candidate.name, columns, formats, format=format, row=row, elsewhere=elsewhere
             )
@@ -327,7 +328,16 @@ def _recognize(
     )
 
 
-def _not_a_table(name: str, row: str) -> SourceError:
+def _not_a_table(name: str, row: str, formats: Mapping[str, FileFormat]) -> SourceError:
+    unpacked = "; ".join(
+        f"{key}: {each.unpacking.expects}" for key, each in formats.items() if each.unpacking
+    )
+    if unpacked:
+        return SourceError(
+            f"{name}: is neither Parquet, Arrow IPC, JSON nor CSV, judging by its first bytes, and none of the "
+            f"files that are no tables ({unpacked}). Hint: write a table with one row per {row}, as Parquet or "
+            "JSON lines; unpack an archive first."
+        )
     return SourceError(
         f"{name}: is neither Parquet, Arrow IPC, JSON nor CSV, judging by its first bytes. Hint: write a "
         f"table with one row per {row}, as Parquet or JSON lines."

@@ -191,9 +191,10 @@ def _document_rows(file: DataFile) -> Iterator[Unpacked]:
         samples[str(key)] = (number, sample)
     for number, sample in samples.values():
         place = f"sample {number}"
+        if not isinstance(sample, dict):
+            yield Unpacked(place, fault=f"is {_shown(sample)}, must be an object")
+            continue
         try:
-            if not isinstance(sample, dict):
-                raise BadMemberError("is not an object")
             yield Unpacked(place, _row(sample, log, _Attachments(sample)))
         except BadMemberError as reason:
             yield Unpacked(place, fault=str(reason))

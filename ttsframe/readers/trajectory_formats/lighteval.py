@@ -46,16 +46,17 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
         "completion": of_response("text"),
     }
     lists = ["completion"]
+    n_texts = of_response("text").list.len()  # what was not computed is an empty list
     for theirs, ours in _LISTS.items():
         if response.get(theirs) == pl.List(pl.String):
             written = of_response(theirs)
-            added[ours] = pl.when(written.list.len() > 0).then(written)
+            added[ours] = pl.when(written.list.len() == n_texts).then(written)
             lists.append(ours)
     if isinstance(response.get("output_tokens"), pl.List) and isinstance(
         response["output_tokens"].inner, pl.List
     ):
         counts = of_response("output_tokens").list.eval(pl.element().list.len().cast(pl.Int64))
-        added["n_tokens"] = pl.when(counts.list.len() > 0).then(counts)
+        added["n_tokens"] = pl.when(counts.list.len() == n_texts).then(counts)
         lists.append("n_tokens")
     if isinstance(response.get("input_tokens"), pl.List):
         n_prompt = of_response("input_tokens").list.len().cast(pl.Int64)
