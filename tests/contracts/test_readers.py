@@ -39,6 +39,43 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
         }
         for i in range(4)
     ],
+    "lm_eval": [
+        {
+            "doc_id": i,
+            "doc": {"question": f"What is {i}?"},
+            "target": str(i),
+            "resps": [[rf"So \boxed{{{i}}}", "no"]],
+            "filtered_resps": [str(i)],
+            "filter": "none",
+            "metrics": ["exact_match"],
+            "exact_match": 1.0,
+        }
+        for i in range(4)
+    ],
+    "lighteval": [
+        {
+            "doc": {"id": str(i), "query": f"What is {i}?", "choices": [str(i)], "gold_index": 0},
+            "metric": {"em": 1.0},
+            "model_response": {
+                "text": [rf"So \boxed{{{i}}}", "no"],
+                "output_tokens": [[1, 2], [3]],
+            },
+        }
+        for i in range(4)
+    ],
+    "nemo_skills": [
+        {
+            "id": f"p{i}",
+            "problem": f"What is {i}?",
+            "generation": rf"So \boxed{{{attempt}}}",
+            "expected_answer": "1",
+            "predicted_answer": str(attempt),
+            "symbolic_correct": attempt == 1,
+            "reward_model_score": 0.5,
+        }
+        for i in range(4)
+        for attempt in range(2)
+    ],
     "long_form": [
         {
             "problem_id": f"p{i}",

@@ -449,9 +449,11 @@ def test_another_archive_is_no_log(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
     with zipfile.ZipFile(path, "w") as other:
         other.writestr("run.jsonl", "{}")
-    with pytest.raises(SourceError, match="header.json.*unpack an archive first"):
+    with pytest.raises(SourceError, match=r"header\.json.*unpack an archive first"):
         tts.read_trajectories(path)
-    with pytest.raises(SourceError, match=r"none of the files that are no tables .inspect_ai: .*header.json"):
+    with pytest.raises(
+        SourceError, match=r"none of the files that are no tables .inspect_ai: .*header.json"
+    ):
         tts.read_trajectories(path, format="inspect_ai")
 
 

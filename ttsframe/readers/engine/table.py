@@ -173,17 +173,42 @@ class Table(NamedTuple):
 def problem_hash(text: pl.Expr) -> pl.Expr:
     """Return an id for a problem without one: 16 hex digits of BLAKE2b-64 of its stripped text."""
     # Saved runs are paired by this id, so the digest must never change.
-    return text.map_batches(_hash_texts, return_dtype=pl.String, is_elementwise=True)
-
-
-def _hash_texts(texts: pl.Series) -> pl.Series:
-    distinct = texts.unique().drop_nulls()
-    hashes = [
-        hashlib.blake2b(text.strip().encode(), digest_size=8).hexdigest() for text in distinct
-    ]
-    return texts.replace_strict(
-        distinct, pl.Series(hashes, dtype=pl.String), default=None, return_dtype=pl.String
+    return _per_distinct(
+        text, lambda one: hashlib.blake2b(one.strip().encode(), digest_size=8).hexdigest()
     )
+
+
+def split_target(target: pl.Expr) -> dict[str, pl.Expr]:
+    """Return `gold` and `solution` of targets that may be worked out, with a mark before the answer."""
+    gold = _per_distinct(target, _final_answer)
+    return {"gold": gold, "solution": pl.when(gold != target).then(target)}
+
+
+def _final_answer(target: str) -> str:
+    """Return what a solution marks as its answer; an answer that is not worked out is returned as it is."""
+    _, mark, after = target.rpartition("####")  # as in GSM8K; elsewhere it begins a heading
+    if mark and after.strip() and "\n" not in after.strip():
+        return after.strip()
+    _, mark, after = target.rpartition("\\boxed{")
+    if not mark:
+        return target
+    depth = 1
+    for end, character in enumerate(after):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if not depth:
+            return after[:end]
+    return target
+
+
+def _per_distinct(texts: pl.Expr, function: Callable[[str], str]) -> pl.Expr:
+    """Apply a function to each distinct text."""
+
+    def apply(column: pl.Series) -> pl.Series:
+        distinct = column.unique().drop_nulls()
+        made = pl.Series([function(text) for text in distinct], dtype=pl.String)
+        return column.replace_strict(distinct, made, default=None, return_dtype=pl.String)
+
+    return texts.map_batches(apply, return_dtype=pl.String, is_elementwise=True)
 
 
 def add_problem_id(table: Table, ids: Sequence[str], text: str) -> Table:

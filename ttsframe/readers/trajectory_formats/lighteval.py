@@ -2,8 +2,9 @@
 
 `model_response.text` has the attempts. The metrics are of the document, not of an attempt, and are kept as
 `metric_{name}`, repeated for each attempt; which attempt was right is not stored, so attempts are graded by
-their answers. The gold answer is the choice that `doc.gold_index` points to: `gold`, or `solution` if it is
-worked out; of several, the list `targets` and no gold answer. `doc.id` counts the documents of a task.
+their answers. The gold answer is the choice that `doc.gold_index` points to; if it is worked out, it is the
+`solution`, and its final answer is `gold`. Several are the list `targets`, without a gold answer. `doc.id`
+counts the documents of a task.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ import polars as pl
 
 from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.dtypes import struct_fields
-from ttsframe.readers.engine.table import FileFormat, Table, add_problem_id, explode_attempts
+from ttsframe.readers.engine.table import (
+    FileFormat,
+    Table,
+    add_problem_id,
+    explode_attempts,
+    split_target,
+)
 
-_IS_WORKED_OUT: Final = r"####|\\boxed"
 _LISTS: Final = {"text_post_processed": "text_post_processed", "reasonings": "reasoning"}
 
 
@@ -87,12 +93,7 @@ def _gold(doc: Mapping[str, pl.DataType]) -> dict[str, pl.Expr]:
         gold, several = of_doc("choices").list.get(of_doc("gold_index"), null_on_oob=True), {}
     else:
         return {}
-    is_worked_out = gold.str.contains(_IS_WORKED_OUT)
-    return {
-        "gold": pl.when(~is_worked_out).then(gold),
-        "solution": pl.when(is_worked_out).then(gold),
-        **several,
-    }
+    return {**split_target(gold), **several}
 
 
 FORMAT = FileFormat(

@@ -7,8 +7,8 @@ each. `filtered_response` is what the filter made of an attempt, or of all attem
 A metric of the tool is of the filtered response. Where every document has one response it is the grade of
 the attempt: the first metric whose values are all 0 or 1 becomes `is_correct`. With repeats it grades the
 first response, or the majority, so it stays a column under its own name and attempts are graded by their
-answers. `target` is `gold`, or `solution` if it is worked out, as in GSM8K. `doc_id` identifies documents
-of one task, so attempts of several files are never joined.
+answers. `target` is `gold`; if it is worked out, as in GSM8K, it is `solution`, and its final answer is
+`gold`. `doc_id` identifies documents of one task, so attempts of several files are never joined.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ttsframe.readers.engine.table import (
     add_problem_id,
     cast_columns,
     explode_attempts,
+    split_target,
 )
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
@@ -37,7 +38,6 @@ _DTYPES: dict[str, pl.DataType] = {
     "metrics": _TEXTS,
 }
 _PROBLEM: Final = ("problem", "question", "query", "prompt", "input")
-_IS_WORKED_OUT: Final = r"####|\\boxed"
 _LEFT_OUT: Final = ("target", "resps", "filtered_resps", "arguments", "metrics", "doc_id")
 
 
@@ -57,9 +57,7 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
     if problem or prompt is not None:
         added["problem"] = pl.coalesce(*problem, *([] if prompt is None else [prompt]))
     if "target" in table.schema:
-        is_worked_out = pl.col("target").str.contains(_IS_WORKED_OUT)
-        added["gold"] = pl.when(~is_worked_out).then("target")
-        added["solution"] = pl.when(is_worked_out).then("target")
+        added |= split_target(pl.col("target"))
     filtered = table.schema["filtered_resps"]
     if filtered in {_TEXTS, pl.List(_TEXTS)}:
         added["filtered_response"] = pl.col("filtered_resps").list.first()
