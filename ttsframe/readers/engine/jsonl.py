@@ -43,7 +43,7 @@ from ttsframe.readers.engine.json_rows import (
     parse_row,
     rows_to_frame,
 )
-from ttsframe.readers.engine.sniff import DataFile
+from ttsframe.readers.engine.sniff import DataFile, HeldRows
 
 ROW = "\ue000row"
 FILE = "\ue000file"
@@ -94,6 +94,26 @@ def inspect_file(file: DataFile, known: Collection[str]) -> Inspection:
     if file.container != "json" and file.compression is None and file.unpack is None:
         return _inspect_spans(file, known)
     return _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
+
+
+def inspect_unpacked(
+    file: DataFile, known: Collection[str], most_bytes: int
+) -> tuple[Inspection, DataFile]:
+    """Inspect a file that is no table; its rows are held if they have no more than some bytes."""
+    chunks: list[Chunk] = []
+    n_bytes = 0
+
+    def keep() -> Iterator[Chunk]:
+        nonlocal n_bytes
+        for chunk in read_chunks(file):
+            n_bytes += len(chunk.data)
+            if n_bytes <= most_bytes:
+                chunks.append(chunk)
+            yield chunk
+
+    inspection = _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), keep())))
+    is_held = n_bytes <= most_bytes
+    return inspection, file._replace(rows=HeldRows(chunks)) if is_held else file
 
 
 def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:

@@ -18,6 +18,7 @@ the same model too.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,7 @@ from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of, open_bina
 from ttsframe.readers.engine.table import FileFormat, Table, Unpacking, add_problem_id, cast_columns
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
+_DECODE: Final = json.JSONDecoder().decode
 _SAMPLE: Final = re.compile(r"samples/(.+)_epoch_([0-9]+)(?:\.json|/sample\.json)", re.DOTALL)
 _IS_LOG: Final = re.compile(
     rb'\s*\{\s*"version"\s*:\s*[0-9]+\s*,\s*"status"\s*:\s*"([a-z]+)".*?"eval"\s*:\s*\{', re.DOTALL
@@ -133,7 +135,7 @@ def _archive_rows(file: DataFile) -> Iterator[Unpacked]:
         for name in _sample_names(archive):
             place = f"member {name!r}"
             try:
-                sample = _parse(archive.read(name))
+                sample = _parse(_without_events(archive.read(name)))
                 texts = _Attachments(sample, archive, name)
                 if name.endswith("/sample.json"):
                     metadata = name.removesuffix("sample.json") + "metadata.json"
@@ -212,12 +214,11 @@ class _Attachments:
 
     def resolve(self, text: str) -> str:
         """Return a text, or what it refers to; a reference to nothing stays."""
-        protocol = next((each for each in _REFERENCES if text.startswith(each)), None)
-        if protocol is None:
+        if not text.startswith(_REFERENCES):
             return text
         if self._archive is not None:
             self._texts, self._archive = self._read(self._archive), None
-        found = self._texts.get(text.removeprefix(protocol))
+        found = self._texts.get(text.partition("://")[2])
         return found if isinstance(found, str) else text
 
     def _read(self, archive: Archive) -> dict[str, Any]:
@@ -360,6 +361,14 @@ def _tokens(
     }
 
 
+def _without_events(data: bytes) -> bytes:
+    """Cut out the events of a sample that was written with indents: most of it, and not needed."""
+    # A text has no line end of its own in JSON, so this is the list of the outermost object.
+    start = data.find(b'\n  "events": [\n')
+    end = data.find(b"\n  ]", start) if start >= 0 else -1
+    return data if end < 0 else data[:start] + b'\n  "events": [' + data[end:]
+
+
 def _parse(data: bytes) -> dict[str, Any]:
     value = _parse_any(data)
     if not isinstance(value, dict):
@@ -369,7 +378,7 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 def _parse_any(data: bytes) -> Any:  # noqa: ANN401 - any JSON value
     try:
-        return json.loads(data.decode("utf-8-sig"))
+        return _DECODE(data.removeprefix(codecs.BOM_UTF8).decode().strip())
     except UnicodeDecodeError as error:
         raise BadMemberError(f"is not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
