@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
-from ttsframe.errors import SourceError
+from ttsframe.errors import SkippedRowsWarning, SourceError, TtsframeError
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
 SAMPLES: dict[str, list[dict[str, Any]]] = {
@@ -177,3 +179,145 @@ def test_files_that_split_a_run_are_read_together_and_never_joined(
 def test_nothing_is_read_where_nothing_is(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file"):
         tts.scan_trajectories(tmp_path / "gone.jsonl")
+
+
+# -- damage: an error that names file and line, or the rows that are whole
+
+WRONG: tuple[Any, ...] = (
+    None,
+    [],
+    {},
+    [None],
+    [[]],
+    [["x"]],
+    "",
+    "12",
+    12,
+    -1,
+    0.5,
+    True,
+    float("nan"),
+    float("inf"),
+    10**30,
+    {"x": [None]},
+    "\ud800",
+)
+"""Values that are nearly everywhere of the wrong type, or of the right one and odd."""
+
+
+def lines(name: str) -> list[bytes]:
+    return [json.dumps(row).encode() for row in SAMPLES[name]]
+
+
+def write_lines(path: Path, content: list[bytes], end: bytes = b"\n") -> Path:
+    path.write_bytes(end.join(content) + end)
+    return path
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize(
+    "damage", ["cut off", "no JSON", "not UTF-8", "a list", "a number", "two objects"]
+)
+def test_a_damaged_line_is_named_or_skipped_and_counted(
+    name: str, damage: str, tmp_path: Path
+) -> None:
+    whole = lines(name)
+    broken = {
+        "cut off": whole[-1][:-7],
+        "no JSON": b"{'id': 1}",
+        "not UTF-8": whole[-1][:-3] + b'\xff"}',
+        "a list": b"[" + whole[-1] + b"]",
+        "a number": b"17",
+        "two objects": whole[-1] + b" " + whole[-1],
+    }[damage]
+    path = write_lines(tmp_path / "x.jsonl", [*whole[:2], broken, *whole[2:]])
+    with pytest.raises(SourceError, match=r"x\.jsonl, line 3: "):
+        tts.read_trajectories(path)
+    with pytest.warns(SkippedRowsWarning, match=r"^1 row skipped: .*line 3"):
+        kept = tts.read_trajectories(path, on_error="skip")
+    assert_frame_equal(kept, tts.read_trajectories(write_lines(tmp_path / "whole.jsonl", whole)))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_marks_and_line_ends_of_other_systems_change_nothing(name: str, tmp_path: Path) -> None:
+    whole = lines(name)
+    expected = tts.read_trajectories(write_lines(tmp_path / "x.jsonl", whole))
+    marked = [codecs.BOM_UTF8 + whole[0], *whole[1:]]
+    assert_frame_equal(tts.read_trajectories(write_lines(tmp_path / "x.jsonl", marked)), expected)
+    assert_frame_equal(
+        tts.read_trajectories(write_lines(tmp_path / "x.jsonl", whole, b"\r\n")), expected
+    )
+    blank = [b"", *[part for line in whole for part in (line, b"", b"  ")]]
+    assert_frame_equal(tts.read_trajectories(write_lines(tmp_path / "x.jsonl", blank)), expected)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_unknown_fields_pass_and_repeated_keys_count_once(name: str, tmp_path: Path) -> None:
+    whole = lines(name)
+    expected = tts.read_trajectories(write_lines(tmp_path / "x.jsonl", whole))
+    more = [line[:-1] + b', "unknown_to_all": [1, {"a": null}]}' for line in whole]
+    found = tts.read_trajectories(write_lines(tmp_path / "x.jsonl", more))
+    assert_frame_equal(found.drop("unknown_to_all"), expected)
+    key, value = next(iter(SAMPLES[name][0].items()))
+    second = f", {json.dumps(key)}: {json.dumps(value)}}}".encode()
+    twice = [line[:-1] + second for line in whole]
+    assert_frame_equal(tts.read_trajectories(write_lines(tmp_path / "x.jsonl", twice)), expected)
+
+
+def paths(value: object, depth: int = 0) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to each value of a row, also within lists and objects."""
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, inner in items:
+        yield (key,)
+        if depth < 3:
+            yield from ((key, *rest) for rest in paths(inner, depth + 1))
+
+
+def replaced(row: Any, way: tuple[Any, ...], value: object) -> Any:
+    copy = row.copy()
+    copy[way[0]] = value if len(way) == 1 else replaced(row[way[0]], way[1:], value)
+    return copy
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_wrong_value_anywhere_is_an_error_or_leaves_the_other_rows_as_they_are(
+    name: str, tmp_path: Path
+) -> None:
+    rows = SAMPLES[name]
+    expected = tts.read_trajectories(write_lines(tmp_path / "x.jsonl", lines(name)))
+    last = expected["problem_id"][-1]
+    keys = [
+        each for each in ("problem_id", "attempt", "completion", "gold") if each in expected.columns
+    ]
+    others = expected.filter(pl.col("problem_id") != last).select(keys)
+    n_read = 0
+    # A quarter of all pairs; which depends on nothing but the name.
+    pairs = [(way, value) for way in paths(rows[-1]) for value in WRONG]
+    for way, value in pairs[len(name) % 4 :: 4]:
+        path = write_lines(
+            tmp_path / "x.jsonl",
+            [json.dumps(row).encode() for row in [*rows[:-1], replaced(rows[-1], way, value)]],
+        )
+        try:
+            found = tts.read_trajectories(path)
+        except TtsframeError:
+            continue
+        n_read += 1
+        kept = found.with_columns(pl.col("problem_id").cast(pl.String)).filter(
+            pl.col("problem_id").is_in(others["problem_id"].cast(pl.String).implode())
+        )
+        assert_frame_equal(
+            kept.select(set(keys) & set(found.columns)),
+            others.with_columns(pl.col("problem_id").cast(pl.String)).select(
+                set(keys) & set(found.columns)
+            ),
+            check_column_order=False,
+            check_dtypes=False,
+        )
+    assert n_read

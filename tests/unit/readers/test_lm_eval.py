@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 import ttsframe as tts
-from ttsframe.errors import SkippedRowsWarning, SourceError
+from ttsframe.errors import SkippedRowsWarning, SourceError, SourceWarning
 
 LOGS = Path(__file__).resolve().parents[2] / "data" / "logs"
+several_filters = pytest.mark.filterwarnings("ignore:.*has the filters")
 TASKS = ("sums", "sums_repeated", "sums_majority")
 
 
@@ -31,6 +32,7 @@ def check(found: pl.DataFrame, rows: list[dict[str, Any]]) -> None:
     assert found.select(names).rows() == expected
 
 
+@several_filters
 @pytest.mark.parametrize("task", TASKS)
 def test_repeats_are_attempts_and_filters_stay_apart(task: str) -> None:
     path = LOGS / f"lm_eval_{task}.jsonl"
@@ -51,6 +53,7 @@ def test_a_real_run_equals_a_plain_walk_and_gives_the_metric_that_it_states(
     assert run["problem"].to_list() == [row["doc"]["problem"] for row in rows_of(path)]
 
 
+@several_filters
 def test_a_metric_of_single_responses_is_the_grade_and_gives_what_the_tool_states() -> None:
     run = tts.read_trajectories(LOGS / "lm_eval_sums.jsonl")
     stated = json.loads((LOGS / "lm_eval_results.json").read_text())["results"]["sums"]
@@ -70,6 +73,7 @@ def test_a_metric_of_repeats_is_no_grade_and_answers_are_graded_instead() -> Non
     assert majority["value"].mean() == pytest.approx(stated["exact_match,maj@4"])
 
 
+@several_filters
 def test_a_target_that_is_worked_out_is_the_solution() -> None:
     run = tts.read_trajectories(LOGS / "lm_eval_sums_repeated.jsonl").head(4)
     assert run.select("gold", "solution").unique().rows() == [("2", "1 + 1 = 2\n#### 2")]
@@ -77,8 +81,11 @@ def test_a_target_that_is_worked_out_is_the_solution() -> None:
     assert graded["is_correct"].to_list() == [True] * 4
 
 
-def test_filters_in_one_table_are_findings() -> None:
-    run = tts.read_trajectories(LOGS / "lm_eval_sums.jsonl")
+def test_filters_in_one_table_are_told_and_are_findings() -> None:
+    with pytest.warns(
+        SourceWarning, match="has the filters 'strict-match', 'flexible-extract', and each"
+    ):
+        run = tts.read_trajectories(LOGS / "lm_eval_sums.jsonl")
     traps = tts.READERS["lm_eval"].traps
     found = {each.code: each.count for each in tts.validate_trajectories(run, traps=traps).findings}
     assert found["several_filters"] == 3

@@ -55,12 +55,11 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
     n_texts = of_response("text").list.len()  # what was not computed is an empty list
     for theirs, ours in _LISTS.items():
         if response.get(theirs) == pl.List(pl.String):
-            written = of_response(theirs)
-            added[ours] = pl.when(written.list.len() == n_texts).then(written)
+            texts = of_response(theirs)
+            added[ours] = pl.when(texts.list.len() == n_texts).then(texts)
             lists.append(ours)
-    if isinstance(response.get("output_tokens"), pl.List) and isinstance(
-        response["output_tokens"].inner, pl.List
-    ):
+    written = response.get("output_tokens")
+    if isinstance(written, pl.List) and isinstance(written.inner, pl.List):
         counts = of_response("output_tokens").list.eval(pl.element().list.len().cast(pl.Int64))
         added["n_tokens"] = pl.when(counts.list.len() == n_texts).then(counts)
         lists.append("n_tokens")
@@ -87,7 +86,7 @@ def _gold(doc: Mapping[str, pl.DataType]) -> dict[str, pl.Expr]:
     of_doc = pl.col("doc").struct.field
     if isinstance(index, pl.List):
         targets = of_doc("choices").list.gather(of_doc("gold_index"), null_on_oob=True)
-        gold = pl.when(targets.list.len() == 1).then(targets.list.first())
+        gold: pl.Expr = pl.when(targets.list.len() == 1).then(targets.list.first())
         several = {"targets": pl.when(targets.list.len() > 1).then(targets)}
     elif index.is_integer():
         gold, several = of_doc("choices").list.get(of_doc("gold_index"), null_on_oob=True), {}

@@ -13,13 +13,15 @@ answers. `target` is `gold`; if it is worked out, as in GSM8K, it is `solution`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import polars as pl
 
 from ttsframe._traps import Trap
 from ttsframe.readers.engine.dtypes import struct_fields
+from ttsframe.readers.engine.sniff import DataFile, open_binary
 from ttsframe.readers.engine.table import (
     FileFormat,
     Table,
@@ -38,6 +40,9 @@ _DTYPES: dict[str, pl.DataType] = {
     "metrics": _TEXTS,
 }
 _PROBLEM: Final = ("problem", "question", "query", "prompt", "input")
+_FILTER: Final = re.compile(rb'"filter": ?"([^"\\]{0,200})"')
+_LONGEST: Final = 256
+_BLOCK: Final = 1 << 20
 _LEFT_OUT: Final = ("target", "resps", "filtered_resps", "arguments", "metrics", "doc_id")
 
 
@@ -135,6 +140,25 @@ def _grading_metric(table: Table) -> str | None:
     return next((name for name in found["__metrics"] if found.get(name)), None)
 
 
+def _notices(file: DataFile, columns: Mapping[str, pl.DataType]) -> Iterator[str]:
+    """Tell that a file has several filters, before the attempts of one meet those of the other."""
+    if "filter" not in columns or not file.is_json:
+        return
+    found: dict[bytes, None] = {}
+    with open_binary(file) as stream:
+        before = b""
+        while block := stream.read(_BLOCK):
+            # Inside a text, the quotes would be escaped.
+            found |= dict.fromkeys(_FILTER.findall(before + block))
+            before = block[-_LONGEST:]
+    if len(found) > 1:
+        names = ", ".join(repr(name.decode("utf-8", "replace")) for name in found)
+        yield (
+            f"has the filters {names}, and each attempt once for each of them. Keep them apart by 'filter' "
+            "(by='filter', --by filter), or keep one."
+        )
+
+
 FORMAT = FileFormat(
     summary="lm-evaluation-harness: samples_{task}_{date}.jsonl, a row per document and filter",
     requires=(("doc_id",), ("resps",), ("filtered_resps",)),
@@ -150,6 +174,7 @@ FORMAT = FileFormat(
         "target": "gold",
     },
     ignores=("arguments after the prompt", "metrics"),
+    notices=_notices,
     traps=(
         Trap(
             "several_filters",
