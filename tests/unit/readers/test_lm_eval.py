@@ -47,6 +47,7 @@ def test_a_real_run_equals_a_plain_walk_and_gives_the_metric_that_it_states(
     (results,) = folder.glob("results_*.json")
     run = tts.read_trajectories(folder)  # the results beside it are no attempts
     check(run, rows_of(path))
+    assert "answer" not in run.columns  # its filter leaves the texts as they are
     stated = json.loads(results.read_text())["results"]["math_perturbed_full"]
     assert run["is_correct"].mean() == stated["exact_match,none"]
     assert run["gold"].to_list() == [row["target"] for row in rows_of(path)]
@@ -60,12 +61,15 @@ def test_a_metric_of_single_responses_is_the_grade_and_gives_what_the_tool_state
     for name, accuracy in run.group_by("filter").agg(pl.col("is_correct").mean()).iter_rows():
         assert accuracy == pytest.approx(stated[f"exact_match,{name}"])
     assert run["gold"].to_list() == ["2", "4", "6"] * 2
+    assert run["answer"].to_list() == ["2", None, None, "2", "4", None]
+    scored = tts.score_trajectories(run)  # changes no grade
+    assert scored["is_correct"].to_list() == run["is_correct"].to_list()
     assert run["prompt"][0] == "Question: What is 1 + 1?\nAnswer:"
 
 
 def test_a_metric_of_repeats_is_no_grade_and_answers_are_graded_instead() -> None:
     run = tts.read_trajectories(LOGS / "lm_eval_sums_majority.jsonl")
-    assert "is_correct" not in run.columns
+    assert {"is_correct", "answer"}.isdisjoint(run.columns)
     majority = run.pipe(tts.score_trajectories, style="last_number").pipe(
         tts.select_answers, selectors=["majority_vote"], budgets=[4]
     )

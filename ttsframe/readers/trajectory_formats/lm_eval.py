@@ -4,8 +4,9 @@ The repeats of a document are the attempts. A task with several filters, such as
 each document once for each: these rows stay apart, with the name in `filter`, and `by="filter"` analyses
 each. `filtered_response` is what the filter made of an attempt, or of all attempts.
 
-A metric of the tool is of the filtered response. Where every document has one response it is the grade of
-the attempt: the first metric whose values are all 0 or 1 becomes `is_correct`. With repeats it grades the
+A metric of the tool is of the filtered response, and so is the answer. Where every document has one response it is the grade of
+the attempt: the first metric whose values are all 0 or 1 becomes `is_correct`. If its filters extract short
+texts, these are `answer`, and "[invalid]" is no answer. With repeats it grades the
 first response, or the majority, so it stays a column under its own name and attempts are graded by their
 answers. `target` is `gold`; if it is worked out, as in GSM8K, it is `solution`, and its final answer is
 `gold`. `doc_id` identifies documents of one task, so attempts of several files are never joined.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import polars as pl
 
@@ -43,6 +44,7 @@ _PROBLEM: Final = ("problem", "question", "query", "prompt", "input")
 _FILTER: Final = re.compile(rb'"filter": ?"([^"\\]{0,200})"')
 _LONGEST: Final = 256
 _BLOCK: Final = 1 << 20
+_NOTHING: Final = "[invalid]"
 _LEFT_OUT: Final = ("target", "resps", "filtered_resps", "arguments", "metrics", "doc_id")
 
 
@@ -68,8 +70,13 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
         added["filtered_response"] = pl.col("filtered_resps").list.first()
     if filtered == pl.List(_TEXTS):
         lists.append("filtered_response")
-    if (metric := _grading_metric(table)) is not None:
-        added["is_correct"] = pl.col(metric) == 1
+    single = _look_at_single(table)
+    if single.grade is not None:
+        added["is_correct"] = pl.col(single.grade) == 1
+    if single.is_answer:
+        added["answer"] = pl.when(added["filtered_response"] != _NOTHING).then(
+            added["filtered_response"]
+        )
     named = table.frame.with_columns(expr.alias(ours) for ours, expr in added.items())
     attempts = explode_attempts(table._replace(frame=named), lists)
     return attempts.drop(_LEFT_OUT, strict=False)
@@ -110,34 +117,45 @@ def _prompt(schema: Mapping[str, pl.DataType]) -> pl.Expr | None:
     return pl.col("arguments").struct.field("gen_args_0").struct.field("arg_0")
 
 
-def _grading_metric(table: Table) -> str | None:
-    """Return the first metric that grades attempts: that of single responses, all 0 or 1."""
-    if "metrics" not in table.schema:
-        return None
+class _Single(NamedTuple):
+    """What is known where every document has one response."""
+
+    grade: str | None
+    """The metric that grades it."""
+    is_answer: bool
+    """Whether every filter extracts an answer from it."""
+
+
+def _look_at_single(table: Table) -> _Single:
+    """Look for the grade and the answer of single responses; with repeats there is neither."""
     numbers = [
         name
         for name, dtype in table.schema.items()
         if dtype.is_numeric() or isinstance(dtype, pl.Boolean)
     ]
-    n_responses = pl.col("resps").list.first().list.len()
+    response = pl.col("resps").list.first()
+    looks = {
+        "__n": response.list.len().max(),
+        **{name: pl.col(name).cast(pl.Float64).is_in([0.0, 1.0]).all() for name in numbers},
+    }
+    if "metrics" in table.schema:
+        names = pl.col("metrics").explode(empty_as_null=False, keep_nulls=False)
+        looks["__metrics"] = names.unique(maintain_order=True).implode()
+    if table.schema["filtered_resps"] == _TEXTS:
+        filtered = pl.col("filtered_resps").list.first()
+        is_changed = (filtered != response.list.first()).any()
+        is_changed = is_changed.over("filter") if "filter" in table.schema else is_changed
+        looks["__is_answer"] = is_changed.all() & (filtered.str.len_chars() <= _LONGEST).all()
     found = (
         table.frame
-        .select(
-            n_responses.max().alias("__n"),
-            pl
-            .col("metrics")
-            .explode(empty_as_null=False, keep_nulls=False)
-            .unique(maintain_order=True)
-            .implode()
-            .alias("__metrics"),
-            *(pl.col(name).cast(pl.Float64).is_in([0.0, 1.0]).all() for name in numbers),
-        )
+        .select(look.alias(name) for name, look in looks.items())
         .collect(engine="streaming")
         .row(0, named=True)
     )
     if found["__n"] != 1:
-        return None
-    return next((name for name in found["__metrics"] if found.get(name)), None)
+        return _Single(None, is_answer=False)
+    grade = next((name for name in found.get("__metrics") or [] if found.get(name)), None)
+    return _Single(grade, is_answer=bool(found.get("__is_answer")))
 
 
 def _notices(file: DataFile, columns: Mapping[str, pl.DataType]) -> Iterator[str]:
@@ -187,10 +205,10 @@ FORMAT = FileFormat(
         Trap(
             "invalid_responses",
             ("filtered_response", "filter"),
-            pl.col("filtered_response") == "[invalid]",
+            pl.col("filtered_response") == _NOTHING,
             "have a response in which the filter of the tool found nothing",
-            "the tool graded them as wrong; the answer that ttsframe extracts may be right: compare "
-            "overwrite=['is_correct'].",
+            "they have no answer and were graded as wrong. overwrite=['answer', 'is_correct'] extracts and "
+            "grades again.",
             severity="note",
         ),
     ),
