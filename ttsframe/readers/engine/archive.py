@@ -122,7 +122,7 @@ def _list_members(file: DataFile, stream: BinaryIO) -> dict[str, zipfile.ZipInfo
     try:
         with zipfile.ZipFile(stream) as archive:
             infos = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
+    except (zipfile.BadZipFile, RuntimeError, ValueError, struct.error) as error:
         raise SourceError(
             f"{file.name}: cannot be read as a zip archive ({error}). Hint: it may be cut off, or "
             "still being written; its list of members comes last."
