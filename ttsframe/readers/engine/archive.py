@@ -105,7 +105,8 @@ def open_archive(file: DataFile) -> Iterator[Archive]:
     with open_binary(file) as stream:
         if file.held is None and file.compression is None:
             status = file.path.stat()
-            members = _members_of(file, status.st_mtime_ns, status.st_size)
+            same = file._replace(unpack=None, rows=None)
+            members = _members_of(same, status.st_mtime_ns, status.st_size)
         else:
             members = _list_members(file, stream)
         yield Archive(stream, members)
