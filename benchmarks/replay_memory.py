@@ -80,8 +80,6 @@ TASKS: dict[str, Callable[[Path, int], str]] = {
     "write": write,
     "size": lambda folder, _: size(folder),
     "rebase": lambda folder, _: replay(folder, S.Rebase(8)),
-    "beam": lambda folder, _: replay(folder, S.Beam(8, beam_width=2)),
-    "best_of_n": lambda folder, _: replay(folder, S.BestOfN(8)),
 }
 
 
