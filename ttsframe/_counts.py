@@ -11,14 +11,9 @@ from ttsframe.errors import DataError
 from ttsframe.schema import require_columns, require_kind
 
 
-def read_counts(
-    counts: pl.DataFrame | pl.LazyFrame, keys: Mapping[str, str]
-) -> pl.LazyFrame:
-    """Return the columns of `keys`, which tell problems apart, under safe names, and `n` and `c`.
-
-    A problem with a null count has no graded attempt: both its counts are 0. Raises on collection
-    where a count is impossible or a problem has several rows.
-    """
+def read_counts(counts: pl.DataFrame | pl.LazyFrame, keys: Mapping[str, str]) -> pl.LazyFrame:
+    """Return the columns of `keys`, which tell problems apart, under safe names, and checked `n` and `c`."""
+    # A problem with a null count has no graded attempt: both its counts are 0.
     schema = require_columns(counts, [*keys.values(), "n_attempts", "n_correct"], where="counts")
     require_kind(schema, "an integer", "n_attempts", "n_correct", where="counts")
     n, c = (pl.col(name).cast(pl.Int64) for name in ("n_attempts", "n_correct"))

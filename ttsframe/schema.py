@@ -21,6 +21,7 @@ __all__ = [
     "Column",
     "drop_duplicate_completions",
     "holds_counts",
+    "refuse_counts",
     "renumber_attempts",
     "require_columns",
     "require_kind",
@@ -111,7 +112,7 @@ _HINTS: Final[dict[str, str]] = {
     "step_scores": "use reductions=None to read the column 'score', or read a run that has step scores.",
 }
 _OF_COUNTS: Final = (
-    "counts are enough for pass@k: tts.expected_accuracy(counts, selectors='oracle', budgets=...) and the "
+    "counts are enough for pass@k: ttsframe curve and compare, tts.expected_accuracy(counts, selectors='oracle', budgets=...) and the "
     "curves and comparisons made from it, tts.fit_pass_at_k, tts.statistics.check_extrapolation and "
     "variance_components, and tts.pass_at_k('n_correct', k, n_attempts='n_attempts'). All else needs the attempts."
 )
@@ -124,6 +125,15 @@ def holds_counts(schema: Container[str]) -> bool:
     return "n_attempts" in schema and "n_correct" in schema and not has_attempts
 
 
+def refuse_counts(schema: Container[str], where: str, missing: str = "attempt to work on") -> None:
+    """Raise for a table of counts, where a function needs attempts."""
+    if holds_counts(schema):
+        raise ColumnsError(
+            f"{where}: holds counts per problem ('n_attempts', 'n_correct') and no attempts, so there is no "
+            f"{missing}. Hint: {_OF_COUNTS}"
+        )
+
+
 def require_columns(
     frame: pl.DataFrame | pl.LazyFrame,
     names: Sequence[str],
@@ -134,12 +144,8 @@ def require_columns(
     """Check that a frame, named by `where`, has the columns that a function reads; return its schema."""
     schema = frame.collect_schema()
     missing = [name for name in names if name not in schema]
-    if missing and holds_counts(schema) and not _NEEDS_ATTEMPTS.isdisjoint(missing):
-        names_missing = ", ".join(map(repr, missing))
-        raise ColumnsError(
-            f"{where}: holds counts per problem ('n_attempts', 'n_correct') and no attempts, so there is no "
-            f"{names_missing}. Hint: {_OF_COUNTS}"
-        )
+    if missing and not _NEEDS_ATTEMPTS.isdisjoint(missing):
+        refuse_counts(schema, where, ", ".join(map(repr, missing)))
     if missing:
         default = _HINTS.get(missing[0]) or (
             f"a name is that of a column; for one answer, tts.answers.key_of({missing[0]!r})."
@@ -204,6 +210,7 @@ def renumber_attempts(trajectories: FrameT, /, *, by: ColumnNames = ()) -> Frame
     check_frame(trajectories, "trajectories")
     keys = [*check_names(by, "by"), "problem_id"]
     schema = require_columns(trajectories, keys)
+    refuse_counts(schema, "trajectories")
     position = _position(schema, keys).cast(pl.UInt32).alias("attempt")
     return run_plan(trajectories, lambda frame: frame.with_columns(position))
 

@@ -15,7 +15,7 @@ LAYERS: list[set[str]] = [
     {"_exprs", "_checks", "_files"},
     {"_own"},
     {"schema"},
-    {"_wording"},
+    {"_counts", "_wording"},
     {"_html"},
     {
         "steps",

@@ -23,6 +23,7 @@ from ttsframe.cli._options import (
 from ttsframe.cli._policy import policy_option
 from ttsframe.cli._tables import table_text
 from ttsframe.defaults import PickOptions
+from ttsframe.schema import holds_counts
 from ttsframe.validation import run_health, validate_trajectories
 
 FOUND = 1
@@ -65,7 +66,8 @@ def validate(
     with console.status("Checking"):
         scored = _with_answers(attempts, options)
         report = validate_trajectories(scored, by=by)
-        health = _health(scored, options, by) if report.is_valid else None
+        is_run = report.is_valid and not holds_counts(attempts.collect_schema())
+        health = _health(scored, options, by) if is_run else None
     console.result({**report.to_dict(), "health": None if health is None else health.to_dicts()})
     console.say(in_options(str(report)))
     if health is not None and health.height:

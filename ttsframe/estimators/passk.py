@@ -106,9 +106,7 @@ def pass_at_k(
     [0.8333, 1.0]
     """
     if n_attempts is not None:
-        return _of_counts(
-            is_correct, k, "pass@", _chance_of_any, n_attempts=n_attempts
-        )
+        return _of_counts(is_correct, k, "pass@", _chance_of_any, n_attempts=n_attempts)
     source = into_expr(is_correct, "is_correct")
     n_correct = source.cast(pl.Float64).sum()
     return keep_name(_of_marked(source, k, n_correct, "pass@", lambda none: 1.0 - none), source)

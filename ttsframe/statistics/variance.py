@@ -113,7 +113,9 @@ def variance_components(
         n, mean = pl.col("n"), pl.col("mean")
         return (
             read_counts(lazy, keys | {"problem_id": "problem_id"})
-            .with_columns(pl.lit(0).alias("run"), pl.when(n > 0).then(pl.col("c") / n).alias("mean"))
+            .with_columns(
+                pl.lit(0).alias("run"), pl.when(n > 0).then(pl.col("c") / n).alias("mean")
+            )
             .with_columns(pl.when(n > 1).then(mean * (1.0 - mean) * n / (n - 1)).alias("within"))
         )
 

@@ -14,8 +14,9 @@ from ttsframe import _html
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import safe_names
 from ttsframe._typing import ColumnNames
-from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
+from ttsframe.schema import TRAJECTORY_COLUMNS, holds_counts, require_columns
 from ttsframe.validation.columns import canonical_casts, is_usable, missing_columns, wrong_dtypes
+from ttsframe.validation.counts import count_findings
 from ttsframe.validation.finding import Finding, Pending, Severity
 from ttsframe.validation.problems import (
     grade_findings,
@@ -170,7 +171,7 @@ def validate_trajectories(
     Parameters
     ----------
     trajectories
-        A `trajectories` table. Of a LazyFrame, only counts and examples are collected. Any column may
+        A `trajectories` table, or a table of counts. Of a LazyFrame, only counts and examples are collected. Any column may
         be missing; rules that read it are skipped.
     by
         Columns that identify a run. Attempts are numbered within `(*by, problem_id)`.
@@ -201,6 +202,9 @@ def validate_trajectories(
     `constant_scores`, `out_of_range_scores`. If at least 5 % of the finite scores are outside [0, 1],
     `logit_scores` replaces the last.
 
+    Of a table of counts: `null_problem_ids`, `wrong_dtype`, `impossible_counts`, `duplicate_counts`
+    (errors), `ungraded_problems`, `ragged_attempts` (warnings).
+
     Notes: `missing_answers`, `ungraded_run` (neither grades nor gold answers nor solutions).
 
     Examples
@@ -219,6 +223,8 @@ def validate_trajectories(
     names = check_names(by, "by")
     schema = require_columns(trajectories, names)
     keys = list(dict.fromkeys((*names, "problem_id")))
+    if holds_counts(schema) and "problem_id" in schema:
+        return _validate_counts(trajectories.lazy(), keys)
     usable = {
         name for name in TRAJECTORY_COLUMNS if name in schema and is_usable(name, schema[name])
     }
@@ -261,6 +267,20 @@ def validate_trajectories(
         attempts_per_problem=(min(sizes), median(sizes), max(sizes)) if sizes else None,
         findings=_with_examples(pending),
         n_runs=max(n_runs, 1),
+    )
+
+
+def _validate_counts(counts: pl.LazyFrame, keys: Sequence[str]) -> ValidationReport:
+    """Validate a table of counts."""
+    table, findings = count_findings(counts, safe_names(keys))
+    sizes = table["n"].to_list()
+    runs = table.drop("n", "problem").columns
+    return ValidationReport(
+        n_attempts=sum(sizes),
+        n_problems=table["problem"].n_unique(),
+        attempts_per_problem=(min(sizes), median(sizes), max(sizes)) if sizes else None,
+        findings=_with_examples(findings),
+        n_runs=max(table.select(runs).n_unique() if runs else 1, 1),
     )
 
 

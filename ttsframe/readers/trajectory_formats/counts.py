@@ -23,9 +23,7 @@ _MOST = 2**32
 
 def _to_counts(source: Table) -> pl.LazyFrame:
     table = add_problem_id(cast_columns(source, {"problem": pl.String()}), _IDS, "problem")
-    names = {
-        next(name for name in known if name in table.schema): known[0] for known in (_N, _C)
-    }
+    names = {next(name for name in known if name in table.schema): known[0] for known in (_N, _C)}
     for name in names:
         dtype = table.schema[name]
         if not (dtype.is_numeric() or isinstance(dtype, pl.Null)):

@@ -131,6 +131,4 @@ def with_attempts(rows: pl.DataFrame) -> pl.DataFrame:
         "problem": problems["problem"].gather(problem),
         "is_correct": place < c[problem],
         "draw": bits_at(draws[problem], place),
-    }).select(
-        "problem", "is_correct", attempt=pl.col("draw").rank("ordinal").over("problem") - 1
-    )
+    }).select("problem", "is_correct", attempt=pl.col("draw").rank("ordinal").over("problem") - 1)

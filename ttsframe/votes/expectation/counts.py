@@ -63,7 +63,8 @@ def expect_of_counts(
             .select(
                 *from_safe(keys),
                 *(
-                    columns.get(name, budget if name == "budget" else pl.lit(None))
+                    columns
+                    .get(name, budget if name == "budget" else pl.lit(None))
                     .cast(dtype)
                     .alias(name)
                     for name, dtype in {**PROBLEM_COLUMNS, "monte_carlo_error": pl.Float64}.items()
