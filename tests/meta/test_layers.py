@@ -14,6 +14,7 @@ LAYERS: list[set[str]] = [
     {"errors", "_typing", "_draws"},
     {"_exprs", "_checks", "_files"},
     {"_own"},
+    {"_traps"},
     {"schema"},
     {"_counts", "_wording"},
     {"_html"},

@@ -59,10 +59,8 @@ def test_estimators_agree_with_attempts(
     of_counts = COUNTS.select(
         "model", "problem_id", estimate("n_correct", k, n_attempts="n_attempts").alias("v")
     )
-    of_attempts = (
-        attempts
-        .group_by("model", "problem_id", maintain_order=True)
-        .agg(estimate("is_correct", k).alias("v"))
+    of_attempts = attempts.group_by("model", "problem_id", maintain_order=True).agg(
+        estimate("is_correct", k).alias("v")
     )
     assert_frame_equal(of_counts.unnest("v"), of_attempts.unnest("v"), abs_tol=1e-12)
     one = COUNTS.select(estimate("n_correct", 2, n_attempts=pl.col("n_attempts")))
@@ -204,7 +202,12 @@ def test_files_of_counts_are_recognized(name: str, tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     path.write_text(f"{header}\n{row}\n")
     table = tts.read_trajectories(path)
-    assert table.select("problem_id", "n_attempts", "n_correct", "model").row(0) == ("p1", 4, 1, "a")
+    assert table.select("problem_id", "n_attempts", "n_correct", "model").row(0) == (
+        "p1",
+        4,
+        1,
+        "a",
+    )
     assert table.schema["n_attempts"] == pl.UInt32
     lines = tmp_path / "counts.jsonl"
     values = [int(v) if v.isdigit() else v for v in row.split(",")]
@@ -244,9 +247,7 @@ def test_commands_take_counts(tmp_path: Path) -> None:
     target = tmp_path / "counts.parquet"
     run("convert", str(path), "-o", str(target))
     assert pl.read_parquet(target)["n_correct"].to_list() == COUNTS["n_correct"].to_list()
-    refused = CliRunner().invoke(
-        cli, ["report", str(path), "--by", "model"], prog_name="ttsframe"
-    )
+    refused = CliRunner().invoke(cli, ["report", str(path), "--by", "model"], prog_name="ttsframe")
     assert refused.exit_code == 2
     assert "holds counts" in refused.output
 
@@ -279,7 +280,9 @@ def test_published_pass_at_1_and_standard_errors(name: str, shared_data: Path) -
             if known:
                 assert row["accuracy"] == pytest.approx(sum(known) / len(known), abs=1e-12)
             continue
-        theirs = {key: float(published[row["model"]][key]) for key in ("pass1", "se", "se_x", "se_pred")}
+        theirs = {
+            key: float(published[row["model"]][key]) for key in ("pass1", "se", "se_x", "se_pred")
+        }
         parts, n_problems = split[row["model"]], row["n_problems"]
         n = parts["n_attempts"]
         assert row["accuracy"] == pytest.approx(theirs["pass1"], abs=1e-9)

@@ -61,12 +61,12 @@ def validate(
     be read.
     """
     with console.status(f"Reading {run.label}"):
-        attempts = run.scan(by)
+        read = run.plan(by)
     options = PickOptions(style=style, cut_at_next_question=cut_at_next_question, policy=policy)
     with console.status("Checking"):
-        scored = _with_answers(attempts, options)
-        report = validate_trajectories(scored, by=by)
-        is_run = report.is_valid and not holds_counts(attempts.collect_schema())
+        scored = _with_answers(read.frame, options)
+        report = validate_trajectories(scored, by=by, traps=read.survey.format.traps)
+        is_run = report.is_valid and not holds_counts(read.frame.collect_schema())
         health = _health(scored, options, by) if is_run else None
     console.result({**report.to_dict(), "health": None if health is None else health.to_dicts()})
     console.say(in_options(str(report)))

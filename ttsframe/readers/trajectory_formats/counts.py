@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import polars as pl
+from polars.datatypes import NumericType
 
-from ttsframe._settings import setting
-from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.table import FileFormat, Table, add_problem_id, cast_columns
 
 _IDS = ("problem_id", "example_id", "unique_id", "question_id", "task_id", "id", "idx")
@@ -24,13 +23,6 @@ _MOST = 2**32
 def _to_counts(source: Table) -> pl.LazyFrame:
     table = add_problem_id(cast_columns(source, {"problem": pl.String()}), _IDS, "problem")
     names = {next(name for name in known if name in table.schema): known[0] for known in (_N, _C)}
-    for name in names:
-        dtype = table.schema[name]
-        if not (dtype.is_numeric() or isinstance(dtype, pl.Null)):
-            raise ColumnsError(
-                f"{', '.join(table.row_words)}: column {name!r} is {dtype}, must be a whole number. Hint: cast "
-                f"it, or rename it with {setting('rename', {name: f'source_{name}'})}."
-            )
     n, c = (pl.col(name).cast(pl.Float64) for name in names)
 
     def is_no_count(value: pl.Expr) -> pl.Expr:
@@ -64,5 +56,12 @@ FORMAT = FileFormat(
     requires=((*_IDS, "problem"), _N, _C),
     dtypes={"problem": pl.String()},
     to_rows=_to_counts,
+    shapes=dict.fromkeys((*_N, *_C), NumericType),
     is_row_attempt=True,
+    unit="model and problem",
+    columns={
+        **dict.fromkeys(_IDS[1:], "problem_id"),
+        **dict.fromkeys(_N[1:], "n_attempts"),
+        **dict.fromkeys(_C[1:], "n_correct"),
+    },
 )
