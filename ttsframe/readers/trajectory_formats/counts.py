@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import polars as pl
-from polars.datatypes import NumericType
+from polars.datatypes.classes import NumericType
 
 from ttsframe.readers.engine.table import FileFormat, Table, add_problem_id, cast_columns
 
