@@ -102,7 +102,7 @@ class PickOptions:
     grade: Grader | None = None
     confidence_level: float = 0.95
 
-    def score(self, trajectories: FrameT) -> FrameT:
+    def score(self, trajectories: FrameT, overwrite: Sequence[str] = ()) -> FrameT:
         """Add the answers, keys, grades and scores that the trajectories lack."""
         return score_trajectories(
             trajectories,
@@ -110,6 +110,7 @@ class PickOptions:
             cut_at_next_question=self.cut_at_next_question,
             policy=self.policy,
             grade=self.grade,
+            overwrite=overwrite,
         )
 
 

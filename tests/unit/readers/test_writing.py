@@ -146,9 +146,17 @@ def test_lm_eval_samples_have_the_shape_of_the_tool(tmp_path: Path, shared_data:
     path = tmp_path / "samples_mine.jsonl"
     assert write(run, path, format="lm_eval") == []
     ours = [json.loads(line) for line in lines(path)]
-    same = (
-        "doc_id target resps filtered_resps filter metrics prompt_hash target_hash exact_match"
-    ).split()
+    same = [
+        "doc_id",
+        "target",
+        "resps",
+        "filtered_resps",
+        "filter",
+        "metrics",
+        "prompt_hash",
+        "target_hash",
+        "exact_match",
+    ]
     for sample, written in zip(real, ours, strict=True):
         assert written.keys() == sample.keys()
         assert {key: written[key] for key in same} == {key: sample[key] for key in same}

@@ -179,7 +179,7 @@ CASES: dict[str, tuple[Callable[[], pl.DataFrame], dict[tuple[str, str], int], s
     ),
     "logits": (
         lambda: clean(score=pl.col("score") * 30 - 60),
-        {("logit_scores", "score"): 120},
+        {("log_scores", "score"): 120},
         "warning",
     ),
     "constant scores": (
@@ -271,7 +271,7 @@ def test_each_fault_is_found_and_nothing_else(case: str, *, lazy: bool) -> None:
 def test_examples_name_the_first_places() -> None:
     report = tts.validate_trajectories(clean(**put("score", 1.5, pl.col("attempt") > 3)).reverse())
     (finding,) = report.findings
-    assert finding.code == "logit_scores"
+    assert finding.code == "unscaled_scores"
     assert finding.examples == tuple(
         {"problem_id": problem, "attempt": attempt, "score": 1.5}
         for problem, attempt in [("sim-000000", 4), ("sim-000000", 5), ("sim-000001", 4)]
@@ -289,7 +289,10 @@ def test_examples_name_the_first_places() -> None:
 
 def test_by_tells_runs_apart() -> None:
     runs = pl.concat([
-        CLEAN.with_columns(run=pl.lit(name), source_file=pl.lit(name)) for name in "ab"
+        CLEAN.with_columns(
+            run=pl.lit(name), source_file=pl.lit(name), completion=pl.col("completion") + name
+        )
+        for name in "ab"
     ])
     assert ("duplicate_attempts", "attempt") in codes(runs)
     assert codes(runs, by="run") == {}
