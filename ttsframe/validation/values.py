@@ -286,7 +286,7 @@ def _name_scale(least: float, most: float) -> tuple[str, str]:
     """Say what scores that are no probabilities look like, by their range; the code and the hint."""
     if most <= 0.0:
         return "log_scores", _LOGARITHMS
-    top = next((top for top in _POINTS if most <= top), None)
+    top = next((top for top in _POINTS if top / 2 < most <= top), None)
     if least >= 0.0 and top is not None:
         return "unscaled_scores", f"they look like points of 0 to {top}: divide them by {top}."
     return "logit_scores", _LOGITS

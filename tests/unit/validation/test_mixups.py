@@ -175,6 +175,7 @@ def test_prompts_that_differ_within_a_problem(run: pl.DataFrame) -> None:
         ([1.0, 3.0, 5.0], "unscaled_scores"),
         ([0.0, 60.0, 88.0], "unscaled_scores"),
         ([0.0, 150.0, 3.0], "logit_scores"),
+        ([0.0, 1.5, 1.0], "logit_scores"),
         ([0.0, 0.5, 1.0], None),
     ],
 )

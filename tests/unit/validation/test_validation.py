@@ -271,7 +271,7 @@ def test_each_fault_is_found_and_nothing_else(case: str, *, lazy: bool) -> None:
 def test_examples_name_the_first_places() -> None:
     report = tts.validate_trajectories(clean(**put("score", 1.5, pl.col("attempt") > 3)).reverse())
     (finding,) = report.findings
-    assert finding.code == "unscaled_scores"
+    assert finding.code == "logit_scores"
     assert finding.examples == tuple(
         {"problem_id": problem, "attempt": attempt, "score": 1.5}
         for problem, attempt in [("sim-000000", 4), ("sim-000000", 5), ("sim-000001", 4)]
