@@ -28,7 +28,7 @@ from ttsframe.schema import holds_counts
     epilog=examples(
         "ttsframe convert runs/bon.jsonl -o attempts.parquet",
         "ttsframe convert 'runs/*.jsonl' -o attempts/ --log-json",
-        "ttsframe convert runs/bon.jsonl -o samples.jsonl --to lm_eval",
+        "ttsframe convert runs/bon.jsonl -o completions.jsonl --to search_and_learn",
     ),
 )
 @reads_run
