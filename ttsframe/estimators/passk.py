@@ -239,10 +239,12 @@ def g_pass_at_k(
     ----------
     is_correct
         As in `pass_at_k`, but only 0 and 1.
-    k, n_attempts
+    k
         As in `pass_at_k`.
     tau
         Share of the k attempts that must be correct, in [0, 1]; at least one must.
+    n_attempts
+        As in `pass_at_k`.
 
     Returns
     -------

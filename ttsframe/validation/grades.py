@@ -91,7 +91,7 @@ def difference_findings(
     counts: pl.DataFrame, rows: pl.LazyFrame, usable: Collection[str], places: Sequence[str]
 ) -> Iterator[Pending]:
     """Report each rule with its number of attempts and examples."""
-    n_of: dict[str | None, int] = dict(counts.iter_rows())
+    n_of: dict[str | None, int] = dict(zip(counts["rule"], counts["n"], strict=True))
     total = sum(n_of.values())
     shown = [name for name in ("answer", "gold") if name in usable and name not in places]
     for rule, (clause, hint) in _RULES.items():

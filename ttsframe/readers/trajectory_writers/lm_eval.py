@@ -35,7 +35,7 @@ def _write(attempts: pl.LazyFrame, path: Path) -> list[str]:
     check_json(problems.frame)
     is_number = problems.frame.schema["problem_id"].is_integer()
     with path.open("w", encoding="utf-8") as stream:
-        for place, row in enumerate(problems.frame.iter_rows(named=True)):
+        for place, row in enumerate(problems.frame.to_dicts()):
             doc = {"problem_id": row["problem_id"]} | {name: row[name] for name in problems.carried}
             target = "" if row.get("gold") is None else str(row["gold"])
             problem = row["problem"] or ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -52,6 +52,10 @@ def expect_of_counts(
             "n_attempts": n,
             "monte_carlo_error": pl.when(value.is_not_null()).then(0.0),
         }
+        made: Mapping[str, type[pl.DataType]] = {
+            **PROBLEM_COLUMNS,
+            "monte_carlo_error": pl.Float64,
+        }
         return (
             read_counts(lazy, keys)
             .with_columns(
@@ -67,7 +71,7 @@ def expect_of_counts(
                     .get(name, budget if name == "budget" else pl.lit(None))
                     .cast(dtype)
                     .alias(name)
-                    for name, dtype in {**PROBLEM_COLUMNS, "monte_carlo_error": pl.Float64}.items()
+                    for name, dtype in made.items()
                 ),
             )
         )
