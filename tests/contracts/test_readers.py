@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 import ttsframe as tts
 from ttsframe.errors import SkippedRowsWarning, SourceError, TtsframeError
-from ttsframe.schema import TRAJECTORY_COLUMNS
+from ttsframe.schema import COUNT_COLUMNS, TRAJECTORY_COLUMNS
 
 SAMPLES: dict[str, list[dict[str, Any]]] = {
     "search_and_learn": [
@@ -104,7 +104,7 @@ def test_every_registered_format_says_what_it_is(name: str) -> None:
     assert reader.expects
     assert reader.unit
     renamed = {ours for ours in reader.columns.values() if not ours.startswith("source_")}
-    assert renamed <= {*TRAJECTORY_COLUMNS, "model", "seed"}
+    assert renamed <= {*TRAJECTORY_COLUMNS, *COUNT_COLUMNS, "model", "seed"}
     if reader.scores is not None:
         assert reader.scores.column in {"score", "step_scores"}
     codes = [trap.code for trap in reader.traps]

@@ -12,6 +12,7 @@ from ttsframe._wording import counted
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import Run
 from ttsframe.errors import DataError
+from ttsframe.schema import holds_counts
 
 _FILE = "source_file"
 _FILTER = "filter"
@@ -40,7 +41,9 @@ def find_same_problems(attempts: pl.LazyFrame, by: Sequence[str] = ()) -> SamePr
     if _FILE not in names or _FILE in by or not set(by) <= set(names):
         return None
     problem = [*by, "problem_id"]
-    rows = attempts.select(*problem, "attempt", _FILE)
+    of_counts = holds_counts(names)
+    attempt = pl.lit(0).alias("attempt") if of_counts else pl.col("attempt")
+    rows = attempts.select(*problem, attempt, _FILE)
     # One row per problem first: parts of one run, with problems of their own, need no more memory.
     in_several = (
         rows

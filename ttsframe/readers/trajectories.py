@@ -21,6 +21,7 @@ from ttsframe.readers.engine.table import FileFormat, OnError
 from ttsframe.readers.steps import STEP_FORMATS
 from ttsframe.readers.trajectory_formats import (
     compute_optimal_tts,
+    counts,
     inspect_ai,
     lighteval,
     lm_eval,
@@ -48,6 +49,7 @@ Format: TypeAlias = Literal[
     "rebase",
     "compute_optimal_tts",
     "long_form",
+    "counts",
 ]
 
 READERS: Final[Mapping[str, FileFormat]] = MappingProxyType({
@@ -60,6 +62,7 @@ READERS: Final[Mapping[str, FileFormat]] = MappingProxyType({
     "rebase": rebase.FORMAT,
     "compute_optimal_tts": compute_optimal_tts.FORMAT,
     "long_form": long_form.FORMAT,
+    "counts": counts.FORMAT,
 })
 """The formats by name, as `format=` takes them; `"auto"` uses the first that recognizes a file."""
 

@@ -451,6 +451,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "rebase": rebase(),
     "compute_optimal_tts": record({"text": "a", "value": [0.5]}),
     "long_form": {"problem_id": "a", "attempt": 0},
+    "counts": {"problem_id": "a", "n": 4, "c": 1},
 }
 
 
@@ -469,8 +470,9 @@ def test_a_format_is_recognised_and_can_be_named(tmp_path: Path, name: str) -> N
         name
     ]
     assert automatic.equals(tts.read_trajectories(path, format=name))  # type: ignore[arg-type]
-    assert automatic.columns[:2] == ["problem_id", "attempt"]
-    assert automatic.schema["attempt"] == pl.UInt32
+    number = "n_attempts" if name == "counts" else "attempt"
+    assert automatic.columns[:2] == ["problem_id", number]
+    assert automatic.schema[number] == pl.UInt32
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

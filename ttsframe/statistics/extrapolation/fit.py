@@ -267,7 +267,8 @@ def fit_pass_at_k(
     ----------
     trajectories
         One row per attempt, with `problem_id` and `is_correct` (Boolean; attempts with a null are
-        left out); problems may differ in their number of attempts. Collected if lazy.
+        left out); problems may differ in their number of attempts. Or a table of counts: one row per
+        problem with `n_attempts` and `n_correct`. Collected if lazy.
     model
         "beta_binomial": the chances to solve a problem have a Beta distribution. "zero_inflated": in
         addition, a share of the problems is never solved; takes about a second. "power_law":
