@@ -67,7 +67,7 @@ def truth_of(world: World, k: Floats) -> Floats:
 
 def profile(name: ExtrapolationModel, counts: Counts, k: Floats) -> Floats:
     """Return estimate and ends by the package."""
-    return predict_range(name, MODELS[name].fit(counts, LEVEL), k)
+    return np.stack(predict_range(name, MODELS[name].fit(counts, LEVEL), k)[:3])
 
 
 def delta(_: ExtrapolationModel, counts: Counts, k: Floats) -> Floats:
@@ -97,6 +97,7 @@ def delta(_: ExtrapolationModel, counts: Counts, k: Floats) -> Floats:
 METHODS: dict[
     str, tuple[Callable[[ExtrapolationModel, Counts, Floats], Floats], ExtrapolationModel]
 ] = {
+    "nonparametric": (profile, "nonparametric"),
     "beta_binomial": (profile, "beta_binomial"),
     "its delta method": (delta, "beta_binomial"),
     "zero_inflated": (profile, "zero_inflated"),

@@ -43,7 +43,7 @@ _FIT_SCHEMA: Final = {
     "n_attempts_min": pl.UInt32(),
     "n_attempts_max": pl.UInt32(),
 }
-_TAKEN: Final = ("problem_id", "target", "n_attempts", *CURVE_SCHEMA, *_FIT_SCHEMA)
+_TAKEN: Final = ("problem_id", "target", "n_attempts", "interval_for", "is_moved", *CURVE_SCHEMA, *_FIT_SCHEMA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +98,14 @@ class PassAtKFit:
         budgets = sorted({1, most, *(most * factor for factor in _SHOWN_FACTORS)})
         level = f"{100 * self.confidence_level:g}%"
         curve = self.predict([budget for budget in budgets if budget <= _MOST_DRAWS])
-        shown = [*self.by, "budget", "accuracy", "ci_low", "ci_high"]
+        shown = [*self.by, "budget", "accuracy", "ci_low", "ci_high", "is_moved"]
         return _html.fragment(
             _html.heading(f"pass@k by {self.model}"),
             _html.table(self.parameters),
             _html.table(
                 curve.select(shown).rename({"budget": "k", "accuracy": "pass@k"}),
-                f"Predictions, with {level} intervals; attempts sampled: up to {most:,}",
+                f"Predictions, with {level} intervals for new problems of the same kind; attempts sampled: "
+                f"up to {most:,}",
             ),
         )
 
@@ -136,10 +137,9 @@ class PassAtKFit:
             raise ParameterTypeError("k is None, must be a number of attempts or several.")
         if draws[-1] > _MOST_DRAWS:
             raise ParameterError(f"k == {draws[-1]}, must be at most {_MOST_DRAWS}.")
-        ends = [
-            predict_range(self.model, fit, np.array(draws, dtype=np.float64)) for fit in self.fits
-        ]
-        accuracy, low, high = np.concatenate([np.empty((3, 0)), *ends], axis=1)
+        k = np.array(draws, dtype=np.float64)
+        ends = [np.stack(predict_range(self.model, fit, k)) for fit in self.fits]
+        accuracy, low, high, moved = np.concatenate([np.empty((4, 0)), *ends], axis=1)
         return (
             self
             ._repeated(len(draws))
@@ -148,13 +148,20 @@ class PassAtKFit:
                 pl.Series("ci_low", low),
                 pl.Series("ci_high", high),
                 pl.Series("budget", draws * len(ends), dtype=pl.UInt32),
+                pl.Series("is_moved", moved > 0.0),
                 selector=pl.lit(self.model),
+                interval_for=pl.lit("new_problems"),
                 budget_unit=pl.lit("attempts"),
                 subsets=pl.lit("all"),
                 **dict.fromkeys(("reduction", "standard_error")),
                 **dict.fromkeys(("n_short", "n_unscored", "n_undefined"), 0),
             )
-            .select(*self.by, *[pl.col(name).cast(to) for name, to in CURVE_SCHEMA.items()])
+            .select(
+                *self.by,
+                *[pl.col(name).cast(to) for name, to in CURVE_SCHEMA.items()],
+                "interval_for",
+                "is_moved",
+            )
             .with_columns(pl.col("accuracy", "ci_low", "ci_high").fill_nan(None))
         )
 
@@ -253,7 +260,7 @@ def fit_pass_at_k(
     trajectories: pl.DataFrame | pl.LazyFrame,
     /,
     *,
-    model: ExtrapolationModel = "beta_binomial",
+    model: ExtrapolationModel = "nonparametric",
     by: ColumnNames = (),
     confidence_level: float = 0.95,
 ) -> PassAtKFit:
@@ -370,7 +377,7 @@ def _parameters(model: ExtrapolationModel, fit: Fit) -> dict[str, str | float | 
         "log_likelihood": fit.log_likelihood,
     }
     estimate = fit.estimate[:, 0].tolist()
-    if model == "power_law":
+    if model in {"nonparametric", "power_law"}:
         intercept, slope = estimate
         return shown | {"scale": -math.exp(intercept), "exponent": slope}
     mean, concentration, never = estimate
