@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Final
 
@@ -11,9 +12,6 @@ import polars as pl
 from ttsframe.statistics.extrapolation.model import Counts
 from ttsframe.statistics.extrapolation.power_law import unbiased_passes
 
-SAMPLING: Final = ("sampling_variance", "n_subsets", "is_single", "is_beyond_half", "is_unlike")
-"""Columns that `sampling_columns` adds to `problems`, to be averaged over them."""
-
 ADDED: Final = ("share_from_samples", "interval_for", "reason")
 """Columns that a curve for these problems has besides its own."""
 
@@ -21,9 +19,11 @@ ADDED: Final = ("share_from_samples", "interval_for", "reason")
 def sampling_columns(schema: pl.Schema) -> dict[str, pl.Expr]:
     """Build the variance of each pass@k over other attempts, and what rules it out."""
     n = pl.col("n_attempts") if "n_attempts" in schema else pl.lit(None)
-    subsets = pl.col("subsets") if "subsets" in schema else pl.lit("prefix")
-    n, k = n.cast(pl.Float64), pl.col("budget").cast(pl.Float64)
-    is_known = (subsets == "all") & ((pl.col("selector") == "oracle") | (k == 1.0))
+    k = pl.col("budget") if "budget" in schema else pl.lit(None)
+    is_oracle = pl.col("selector") == "oracle" if "selector" in schema else pl.lit(value=False)
+    is_all = pl.col("subsets") == "all" if "subsets" in schema else pl.lit(value=False)
+    n, k = n.cast(pl.Float64), k.cast(pl.Float64)
+    is_known = is_all & (is_oracle | (k == 1.0))
     fields = pl.struct(
         pl.when(is_known).then(pl.col("value").cast(pl.Float64)).alias("value"),
         n.alias("n"),
@@ -31,9 +31,11 @@ def sampling_columns(schema: pl.Schema) -> dict[str, pl.Expr]:
     )
     variance = fields.map_batches(_variances, return_dtype=pl.Float64, is_elementwise=True)
     is_single, is_beyond_half = n < 2.0, 2.0 * k > n
+    # Averaged over problems, each is above 0 where it holds for one of them.
     return {
         "sampling_variance": variance,
         "n_subsets": n / k,
+        "is_prefix": (~is_all).cast(pl.Float64),
         "is_single": is_single.cast(pl.Float64),
         "is_beyond_half": is_beyond_half.cast(pl.Float64),
         "is_unlike": (variance.is_null() & ~is_single & ~is_beyond_half).cast(pl.Float64),
@@ -73,7 +75,7 @@ def for_these_problems(confidence_level: float) -> list[pl.Expr]:
     """Build the columns of a curve that differ if its interval is for the same problems."""
     z = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)
     n_problems = pl.col("n_problems").cast(pl.Float64)
-    reason = _reason()
+    reason = _reason("n_problems")
     is_known = reason.is_null()
     variance = pl.col("sampling_variance") / n_problems
     # The added term is the width of Wilson's interval if all attempts, or none, are right.
@@ -91,13 +93,13 @@ def for_these_problems(confidence_level: float) -> list[pl.Expr]:
     ]
 
 
-def _reason() -> pl.Expr:
+def _reason(n_problems: str) -> pl.Expr:
     """Say why the interval of a row is not known, null where it is."""
     return (
         pl
-        .when(pl.col("n_problems") == 0)
+        .when(pl.col(n_problems) == 0)
         .then(pl.lit("no problem counts"))
-        .when(pl.col("subsets") != "all")
+        .when(pl.col("is_prefix") > 0.0)
         .then(pl.lit("the first attempts are one subset; expected_accuracy averages all"))
         .when(pl.col("is_single") > 0.0)
         .then(pl.lit("one attempt at a problem"))
@@ -106,3 +108,57 @@ def _reason() -> pl.Expr:
         .when((pl.col("is_unlike") > 0.0) | pl.col("n_subsets").is_null())
         .then(pl.lit("known for pass@k over all subsets and for budgets of 1 only"))
     )
+
+
+def pairs_of_these_problems(
+    table: pl.LazyFrame,
+    sides: pl.LazyFrame,
+    pairs: pl.LazyFrame,
+    line: Sequence[str],
+    *,
+    confidence_level: float,
+    is_shared: bool,
+) -> pl.LazyFrame:
+    """Replace the inference of compared pairs by that for other attempts at the same problems."""
+    # `sides` has a row per side of a pair, with the columns of `sampling_columns`; `is_shared` says
+    # that both sides read the same attempts, whose luck would have to be counted once.
+    z = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)
+    unit = [*line, "problem_id"]
+    n_of_side = [
+        pl.when(is_side).then("n_subsets").sum().alias(name)
+        for name, is_side in (("n_first", ~pl.col("is_baseline")), ("n_second", "is_baseline"))
+    ]
+    flags = pl.col("is_prefix", "is_single", "is_beyond_half", "is_unlike").max()
+    summed = (
+        sides
+        .join(pairs.filter("is_counted").select(unit), on=unit, how="semi", nulls_equal=True)
+        .group_by(line)
+        .agg(pl.col("sampling_variance").sum(), pl.col("n_subsets").min(), *n_of_side, flags)
+    )
+    same = pl.lit("both sides read the same attempts") if is_shared else pl.lit(None, pl.String)
+    reason = pl.coalesce(same, _reason("n_pairs"))
+    is_known = reason.is_null()
+    error = pl.col("sampling_variance").sqrt() / pl.col("n_pairs").cast(pl.Float64)
+    ends = z * z / 4.0 * (pl.col("n_first") ** -2 + pl.col("n_second") ** -2)
+    wide = (error**2 + ends).sqrt()
+    difference = pl.col("difference")
+    p_value = (difference / wide).abs().map_batches(_two_sided, return_dtype=pl.Float64)
+    built = {
+        "standard_error": error,
+        "ci_low": (difference - z * wide).clip(-1.0, 1.0),
+        "ci_high": (difference + z * wide).clip(-1.0, 1.0),
+        "test": pl.lit("sampling_z"),
+        "p_value": p_value,
+    }
+    return table.join(summed, on=[*line], how="left", nulls_equal=True).with_columns(
+        *[pl.when(is_known).then(value).alias(name) for name, value in built.items()],
+        interval_for=pl.lit("these_problems"),
+        reason=reason,
+    )
+
+
+def _two_sided(z: pl.Series) -> pl.Series:
+    """Return two-sided p-values of the normal distribution."""
+    from scipy.special import ndtr
+
+    return pl.Series(z.name, 2.0 * ndtr(-z.to_numpy()), dtype=pl.Float64)
