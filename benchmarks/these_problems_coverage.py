@@ -29,7 +29,9 @@ SCHEMA: Final = pl.Schema({
 
 def main() -> None:
     print(__doc__)
-    print(f"{'problems':>8}  {'Beta':<12}{'attempts':>8}{'k':>4}{'truth':>8}{'covered':>9}{'width':>8}")
+    print(
+        f"{'problems':>8}  {'Beta':<12}{'attempts':>8}{'k':>4}{'truth':>8}{'covered':>9}{'width':>8}"
+    )
     draws = np.random.default_rng(0)
     for n_problems in (30, 200):
         for world in WORLDS:
@@ -51,14 +53,22 @@ def main() -> None:
                         n_problems=n_problems,
                         n_subsets=n / k,
                         standard_error=1.0,
-                        **dict.fromkeys(("is_prefix", "is_single", "is_beyond_half", "is_unlike"), 0.0),
+                        **dict.fromkeys(
+                            ("is_prefix", "is_single", "is_beyond_half", "is_unlike"), 0.0
+                        ),
                     )
                     ends = curve.select(for_these_problems(0.95))
                     truth = float(-np.expm1(k * np.log1p(-chance)).mean())
                     is_covered = pl.lit(truth).is_between("ci_low", "ci_high").mean()
                     width = (pl.col("ci_high") - pl.col("ci_low")).mean().alias("width")
                     covered, width = ends.select(is_covered, width).row(0)
-                    sign = "*" if covered < (0.92 if n == 4 else 0.93) else "+" if covered > 0.97 else ""
+                    sign = (
+                        "*"
+                        if covered < (0.92 if n == 4 else 0.93)
+                        else "+"
+                        if covered > 0.97
+                        else ""
+                    )
                     print(f"{n_problems:>8}  {world!s:<12}{n:>8}{k:>4}", end="")
                     print(f"{truth:>8.4f}{covered:>9.3f}{width:>8.4f} {sign}")
 

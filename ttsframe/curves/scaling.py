@@ -170,10 +170,8 @@ def scaling_curve(
         curve = curve.with_columns(**lines.defaults)
         if is_inside:
             curve = curve.with_columns(for_these_problems(confidence_level))
-        return (
-            curve
-            .sort(*lines.groups, "selector", "reduction", "budget", "subsets")
-            .select(*from_safe(lines.groups), *CURVE_SCHEMA, *(ADDED if is_inside else ()))
+        return curve.sort(*lines.groups, "selector", "reduction", "budget", "subsets").select(
+            *from_safe(lines.groups), *CURVE_SCHEMA, *(ADDED if is_inside else ())
         )
 
     return run_plan(problems, plan)

@@ -202,13 +202,7 @@ def compare(
     check_frame(problems, "problems")
     check_fraction(confidence_level, "confidence_level")
     check_choice(correction, "correction", get_args(Correction))
-    check_choice(target, "target", get_args(IntervalTarget))
-    is_inside = target == "these_problems"
-    if is_inside and (cluster is not None or replicates):
-        raise ParameterError(
-            "target='these_problems' with cluster or replicates, must be without them: problems and "
-            "seeds are then fixed. Hint: number the attempts of all replicates as one run."
-        )
+    is_inside: bool = _is_for_these_problems(target, cluster, replicates)
     compared: tuple[str, ...] = check_names(column, "column", taken=_TAKEN)
     groups: tuple[str, ...] = check_names(by, "by", taken=_TAKEN)
     repeats: tuple[str, ...] = check_names(replicates, "replicates", taken=_TAKEN)
@@ -275,6 +269,20 @@ def compare(
         return with_adjusted(table, correction).sort(*ordered).select(*shown, *statistics)
 
     return run_plan(problems, plan)
+
+
+def _is_for_these_problems(
+    target: IntervalTarget, cluster: str | None, replicates: ColumnNames
+) -> bool:
+    """Return whether the target is these problems, and check what it excludes."""
+    check_choice(target, "target", get_args(IntervalTarget))
+    is_inside: bool = target == "these_problems"
+    if is_inside and (cluster is not None or replicates):
+        raise ParameterError(
+            "target='these_problems' with cluster or replicates, must be without them: problems and "
+            "seeds are then fixed. Hint: number the attempts of all replicates as one run."
+        )
+    return is_inside
 
 
 def _as_value(baseline: str | float | bool, dtype: pl.DataType, column: str) -> pl.Expr:

@@ -65,9 +65,7 @@ def _variances(rows: pl.Series) -> pl.Series:
         )
     if not found:
         return pl.Series(rows.name, [None] * len(rows), dtype=pl.Float64)
-    joined = table.join(
-        pl.concat(found), on=["value", "n", "k"], how="left", maintain_order="left"
-    )
+    joined = table.join(pl.concat(found), on=["value", "n", "k"], how="left", maintain_order="left")
     return joined["variance"].fill_nan(None).alias(rows.name)
 
 
@@ -87,7 +85,10 @@ def for_these_problems(confidence_level: float) -> list[pl.Expr]:
         pl.when(is_known).then(variance.sqrt()).alias("standard_error"),
         pl.when(is_known).then(low.clip(0.0, 1.0)).alias("ci_low"),
         pl.when(is_known).then(high.clip(0.0, 1.0)).alias("ci_high"),
-        pl.when(is_known & (pl.col("standard_error") > 0.0)).then(share).alias("share_from_samples"),
+        pl
+        .when(is_known & (pl.col("standard_error") > 0.0))
+        .then(share)
+        .alias("share_from_samples"),
         pl.lit("these_problems").alias("interval_for"),
         reason.alias("reason"),
     ]

@@ -205,7 +205,9 @@ def test_ends_are_named(
 def test_ends_are_extrapolated_by_what_they_stand_for() -> None:
     equal = tts.fit_pass_at_k(graded([(8, 4)] * 20), model="beta_binomial").predict([1, 3, 10**9])
     np.testing.assert_allclose(equal["accuracy"], [0.5, 0.875, 1.0], atol=1e-7)
-    either = tts.fit_pass_at_k(graded([(8, 0)] * 10 + [(8, 8)] * 10), model="beta_binomial").predict([1, 10**9])
+    either = tts.fit_pass_at_k(
+        graded([(8, 0)] * 10 + [(8, 8)] * 10), model="beta_binomial"
+    ).predict([1, 10**9])
     np.testing.assert_allclose(either["accuracy"], [0.5, 0.5], atol=1e-6)
     right = tts.fit_pass_at_k(graded([(8, 8)] * 20), model="beta_binomial").predict([1, 10**9])
     assert right["accuracy"].to_list() == right["ci_high"].to_list() == [1.0, 1.0]
@@ -467,7 +469,9 @@ def test_runs_that_cannot_be_extrapolated_are_refused(function: object) -> None:
 def test_impossible_parameters_are_refused() -> None:
     run = graded(drawn(0.5, 1.0, 10, 8, seed=1))
     fit = tts.fit_pass_at_k(run)
-    with pytest.raises(ParameterError, match="model == 'weibull', must be one of 'nonparametric', 'beta_binomial'"):
+    with pytest.raises(
+        ParameterError, match="model == 'weibull', must be one of 'nonparametric', 'beta_binomial'"
+    ):
         tts.fit_pass_at_k(run, model="weibull")  # type: ignore[arg-type]
     for targets in (0.0, 1.0, [0.5, 1.5], []):
         with pytest.raises(ParameterError, match="target"):

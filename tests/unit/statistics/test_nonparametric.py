@@ -27,7 +27,9 @@ def tally(n: np.ndarray | int, c: np.ndarray) -> Counts:
     return Counts(*pairs.astype(float), weight.astype(float))
 
 
-def drawn(alpha: float, beta: float, n_problems: int, n: int, seed: int, never: float = 0.0) -> Counts:
+def drawn(
+    alpha: float, beta: float, n_problems: int, n: int, seed: int, never: float = 0.0
+) -> Counts:
     draws = np.random.default_rng(seed)
     chance = draws.beta(alpha, beta, n_problems) * (draws.random(n_problems) >= never)
     return tally(n, draws.binomial(n, chance))
@@ -83,7 +85,7 @@ def test_the_ends_are_those_of_a_general_optimiser(sign: float, k: float) -> Non
         method="SLSQP",
         bounds=[(1e-12, 1.0)] * 14,
         constraints=[
-            {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": lambda w: np.ones_like(w)},
+            {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like},
             {
                 "type": "ineq",
                 "fun": lambda w: mixture.at(w) - floor,

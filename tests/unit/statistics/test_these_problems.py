@@ -35,7 +35,9 @@ def run_of(counts: list[int], n: int, **more: object) -> pl.DataFrame:
 
 
 def expected(run: pl.DataFrame, budgets: list[int], **more: object) -> pl.DataFrame:
-    return tts.expected_accuracy(run, selectors=["oracle", "majority_vote"], budgets=budgets, **more)
+    return tts.expected_accuracy(
+        run, selectors=["oracle", "majority_vote"], budgets=budgets, **more
+    )
 
 
 @pytest.mark.parametrize(("n", "k"), [(2, 1), (8, 1), (8, 3), (8, 4), (16, 8)])

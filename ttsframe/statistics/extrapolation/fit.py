@@ -43,7 +43,15 @@ _FIT_SCHEMA: Final = {
     "n_attempts_min": pl.UInt32(),
     "n_attempts_max": pl.UInt32(),
 }
-_TAKEN: Final = ("problem_id", "target", "n_attempts", "interval_for", "is_moved", *CURVE_SCHEMA, *_FIT_SCHEMA)
+_TAKEN: Final = (
+    "problem_id",
+    "target",
+    "n_attempts",
+    "interval_for",
+    "is_moved",
+    *CURVE_SCHEMA,
+    *_FIT_SCHEMA,
+)
 
 
 @dataclass(frozen=True, eq=False)
