@@ -172,14 +172,15 @@ def _solve(diagonal: Floats, rows: Floats, right: Floats) -> Floats:
     scaled = rows / diagonal[:, None, :]
     part = right / diagonal[:, None, :]
     inner = np.eye(n_rows) + scaled @ across
-    solved: Floats = np.linalg.solve(inner, rows @ np.swapaxes(part, 1, 2))
+    solved = np.linalg.solve(inner, rows @ np.swapaxes(part, 1, 2)).astype(np.float64)
     return part - np.swapaxes(solved, 1, 2) @ scaled
 
 
 def _length(values: Floats, step: Floats) -> Floats:
     """Return how much of a step keeps positive values positive, (n_runs, 1), at most 1."""
     ratio = np.divide(-values, step, out=np.full_like(values, np.inf), where=step < 0.0)
-    return np.minimum(0.99 * ratio.min(axis=1, keepdims=True), 1.0)
+    length: Floats = np.minimum(0.99 * ratio.min(axis=1, keepdims=True), 1.0)
+    return length
 
 
 def extremes(mixture: Mixture, best: Floats, fall: float, goals: Floats) -> Floats:
