@@ -34,6 +34,7 @@ _CHECK_SCHEMA: Final = {
     "predicted": pl.Float64(),
     "ci_low": pl.Float64(),
     "ci_high": pl.Float64(),
+    "is_moved": pl.Boolean(),
     "observed": pl.Float64(),
     "error": pl.Float64(),
     "is_covered": pl.Boolean(),
@@ -49,6 +50,7 @@ def check_extrapolation(
     n_fitted: int | Sequence[int] | None = None,
     n_attempts: int | None = None,
     models: ExtrapolationModel | Sequence[ExtrapolationModel] = (
+        "nonparametric",
         "beta_binomial",
         "zero_inflated",
         "power_law",
@@ -87,7 +89,7 @@ def check_extrapolation(
         - `budget` (UInt32): k, twice `n_fitted`, four times, and so on up to `n_attempts`;
         - `ratio` (Float64): `budget / n_fitted`;
         - `predicted`, `ci_low`, `ci_high` (Float64): pass@k of the fit on the first attempts; null
-          without a fit;
+          without a fit; `is_moved` (Boolean): as `PassAtKFit.predict` returns it;
         - `observed` (Float64): unbiased pass@k from the first `n_attempts`, the mean over the same
           problems;
         - `error` (Float64): `predicted - observed`; `is_covered` (Boolean): whether `observed` lies
@@ -186,16 +188,15 @@ def _check(
             ratios = [2.0**i for i in range(1, (most // size).bit_length())]
             k: Floats = np.array(ratios) * size
             some = distinct_counts(count_attempts(first.filter(pl.col("position") < size)))
-            predicted, low, high = predict_range(
-                model, MODELS[model].fit(some, confidence_level), k
-            )
+            predicted = predict_range(model, MODELS[model].fit(some, confidence_level), k)
             observed = counts.weight @ unbiased_passes(counts, k) / counts.weight.sum()
             table = pl.DataFrame({
                 "budget": k,
                 "ratio": ratios,
-                "predicted": predicted,
-                "ci_low": low,
-                "ci_high": high,
+                "predicted": predicted.passes,
+                "ci_low": predicted.low,
+                "ci_high": predicted.high,
+                "is_moved": predicted.is_moved,
                 "observed": observed,
             })
             tables.append(table.with_columns(model=pl.lit(model), n_fitted=size))
