@@ -1,0 +1,90 @@
+"""Means over clusters of unequal size: CR2 standard error, its degrees of freedom, and intervals."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from ttsframe._exprs import raise_where
+from ttsframe._typing import Floats
+from ttsframe.errors import DataError
+from ttsframe.statistics.intervals import FLAT, student_t_interval, t_quantile, wilson_ends
+
+CLUSTER_COLUMNS: Final = ("n_clusters", "df")
+"""Columns that a table has only where clusters are named."""
+
+_PRIOR: Final = 0.3
+"""Weight of clusters that agree within themselves, in effective right (or wrong) values."""
+
+_FEW: Final = 5.0
+"""Below this many effective right, or wrong, values, their spread is too small for Student's t."""
+
+
+def cluster_statistics(total: pl.Expr, size: pl.Expr) -> dict[str, pl.Expr]:
+    """Build `standard_error` (CR2), `df` and `most_effect`, aggregating clusters; null below two."""
+    # `total` and `size` are the sum and the number of the values of a cluster. `most_effect` is the
+    # design effect of values that are equal within clusters. Sorted sums do not depend on the order.
+    n = size.sum().cast(pl.Float64)
+    share = size / n
+    pull = total - total.sort().sum() / n * size
+    leverage = share**2 / (1.0 - share)
+    spread = (share**2).sort().sum() + leverage.sort().sum() ** 2 - (leverage**2).sort().sum()
+    error = (pull**2 / (1.0 - share)).sort().sum().sqrt() / n
+    has_two = (size > 0).sum() > 1
+    return {
+        "standard_error": pl.when(has_two).then(error),
+        "df": pl.when(has_two).then((1.0 / spread).clip(lower_bound=1.0)),
+        "most_effect": (share * size).sort().sum(),
+    }
+
+
+def cluster_error(totals: Floats, sizes: Floats) -> tuple[float, float]:
+    """Return the CR2 standard error of the mean and its degrees of freedom, NaN below two clusters."""
+    if len(sizes) < 2:
+        return float("nan"), float("nan")
+    n = sizes.sum()
+    share = sizes / n
+    leverage = share**2 / (1.0 - share)
+    pull = totals - totals.sum() / n * sizes
+    error = np.sqrt(np.sort(pull**2 / (1.0 - share)).sum()) / n
+    spread = (share**2).sum() + leverage.sum() ** 2 - (leverage**2).sum()
+    return float(error), max(1.0, float(1.0 / spread))
+
+
+def cluster_interval(n_values: str, confidence_level: float) -> pl.Expr:
+    """Build the interval of a mean over clusters of values in [0, 1]."""
+    # Over the columns `accuracy`, `standard_error`, `df`, `most_effect` and `is_fractional`, and
+    # `n_values` values behind the mean. Where few are right, or wrong, few clusters hold them, and the
+    # design effect is underestimated: it is drawn towards the largest possible.
+    mean, n = pl.col("accuracy"), pl.col(n_values).cast(pl.Float64)
+    variance = mean * (1.0 - mean) / n
+    effect = pl.col("standard_error") ** 2 / variance
+    effect = pl.when(variance > FLAT**2).then(effect).otherwise("most_effect").clip(1.0)
+    few = pl.min_horizontal(mean, 1.0 - mean).clip(0.0) * n / effect
+    most = pl.max_horizontal("most_effect", effect)
+    n_effective = n / (effect + _PRIOR / (_PRIOR + few) * (most - effect))
+    quantile = t_quantile(pl.col("df"), confidence_level)
+    low, high = wilson_ends(mean * n_effective, n_effective, quantile)
+    wilson = pl.struct(low.clip(0.0, 1.0).alias("ci_low"), high.clip(0.0, 1.0).alias("ci_high"))
+    student = student_t_interval(
+        "accuracy", "standard_error", pl.col("df") + 1.0, confidence_level=confidence_level
+    )
+    interval = pl.when(pl.col("is_fractional") & (few >= _FEW)).then(student).otherwise(wilson)
+    return pl.when(pl.col("df").is_not_null()).then(interval)
+
+
+def in_one_cluster(unit: dict[str, str], cluster: str, n_clusters: str = "n_clusters") -> pl.Expr:
+    """Build a filter that raises if a problem is in several clusters."""
+
+    def error(rows: pl.DataFrame) -> DataError:
+        row = rows.sort([*unit]).row(0, named=True)
+        named = ", ".join(f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None)
+        return DataError(
+            f"{named}: in {row[n_clusters]} values of {cluster!r}, expected one. "
+            "Hint: all rows of a problem must be in one cluster."
+        )
+
+    is_broken = (pl.col(n_clusters) > 1).alias("broken")
+    return raise_where(pl.struct(is_broken, *unit, n_clusters), error)
