@@ -23,20 +23,24 @@ _FEW: Final = 5.0
 
 
 def cluster_statistics(total: pl.Expr, size: pl.Expr) -> dict[str, pl.Expr]:
-    """Build `standard_error` (CR2), `df` and `most_effect`, aggregating clusters; null below two."""
-    # `total` and `size` are the sum and the number of the values of a cluster. `most_effect` is the
-    # design effect of values that are equal within clusters. Sorted sums do not depend on the order.
+    """Build the columns of `cluster_spread` from the sum and the number of values of clusters."""
     n = size.sum().cast(pl.Float64)
-    share = size / n
-    pull = total - total.sort().sum() / n * size
+    return cluster_spread((total - total.sort().sum() / n * size) / n, size / n)
+
+
+def cluster_spread(pull: pl.Expr, share: pl.Expr) -> dict[str, pl.Expr]:
+    """Build `standard_error` (CR2), `df` and `most_share`, aggregating clusters; null below two."""
+    # `share` is of all values, and `pull` the deviation from the mean times that share. `most_share`
+    # is the variance of values that are equal within clusters, as a share of that of one value.
+    # Sums are of sorted terms, so that they do not depend on the order of rows.
     leverage = share**2 / (1.0 - share)
-    spread = (share**2).sort().sum() + leverage.sort().sum() ** 2 - (leverage**2).sort().sum()
-    error = (pull**2 / (1.0 - share)).sort().sum().sqrt() / n
-    has_two = (size > 0).sum() > 1
+    squares = (share**2).sort().sum()
+    spread = squares + leverage.sort().sum() ** 2 - (leverage**2).sort().sum()
+    has_two = (share > 0).sum() > 1
     return {
-        "standard_error": pl.when(has_two).then(error),
+        "standard_error": pl.when(has_two).then((pull**2 / (1.0 - share)).sort().sum().sqrt()),
         "df": pl.when(has_two).then((1.0 / spread).clip(lower_bound=1.0)),
-        "most_effect": (share * size).sort().sum(),
+        "most_share": squares,
     }
 
 
@@ -55,15 +59,15 @@ def cluster_error(totals: Floats, sizes: Floats) -> tuple[float, float]:
 
 def cluster_interval(n_values: str, confidence_level: float) -> pl.Expr:
     """Build the interval of a mean over clusters of values in [0, 1]."""
-    # Over the columns `accuracy`, `standard_error`, `df`, `most_effect` and `is_fractional`, and
+    # Over the columns `accuracy`, `standard_error`, `df`, `most_share` and `is_fractional`, and
     # `n_values` values behind the mean. Where few are right, or wrong, few clusters hold them, and the
     # design effect is underestimated: it is drawn towards the largest possible.
     mean, n = pl.col("accuracy"), pl.col(n_values).cast(pl.Float64)
     variance = mean * (1.0 - mean) / n
     effect = pl.col("standard_error") ** 2 / variance
-    effect = pl.when(variance > FLAT**2).then(effect).otherwise("most_effect").clip(1.0)
+    effect = pl.when(variance > FLAT**2).then(effect).otherwise(1.0).clip(1.0)
     few = pl.min_horizontal(mean, 1.0 - mean).clip(0.0) * n / effect
-    most = pl.max_horizontal("most_effect", effect)
+    most = pl.max_horizontal(pl.col("most_share") * n, effect)
     n_effective = n / (effect + _PRIOR / (_PRIOR + few) * (most - effect))
     quantile = t_quantile(pl.col("df"), confidence_level)
     low, high = wilson_ends(mean * n_effective, n_effective, quantile)
