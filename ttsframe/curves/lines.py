@@ -12,7 +12,7 @@ from ttsframe._exprs import n_distinct, raise_where, safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, require_columns
-from ttsframe.statistics.clusters import CLUSTER_COLUMNS, in_one_cluster
+from ttsframe.statistics.clusters import CLUSTER_COLUMNS, check_cluster, in_one_cluster
 from ttsframe.statistics.problem_values import (
     SEVERITY,
     describe_row,
@@ -171,11 +171,7 @@ def curve_lines(
             f"by and replicates both name {sorted(both)}; a column either gets curves of its own "
             "(by) or is averaged over (replicates)."
         )
-    clusters = [] if cluster is None else check_names(cluster, "cluster", taken=own)
-    if both := {*groups, *repeats} & {*clusters}:
-        raise ParameterError(
-            f"cluster names {sorted(both)}, which by or replicates name; a column has one use."
-        )
+    clusters = check_cluster(cluster, own, [*groups, *repeats])
     schema = require_columns(
         problems, [*groups, *repeats, *clusters, *PROBLEM_COLUMNS], where="problems", hint=hint
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Container, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from ttsframe._checks import check_names
 from ttsframe._exprs import raise_where
 from ttsframe._typing import Floats
-from ttsframe.errors import DataError
+from ttsframe.errors import DataError, ParameterError
 from ttsframe.statistics.intervals import FLAT, student_t_interval, t_quantile, wilson_ends
 
 CLUSTER_COLUMNS: Final = ("n_clusters", "df")
@@ -44,51 +46,74 @@ def cluster_spread(pull: pl.Expr, share: pl.Expr) -> dict[str, pl.Expr]:
     }
 
 
-def cluster_error(totals: Floats, sizes: Floats) -> tuple[float, float]:
-    """Return the CR2 standard error of the mean and its degrees of freedom, NaN below two clusters."""
+class ClusterError(NamedTuple):
+    """What `cluster_spread` aggregates, as numbers; NaN below two clusters."""
+
+    standard_error: float
+    df: float
+    most_share: float
+
+
+def cluster_error(totals: Floats, sizes: Floats) -> ClusterError:
+    """Return the CR2 standard error of the mean over clusters and its degrees of freedom."""
     if len(sizes) < 2:
-        return float("nan"), float("nan")
+        return ClusterError(float("nan"), float("nan"), float("nan"))
     n = sizes.sum()
     share = sizes / n
     leverage = share**2 / (1.0 - share)
     pull = totals - totals.sum() / n * sizes
     error = np.sqrt(np.sort(pull**2 / (1.0 - share)).sum()) / n
-    spread = (share**2).sum() + leverage.sum() ** 2 - (leverage**2).sum()
-    return float(error), max(1.0, float(1.0 / spread))
+    squares = float((share**2).sum())
+    spread = squares + leverage.sum() ** 2 - (leverage**2).sum()
+    return ClusterError(float(error), max(1.0, float(1.0 / spread)), squares)
 
 
-def cluster_interval(n_values: str, confidence_level: float) -> pl.Expr:
+def cluster_interval(
+    n_values: str, confidence_level: float, *, mean: str = "accuracy"
+) -> pl.Expr:
     """Build the interval of a mean over clusters of values in [0, 1]."""
     # Over the columns `accuracy`, `standard_error`, `df`, `most_share` and `is_fractional`, and
     # `n_values` values behind the mean. Where few are right, or wrong, few clusters hold them, and the
     # design effect is underestimated: it is drawn towards the largest possible.
-    mean, n = pl.col("accuracy"), pl.col(n_values).cast(pl.Float64)
-    variance = mean * (1.0 - mean) / n
+    center, n = pl.col(mean), pl.col(n_values).cast(pl.Float64)
+    variance = center * (1.0 - center) / n
     effect = pl.col("standard_error") ** 2 / variance
     effect = pl.when(variance > FLAT**2).then(effect).otherwise(1.0).clip(1.0)
-    few = pl.min_horizontal(mean, 1.0 - mean).clip(0.0) * n / effect
+    few = pl.min_horizontal(center, 1.0 - center).clip(0.0) * n / effect
     most = pl.max_horizontal(pl.col("most_share") * n, effect)
     n_effective = n / (effect + _PRIOR / (_PRIOR + few) * (most - effect))
     quantile = t_quantile(pl.col("df"), confidence_level)
-    low, high = wilson_ends(mean * n_effective, n_effective, quantile)
+    low, high = wilson_ends(center * n_effective, n_effective, quantile)
     wilson = pl.struct(low.clip(0.0, 1.0).alias("ci_low"), high.clip(0.0, 1.0).alias("ci_high"))
     student = student_t_interval(
-        "accuracy", "standard_error", pl.col("df") + 1.0, confidence_level=confidence_level
+        mean, "standard_error", pl.col("df") + 1.0, confidence_level=confidence_level
     )
     interval = pl.when(pl.col("is_fractional") & (few >= _FEW)).then(student).otherwise(wilson)
     return pl.when(pl.col("df").is_not_null()).then(interval)
 
 
-def in_one_cluster(unit: dict[str, str], cluster: str, n_clusters: str = "n_clusters") -> pl.Expr:
+def in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
     """Build a filter that raises if a problem is in several clusters."""
 
     def error(rows: pl.DataFrame) -> DataError:
         row = rows.sort([*unit]).row(0, named=True)
         named = ", ".join(f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None)
         return DataError(
-            f"{named}: in {row[n_clusters]} values of {cluster!r}, expected one. "
+            f"{named}: in {row['n_clusters']} values of {cluster!r}, expected one. "
             "Hint: all rows of a problem must be in one cluster."
         )
 
-    is_broken = (pl.col(n_clusters) > 1).alias("broken")
-    return raise_where(pl.struct(is_broken, *unit, n_clusters), error)
+    is_broken = (pl.col("n_clusters") > 1).alias("broken")
+    return raise_where(pl.struct(is_broken, *unit, "n_clusters"), error)
+
+
+def check_cluster(
+    cluster: str | None, taken: Container[str], named: Sequence[str]
+) -> tuple[str, ...]:
+    """Check the column of clusters, and return its name, if there is one."""
+    clusters: tuple[str, ...] = () if cluster is None else check_names(cluster, "cluster", taken=taken)
+    if cluster in named:
+        raise ParameterError(
+            f"cluster names {cluster!r}, which another parameter names too; a column has one use."
+        )
+    return clusters

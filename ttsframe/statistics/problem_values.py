@@ -42,14 +42,16 @@ def value_and_severity() -> dict[str, pl.Expr]:
     }
 
 
-def mean_interval(n_values: str, confidence_level: float) -> pl.Expr:
+def mean_interval(
+    n_values: str, confidence_level: float, *, mean: str = "accuracy", n_problems: str = "n_problems"
+) -> pl.Expr:
     """Build the interval of a mean over problems: Wilson's for 0 and 1, else Student's."""
     # Over the columns `accuracy`, `total`, `standard_error`, `n_problems`, `is_fractional`, and
     # `n_values` values behind `total`. Wilson's also where too few are correct, or wrong, for
     # Student's to cover.
     wilson = wilson_interval("total", n_values, confidence_level=confidence_level)
     student = student_t_interval(
-        "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
+        mean, "standard_error", n_problems, confidence_level=confidence_level
     )
     # The tolerance keeps a total of thirds on one side of the limit whatever its rounding is.
     few = pl.min_horizontal("total", pl.col(n_values) - pl.col("total")) < _FEW - 1e-9

@@ -75,7 +75,7 @@ def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = No
         values = source.cast(pl.Float64)
         return keep_name(values.std(ddof=1) / values.count().cast(pl.Float64).sqrt(), source)
 
-    return _over_clusters(source, cluster, lambda totals, sizes: cluster_error(totals, sizes)[0])
+    return _over_clusters(source, cluster, lambda totals, sizes: cluster_error(totals, sizes).standard_error)
 
 
 def degrees_of_freedom(value: IntoExprColumn, *, cluster: IntoExprColumn | None = None) -> pl.Expr:
@@ -126,7 +126,7 @@ def degrees_of_freedom(value: IntoExprColumn, *, cluster: IntoExprColumn | None 
     if cluster is None:
         n = source.count().cast(pl.Float64)
         return keep_name(pl.when(n > 1.0).then(n - 1.0), source)
-    return _over_clusters(source, cluster, lambda totals, sizes: cluster_error(totals, sizes)[1])
+    return _over_clusters(source, cluster, lambda totals, sizes: cluster_error(totals, sizes).df)
 
 
 def _over_clusters(
