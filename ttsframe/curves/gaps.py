@@ -145,7 +145,11 @@ def selection_gap(
 def _with_gaps(lazy: pl.LazyFrame, lines: CurveLines) -> pl.LazyFrame:
     """Return a row of `CurveLines.select` for each row of a selector, with the gap as its value."""
     columns = lines.columns | lines.seeds | lines.clusters
-    unit = ["problem_id", "budget", *[name for name in columns if name not in {*_STRATEGY, "cluster"}]]
+    unit = [
+        "problem_id",
+        "budget",
+        *[name for name in columns if name not in {*_STRATEGY, "cluster"}],
+    ]
     rows = lazy.select(
         *to_safe(columns),
         "problem_id",

@@ -603,9 +603,7 @@ def level_curve(
             levels=["level"],
             caveats=["caveat"],
         )
-        averages = _average(
-            units, line, confidence_level, is_clustered=cluster is not None
-        )
+        averages = _average(units, line, confidence_level, is_clustered=cluster is not None)
         sizes = levels.lazy().select(pl.col("n_levels", "basis").max())
         return (
             _with_empty_levels(averages, sizes, [*line, "budget"])
@@ -619,7 +617,9 @@ def level_curve(
                 "subsets",
                 nulls_last=True,
             )
-            .select(*from_safe(lines.groups), "level", *CURVE_SCHEMA, "basis", "caveat", *lines.shown)
+            .select(
+                *from_safe(lines.groups), "level", *CURVE_SCHEMA, "basis", "caveat", *lines.shown
+            )
         )
 
     return run_plan(problems, plan)
@@ -741,6 +741,8 @@ def _with_empty_levels(
     return (
         grid
         .join(averages, on=[*point, "level"], how="full", coalesce=True, nulls_equal=True)
-        .with_columns(pl.col(_COUNTS).fill_null(0), cs.by_name("n_clusters", require_all=False).fill_null(0))
+        .with_columns(
+            pl.col(_COUNTS).fill_null(0), cs.by_name("n_clusters", require_all=False).fill_null(0)
+        )
         .join(sizes.select("basis"), how="cross")
     )

@@ -68,9 +68,7 @@ def cluster_error(totals: Floats, sizes: Floats) -> ClusterError:
     return ClusterError(float(error), max(1.0, float(1.0 / spread)), squares)
 
 
-def cluster_interval(
-    n_values: str, confidence_level: float, *, mean: str = "accuracy"
-) -> pl.Expr:
+def cluster_interval(n_values: str, confidence_level: float, *, mean: str = "accuracy") -> pl.Expr:
     """Build the interval of a mean over clusters of values in [0, 1]."""
     # Over the columns `accuracy`, `standard_error`, `df`, `most_share` and `is_fractional`, and
     # `n_values` values behind the mean. Where few are right, or wrong, few clusters hold them, and the
@@ -97,7 +95,9 @@ def in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
 
     def error(rows: pl.DataFrame) -> DataError:
         row = rows.sort([*unit]).row(0, named=True)
-        named = ", ".join(f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None)
+        named = ", ".join(
+            f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None
+        )
         return DataError(
             f"{named}: in {row['n_clusters']} values of {cluster!r}, expected one. "
             "Hint: all rows of a problem must be in one cluster."
@@ -111,7 +111,9 @@ def check_cluster(
     cluster: str | None, taken: Container[str], named: Sequence[str]
 ) -> tuple[str, ...]:
     """Check the column of clusters, and return its name, if there is one."""
-    clusters: tuple[str, ...] = () if cluster is None else check_names(cluster, "cluster", taken=taken)
+    clusters: tuple[str, ...] = (
+        () if cluster is None else check_names(cluster, "cluster", taken=taken)
+    )
     if cluster in named:
         raise ParameterError(
             f"cluster names {cluster!r}, which another parameter names too; a column has one use."

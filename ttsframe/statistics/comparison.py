@@ -23,7 +23,6 @@ from ttsframe.statistics.clusters import CLUSTER_COLUMNS, cluster_statistics, in
 from ttsframe.statistics.paired import TIE, paired_inference, with_adjusted
 from ttsframe.statistics.problem_values import (
     SEVERITY,
-    describe_row,
     raise_if_repeated,
     value_and_severity,
 )

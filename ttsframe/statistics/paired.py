@@ -55,8 +55,11 @@ def paired_inference(
     rough_high = pl.max_horizontal(win - loss + half, difference).clip(-1.0, 1.0)
     inputs = {name: pl.col(name) for name in ("difference", "standard_error", "n_unequal")}
     p_value = pl.struct(
-        **inputs, degrees=degrees, fewer=pl.min_horizontal("n_wins", "n_losses"),
-        n_differ=pl.col("n_wins") + pl.col("n_losses"), test=test,
+        **inputs,
+        degrees=degrees,
+        fewer=pl.min_horizontal("n_wins", "n_losses"),
+        n_differ=pl.col("n_wins") + pl.col("n_losses"),
+        test=test,
     ).map_batches(_p_values, return_dtype=pl.Float64, is_elementwise=True)
     # The bound on the p-value of a t-test holds for its interval, too.
     is_bounded = p_value > 1.0 - confidence_level

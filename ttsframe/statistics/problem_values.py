@@ -43,7 +43,11 @@ def value_and_severity() -> dict[str, pl.Expr]:
 
 
 def mean_interval(
-    n_values: str, confidence_level: float, *, mean: str = "accuracy", n_problems: str = "n_problems"
+    n_values: str,
+    confidence_level: float,
+    *,
+    mean: str = "accuracy",
+    n_problems: str = "n_problems",
 ) -> pl.Expr:
     """Build the interval of a mean over problems: Wilson's for 0 and 1, else Student's."""
     # Over the columns `accuracy`, `total`, `standard_error`, `n_problems`, `is_fractional`, and

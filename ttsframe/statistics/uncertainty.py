@@ -75,7 +75,9 @@ def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = No
         values = source.cast(pl.Float64)
         return keep_name(values.std(ddof=1) / values.count().cast(pl.Float64).sqrt(), source)
 
-    return _over_clusters(source, cluster, lambda totals, sizes: cluster_error(totals, sizes).standard_error)
+    return _over_clusters(
+        source, cluster, lambda totals, sizes: cluster_error(totals, sizes).standard_error
+    )
 
 
 def degrees_of_freedom(value: IntoExprColumn, *, cluster: IntoExprColumn | None = None) -> pl.Expr:
@@ -140,7 +142,9 @@ def _over_clusters(
             .unnest()
             .drop_nulls("value")
             .group_by("cluster")
-            .agg(pl.col("value").sort().sum().alias("total"), pl.len().cast(pl.Float64).alias("size"))
+            .agg(
+                pl.col("value").sort().sum().alias("total"), pl.len().cast(pl.Float64).alias("size")
+            )
             .sort("size", "total")
         )
         if units.height < 2:

@@ -47,6 +47,7 @@ METRICS: Final[Schema] = {
     "n_all_wrong": pl.UInt32,
 }
 
+
 def verifier_metrics(
     trajectories: FrameT,
     /,

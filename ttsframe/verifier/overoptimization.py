@@ -160,9 +160,7 @@ def _drops(
     """Return the drop at each budget of each line from the best budget up to it."""
     # `scaling_curve` has checked that each problem has one row per budget.
     clusters = [name for name in ("cluster",) if name in rows.columns]
-    valued = rows.select(
-        *line, *clusters, "problem_id", "budget", value_and_severity()["value"]
-    )
+    valued = rows.select(*line, *clusters, "problem_id", "budget", value_and_severity()["value"])
     sums: dict[str, pl.DataType | type[pl.DataType]] = {
         "budget": budget,
         "peak_budget": budget,
@@ -194,9 +192,7 @@ def _drops(
     return inferred.select(*line, "budget", *_DROP)
 
 
-def _sums(
-    values: Floats, clusters: Integers, budgets: list[object]
-) -> Iterator[dict[str, object]]:
+def _sums(values: Floats, clusters: Integers, budgets: list[object]) -> Iterator[dict[str, object]]:
     """Yield the input of `paired_inference` for each budget of an (n_problems, n_budgets) matrix."""
     n_problems, n_budgets = values.shape
     found, codes = np.unique(clusters, return_inverse=True)

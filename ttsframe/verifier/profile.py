@@ -237,7 +237,9 @@ def _profiles(
         pl
         .concat(tables)
         .with_columns(pl.col(pl.Float64).fill_nan(None))
-        .with_columns(total=pl.col("mean_score") * pl.col("n_problems"), is_fractional=pl.lit(value=True))
+        .with_columns(
+            total=pl.col("mean_score") * pl.col("n_problems"), is_fractional=pl.lit(value=True)
+        )
         .with_columns(interval.struct.field("ci_low", "ci_high"))
         .sort(*keys, "is_correct", "position")
         .select(*keys, *shown)
@@ -319,9 +321,7 @@ def _one_group(
     return _rows(merged, cell[first] % 3, clusters), merged.low, merged.high
 
 
-def _rows(
-    sums: _Block, outcome: Integers, clusters: Integers | None
-) -> dict[str, list[object]]:
+def _rows(sums: _Block, outcome: Integers, clusters: Integers | None) -> dict[str, list[object]]:
     """Average the cells of each outcome, which are problems, in each bin with a step."""
     n_bins = sums.total.shape[1]
     also = () if clusters is None else (*CLUSTERED, *CLUSTERED_ALSO)
@@ -347,9 +347,7 @@ def _rows(
                 "n_unscored_steps": int(sums.n_unscored[code, i]),
             }
             if clusters is not None:
-                found, codes = np.unique(
-                    clusters[outcome == code][is_scored], return_inverse=True
-                )
+                found, codes = np.unique(clusters[outcome == code][is_scored], return_inverse=True)
                 totals, sizes = np.bincount(codes, means), np.bincount(codes).astype(np.float64)
                 spread = cluster_error(totals, sizes)
                 row |= {

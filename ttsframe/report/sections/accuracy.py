@@ -56,6 +56,7 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
             problems,
             by=data.by,
             replicates=data.replicates,
+            cluster=data.options.cluster,
             confidence_level=data.options.confidence_level,
         )
         names = [pl.lit(line[name], pl.String).alias(f"of_{name}") for name in line]

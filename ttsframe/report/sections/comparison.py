@@ -58,6 +58,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         column=_NAME,
         baseline=names[_COMPARED][0],
         replicates=data.replicates,
+        cluster=data.options.cluster,
         confidence_level=data.options.confidence_level,
     ).filter(pl.col("n_pairs") > 0)
     if table.is_empty():
@@ -234,7 +235,8 @@ def _list_pairs(context: Context, comparison: pl.DataFrame) -> Table:
     """List every paired difference."""
     return make_table(
         f"Differences from {comparison['baseline'][0]} on the problems that both have, in points with "
-        f"{context.level} intervals; p-values are McNemar's or of a paired t-test, and corrected for the "
+        f"{context.level} intervals; p-values are McNemar's (mid-p; its interval, Bonett and Price's, can disagree near 5 %) or of a "
+        f"paired t-test, and corrected for the "
         "number of rows (Holm)",
         comparison.select(_NAME, "selector", "reduction"),
         [

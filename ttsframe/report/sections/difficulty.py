@@ -71,6 +71,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
             levels=half.levels,
             by=data.by,
             replicates=data.replicates,
+            cluster=data.options.cluster,
             confidence_level=data.options.confidence_level,
         )
         for half in halves
