@@ -11,8 +11,8 @@ from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import n_distinct, raise_where, safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
 from ttsframe.errors import ColumnsError, DataError, ParameterError
-from ttsframe.schema import CURVE_SCHEMA, require_columns
-from ttsframe.statistics.clusters import CLUSTER_COLUMNS, check_cluster, in_one_cluster
+from ttsframe.schema import CLUSTER_COLUMNS, CURVE_SCHEMA, require_columns
+from ttsframe.statistics.clusters import check_cluster, in_one_cluster
 from ttsframe.statistics.problem_values import (
     SEVERITY,
     describe_row,

@@ -14,9 +14,6 @@ from ttsframe._typing import Floats
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.statistics.intervals import FLAT, student_t_interval, t_quantile, wilson_ends
 
-CLUSTER_COLUMNS: Final = ("n_clusters", "df")
-"""Columns that a table has only where clusters are named."""
-
 _PRIOR: Final = 0.3
 """Weight of clusters that agree within themselves, in effective right (or wrong) values."""
 

@@ -18,8 +18,8 @@ from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_saf
 from ttsframe._settings import setting
 from ttsframe._typing import ColumnNames, Correction, FrameT, McNemar
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
-from ttsframe.schema import require_columns
-from ttsframe.statistics.clusters import CLUSTER_COLUMNS, cluster_statistics, in_one_cluster
+from ttsframe.schema import CLUSTER_COLUMNS, require_columns
+from ttsframe.statistics.clusters import cluster_statistics, in_one_cluster
 from ttsframe.statistics.paired import TIE, paired_inference, with_adjusted
 from ttsframe.statistics.problem_values import (
     SEVERITY,

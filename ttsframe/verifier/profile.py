@@ -12,9 +12,8 @@ from ttsframe._checks import check_fraction, check_frame, check_names, check_pos
 from ttsframe._exprs import run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Floats, FrameT, Integers
 from ttsframe.errors import ColumnsError
-from ttsframe.schema import require_columns, require_kind
+from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
 from ttsframe.statistics.clusters import (
-    CLUSTER_COLUMNS,
     check_cluster,
     cluster_error,
     cluster_interval,

@@ -13,8 +13,8 @@ from ttsframe._checks import check_frame, check_names
 from ttsframe._draws import Purpose, problem_bits
 from ttsframe._exprs import run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, Reduction
-from ttsframe.schema import require_columns, require_kind
-from ttsframe.statistics.clusters import CLUSTER_COLUMNS, check_cluster, in_one_cluster
+from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
+from ttsframe.statistics.clusters import check_cluster, in_one_cluster
 from ttsframe.verifier.sorted_scores import Group, SortedScores, ordinal_codes
 from ttsframe.votes.engine.pools import Reading, make_readings
 

@@ -49,6 +49,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         table.join(names, on=data.by, nulls_equal=True).select(
             pl.col(_COMPARED).alias(_NAME),
             *data.replicates,
+            *data.clusters,
             *("problem_id", "budget", "selector", "reduction", "subsets", "value", "status"),
         )
         for _, _, table in data.split_by_budgets(runs)
