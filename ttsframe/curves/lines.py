@@ -34,6 +34,9 @@ LEFT_OUT: Final[Mapping[str, int]] = {
 }
 """Columns of a curve that count the problems left out, with the severity of the status counted."""
 
+PROVENANCE: Final = ("basis", "caveat")
+"""Columns of levels that say how far they can be trusted; every table made from levels has them."""
+
 SELECT_HINT: Final = "tts.select_answers(trajectories, budgets=[...]) makes this table."
 
 LEVELS_HINT: Final = "tts.difficulty_levels(trajectories) makes this table."
