@@ -92,6 +92,7 @@ if _TYPE_CHECKING:
         compare,
         fit_pass_at_k,
         normal_interval,
+        rank,
         standard_error,
         student_t_interval,
         wilson_interval,
@@ -175,6 +176,7 @@ __all__ = [
     "pass_at_k",
     "pass_hat_k",
     "read_steps",
+    "rank",
     "read_trajectories",
     "renumber_attempts",
     "run_health",
@@ -242,7 +244,7 @@ _HOMES = {
     "scoring": "score_trajectories",
     "simulation": "simulate_trajectories",
     "statistics": (
-        "bootstrap_interval compare fit_pass_at_k normal_interval standard_error "
+        "bootstrap_interval compare fit_pass_at_k normal_interval rank standard_error "
         "student_t_interval wilson_interval"
     ),
     "steps": (

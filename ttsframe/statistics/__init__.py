@@ -10,6 +10,7 @@ from ttsframe.statistics.extrapolation import (
 )
 from ttsframe.statistics.intervals import normal_interval, student_t_interval, wilson_interval
 from ttsframe.statistics.power import PairedDesign
+from ttsframe.statistics.ranking import rank
 from ttsframe.statistics.uncertainty import (
     bootstrap_interval,
     degrees_of_freedom,
@@ -26,6 +27,7 @@ __all__ = [
     "degrees_of_freedom",
     "fit_pass_at_k",
     "normal_interval",
+    "rank",
     "standard_error",
     "student_t_interval",
     "variance_components",
