@@ -35,7 +35,9 @@ def main() -> None:
     for share in SHARES:
         (mid, n), (exact, _) = (largest_size(share, test) for test in TESTS)
         print(f"{share:<6g}{mid:>7.4f}{n:>12}{exact:>8.4f}")
-    print("\nPower for a difference in accuracy\n\nproblems  share  difference   mid-p   exact  gained")
+    print(
+        "\nPower for a difference in accuracy\n\nproblems  share  difference   mid-p   exact  gained"
+    )
     for n_problems in (30, 100, 500):
         for share in (0.1, 0.3, 0.5):
             for effect in (0.05, 0.1, 0.2):

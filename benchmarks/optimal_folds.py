@@ -24,7 +24,9 @@ SPREADS: Final = (0.0, 0.05, 0.15)
 FOLDS: Final = (2, 3, 5, 10)
 
 
-def block(rng: np.random.Generator, spread: float, n_runs: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+def block(
+    rng: np.random.Generator, spread: float, n_runs: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the problems of some runs, and the chance of each strategy at each level as a table."""
     level = np.arange(N_PROBLEMS) % N_LEVELS
     base = np.array([0.75, 0.5, 0.25])

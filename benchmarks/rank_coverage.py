@@ -35,7 +35,9 @@ def draw(
     return rng.binomial(n_attempts, chances) / n_attempts
 
 
-def percentile_misses(values: np.ndarray, low: np.ndarray, high: np.ndarray, rng: np.random.Generator) -> int:
+def percentile_misses(
+    values: np.ndarray, low: np.ndarray, high: np.ndarray, rng: np.random.Generator
+) -> int:
     """Count the runs in which a percentile interval of bootstrapped ranks misses a true rank."""
     n_runs, n_problems, _ = values.shape
     misses = 0
@@ -49,7 +51,9 @@ def percentile_misses(values: np.ndarray, low: np.ndarray, high: np.ndarray, rng
     return misses
 
 
-def coverage(gains: list[float], n_runs: int, n_problems: int, n_attempts: int) -> tuple[float, ...]:
+def coverage(
+    gains: list[float], n_runs: int, n_problems: int, n_attempts: int
+) -> tuple[float, ...]:
     """Return the share of runs in which all true ranks are inside, the mean width, and percentiles'."""
     true = np.array(gains)
     low = 1 + (true[None, :] > true[:, None]).sum(axis=1)
@@ -60,9 +64,12 @@ def coverage(gains: list[float], n_runs: int, n_problems: int, n_attempts: int) 
         rng = np.random.default_rng([13, n_problems, n_attempts, int(1000 * sum(gains)), start])
         values = draw(rng, gains, n_block, n_problems, n_attempts)
         run, problem, model = (axis.ravel() for axis in np.indices(values.shape))
-        frame = pl.DataFrame(
-            {"run": run, "problem_id": problem, "model": model, "value": values.ravel()}
-        )
+        frame = pl.DataFrame({
+            "run": run,
+            "problem_id": problem,
+            "model": model,
+            "value": values.ravel(),
+        })
         table = tts.rank(frame, column="model", by="run", n_resamples=1).sort("run", "model")
         ends = [table[name].to_numpy().reshape(n_block, -1) for name in ("rank_low", "rank_high")]
         # With ties, every rank from the best to the worst that they allow must be inside.

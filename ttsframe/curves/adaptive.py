@@ -300,7 +300,9 @@ def allocate_attempts(
             f"budgets holds {means[-1]}, must be at most max_attempts == {most}: a mean cannot exceed "
             "the maximum."
         )
-    groups: tuple[str, ...] = check_names(by, "by", taken=("problem_id", "fold", *_ALLOCATION, *PROVENANCE))
+    groups: tuple[str, ...] = check_names(
+        by, "by", taken=("problem_id", "fold", *_ALLOCATION, *PROVENANCE)
+    )
     names: list[str] = [*groups, "problem_id", "fold"]
     schema: pl.Schema = require_columns(
         levels,

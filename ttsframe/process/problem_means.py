@@ -26,7 +26,10 @@ def mean_over_problems(
                 standard_error(name, cluster="problem_id").alias(f"{prefix}standard_error")
                 for name, prefix in values.items()
             ],
-            *[degrees_of_freedom(name, cluster="problem_id").alias(f"df_{name}") for name in values],
+            *[
+                degrees_of_freedom(name, cluster="problem_id").alias(f"df_{name}")
+                for name in values
+            ],
             *[n.cast(pl.UInt32).alias(f"n_{name}") for name, n in n_problems.items()],
         )
         .sort(keys)
@@ -39,7 +42,9 @@ def mean_over_problems(
         means = means.with_columns(
             ends.struct.field(end).alias(f"{prefix}{end}") for end in ("ci_low", "ci_high")
         )
-    return means.drop(f"df_{name}" for name in values).rename({f"n_{next(iter(values))}": "n_problems"})
+    return means.drop(f"df_{name}" for name in values).rename({
+        f"n_{next(iter(values))}": "n_problems"
+    })
 
 
 def with_schema(

@@ -12,13 +12,10 @@ from ttsframe._checks import check_names
 from ttsframe._exprs import raise_where
 from ttsframe._typing import Floats
 from ttsframe.errors import DataError, ParameterError
-from ttsframe.statistics.intervals import FLAT, student_t_interval, t_quantile, wilson_ends
+from ttsframe.statistics.intervals import FEW, FLAT, student_t_interval, t_quantile, wilson_ends
 
 _PRIOR: Final = 0.3
 """Weight of clusters that agree within themselves, in effective right (or wrong) values."""
-
-_FEW: Final = 5.0
-"""Below this many effective right, or wrong, values, their spread is too small for Student's t."""
 
 
 def cluster_statistics(total: pl.Expr, size: pl.Expr) -> dict[str, pl.Expr]:
@@ -83,7 +80,7 @@ def cluster_interval(n_values: str, confidence_level: float, *, mean: str = "acc
     student = student_t_interval(
         mean, "standard_error", pl.col("df") + 1.0, confidence_level=confidence_level
     )
-    interval = pl.when(pl.col("is_fractional") & (few >= _FEW)).then(student).otherwise(wilson)
+    interval = pl.when(pl.col("is_fractional") & (few >= FEW)).then(student).otherwise(wilson)
     return pl.when(pl.col("df").is_not_null()).then(interval)
 
 

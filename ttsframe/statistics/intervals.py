@@ -16,6 +16,9 @@ __all__ = ["normal_interval", "student_t_interval", "wilson_interval"]
 FLAT: Final = 1e-12
 """A standard error below this share of the range of values is that of equal values, but for rounding."""
 
+FEW: Final = 5.0
+"""Below this sum of values, or of 1 - value, their spread is too small for Student's interval."""
+
 
 def wilson_interval(
     n_correct: IntoExprColumn, n: IntoExprColumn, *, confidence_level: float = 0.95

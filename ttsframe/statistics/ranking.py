@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -188,9 +187,7 @@ def rank(
     cluster_names = {"cluster": name for name in clusters}
     shown = {**keys, **of_items}
     dtypes = {key: schema[name] for key, name in shown.items()} | RANKING
-    setting = _Setting(
-        [*keys], [*of_items], confidence_level, n_resamples, seed, bool(clusters)
-    )
+    setting = _Setting([*keys], [*of_items], confidence_level, n_resamples, seed, bool(clusters))
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         rows = lazy if "status" in schema else lazy.with_columns(status=pl.lit("ok"))
@@ -220,7 +217,9 @@ def rank(
     return run_plan(problems, plan)
 
 
-def _rank_all(frame: pl.DataFrame, setting: _Setting, dtypes: dict[str, pl.DataType]) -> pl.DataFrame:
+def _rank_all(
+    frame: pl.DataFrame, setting: _Setting, dtypes: dict[str, pl.DataType]
+) -> pl.DataFrame:
     """Rank the values of each group."""
     tables = [pl.DataFrame(schema=dtypes)]
     order = [*setting.items, "problem_id"]
@@ -230,7 +229,9 @@ def _rank_all(frame: pl.DataFrame, setting: _Setting, dtypes: dict[str, pl.DataT
             continue
         rows = part.sort(order)
         items = rows.select(*setting.groups, *setting.items).unique(maintain_order=True)
-        problems, problem = np.unique(rows["problem_id"].rank("dense").to_numpy(), return_inverse=True)
+        problems, problem = np.unique(
+            rows["problem_id"].rank("dense").to_numpy(), return_inverse=True
+        )
         item = np.cumsum(np.append(0, np.diff(rows.select(setting.items).to_struct().rle_id()) > 0))
         values = np.full((len(problems), items.height), np.nan)
         values[problem, item] = rows["value"].cast(pl.Float64).fill_null(np.nan).to_numpy()
@@ -242,15 +243,13 @@ def _rank_all(frame: pl.DataFrame, setting: _Setting, dtypes: dict[str, pl.DataT
         ranking = _rank(values[is_known], clusters[is_known], setting)
         columns = {**ranking, "n_ranked": items.height, "n_problems": int(is_known.sum())}
         tables.append(
-            items
-            .with_columns(
+            items.with_columns(
                 **{
                     name: value if isinstance(value, pl.Series) else pl.lit(value)
                     for name, value in columns.items()
                 },
                 n_left_out=pl.lit(n_left_out),
-            )
-            .select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())
+            ).select(pl.col(name).cast(dtype) for name, dtype in dtypes.items())
         )
     return pl.concat(tables)
 
@@ -283,9 +282,9 @@ def _rank(values: Floats, clusters: Integers, setting: _Setting) -> dict[str, pl
         "accuracy": pl.Series(accuracy),
         "n_better": pl.Series(n_better),
         "n_worse": pl.Series(n_worse),
-        "sets": pl.Series(
-            [[i + 1 for i, members in enumerate(sets) if one in members] for one in range(n_items)]
-        ),
+        "sets": pl.Series([
+            [i + 1 for i, members in enumerate(sets) if one in members] for one in range(n_items)
+        ]),
         "share_of_resamples_best": pl.Series(_shares_best(values, clusters, setting)),
     }
 

@@ -122,7 +122,7 @@ def degrees_of_freedom(value: IntoExprColumn, *, cluster: IntoExprColumn | None 
     >>> frame = pl.DataFrame({"text": ["a"] * 6 + ["b", "c"], "value": [1.0] * 4 + [0.0] * 4})
     >>> df = tts.statistics.degrees_of_freedom("value", cluster="text")
     >>> frame.select(df.round(2)).item()
-    1.06
+    1.32
     """
     source = into_expr(value, "value")
     if cluster is None:
