@@ -24,7 +24,7 @@ MEAN_SIZE: Final = 8
 
 
 def draw(
-    rng: np.random.Generator, n_runs: int, n_clusters: int, spread: float, p: float, icc: float
+    rng: np.random.Generator, n_runs: int, n_clusters: int, *, spread: float, p: float, icc: float
 ) -> pl.DataFrame:
     """Return the grades of some runs, with the cluster of each problem and its chance."""
     logs = rng.normal(np.log(MEAN_SIZE) - spread**2 / 2, spread, (n_runs, n_clusters))
@@ -46,7 +46,7 @@ def draw(
 def coverage(n_runs: int, n_clusters: int, spread: float, p: float, icc: float) -> dict[str, float]:
     """Return how often the interval holds p, with the clusters named and not, and its mean width."""
     seed = [11, n_clusters, int(10 * spread), int(100 * p), int(100 * icc)]
-    frame = draw(np.random.default_rng(seed), n_runs, n_clusters, spread, p, icc)
+    frame = draw(np.random.default_rng(seed), n_runs, n_clusters, spread=spread, p=p, icc=icc)
     found = {}
     for name, cluster in (("named", "text"), ("not named", None)):
         curve = tts.scaling_curve(frame, by="run", cluster=cluster)
@@ -62,7 +62,7 @@ def size(n_runs: int, n_clusters: int, spread: float, shift: float) -> dict[str,
     from scipy import stats
 
     rng = np.random.default_rng([12, n_clusters, int(10 * spread), int(10 * shift)])
-    frame = draw(rng, n_runs, n_clusters, spread, 0.5, 0.0)
+    frame = draw(rng, n_runs, n_clusters, spread=spread, p=0.5, icc=0.0)
     # Models differ by text, one way or the other, alike: each text shifts the other model's chance.
     signs = rng.choice([-shift, shift], frame["text"].max() + 1)  # type: ignore[operator]
     other = (rng.random(frame.height) < 0.5 + signs[frame["text"].to_numpy()]).astype(float)

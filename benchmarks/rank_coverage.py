@@ -39,7 +39,7 @@ def percentile_misses(
     values: np.ndarray, low: np.ndarray, high: np.ndarray, rng: np.random.Generator
 ) -> int:
     """Count the runs in which a percentile interval of bootstrapped ranks misses a true rank."""
-    n_runs, n_problems, _ = values.shape
+    n_problems = values.shape[1]
     misses = 0
     for run in values:
         counts = rng.multinomial(n_problems, np.full(n_problems, 1 / n_problems), N_BOOTSTRAP)

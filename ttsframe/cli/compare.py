@@ -112,14 +112,14 @@ def compare(
         check_output(output, _SUFFIXES, run.sources)
     with console.status(f"Reading {run.label}"):
         attempts = run.scan((column, *choosing.by))
-        _check_column(column, attempts.collect_schema().names())
-        column = _file_or(column, run, attempts, choosing, console)
+        check_column(column, attempts.collect_schema().names())
+        column = compared_column(column, run, attempts, choosing, console)
     of_run = () if column in _OF_PROBLEMS else (column,)
     groups = tuple(name for name in choosing.by if name not in of_run)
     with console.status("Comparing"):
         options = replace(choosing, by=(*of_run, *groups))
         picks = plan_picks(attempts, options)
-        problems = _problems(picks, choosing, column)
+        problems = problems_to_compare(picks, choosing, column)
         baseline_value = _baseline(problems, column) if baseline is None else baseline
         table = compare_pairs(
             problems,
@@ -155,7 +155,7 @@ def compare(
     })
 
 
-def _check_column(column: str, names: Sequence[str]) -> None:
+def check_column(column: str, names: Sequence[str]) -> None:
     """Raise unless picked answers or the run have the column."""
     found = [*_OF_PROBLEMS, *names]
     if column not in {*found, "source_file"}:
@@ -164,7 +164,7 @@ def _check_column(column: str, names: Sequence[str]) -> None:
         raise error
 
 
-def _file_or(
+def compared_column(
     column: str, run: Run, attempts: pl.LazyFrame, choosing: PickOptions, console: Console
 ) -> str:
     """Return the column to compare: the file, where nothing was said and files share problems."""
@@ -205,7 +205,7 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
         )
 
 
-def _problems(picks: Picks, choosing: PickOptions, column: str) -> pl.DataFrame:
+def problems_to_compare(picks: Picks, choosing: PickOptions, column: str) -> pl.DataFrame:
     """Return the chosen answers; by default without the oracle, and at one budget."""
     # Each further budget is a further test, and no selector can beat the oracle.
     problems = pl.concat(picks.problems())

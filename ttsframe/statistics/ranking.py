@@ -184,7 +184,7 @@ def rank(
     ]
     keys, of_items = safe_names([*groups, *matched]), safe_names(items, "item")
     seeds = safe_names(repeats, "seed")
-    cluster_names = {"cluster": name for name in clusters}
+    cluster_names = dict(zip(("cluster",), clusters, strict=False))
     shown = {**keys, **of_items}
     dtypes = {key: schema[name] for key, name in shown.items()} | RANKING
     setting = _Setting([*keys], [*of_items], confidence_level, n_resamples, seed, bool(clusters))
