@@ -241,7 +241,9 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
     if asked.budgets != "all":
         check_budgets(asked.budgets)
     check_fraction(asked.confidence_level, "confidence_level")
-    clusters = check_cluster(asked.cluster, {"problem_id", "attempt"}, [*by, *replicates])
+    clusters: tuple[str, ...] = check_cluster(
+        asked.cluster, {"problem_id", "attempt"}, [*by, *replicates]
+    )
     schema = require_columns(trajectories, [*by, *replicates, *clusters, "problem_id", "attempt"])
     scored = asked.score(trajectories)
     reductions = None

@@ -106,7 +106,7 @@ def simultaneous_curve(
     def apply(rows: pl.DataFrame) -> pl.DataFrame:
         by, seeds = [*lines.groups], [*lines.seeds]
         curve = scaling_curve(rows, by=by, replicates=seeds, confidence_level=confidence_level)
-        own = curve_lines(rows, by=by, replicates=seeds)
+        own: CurveLines = curve_lines(rows, by=by, replicates=seeds)
         n_units = pl.len().over([*own.columns])
         units = own.units(own.select(rows.lazy()), "common", n_units=n_units).collect()
         line = [*own.columns]
@@ -142,7 +142,7 @@ def _band(
     units: pl.DataFrame, confidence_level: float, n_resamples: int, seed: int
 ) -> dict[str, pl.Expr]:
     """Return the quantile of one line, and whether it has fractions."""
-    wide = units.pivot(on="budget", index="problem_id", values="value")
+    wide = units.sort("budget").pivot(on="budget", index="problem_id", values="value")
     values = wide.drop("problem_id").drop_nulls().to_numpy()
     quantile = _quantile(values, confidence_level, n_resamples, seed)
     is_fractional = bool(((values != 0.0) & (values != 1.0)).any())

@@ -246,7 +246,7 @@ def optimal_curve(
         seed=seed,
         include=include,
     )
-    groups = [group for group in check_names(by, "by") if group != "level"]
+    groups: list[str] = [group for group in check_names(by, "by") if group != "level"]
     has_halves = "fold" in optimal.collect_schema() and "fold" not in groups
     if n_folds > 2:
         warn(
@@ -292,7 +292,7 @@ def _with_cluster(
     optimal: FrameT, problems: pl.DataFrame | pl.LazyFrame, unit: Sequence[str], cluster: str
 ) -> FrameT:
     """Add the cluster of each problem."""
-    names = safe_names([*unit, cluster])
+    names: dict[str, str] = safe_names([*unit, cluster])
     key, value = [*names][:-1], [*names][-1]
     require_columns(problems, [cluster], where="problems", hint=SELECT_HINT)
     of_problem = problems.lazy().select(*to_safe(names)).unique()

@@ -110,7 +110,7 @@ def stratified_curve(
     require_columns(problems, [stratum], where="problems")
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        line = [*lines.columns]
+        line: list[str] = [*lines.columns]
         units = lines.units(
             lines.select(lazy, stratum=pl.col(stratum)),
             include,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe._checks import check_names
 from ttsframe._exprs import raise_where
-from ttsframe._typing import Floats
+from ttsframe._typing import Floats, Integers
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.statistics.intervals import FEW, FLAT, student_t_interval, t_quantile, wilson_ends
 
@@ -46,6 +46,12 @@ class ClusterError(NamedTuple):
     standard_error: float
     df: float
     most_share: float
+
+
+def sum_by_cluster(values: Floats, clusters: Integers) -> tuple[Floats, Floats]:
+    """Return the sum and the number of the values of each cluster."""
+    _, codes = np.unique(clusters, return_inverse=True)
+    return np.bincount(codes, values).astype(np.float64), np.bincount(codes).astype(np.float64)
 
 
 def cluster_error(totals: Floats, sizes: Floats) -> ClusterError:
@@ -102,7 +108,7 @@ def in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
 
 
 def check_cluster(
-    cluster: str | None, taken: Container[str], named: Sequence[str]
+    cluster: str | None, taken: Iterable[str], named: Sequence[str]
 ) -> tuple[str, ...]:
     """Check the column of clusters, and return its name, if there is one."""
     clusters: tuple[str, ...] = (

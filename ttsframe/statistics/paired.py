@@ -53,9 +53,10 @@ def paired_inference(
     # At low levels of confidence the middle, which is drawn towards 0, may be too far from the estimate.
     rough_low = pl.min_horizontal(win - loss - half, difference).clip(-1.0, 1.0)
     rough_high = pl.max_horizontal(win - loss + half, difference).clip(-1.0, 1.0)
-    inputs = {name: pl.col(name) for name in ("difference", "standard_error", "n_unequal")}
     p_value = pl.struct(
-        **inputs,
+        "difference",
+        "standard_error",
+        "n_unequal",
         degrees=degrees,
         fewer=pl.min_horizontal("n_wins", "n_losses"),
         n_differ=pl.col("n_wins") + pl.col("n_losses"),

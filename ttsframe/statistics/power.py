@@ -452,7 +452,7 @@ def _critical(n: Integers, confidence_level: float, *, is_mid_p: bool) -> Intege
     low, high = np.full(n.shape, -1), n // 2
     while (low < high).any():
         middle = (low + high + 1) // 2
-        p_value = mcnemar_p(np.maximum(middle, 0).astype(np.float64), n, is_mid_p=is_mid_p)
+        p_value = mcnemar_p(np.maximum(middle, 0.0), n.astype(np.float64), is_mid_p=is_mid_p)
         rejects = (p_value <= 1.0 - confidence_level) & (middle >= 0)
         low, high = np.where(rejects, middle, low), np.where(rejects, high, middle - 1)
         high = np.maximum(low, high)

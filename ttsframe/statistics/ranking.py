@@ -18,7 +18,12 @@ from ttsframe._exprs import n_distinct, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.statistics.clusters import check_cluster, cluster_error, in_one_cluster
+from ttsframe.statistics.clusters import (
+    check_cluster,
+    cluster_error,
+    in_one_cluster,
+    sum_by_cluster,
+)
 from ttsframe.statistics.paired import TIE, paired_inference, with_adjusted
 from ttsframe.statistics.problem_values import raise_if_repeated, value_and_severity
 
@@ -164,8 +169,8 @@ def rank(
     ranked: tuple[str, ...] = check_names(column, "column", taken=taken)
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
     repeats: tuple[str, ...] = check_names(replicates, "replicates", taken=taken)
-    named = [*ranked, *groups, *repeats]
-    clusters = check_cluster(cluster, taken, named)
+    named: list[str] = [*ranked, *groups, *repeats]
+    clusters: tuple[str, ...] = check_cluster(cluster, taken, named)
     if twice := sorted({name for name in named if named.count(name) > 1}):
         raise ParameterError(
             f"column, by and replicates name {twice} twice, must name different columns."
@@ -176,24 +181,25 @@ def rank(
         where="problems",
         hint="tts.select_answers(trajectories, budgets=[...], by=[...]) makes this table.",
     )
-    items = [*ranked]
+    items: list[str] = [*ranked]
     if column == "selector" and "reduction" in schema and "reduction" not in named:
         items.append("reduction")
-    matched = [
+    matched: list[str] = [
         name for name in ("budget", *_MATCHED) if name in schema and name not in {*named, *items}
     ]
-    keys, of_items = safe_names([*groups, *matched]), safe_names(items, "item")
-    seeds = safe_names(repeats, "seed")
-    cluster_names = dict(zip(("cluster",), clusters, strict=False))
-    shown = {**keys, **of_items}
-    dtypes = {key: schema[name] for key, name in shown.items()} | RANKING
+    keys: dict[str, str] = safe_names([*groups, *matched])
+    of_items: dict[str, str] = safe_names(items, "item")
+    seeds: dict[str, str] = safe_names(repeats, "seed")
+    cluster_names: dict[str, str] = dict(zip(("cluster",), clusters, strict=False))
+    shown: dict[str, str] = {**keys, **of_items}
+    dtypes: dict[str, pl.DataType] = {key: schema[name] for key, name in shown.items()} | RANKING
     setting = _Setting([*keys], [*of_items], confidence_level, n_resamples, seed, bool(clusters))
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         rows = lazy if "status" in schema else lazy.with_columns(status=pl.lit("ok"))
         if column == "selector":
             rows = rows.filter(pl.col("selector").ne_missing("oracle"))
-        names = {**shown, "problem_id": "problem_id"}
+        names: dict[str, str] = {**shown, "problem_id": "problem_id"}
         severity = pl.col("severity")
         values = (
             rows
@@ -293,16 +299,15 @@ def _significant(values: Floats, clusters: Integers, setting: _Setting) -> Flags
     """Return for each pair whether the first is significantly above the second, (n_items, n_items)."""
     n_items = values.shape[1]
     is_above = np.zeros((n_items, n_items), dtype=bool)
-    found, codes = np.unique(clusters, return_inverse=True)
-    if len(found) < 2 or n_items < 2:
+    n_units = len(np.unique(clusters))
+    if n_units < 2 or n_items < 2:
         return is_above
-    sizes = np.bincount(codes).astype(np.float64)
     first, second = np.triu_indices(n_items, 1)
     rows = []
     for i, j in zip(first.tolist(), second.tolist(), strict=True):
         difference = values[:, i] - values[:, j]
         difference[np.abs(difference) <= TIE] = 0.0
-        totals = np.bincount(codes, difference)
+        totals, sizes = sum_by_cluster(difference, clusters)
         spread = cluster_error(totals, sizes)
         wins, losses = difference > 0.0, difference < 0.0
         pair = values[:, [i, j]]
@@ -312,7 +317,7 @@ def _significant(values: Floats, clusters: Integers, setting: _Setting) -> Flags
             "df": spread.df,
             "gained": float(difference[wins].sum()),
             "lost": float(-difference[losses].sum()),
-            "n_units": len(found),
+            "n_units": n_units,
             "n_unequal": int((np.abs(totals) > TIE).sum()),
             "n_wins": int(wins.sum()),
             "n_losses": int(losses.sum()),

@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe._checks import check_fraction, check_positive
 from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, Reduction
-from ttsframe.statistics.clusters import cluster_error, cluster_interval
+from ttsframe.statistics.clusters import cluster_error, cluster_interval, sum_by_cluster
 from ttsframe.statistics.problem_values import mean_interval
 from ttsframe.verifier.sorted_scores import SortedScores
 from ttsframe.verifier.tables import (
@@ -200,11 +200,11 @@ def _row(scores: SortedScores, n_bins: int) -> Columns:
     areas = scores.areas_within()[is_judged]
     error, clustered = _standard_error(np.sort(areas)), {}
     if scores.clusters is not None:
-        found, codes = np.unique(scores.clusters[is_judged], return_inverse=True)
-        spread = cluster_error(np.bincount(codes, areas), np.bincount(codes).astype(np.float64))
+        totals, sizes = sum_by_cluster(areas, scores.clusters[is_judged])
+        spread = cluster_error(totals, sizes)
         error = spread.standard_error
         clustered = {
-            "n_clusters": len(found),
+            "n_clusters": len(sizes),
             "df": spread.df,
             "most_share": spread.most_share,
         }

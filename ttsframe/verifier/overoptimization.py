@@ -14,7 +14,7 @@ from ttsframe._typing import ColumnNames, Floats, FrameT, Integers
 from ttsframe.curves.lines import DEFAULTS, PROBLEM_COLUMNS, CurveLines, curve_lines
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.schema import CURVE_SCHEMA
-from ttsframe.statistics.clusters import cluster_error
+from ttsframe.statistics.clusters import cluster_error, sum_by_cluster
 from ttsframe.statistics.paired import TIE, paired_inference
 from ttsframe.statistics.problem_values import value_and_severity
 from ttsframe.verifier.tables import CLUSTERED, Schema, name_numbers
@@ -128,13 +128,13 @@ def over_optimization(
         "peak_budget": schema["budget"],
     }
 
-    clusters = [*lines.clusters] or [None]
+    own_cluster: str | None = next(iter(lines.clusters), None)
 
     def apply(rows: pl.DataFrame) -> pl.DataFrame:
         line: list[str] = [*lines.columns]
         return (
             scaling_curve(
-                rows, by=[*groups], cluster=clusters[0], confidence_level=confidence_level
+                rows, by=[*groups], cluster=own_cluster, confidence_level=confidence_level
             )
             .join(
                 _drops(rows, line, schema["budget"], confidence_level),
@@ -195,8 +195,6 @@ def _drops(
 def _sums(values: Floats, clusters: Integers, budgets: list[object]) -> Iterator[dict[str, object]]:
     """Yield the input of `paired_inference` for each budget of an (n_problems, n_budgets) matrix."""
     n_problems, n_budgets = values.shape
-    found, codes = np.unique(clusters, return_inverse=True)
-    sizes = np.bincount(codes).astype(np.float64)
     accuracy = values.mean(axis=0)
     is_fractional = bool(((values != 0.0) & (values != 1.0)).any())
     peak = 0
@@ -206,9 +204,9 @@ def _sums(values: Floats, clusters: Integers, budgets: list[object]) -> Iterator
             peak = i
         drop = values[:, peak] - values[:, i]
         drop[np.abs(drop) <= TIE] = 0.0
-        totals = np.bincount(codes, drop)
+        totals, sizes = sum_by_cluster(drop, clusters)
         spread = cluster_error(totals, sizes)
-        has_two = len(found) > 1
+        has_two = len(sizes) > 1
         yield {
             "budget": budgets[i],
             "peak_budget": budgets[peak],
@@ -218,7 +216,7 @@ def _sums(values: Floats, clusters: Integers, budgets: list[object]) -> Iterator
             "gained": float(drop[drop > 0].sum()),
             "lost": float(-drop[drop < 0].sum()),
             "n_pairs": n_problems,
-            "n_units": len(found),
+            "n_units": len(sizes),
             "n_unequal": int((np.abs(totals) > TIE).sum()),
             "n_wins": int((drop > 0).sum()),
             "n_losses": int((drop < 0).sum()),

@@ -18,6 +18,7 @@ from ttsframe.statistics.clusters import (
     cluster_error,
     cluster_interval,
     in_one_cluster,
+    sum_by_cluster,
 )
 from ttsframe.statistics.intervals import student_t_interval
 from ttsframe.statistics.problem_values import mean_interval
@@ -138,7 +139,7 @@ def step_profile(
     check_fraction(confidence_level, "confidence_level")
     taken = {*PROFILE, *CLUSTER_COLUMNS, "problem_id", "step_scores"}
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
-    clusters = check_cluster(cluster, taken, groups)
+    clusters: tuple[str, ...] = check_cluster(cluster, taken, groups)
     schema = require_columns(
         trajectories, [*groups, *clusters, "problem_id", "step_scores", "is_correct"]
     )
@@ -228,8 +229,8 @@ def _profiles(
         highs.append(high)
     shown = [name for name in schema if name not in CLUSTERED_ALSO]
     if not tables:
-        empty = {name: schema[name] for name in shown}
-        return pl.DataFrame(schema={key: frame.schema[key] for key in keys} | empty)
+        dtypes = {key: frame.schema[key] for key in keys}
+        return pl.DataFrame(schema={**dtypes, **{name: schema[name] for name in shown}})
     is_bounded = min(lows) >= 0.0 and max(highs) <= 1.0
     interval = _interval(confidence_level, is_bounded=is_bounded, is_clustered=is_clustered)
     return (
@@ -346,12 +347,11 @@ def _rows(sums: _Block, outcome: Integers, clusters: Integers | None) -> dict[st
                 "n_unscored_steps": int(sums.n_unscored[code, i]),
             }
             if clusters is not None:
-                found, codes = np.unique(clusters[outcome == code][is_scored], return_inverse=True)
-                totals, sizes = np.bincount(codes, means), np.bincount(codes).astype(np.float64)
+                totals, sizes = sum_by_cluster(means, clusters[outcome == code][is_scored])
                 spread = cluster_error(totals, sizes)
                 row |= {
                     "standard_error": spread.standard_error,
-                    "n_clusters": len(found),
+                    "n_clusters": len(sizes),
                     "df": spread.df,
                     "most_share": spread.most_share,
                 }

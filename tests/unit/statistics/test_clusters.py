@@ -16,6 +16,12 @@ import ttsframe as tts
 from benchmarks.cluster_coverage import coverage, size
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 
+AGGREGATORS = (
+    tts.PassAtK(k=4),
+    tts.estimators.PassHatK(k=2),
+    tts.estimators.GPassAtK(k=4, tau=0.5),
+)
+
 
 def dense_cr2(values: Sequence[float], clusters: Sequence[object]) -> tuple[float, float]:
     """Return CR2 and Bell and McCaffrey's degrees of freedom of a mean, by matrices of all values."""
@@ -180,7 +186,7 @@ def test_what_is_no_column_of_clusters_is_refused(run: pl.DataFrame) -> None:
 
 def test_the_table_of_an_aggregator_is_averaged(run: pl.DataFrame) -> None:
     attempts = run.select("problem_id", "text", value=pl.col("is_correct").cast(pl.Float64))
-    for aggregator in (tts.PassAtK(k=4), tts.PassHatK(k=2), tts.GPassAtK(k=4, tau=0.5)):
+    for aggregator in AGGREGATORS:
         table = aggregator(attempts, ["problem_id"])
         row = tts.scaling_curve(table).row(0, named=True)
         assert row["accuracy"] == pytest.approx(table["value"].mean())

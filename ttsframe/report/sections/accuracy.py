@@ -233,7 +233,9 @@ def draw(
     """Draw each curve, and list its numbers."""
     from ttsframe import charts
 
-    units = units_of((agreement if curve is None else curve).columns)
+    units = units_of([
+        name for one in (curve, agreement) if one is not None for name in one.columns
+    ])
     captions = {
         "accuracy": "Each line is one way to choose an answer among the first attempts. Majority vote "
         "needs no scores. The oracle chooses a right answer wherever one exists, so no selector can be "
