@@ -160,11 +160,6 @@ def optimal_curve(
         and the most serious caveat of the levels, as `difficulty_levels` gives them, null where
         `levels` lacks them.
 
-    Warns
-    -----
-    UserWarning
-        At once, where `n_folds` is above 2, that there is no interval.
-
     Raises
     ------
     ColumnsError
@@ -176,6 +171,11 @@ def optimal_curve(
     DataError
         On collection, when a problem has several rows of one strategy at one budget, or several
         levels, and when levels are for halves but `problems` is not from halved attempts.
+
+    Warns
+    -----
+    UserWarning
+        At once, where `n_folds` is above 2, that there is no interval.
 
     See Also
     --------

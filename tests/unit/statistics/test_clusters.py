@@ -18,8 +18,8 @@ from ttsframe.errors import ColumnsError, DataError, ParameterError
 
 AGGREGATORS = (
     tts.PassAtK(k=4),
-    tts.estimators.PassHatK(k=2),
-    tts.estimators.GPassAtK(k=4, tau=0.5),
+    tts.aggregators.PassHatK(k=2),
+    tts.aggregators.GPassAtK(k=4, tau=0.5),
 )
 
 
