@@ -295,6 +295,7 @@ STEPS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "advantage_ci_high": pl.Float64(),
     "is_correct": pl.Boolean(),
     "is_first_error": pl.Boolean(),
+    "first_error_chance": pl.Float64(),
 }
 
 COMPONENTS_SCHEMA: Final[dict[str, pl.DataType]] = {
@@ -701,7 +702,9 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         "allocate_attempts",
         partial(tts.curves.allocate_attempts, budgets=2, max_attempts=4),
         lambda: tts.difficulty_levels(run()),
-        {"problem_id": pl.String(), "fold": pl.UInt32()} | ALLOCATION_SCHEMA,
+        {"problem_id": pl.String(), "fold": pl.UInt32()}
+        | ALLOCATION_SCHEMA
+        | {"basis": pl.String(), "caveat": pl.String()},
         takes_by=True,
     ),
     FrameFunction(
@@ -937,6 +940,13 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
         pl.Series("centre", [0.5, 0.9, None, 0.1, 0.2]),
         _INTERVAL,
         {"error": pl.Series([0.1, 0.2, 0.1, 0.0, None])},
+    ),
+    ExprFunction(
+        "degrees_of_freedom",
+        tts.statistics.degrees_of_freedom,
+        _GRADES,
+        pl.Float64(),
+        is_aggregate=True,
     ),
     ExprFunction("standard_error", tts.standard_error, _GRADES, pl.Float64(), is_aggregate=True),
     ExprFunction(

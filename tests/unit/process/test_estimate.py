@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, get_args
@@ -75,12 +76,33 @@ def plain_steps(grades: Grades, threshold: float) -> list[dict[str, Any]]:
             ),
             "is_correct": soft > threshold if n and key[2] >= 0 else None,
             "is_first_error": False,
+            "first_error_chance": None,
         }
-    for _, solution in itertools.groupby(rows.values(), lambda row: list(row.values())[:2]):
+    for _, group in itertools.groupby(rows.values(), lambda row: list(row.values())[:2]):
+        solution, right = [*group], 1.0
+        for row in solution:
+            if row["is_correct"] is not None:
+                chance = plain_wrong_chance(row["n_rollouts"], row["n_correct"], threshold)
+                row["first_error_chance"] = right * chance
+                right *= 1.0 - chance
         wrong = [row for row in solution if row["is_correct"] is False]
         if wrong:
             wrong[0]["is_first_error"] = True
     return list(rows.values())
+
+
+def plain_wrong_chance(n: int, c: int, threshold: float) -> float:
+    """Add up the chances that k of n new rollouts are right, for a uniform prior and c right of n."""
+
+    def beta(a: int, b: int) -> Fraction:
+        return Fraction(math.factorial(a - 1) * math.factorial(b - 1), math.factorial(a + b - 1))
+
+    chances = [
+        math.comb(n, k) * beta(k + c + 1, 2 * n - k - c + 1) / beta(c + 1, n - c + 1)
+        for k in range(n + 1)
+        if k / n <= threshold + 1e-9
+    ]
+    return float(sum(chances))
 
 
 def plain_advantage(now: Share, before: Share) -> dict[str, float | None]:
