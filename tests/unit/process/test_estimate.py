@@ -225,7 +225,9 @@ def test_what_was_not_sampled_is_known() -> None:
     assert steps["ci_high"].to_list() == [pytest.approx(plain_wilson(2, 3)[1]), 1.0]
     sampled = tts.process.estimate_steps(rollouts.drop("is_sampled"))
     assert sampled["ci_low"][1] < 0.5
-    others = ~cs.contains("ci_")
+    assert steps["first_error_chance"][1] == 0.0
+    assert sampled["first_error_chance"][1] > 0.0
+    others = ~(cs.contains("ci_") | cs.by_name("first_error_chance"))
     assert sampled.select(others).equals(steps.select(others))
 
 
