@@ -126,7 +126,7 @@ def simultaneous_curve(
             .with_columns(quantile=pl.lit(None, pl.Float64), is_fractional=pl.lit(value=False))
         )
         banded = curve.join(inputs, on=line, how="left", nulls_equal=True, maintain_order="left")
-        return _with_ends(banded).rename(lines.groups)
+        return _with_ends(banded).drop("is_fractional").rename(lines.groups)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         read = lazy.select(*to_safe(names), "problem_id", "budget", "value", "status")

@@ -31,7 +31,7 @@ from ttsframe.curves.lines import (
 )
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError
-from ttsframe.schema import require_columns, require_kind
+from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
 from ttsframe.statistics.problem_values import SEVERITY, raise_if_repeated, value_and_severity
 
 __all__ = ["optimal_choices", "optimal_curve", "select_optimal"]
@@ -233,6 +233,7 @@ def optimal_curve(
     [('compute_optimal', 8, 1.0, 4), ('compute_optimal_in_sample', 8, 1.0, 4)]
     """
     check_fraction(confidence_level, "confidence_level")
+    check_names(by, "by", taken=(*PROVENANCE, *CLUSTER_COLUMNS))
     optimal = _select_optimal(
         problems,
         name,

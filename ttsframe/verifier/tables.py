@@ -169,7 +169,7 @@ class AttemptColumns(NamedTuple):
         schema = dict(table.schema)
         if not rows:
             names = {name: self.schema[name] for name in self.groups}
-            return pl.DataFrame(schema={**names, **schema})
+            return table.finish(pl.DataFrame(schema={**names, **schema}))
         parts = [pl.DataFrame(columns, schema=schema, strict=False) for columns in rows]
         if self.groups:
             parts = [
