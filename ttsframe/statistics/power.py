@@ -254,8 +254,9 @@ class PairedDesign:
         if n_problems < 2:
             raise ParameterError("n_problems == 1, must be at least 2: a spread needs two pairs.")
         used = _used_test(test, n_attempts)
-        if used != "paired_t":
-            variance = error**2 * n_problems
+        variance = error**2 * n_problems
+        # Where many problems differ, the two tests find the same.
+        if used != "paired_t" and n_problems * variance < _MANY:
             return _mcnemar_power(abs(effect), variance, n_problems, confidence_level, used)
         shift = abs(effect) / error
         limit = stdtrit(n_problems - 1, (1.0 + confidence_level) / 2.0)
@@ -412,6 +413,10 @@ class PairedDesign:
             return self.power(effect, **sizes, confidence_level=confidence_level, test=test)
 
         return _smallest(lambda n: reached(n) >= power, 1)
+
+
+_MANY: Final = 50_000
+"""From so many problems that differ on, McNemar's test has the power of the t-test."""
 
 
 def _used_test(test: PairedTest | None, n_attempts: int) -> PairedTest:
