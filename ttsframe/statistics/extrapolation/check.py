@@ -11,11 +11,12 @@ import polars as pl
 from ttsframe._checks import check_budgets, check_choices, check_fraction, check_positive
 from ttsframe._typing import ColumnNames, Floats
 from ttsframe.errors import DataError, ParameterError
-from ttsframe.schema import require_columns
+from ttsframe.schema import holds_counts, require_columns
 from ttsframe.statistics.extrapolation.attempts import (
     count_attempts,
     distinct_counts,
     read_attempts,
+    with_attempts,
 )
 from ttsframe.statistics.extrapolation.model import ExtrapolationModel
 from ttsframe.statistics.extrapolation.power_law import unbiased_passes
@@ -65,7 +66,8 @@ def check_extrapolation(
     Parameters
     ----------
     trajectories
-        One row per attempt, with `problem_id`, `attempt` and `is_correct`, as for `fit_pass_at_k`.
+        One row per attempt, with `problem_id`, `attempt` and `is_correct`, or a table of counts, as
+        for `fit_pass_at_k`. Counts have no first attempts; a seeded draw puts theirs in an order.
     n_fitted
         Numbers of first attempts to fit on, each at least 2; None: 1/16, 1/8, 1/4 and 1/2 of
         `n_attempts`.
@@ -139,11 +141,12 @@ def check_extrapolation(
     if n_attempts is not None:
         check_positive(n_attempts, "n_attempts")
     attempts = read_attempts(trajectories, by, taken=("problem_id", *_CHECK_SCHEMA))
-    require_columns(trajectories, ["attempt"])
+    if not holds_counts(trajectories.collect_schema()):
+        require_columns(trajectories, ["attempt"])
     groups = attempts.groups()
     tables = [
         _check(
-            group,
+            with_attempts(group),
             sizes=sizes,
             n_attempts=n_attempts,
             models=chosen,

@@ -290,7 +290,8 @@ def fit_pass_at_k(
     ----------
     trajectories
         One row per attempt, with `problem_id` and `is_correct` (Boolean; attempts with a null are
-        left out); problems may differ in their number of attempts. Collected if lazy.
+        left out); problems may differ in their number of attempts. Or a table of counts: one row per
+        problem with `n_attempts` and `n_correct`. Collected if lazy.
     model
         "nonparametric": the interval is for chances to solve a problem that have any distribution,
         the estimate is the power law's, moved to the nearer end of the interval if it is outside.
