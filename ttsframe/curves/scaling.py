@@ -185,7 +185,7 @@ def scaling_curve(
             "attempts of all replicates as one run, and average their subsets with "
             "tts.expected_accuracy."
         )
-    more = sampling_columns(lines.schema) if is_inside else {}
+    more: dict[str, pl.Expr] = sampling_columns(lines.schema) if is_inside else {}
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         rows = lines.select(lazy, **more)

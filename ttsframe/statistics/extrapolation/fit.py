@@ -153,8 +153,8 @@ class PassAtKFit:
             raise ParameterTypeError("k is None, must be a number of attempts or several.")
         if draws[-1] > _MOST_DRAWS:
             raise ParameterError(f"k == {draws[-1]}, must be at most {_MOST_DRAWS}.")
-        k = np.array(draws, dtype=np.float64)
-        ends = [np.stack(predict_range(self.model, fit, k)) for fit in self.fits]
+        at = np.array(draws, dtype=np.float64)
+        ends = [np.stack(predict_range(self.model, fit, at)) for fit in self.fits]
         accuracy, low, high, moved = np.concatenate([np.empty((4, 0)), *ends], axis=1)
         return (
             self
