@@ -13,7 +13,7 @@ LAYERS: list[set[str]] = [
     {"_settings"},
     {"errors", "_typing", "_draws"},
     {"_exprs", "_checks", "_files"},
-    {"_own"},
+    {"_own", "_http"},
     {"schema"},
     {"_wording"},
     {"_html"},
@@ -55,6 +55,7 @@ HEAVY = {
     "antlr4",
     "ray",
     "httpx",
+    "httpcore",
     "jinja2",
     "rich",
 }
@@ -69,7 +70,8 @@ OWNERS = {
     "latex2sympy2": ("answers/",),
     "antlr4": ("answers/",),
     "click": ("cli/",),
-    "httpx": ("process/annotation/",),
+    "httpx": ("_http/",),
+    "httpcore": ("_http/",),
     "rich": ("cli/",),
 }
 """Packages that only one part of the package knows."""
