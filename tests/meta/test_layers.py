@@ -64,7 +64,7 @@ OWNERS = {
     # The page embeds the scripts of the schema version that the charts are written in.
     "altair": ("charts/", "report/bundle.py", "report/page.py"),
     "vl_convert": ("charts/", "report/bundle.py", "report/page.py"),
-    "jinja2": ("cli/_documents.py", "report/page.py"),
+    "jinja2": ("cli/_documents.py", "report/page.py", "search/servers/prompts.py"),
     "sympy": ("answers/",),
     "flint": ("answers/",),
     "latex2sympy2": ("answers/",),

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import httpcore
@@ -53,7 +53,7 @@ class Client:
             *([] if key is None else [(b"Authorization", f"Bearer {key}".encode())]),
         ]
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -267,4 +267,3 @@ class _Reply:
     """A reply, read as JSON."""
 
     value: object
-
