@@ -39,6 +39,7 @@ class Client:
         self.usage = Usage()
         self._name = name
         self._lock = threading.Lock()
+        self._failure: CompletionError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._slots: asyncio.LifoQueue[Connection]
@@ -102,6 +103,7 @@ class Client:
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             runner.get_loop()
+            self._failure = None
             self._slots = asyncio.LifoQueue()
             self._connections = [
                 Connection(self.settings.base_url) for _ in range(self.settings.n_workers)
@@ -134,12 +136,15 @@ class Client:
 
         async def work() -> None:
             for number in numbers:
-                reply = await self._send(url, bodies[number], can_lose=lose is not None)
-                if isinstance(reply, Lost):
-                    if lose is not None:
+                try:
+                    reply = await self._send(url, bodies[number], can_lose=lose is not None)
+                    if isinstance(reply, _Reply):
+                        results[number] = read(number, reply.value)
+                    elif lose is not None:
                         results[number] = lose(number, reply)
-                else:
-                    results[number] = read(number, reply.value)
+                except CompletionError as error:
+                    self._failure = error
+                    raise
 
         n_tasks = min(len(bodies), self.settings.n_workers)
         tasks = [asyncio.create_task(work()) for _ in range(n_tasks)]
@@ -158,6 +163,8 @@ class Client:
         connection = await self._slots.get()
         n_failed = 0
         try:
+            if self._failure is not None:  # no more is asked before the caller has heard of it
+                raise self._failure
             while True:
                 reply = await self._try(connection, url, content)
                 if isinstance(reply, _Reply):

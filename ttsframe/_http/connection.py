@@ -82,10 +82,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         try:
             async with asyncio.timeout(_MAX_CONNECT_SECONDS):
-                # "localhost" has two addresses, and a server may listen on one.
-                self.stream = _Stream(
-                    *await asyncio.open_connection(host, port, happy_eyeballs_delay=0.25)
-                )
+                self.stream = _Stream(*await asyncio.open_connection(host, port))
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(
                 f"no connection within {_MAX_CONNECT_SECONDS:g} seconds"

@@ -82,12 +82,11 @@ class ServerGenerator(Service):
         self._wire = wire
         self._most = n_per_request
         self._check = check
+        self._check_error: CompletionError | None = None
 
     async def __call__(self, requests: pl.DataFrame, /) -> pl.DataFrame:
         """Continue each node `n` times."""
-        if self._check is not None:
-            self._check(self)
-            self._check = None
+        self._check_once()
         wanted = requests["n"].to_list()
         found: dict[tuple[int, int], Step] = {}
         asks = self._asks(requests, {row: (0, n) for row, n in enumerate(wanted) if n})
@@ -109,6 +108,24 @@ class ServerGenerator(Service):
                     missing[ask.row] = (begin, ask.start + ask.n)
             asks = self._asks(requests, missing)
         return _frame(found, wanted)
+
+    def end_search(self) -> None:
+        """Close the connections, and say what was lost; a search calls this at its end."""
+        super().end_search()
+        self._check_error = None
+
+    def _check_once(self) -> None:
+        """Check the server before anything else is asked, and fail alike for all who ask."""
+        if self._check_error is not None:
+            raise self._check_error
+        if self._check is None:
+            return
+        try:
+            self._check(self)
+        except CompletionError as error:
+            self._check_error = error
+            raise
+        self._check = None
 
     def _asks(self, requests: pl.DataFrame, spans: Mapping[int, tuple[int, int]]) -> list[Ask]:
         """Return the requests for the children of some nodes from one index to another."""

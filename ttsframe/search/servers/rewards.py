@@ -32,8 +32,13 @@ class Solution(NamedTuple):
 class RewardWire(Protocol):
     """How a kind of reward model is spoken to."""
 
-    path: str
-    takes_lists: bool
+    @property
+    def path(self) -> str:
+        """Route at the server."""
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether a request may hold several texts."""
 
     def body(self, batch: Sequence[Solution], /) -> dict[str, object]:
         """Return what is sent."""
@@ -235,7 +240,8 @@ class Outcome:
                 raise CompletionError(
                     f"{where}: returned {len(listed):,} objects for {len(batch):,} texts."
                 )
-            return [self._only(each.get("embedding"), where) for each in listed]
+            rows: list[Mapping[str, object]] = listed
+            return [self._only(row.get("embedding"), where) for row in rows]
         rows = data_rows(reply, len(batch), where)
         if self.kind == "vllm_score":
             return [number(row.get("score"), where) for row in rows]
