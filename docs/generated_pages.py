@@ -38,6 +38,7 @@ WINGS = (
     "verifier",
     "process",
     "search",
+    "search.servers",
     "charts",
     "batch",
     "report",

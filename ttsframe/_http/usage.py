@@ -18,23 +18,45 @@ class Lost(NamedTuple):
 
 @dataclass
 class Usage:
-    """Requests and tokens of one server so far."""
+    r"""Requests and tokens of a server so far.
+
+    Parameters
+    ----------
+    n_requests
+        Requests that were answered or given up; one that is repeated counts once.
+    n_prompt_tokens
+        Tokens of the prompts, as far as the server reports them.
+    n_completion_tokens
+        Generated tokens, as far as the server reports them.
+    retries
+        Repeated tries, by reason.
+    lost
+        Requests and texts that were given up, by reason.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> generator = tts.search.servers.llama_cpp_generator(
+    ...     "http://localhost:8080", prompt="{problem}\n"
+    ... )
+    >>> print(generator.usage)
+    0 requests
+    """
 
     n_requests: int = 0
-    """Requests that were answered or given up; a request that is repeated counts once."""
     n_prompt_tokens: int = 0
     n_completion_tokens: int = 0
     retries: Counter[str] = field(default_factory=Counter)
-    """Repeated tries, by reason."""
     lost: Counter[str] = field(default_factory=Counter)
-    """Requests that were given up, by reason."""
 
     @property
     def n_retries(self) -> int:
+        """Number of repeated tries."""
         return self.retries.total()
 
     @property
     def n_lost(self) -> int:
+        """Number of requests and texts that were given up."""
         return self.lost.total()
 
     def __str__(self) -> str:

@@ -11,9 +11,10 @@ import click
 from ttsframe.cli._options import Command
 from ttsframe.search import servers
 from ttsframe.search.servers import ServerGenerator, ServerVerifier
+from ttsframe.search.servers.rewards import REWARD_STYLES
+from ttsframe.search.servers.steps import StepEnd
 
 GENERATOR_STYLES: Final = ("openai", "chat", "llama_cpp", "tgi")
-_PRM_STYLES: Final = get_args(servers.RewardStyle)
 _OPTIONS: Final = (
     click.option(
         "--generator",
@@ -49,7 +50,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--step-end",
-        type=click.Choice(get_args(servers.StepEnd)),
+        type=click.Choice(get_args(StepEnd)),
         default="auto",
         show_default=True,
         help="How to tell the end of a step from that of the solution, if the server does not say it.",
@@ -66,7 +67,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--prm-style",
-        type=click.Choice(_PRM_STYLES),
+        type=click.Choice(REWARD_STYLES),
         default="qwen",
         show_default=True,
         help="How it is asked.",

@@ -12,6 +12,7 @@ from typing import Any
 import model_servers as fake
 import polars as pl
 import pytest
+from numpydoc.validate import validate
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
@@ -139,6 +140,21 @@ def test_a_limit_of_choices_is_found_once() -> None:
     sizes = [body["n"] for _, body in models.bodies]
     assert sorted(sizes[:2]) == [5, 8]
     assert max(sizes[2:]) <= 3
+
+
+def test_a_server_that_draws_copies_with_a_seed_is_refused() -> None:
+    class Copies(fake.Models):
+        def completions(self, body: dict[str, Any]) -> dict[str, Any]:
+            reply = super().completions(body)
+            for choice in reply["choices"]:
+                choice |= {**reply["choices"][-1], "index": choice["index"]}
+            return reply
+
+    with fake.serving(Copies()) as url:
+        with pytest.raises(CompletionError, match=r"the same text for all .* n_per_request=1"):
+            run(openai(url), fake.local_verifier)
+        found = run(openai(url, n_per_request=1), fake.local_verifier)
+    assert_frame_equal(tree(found), expected(1))
 
 
 SCORES: dict[str, tuple[dict[str, Any], Callable[[str, list[str]], Any]]] = {
@@ -459,3 +475,11 @@ def test_no_key_is_shown() -> None:
         with pytest.raises(CompletionError) as error:
             run(generator, fake.local_verifier)
     assert key not in f"{error.value}{generator!r}{generator.usage}"
+
+
+@pytest.mark.parametrize("name", V.__all__)
+def test_a_docstring_has_the_form_of_the_house(name: str) -> None:
+    exempt = {"PR04", "SA01", "ES01"} | ({"PR01"} if name.startswith("Server") else set())
+    errors = validate(f"ttsframe.search.servers.{name}")["errors"]
+    assert not [error for error in errors if error[0] not in exempt]
+    assert "tts.search.servers." in (getattr(V, name).__doc__ or "")

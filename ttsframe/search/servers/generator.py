@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,10 @@ from ttsframe.search.servers.service import Service, lost_reason
 from ttsframe.search.servers.steps import Step
 
 __all__ = ["ServerGenerator"]
+
+
+_N_COPIED: Final = 10
+"""Requests, all of equal texts, after which a server is taken to draw copies."""
 
 
 class Ask(NamedTuple):
@@ -83,6 +87,7 @@ class ServerGenerator(Service):
         self._most = n_per_request
         self._check = check
         self._check_error: CompletionError | None = None
+        self._n_copied: int | None = 0
 
     async def __call__(self, requests: pl.DataFrame, /) -> pl.DataFrame:
         """Continue each node `n` times."""
@@ -161,9 +166,28 @@ class ServerGenerator(Service):
                         self._wire.path, f"returned {len(steps):,} choices, expected {ask.n:,}."
                     )
                 )
+            self._look_for_copies(ask, steps)
             return steps
 
         return read
+
+    def _look_for_copies(self, ask: Ask, steps: list[Step]) -> None:
+        """Refuse a server that draws the same for every continuation of a request, as some do with a seed."""
+        if self._n_copied is None or len(steps) < 2 or ask.is_greedy:
+            return
+        if len({step.text for step in steps}) > 1:
+            self._n_copied = None
+            return
+        self._n_copied += 1
+        if self._n_copied == _N_COPIED:
+            self._n_copied = 0
+            raise CompletionError(
+                self._error(
+                    self._wire.path,
+                    f"gave the same text for all continuations of each of {_N_COPIED} requests. Hint: with a "
+                    "seed some servers draw the same for each; n_per_request=1 gives each its own seed.",
+                )
+            )
 
     @staticmethod
     def _loser(asks: list[Ask]) -> Callable[[int, Lost], list[Step]]:

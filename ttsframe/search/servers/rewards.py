@@ -240,8 +240,8 @@ class Outcome:
                 raise CompletionError(
                     f"{where}: returned {len(listed):,} objects for {len(batch):,} texts."
                 )
-            rows: list[Mapping[str, object]] = listed
-            return [self._only(row.get("embedding"), where) for row in rows]
+            embeddings = [each.get("embedding") for each in listed if isinstance(each, dict)]
+            return [self._only(values, where) for values in embeddings]
         rows = data_rows(reply, len(batch), where)
         if self.kind == "vllm_score":
             return [number(row.get("score"), where) for row in rows]

@@ -9,7 +9,7 @@ import polars as pl
 
 from ttsframe._checks import check_choice, check_positive
 from ttsframe._http import Lost, ServerSettings
-from ttsframe.errors import CompletionError, ParameterError
+from ttsframe.errors import ParameterError
 from ttsframe.search.servers.prompts import Prompt, prompt_function
 from ttsframe.search.servers.rewards import (
     QWEN_SYSTEM,
@@ -92,23 +92,13 @@ class ServerVerifier(Service):
                 else:
                     scores[batch[0]] = None
             batches = again
-        return _alike([scores.get(each) for each in asked])
+        return [scores.get(each) for each in asked]
 
     def _reader(self, batches: list[list[Solution]]) -> Callable[[int, object], _Found]:
         return lambda number, reply: self._wire.read(reply, batches[number], self.usage)
 
     def _steps(self, text: str) -> tuple[str, ...]:
         return tuple(step for step in text.split(self._separator) if step.strip())
-
-
-def _alike(scores: list[Score]) -> list[Score]:
-    """Return lists or numbers, never both."""
-    has_lists = any(isinstance(each, list) for each in scores)
-    if has_lists and any(isinstance(each, float) for each in scores):
-        raise CompletionError(
-            "a reward model returned lists for some texts and numbers for others."
-        )
-    return scores
 
 
 def server_verifier(
