@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
 import click
 
+from ttsframe.cli._console import Console
 from ttsframe.cli._options import Command
 from ttsframe.search import servers
 from ttsframe.search.servers import ServerGenerator, ServerVerifier
@@ -203,6 +208,42 @@ def make_servers(
         **limits,
     )
     return Servers(about, writer, verifier)
+
+
+@contextmanager
+def watching(console: Console, made: Servers) -> Iterator[None]:
+    """Show requests, their rate and tokens on a terminal while a search runs, and say them at its end."""
+    begun = time.monotonic()
+    is_over = threading.Event()
+
+    def show(update: Callable[[str], object]) -> None:
+        while not is_over.wait(1.0):
+            update(f"{_progress(made, time.monotonic() - begun)} ...")
+
+    with console.status("Searching") as status:
+        update = getattr(status, "update", None)
+        thread = None if update is None else threading.Thread(target=show, args=(update,))
+        if thread is not None:
+            thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            if thread is not None:
+                thread.join()
+    console.note(f"Model: {made.generator.usage}. Verifier: {made.prm.usage}.")
+
+
+def _progress(made: Servers, seconds: float) -> str:
+    """Return what was sent so far, in a line."""
+    model, verifier = made.generator.usage, made.prm.usage
+    rate = (model.n_requests + verifier.n_requests) / max(seconds, 1e-9)
+    text = (
+        f"{model.n_requests:,} requests to the model, {verifier.n_requests:,} to the verifier "
+        f"({rate:,.0f} a second), {model.n_completion_tokens:,} tokens"
+    )
+    n_retries, n_lost = model.n_retries + verifier.n_retries, model.n_lost + verifier.n_lost
+    return text + (f", {n_retries:,} repeated, {n_lost:,} given up" if n_retries + n_lost else "")
 
 
 def _prompt(chat_template: Path | None, prompt: str | None, system: str | None) -> Any:  # noqa: ANN401

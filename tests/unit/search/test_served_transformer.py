@@ -16,7 +16,8 @@ from polars.testing import assert_frame_equal
 from tiny_transformer import SEPARATOR, TransformerServer
 
 import ttsframe as tts
-from ttsframe.cli._servers import make_servers, server_options
+from ttsframe.cli._console import Console
+from ttsframe.cli._servers import make_servers, server_options, watching
 
 COMMAND = """
 import click, polars as pl, ttsframe as tts
@@ -86,7 +87,7 @@ def test_a_search_is_killed_and_goes_on(tmp_path: Path) -> None:
     assert solutions["problem_id"].n_unique() == 3
 
 
-def test_the_scores_are_those_of_the_transformer() -> None:
+def test_the_scores_are_those_of_the_transformer(capsys: pytest.CaptureFixture[str]) -> None:
     models = TransformerServer()
     problems = pl.DataFrame({"problem_id": ["a"], "problem": ["1 + 2?"]})
     with fake.serving(models) as url:
@@ -102,9 +103,13 @@ def test_the_scores_are_those_of_the_transformer() -> None:
         result = CliRunner().invoke(run, options(url), catch_exceptions=False)
         assert result.exit_code == 0
         about, generator, prm = made[0]
-        nodes = tts.search.search(
-            problems, generator, prm, tts.search.Beam(4, max_rounds=3), seed=1
-        )
+        policy = tts.search.Beam(4, max_rounds=3)
+        with watching(Console(), made[0]):
+            nodes = tts.search.search(problems, generator, prm, policy, seed=1)
+    said = capsys.readouterr().err
+    n_asked = sum(path == "/v1/completions" for path, _ in models.bodies)
+    assert f"Note: Model: {n_asked:,} requests, " in said
+    assert f"{nodes['n_tokens'].sum():,} generated tokens. Verifier: " in said
     assert about["model"] == "tiny"
     assert url not in str(about)
     first = nodes.filter(pl.col("step_score").is_not_null(), depth=1).row(0, named=True)
