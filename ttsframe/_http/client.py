@@ -204,10 +204,15 @@ class Client:
         n_answered = usage.n_requests - usage.n_lost
         share = self.settings.max_lost
         if usage.n_lost > _N_LOST_FREELY and usage.n_lost > share * (n_answered + usage.n_lost):
+            why = (
+                ""
+                if self.settings.repeats_lost
+                else " They are not repeated, because that would favor short texts."
+            )
             raise CompletionError(
                 f"{said} {usage.n_lost:,} of {usage.n_requests:,} requests were given up, at most "
-                f"{share:.0%} may be. Hint: they are not repeated, because that would favor short texts: "
-                "a longer timeout, a smaller max_tokens or fewer n_workers help; max_lost allows more."
+                f"{share:.0%} may be.{why} Hint: a longer timeout, shorter texts (max_tokens) or fewer "
+                "n_workers help; max_lost allows more."
             )
         return Lost("too_long" if failure.kind == "too_long" else "failed", said)
 

@@ -70,7 +70,9 @@ class ServerGenerator(Service):
 
     kind = "generator"
     _said_of_lost = (
-        "Their steps have finish_reason 'error', or 'length' where the context was full."
+        "Their steps have finish_reason 'error', or 'length' where the context was full. They were not drawn "
+        "again, since that would favor short steps; if long ones fail more often, those that are left are "
+        "biased to short ones."
     )
 
     def __init__(

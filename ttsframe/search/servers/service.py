@@ -42,15 +42,14 @@ class Service:
         if n_lost > self._n_told:
             reasons = ", ".join(f"{n:,} {reason}" for reason, n in usage.lost.most_common(5))
             warnings.warn(
-                f"{self._settings.base_url}: {n_lost:,} of {usage.n_requests:,} requests were given up "
-                f"({reasons}) and not repeated, since that would favor short texts. {self._said_of_lost} "
-                "If long texts fail more often, the rest is biased to short ones.",
+                f"{self._settings.base_url}: gave up {n_lost:,} of {usage.n_requests:,} requests ({reasons}). "
+                f"{self._said_of_lost}",
                 UserWarning,
                 stacklevel=2,
             )
         self._n_told = n_lost
 
-    _said_of_lost = "Their scores are null."
+    _said_of_lost = "Their texts have no score."
 
     def _error(self, path: str, reason: str) -> str:
         return f"{self._settings.base_url}{path}: {reason}"
