@@ -93,6 +93,14 @@ class Client:
     def _submit(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
         with self._lock:
             if self._loop is None:
+                self._failure = None
+                self._connections = [
+                    Connection(self.settings.base_url) for _ in range(self.settings.n_workers)
+                ]
+                # The one on top was used last, and has the best chance to be open.
+                self._slots = asyncio.LifoQueue()
+                for connection in self._connections:
+                    self._slots.put_nowait(connection)
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
                     target=self._run, args=(self._loop,), name=self._name, daemon=True
@@ -103,14 +111,6 @@ class Client:
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             runner.get_loop()
-            self._failure = None
-            self._slots = asyncio.LifoQueue()
-            self._connections = [
-                Connection(self.settings.base_url) for _ in range(self.settings.n_workers)
-            ]
-            # The one on top was used last, and has the best chance to be open.
-            for connection in reversed(self._connections):
-                self._slots.put_nowait(connection)
             loop.run_forever()
             runner.run(self._end())
 

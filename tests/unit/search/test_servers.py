@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import model_servers as fake
@@ -252,7 +253,7 @@ def test_what_does_not_fit_has_no_score_and_spoils_no_other() -> None:
     assert found[2] == [fake.value("c", ["three"])]
 
 
-@pytest.mark.parametrize("tries", [1, 3])
+@pytest.mark.parametrize("tries", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_faults_that_cannot_depend_on_the_text_leave_the_tree_as_it_is(tries: int) -> None:
     models = fake.Models(fault=fake.sometimes("429", "502", "503", "504", "reset", tries=tries))
     with fake.serving(models) as url:
@@ -320,11 +321,15 @@ def test_what_cannot_pass_ends_the_search_at_once(status: str) -> None:
 
 
 def test_a_reply_of_a_gigabyte_is_not_read() -> None:
-    with (
-        fake.serving(fake.Models(fault=lambda *_: "huge")) as url,
-        pytest.raises(CompletionError, match="more than 67,108,864 bytes"),
-    ):
-        run(openai(url, n_workers=1), fake.local_verifier)
+    generator = openai("http://localhost")
+    assert generator._client.settings.max_reply_bytes < 100_000_000
+    with fake.serving(models := fake.Models(fault=lambda *_: "huge")) as url:
+        generator = openai(url, n_workers=1)
+        client = generator._client
+        client.settings = replace(client.settings, max_reply_bytes=1_000_000)
+        with pytest.raises(CompletionError, match="more than 1,000,000 bytes"):
+            run(generator, fake.local_verifier)
+    assert len(models.bodies) == 1
 
 
 def lengths(fault: fake.Fault | None, **options: Any) -> tuple[pl.DataFrame, Any]:
