@@ -37,6 +37,7 @@ Grader: TypeAlias = pl.Expr | Callable[[], pl.Expr]
 Utility: TypeAlias = Literal["token_f1", "equality"]
 Weights: TypeAlias = Literal["score", "sigmoid", "softmax"]
 ProblemSet: TypeAlias = Literal["common", "available"]
+IntervalTarget: TypeAlias = Literal["new_problems", "these_problems"]
 Correction: TypeAlias = Literal["holm", "benjamini_hochberg", "bonferroni", "none"]
 AnswerStyle: TypeAlias = Literal["auto", "boxed", "final_answer", "hash", "last_number"]
 ExtractionRule: TypeAlias = Literal[

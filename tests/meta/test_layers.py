@@ -17,7 +17,7 @@ LAYERS: list[set[str]] = [
     {"_own", "_http"},
     {"_traps"},
     {"schema"},
-    {"_wording"},
+    {"_counts", "_wording"},
     {"_html"},
     {
         "steps",

@@ -208,7 +208,7 @@ def _problems(picks: Picks, choosing: PickOptions, column: str) -> pl.DataFrame:
     """Return the chosen answers; by default without the oracle, and at one budget."""
     # Each further budget is a further test, and no selector can beat the oracle.
     problems = pl.concat(picks.problems())
-    if choosing.selectors is None:
+    if choosing.selectors is None and picks.options.selectors != ("oracle",):
         problems = problems.filter(pl.col("selector") != "oracle")
     if choosing.budgets is None and column != "budget":
         shared = set.intersection(*[set(run.budgets or ()) for run in picks.runs])

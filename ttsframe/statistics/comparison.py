@@ -16,7 +16,7 @@ from ttsframe._checks import (
 )
 from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
 from ttsframe._settings import setting
-from ttsframe._typing import ColumnNames, Correction, FrameT
+from ttsframe._typing import ColumnNames, Correction, FrameT, IntervalTarget
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.schema import require_columns
 from ttsframe.statistics.paired import TIE, paired_inference, with_adjusted
@@ -26,6 +26,7 @@ from ttsframe.statistics.problem_values import (
     raise_if_repeated,
     value_and_severity,
 )
+from ttsframe.statistics.these_problems import pairs_of_these_problems, sampling_columns
 
 __all__ = ["compare"]
 
@@ -61,6 +62,8 @@ _TAKEN: Final = {
     "baseline",
     "baseline_reduction",
     "n_clusters",
+    "interval_for",
+    "reason",
 }
 
 
@@ -75,6 +78,7 @@ def compare(
     cluster: str | None = None,
     confidence_level: float = 0.95,
     correction: Correction = "holm",
+    target: IntervalTarget = "new_problems",
 ) -> FrameT:
     r"""Compare selectors, models or runs with a baseline, problem by problem.
 
@@ -108,6 +112,10 @@ def compare(
         Correction for the number of tests in the result: "holm" and "bonferroni" bound the chance of
         any false finding, "benjamini_hochberg" the expected share of false findings, "none" repeats
         the p-value. To correct within a budget, pass only rows of that budget.
+    target
+        Whose uncertainty standard error, interval and p-value show, as in `scaling_curve`: that for
+        "new_problems", or for other attempts at "these_problems" (test "sampling_z"). The latter is
+        null where both sides read the same attempts, as two selectors of one run do.
 
     Returns
     -------
@@ -128,7 +136,9 @@ def compare(
           to (within 1e-9), or lower than the baseline's;
         - `n_short`, `n_unscored`, `n_undefined`, `n_ungraded` (UInt32): problems left out, each
           under the worst status of its rows;
-        - `n_unpaired` (UInt32): problems that only one side has.
+        - `n_unpaired` (UInt32): problems that only one side has;
+        - only for "these_problems": `interval_for` (String) and `reason` (String), why the inference
+          is null, as in `scaling_curve`.
 
         Standard error, interval and p-value are null below two pairs or clusters.
 
@@ -162,6 +172,9 @@ def compare(
       degree of freedom less than clusters. It needs some tens of clusters.
     - Where all differences are equal there is no spread to go by, and the interval is Bonett and
       Price's too, of clusters if they are named. It always contains the difference.
+    - For these problems: :math:`\bar d \pm z \sqrt{\mathrm{SE}^2 + z^2 (N_a^{-2} + N_b^{-2}) / 4}` with the
+      sum of both sides' variances in `scaling_curve` as :math:`\mathrm{SE}^2`, and a normal test with
+      the same standard deviation.
 
     References
     ----------
@@ -189,6 +202,7 @@ def compare(
     check_frame(problems, "problems")
     check_fraction(confidence_level, "confidence_level")
     check_choice(correction, "correction", get_args(Correction))
+    is_inside: bool = _is_for_these_problems(target, cluster, replicates)
     compared: tuple[str, ...] = check_names(column, "column", taken=_TAKEN)
     groups: tuple[str, ...] = check_names(by, "by", taken=_TAKEN)
     repeats: tuple[str, ...] = check_names(replicates, "replicates", taken=_TAKEN)
@@ -230,19 +244,45 @@ def compare(
             names["reduction"] = "reduction"
         if cluster is not None:
             names["cluster"] = cluster
-        rows = graded.select(*to_safe(names), **value_and_severity())
+        more = sampling_columns(schema) if is_inside else {}
+        rows = graded.select(*to_safe(names), **value_and_severity(), **more)
         both = _both_sides(rows, level, [*keys], column, is_free=is_free)
         pairs = _pair_problems(both, line, [*seeds], cluster)
         table = _sum_differences(pairs, [*line], confidence_level, is_clustered=cluster is not None)
+        if is_inside:
+            table = pairs_of_these_problems(
+                table,
+                both,
+                pairs,
+                [*line],
+                confidence_level=confidence_level,
+                is_shared=column in _MATCHED,
+            )
         ordered: dict[str, str] = {key: line[key] for key in _in_order([*line], len(groups))}
         shown = from_safe(ordered)
         shown.insert(1 + [*ordered].index("level" if not is_free else "reduction"), level)
         statistics = list(_STATISTICS)
         if cluster is not None:
             statistics.insert(1, "n_clusters")
+        if is_inside:
+            statistics += ["interval_for", "reason"]
         return with_adjusted(table, correction).sort(*ordered).select(*shown, *statistics)
 
     return run_plan(problems, plan)
+
+
+def _is_for_these_problems(
+    target: IntervalTarget, cluster: str | None, replicates: ColumnNames
+) -> bool:
+    """Return whether the target is these problems, and check what it excludes."""
+    check_choice(target, "target", get_args(IntervalTarget))
+    is_inside: bool = target == "these_problems"
+    if is_inside and (cluster is not None or replicates):
+        raise ParameterError(
+            "target='these_problems' with cluster or replicates, must be without them: problems and "
+            "seeds are then fixed. Hint: number the attempts of all replicates as one run."
+        )
+    return is_inside
 
 
 def _as_value(baseline: str | float | bool, dtype: pl.DataType, column: str) -> pl.Expr:
