@@ -39,6 +39,7 @@ WINGS = (
     "verifier",
     "process",
     "search",
+    "search.servers",
     "charts",
     "batch",
     "report",

@@ -94,6 +94,7 @@ if _TYPE_CHECKING:
         compare,
         fit_pass_at_k,
         normal_interval,
+        rank,
         standard_error,
         student_t_interval,
         wilson_interval,
@@ -177,6 +178,7 @@ __all__ = [
     "pareto_frontier",
     "pass_at_k",
     "pass_hat_k",
+    "rank",
     "read_steps",
     "read_trajectories",
     "renumber_attempts",
@@ -247,7 +249,7 @@ _HOMES = {
     "scoring": "score_trajectories",
     "simulation": "simulate_trajectories",
     "statistics": (
-        "bootstrap_interval compare fit_pass_at_k normal_interval standard_error "
+        "bootstrap_interval compare fit_pass_at_k normal_interval rank standard_error "
         "student_t_interval wilson_interval"
     ),
     "steps": (

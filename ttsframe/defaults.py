@@ -25,6 +25,7 @@ from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import COUNT_COLUMNS, TRAJECTORY_COLUMNS, holds_counts, require_columns
 from ttsframe.scoring import score_trajectories
+from ttsframe.statistics.clusters import check_cluster
 from ttsframe.steps import SCORE, STEP_REDUCTIONS
 from ttsframe.votes.engine.registry import (
     AnySelector,
@@ -88,6 +89,8 @@ class PickOptions:
 
     by: ColumnNames = ()
     replicates: ColumnNames = ()
+    cluster: str | None = None
+    """Column that groups problems that were drawn together; None: problems are independent."""
     budgets: Budgets = None
     """Numbers of attempts. "all": all attempts, as one budget. None: for each run, the powers of two
     up to the number of attempts that at least nine in ten problems have, and that number."""
@@ -123,6 +126,7 @@ class Options(NamedTuple):
     by: tuple[str, ...]
     replicates: tuple[str, ...]
     confidence_level: float
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,8 +163,9 @@ class Choice:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Columns that tell runs and their replicates apart."""
-        return (*self.options.by, *self.options.replicates)
+        """Columns of `problems` that come from the run: those that tell runs apart, and the clusters."""
+        clusters = () if self.options.cluster is None else (self.options.cluster,)
+        return (*self.options.by, *self.options.replicates, *clusters)
 
     def pick(self, attempts: FrameT, /) -> list[FrameT]:
         """Pick an answer per problem, budget, selector and reduction; one table per run group."""
@@ -262,7 +267,10 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
         return trajectories, Options(
             chosen, None, asked.weights, by, replicates, asked.confidence_level
         )
-    schema = require_columns(trajectories, [*by, *replicates, "problem_id", "attempt"])
+    clusters: tuple[str, ...] = check_cluster(
+        asked.cluster, {"problem_id", "attempt"}, [*by, *replicates]
+    )
+    schema = require_columns(trajectories, [*by, *replicates, *clusters, "problem_id", "attempt"])
     scored = asked.score(trajectories)
     reductions = None
     if asked.reductions is not None:
@@ -277,7 +285,7 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
     if reductions is None and "score" not in schema and "step_scores" in schema:
         reductions = ("last",)
     return scored, Options(
-        selectors, reductions, asked.weights, by, replicates, asked.confidence_level
+        selectors, reductions, asked.weights, by, replicates, asked.confidence_level, asked.cluster
     )
 
 
@@ -315,7 +323,8 @@ def _choose(
 def _collect_attempts(scored: pl.DataFrame | pl.LazyFrame, options: Options) -> pl.DataFrame:
     """Collect the columns that an analysis reads, with each attempt's run as a number."""
     schema = scored.collect_schema()
-    keys = [*options.by, *options.replicates]
+    clusters = [] if options.cluster is None else [options.cluster]
+    keys = [*options.by, *options.replicates, *clusters]
     own = [name for selector in options.selectors for name in selector_of(selector).columns]
     read = dict.fromkeys([*_READ, *own])
     names = [*keys, *[name for name in read if name in schema and name not in keys]]
@@ -393,6 +402,7 @@ def _average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bo
         problems,
         by=options.by,
         replicates=options.replicates,
+        cluster=options.cluster,
         confidence_level=options.confidence_level,
     )
     return curve if is_graded else curve.rename({"accuracy": "agreement"})

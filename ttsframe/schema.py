@@ -15,6 +15,7 @@ from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
 
 __all__ = [
+    "CLUSTER_COLUMNS",
     "COUNT_COLUMNS",
     "CURVE_SCHEMA",
     "TRAJECTORY_COLUMNS",
@@ -92,6 +93,9 @@ CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
     "n_ungraded": pl.UInt32(),
 }
 """The columns of `curve`, in order, behind those of `by`."""
+
+CLUSTER_COLUMNS: Final = ("n_clusters", "df")
+"""Columns that a table has only where clusters of problems are named."""
 
 Kind: TypeAlias = Literal["Boolean", "an integer", "a number"]
 

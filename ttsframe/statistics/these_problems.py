@@ -149,6 +149,7 @@ def pairs_of_these_problems(
         "ci_low": (difference - z * wide).clip(-1.0, 1.0),
         "ci_high": (difference + z * wide).clip(-1.0, 1.0),
         "test": pl.lit("sampling_z"),
+        "interval": pl.lit("sampling_z"),
         "p_value": p_value,
     }
     return table.join(summed, on=[*line], how="left", nulls_equal=True).with_columns(

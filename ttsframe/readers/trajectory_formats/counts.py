@@ -53,8 +53,6 @@ def _to_counts(source: Table) -> pl.LazyFrame:
 
 FORMAT = FileFormat(
     summary="counts: a row per model and problem with n_attempts and n_correct, no attempts",
-    unit="model and problem",
-    columns={"n": "n_attempts", "count": "n_attempts", "c": "n_correct", "correct": "n_correct"},
     requires=((*_IDS, "problem"), _N, _C),
     dtypes={"problem": pl.String()},
     to_rows=_to_counts,
