@@ -147,7 +147,7 @@ def test_a_comparison_for_these_problems_adds_both_sides_variances() -> None:
         wide = sqrt(error**2 + 2 * Z**2 / 4 / (5 * 8 / row["budget"]) ** 2)
         assert row["ci_low"] == pytest.approx(row["difference"] - Z * wide, rel=1e-9)
         assert row["p_value"] == pytest.approx(2 * norm.sf(abs(row["difference"]) / wide), rel=1e-9)
-        assert row["test"] == "sampling_z"
+        assert row["test"] == row["interval"] == "sampling_z"
         assert (row["p_value"] < 0.05) == (not row["ci_low"] <= 0.0 <= row["ci_high"])
     votes = table.filter(selector="majority_vote", budget=2).row(0, named=True)
     assert votes["p_value"] is None
