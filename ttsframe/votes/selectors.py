@@ -94,7 +94,8 @@ def select_answers(
         other have no smaller budgets: there a number below all of them is an error.
     weights
         Weight of a vote in `weighted_vote` and `top_fraction_vote`: the "score" itself (must be
-        >= 0), its "sigmoid", or its "softmax" over the problem's scored attempts within the budget.
+        >= 0), its "sigmoid", or its "softmax" over the problem's scored attempts within the budget (in
+        `top_fraction_vote`, over those that vote).
     by
         Columns that tell runs, models or seeds apart; attempts never join across them.
 
