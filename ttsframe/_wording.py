@@ -14,7 +14,15 @@ LEFT_OUT: Final = ("short", "unscored", "undefined", "ungraded")
 """Why a problem is left out of a curve, as its columns `n_<status>` count it."""
 
 CURVE_COLUMNS: Final = frozenset(
-    {*CURVE_SCHEMA, *CLUSTER_COLUMNS, "nominal_budget", "agreement"} - {"subsets"}
+    {
+        *CURVE_SCHEMA,
+        *CLUSTER_COLUMNS,
+        "nominal_budget",
+        "agreement",
+        "interval_for",
+        "is_moved",
+    }
+    - {"subsets"}
 )
 """Columns of a curve that do not identify a run; `subsets` does where it varies."""
 

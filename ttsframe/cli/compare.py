@@ -209,7 +209,7 @@ def problems_to_compare(picks: Picks, choosing: PickOptions, column: str) -> pl.
     """Return the chosen answers; by default without the oracle, and at one budget."""
     # Each further budget is a further test, and no selector can beat the oracle.
     problems = pl.concat(picks.problems())
-    if choosing.selectors is None:
+    if choosing.selectors is None and picks.options.selectors != ("oracle",):
         problems = problems.filter(pl.col("selector") != "oracle")
     if choosing.budgets is None and column != "budget":
         shared = set.intersection(*[set(run.budgets or ()) for run in picks.runs])

@@ -15,6 +15,7 @@ from ttsframe._checks import (
     check_names,
     check_positive,
 )
+from ttsframe._counts import read_counts
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
 from ttsframe._own import check_named
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet, Reduction
@@ -27,7 +28,7 @@ from ttsframe.curves.lines import (
     refuse_where,
 )
 from ttsframe.errors import ColumnsError, ParameterError
-from ttsframe.schema import CURVE_SCHEMA, require_columns, require_kind
+from ttsframe.schema import CURVE_SCHEMA, holds_counts, require_columns, require_kind
 from ttsframe.statistics.clusters import cluster_interval, cluster_spread
 from ttsframe.statistics.problem_values import mean_interval
 from ttsframe.steps import STEP_REDUCTIONS, reduce_steps
@@ -68,6 +69,8 @@ class _Source(NamedTuple):
     """What an attempt contributes; higher is easier."""
     basis: str
     """As in the result."""
+    of_counts: bool
+    """Whether the table has counts in place of attempts."""
 
     @property
     def is_given(self) -> bool:
@@ -106,7 +109,8 @@ def difficulty_levels(
     trajectories
         One row per attempt, with `problem_id`, `attempt` (unique within `by` and problem), and the
         column that the metric reads: `is_correct` (Boolean), `score` (Float64, higher is better),
-        `step_scores`, or the one named in `column`.
+        `step_scores`, or the one named in `column`. For "pass_at_1" also a table of counts, with
+        `n_attempts` and `n_correct`, whose levels need a `reference` or "same_sample".
     reference
         Another run on the same problems, on which difficulty is estimated instead, with the same
         columns. It may lack columns of `by`; then all values of `by` get the same difficulty. Its
@@ -223,9 +227,20 @@ def difficulty_levels(
         require_columns(reference, ["problem_id"], where="reference")
         both = [name for name in keys.values() if name in run_schema]
         check_same_dtypes(run_schema, both, "reference", schema, "trajectories")
+    of_counts = metric == "pass_at_1" and column is None and holds_counts(run_schema)
+    if of_counts and reference is None and estimate == "cross_fitted":
+        raise ParameterError(
+            "estimate == 'cross_fitted' halves the attempts, and the table holds only their numbers. Hint: "
+            "estimate='same_sample' describes the run, and reference=... takes the levels of another one."
+        )
     source: _Source = _Source(
+        of_counts=of_counts,
         keys={key: name for key, name in keys.items() if name in run_schema},
-        value=_attempt_value(run_schema, metric, reduction, column, where),
+        value=(
+            pl.col("n_correct")
+            if of_counts
+            else _attempt_value(run_schema, metric, reduction, column, where)
+        ),
         basis="given" if column else "reference" if reference is not None else estimate,
     )
     run_columns: list[str] = [*keys][: len(groups)]
@@ -306,6 +321,14 @@ def _attempt_value(
 def _estimates(lazy: pl.LazyFrame, schema: pl.Schema, source: _Source) -> pl.LazyFrame:
     """Return `metric` and `n_used` of each problem, once per half that the estimate is for."""
     keys = source.keys
+    if source.of_counts:
+        return read_counts(lazy, keys).select(
+            *keys,
+            pl.lit(value=True).alias("is_independent"),
+            pl.when(pl.col("n") > 0).then(pl.col("c") / pl.col("n")).alias("metric"),
+            pl.col("n").alias("n_used"),
+            pl.lit(None, pl.UInt32).alias("fold"),
+        )
     is_independent = (
         pl.col("is_exchangeable") if "is_exchangeable" in schema else pl.lit(value=True)
     )

@@ -9,11 +9,13 @@ import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction, check_frame
 from ttsframe._exprs import from_safe, run_plan
-from ttsframe._typing import ColumnNames, FrameT, ProblemSet
+from ttsframe._typing import ColumnNames, FrameT, IntervalTarget, ProblemSet
 from ttsframe.curves.lines import LEFT_OUT, CurveLines, curve_lines, refuse_where
+from ttsframe.errors import ParameterError
 from ttsframe.schema import CURVE_SCHEMA
 from ttsframe.statistics.clusters import cluster_interval, cluster_statistics
 from ttsframe.statistics.problem_values import mean_interval
+from ttsframe.statistics.these_problems import ADDED, for_these_problems, sampling_columns
 
 __all__ = ["scaling_curve"]
 
@@ -27,6 +29,7 @@ def scaling_curve(
     cluster: str | None = None,
     include: ProblemSet = "common",
     confidence_level: float = 0.95,
+    target: IntervalTarget = "new_problems",
 ) -> FrameT:
     r"""Average problems into one row per budget, with an interval and the number left out.
 
@@ -52,6 +55,12 @@ def scaling_curve(
         problem in `n_short`.
     confidence_level
         Coverage of the interval, in (0, 1).
+    target
+        Whose uncertainty the interval shows. "new_problems": that of other problems of the same
+        kind. "these_problems": that of other attempts at the same problems, which is much smaller;
+        it is known for pass@k (`oracle`) over all subsets, up to half of the attempts, and for every
+        selector over all subsets at a budget of 1, where a value is a mean over attempts. Elsewhere
+        it is null.
 
     Returns
     -------
@@ -68,6 +77,10 @@ def scaling_curve(
         - `n_short`, `n_unscored`, `n_undefined`, `n_ungraded` (UInt32): problems left out, each
           counted under its worst status (over all budgets if `include` is "common"). A problem
           without a row at a budget is short at that budget;
+        - only for "these_problems": `share_from_samples` (Float64), the share of the variance for new
+          problems that is due to sampling attempts, the rest being differences between problems;
+          `interval_for` (String), the target; `reason` (String), why standard error and interval are
+          null, null if they are known.
         - `n_clusters` (UInt32), `df` (Float64): number of clusters and degrees of freedom of the
           standard error; only with `cluster`.
 
@@ -76,7 +89,8 @@ def scaling_curve(
     ColumnsError
         At once, when a column is missing.
     ParameterError
-        At once, when a parameter is out of range, when `by` and `replicates` name the same column,
+        At once, when a parameter is out of range, when `replicates` are averaged for
+        "these_problems", when `by` and `replicates` name the same column,
         or when either names a column that the result has of its own.
     DataError
         On collection, when a problem has several rows on one curve at one budget, because `by` and
@@ -101,9 +115,23 @@ def scaling_curve(
     value in [0, 1] varies more than a 0 or 1 with the same mean, so Wilson's interval with the sum
     of values as the count is too wide rather than too narrow.
 
+    For these problems, with :math:`c_q` of :math:`n_q` attempts correct and
+    :math:`\hat p_k(n, c)` the unbiased pass@k, the jackknife's variance over other attempts is
+
+    .. math::
+
+        \mathrm{SE}^2 = \frac{1}{Q^2} \sum_q \frac{n_q - 1}{n_q} \frac{c_q (n_q - c_q)}{n_q}
+        \bigl( \hat p_k(n_q - 1, c_q) - \hat p_k(n_q - 1, c_q - 1) \bigr)^2
+
+    which is :math:`p (1 - p) / (n - 1)` per problem at k = 1. The interval is
+    :math:`\pm z \sqrt{\mathrm{SE}^2 + z^2 / (4 N^2)}` with N the sum of :math:`n_q / k`, so that it has
+    a width where all attempts are right, or all wrong.
+
     References
     ----------
-    Miller, "Adding Error Bars to Evals", arXiv:2411.00640, section 2. Wilson, "Probable Inference,
+    Miller, "Adding Error Bars to Evals", arXiv:2411.00640, sections 2 and 3. Wang, "Measuring all the
+    noises of LLM evals", arXiv:2512.21326, for the split into problems and samples. Efron and Stein,
+    "The jackknife estimate of variance", Annals of Statistics 9 (1981), 586-596. Wilson, "Probable Inference,
     the Law of Succession, and Statistical Inference", JASA 22 (1927), 209-212.
 
     Examples
@@ -128,17 +156,46 @@ def scaling_curve(
     │ oracle   ┆ 1      ┆ 0.5      ┆ 2          │
     │ oracle   ┆ 2      ┆ 1.0      ┆ 2          │
     └──────────┴────────┴──────────┴────────────┘
+
+    Whose uncertainty: new problems, or other attempts at these.
+
+    >>> run = tts.simulate_trajectories(30, 16, seed=0, keys=True)
+    >>> passes = tts.expected_accuracy(run, selectors="oracle", budgets=[1, 4])
+    >>> for target in ("new_problems", "these_problems"):
+    ...     width = pl.col("ci_high") - pl.col("ci_low")
+    ...     tts.scaling_curve(passes, target=target).select(width.round(3)).to_series().to_list()
+    [0.217, 0.247]
+    [0.075, 0.091]
     """
     check_averages(include, confidence_level)
+    check_choice(target, "target", get_args(IntervalTarget))
+    is_inside = target == "these_problems"
     problems = with_problem_columns(problems)
-    lines: CurveLines = curve_lines(problems, by=by, replicates=replicates, cluster=cluster)
+    lines: CurveLines = curve_lines(
+        problems, by=by, replicates=replicates, cluster=cluster, taken=ADDED if is_inside else ()
+    )
+    if is_inside and cluster is not None:
+        raise ParameterError(
+            f"cluster == {cluster!r} describes how problems were drawn, which target='these_problems' takes as "
+            "fixed. Hint: leave out one of the two."
+        )
+    if is_inside and lines.seeds:
+        raise ParameterError(
+            "replicates are averaged, which target='these_problems' cannot read. Hint: number the "
+            "attempts of all replicates as one run, and average their subsets with "
+            "tts.expected_accuracy."
+        )
+    more: dict[str, pl.Expr] = sampling_columns(lines.schema) if is_inside else {}
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        return (
-            average_lines(lines, lines.select(lazy), include, confidence_level)
-            .with_columns(**lines.defaults)
-            .sort(*lines.groups, "selector", "reduction", "budget", "subsets")
-            .select(*from_safe(lines.groups), *CURVE_SCHEMA, *lines.shown)
+        rows = lines.select(lazy, **more)
+        curve = average_lines(lines, rows, include, confidence_level, also=[*more])
+        curve = curve.with_columns(**lines.defaults)
+        if is_inside:
+            curve = curve.with_columns(for_these_problems(confidence_level))
+        added = ADDED if is_inside else lines.shown
+        return curve.sort(*lines.groups, "selector", "reduction", "budget", "subsets").select(
+            *from_safe(lines.groups), *CURVE_SCHEMA, *added
         )
 
     return run_plan(problems, plan)

@@ -23,6 +23,7 @@ from ttsframe.report.parts import Context
 from ttsframe.report.report import SECTIONS, Report, SectionName
 from ttsframe.report.runs import NoTableError, RunData, keep_runs
 from ttsframe.report.sections.accuracy import note_problems
+from ttsframe.schema import refuse_counts
 from ttsframe.validation import validate_trajectories
 from ttsframe.votes.engine.registry import AnySelector, SelectorName, check_selectors, in_order
 
@@ -123,6 +124,7 @@ def build_report(
     True
     """
     check_frame(trajectories, "trajectories")
+    refuse_counts(trajectories.collect_schema(), "trajectories")
     by, replicates = check_names(by, "by"), check_names(replicates, "replicates")
     checked_references = check_references(references)
     wanted: tuple[SectionName, ...] = check_choices(

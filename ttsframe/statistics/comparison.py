@@ -16,7 +16,7 @@ from ttsframe._checks import (
 )
 from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
 from ttsframe._settings import setting
-from ttsframe._typing import ColumnNames, Correction, FrameT, McNemar
+from ttsframe._typing import ColumnNames, Correction, FrameT, IntervalTarget, McNemar
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.schema import CLUSTER_COLUMNS, require_columns
 from ttsframe.statistics.clusters import cluster_statistics, in_one_cluster
@@ -26,6 +26,7 @@ from ttsframe.statistics.problem_values import (
     raise_if_repeated,
     value_and_severity,
 )
+from ttsframe.statistics.these_problems import pairs_of_these_problems, sampling_columns
 
 __all__ = ["compare"]
 
@@ -62,6 +63,8 @@ _TAKEN: Final = {
     "baseline",
     "baseline_reduction",
     *CLUSTER_COLUMNS,
+    "interval_for",
+    "reason",
 }
 
 
@@ -77,6 +80,7 @@ def compare(
     confidence_level: float = 0.95,
     correction: Correction = "holm",
     mcnemar: McNemar = "mid_p",
+    target: IntervalTarget = "new_problems",
 ) -> FrameT:
     r"""Compare selectors, models or runs with a baseline, problem by problem.
 
@@ -113,6 +117,10 @@ def compare(
     mcnemar
         P-value of McNemar's test, which values of 0 and 1 have: "mid_p", or "exact", which never
         exceeds its size and finds fewer differences. Choose before looking at the data.
+    target
+        Whose uncertainty standard error, interval and p-value show, as in `scaling_curve`: that for
+        "new_problems", or for other attempts at "these_problems" (test "sampling_z"). The latter is
+        null where both sides read the same attempts, as two selectors of one run do.
 
     Returns
     -------
@@ -136,7 +144,9 @@ def compare(
           to (within 1e-9), or lower than the baseline's;
         - `n_short`, `n_unscored`, `n_undefined`, `n_ungraded` (UInt32): problems left out, each
           under the worst status of its rows;
-        - `n_unpaired` (UInt32): problems that only one side has.
+        - `n_unpaired` (UInt32): problems that only one side has;
+        - only for "these_problems": `interval_for` (String) and `reason` (String), why the inference
+          is null, as in `scaling_curve`.
 
         Standard error, interval and p-value are null below two pairs or clusters.
 
@@ -175,6 +185,9 @@ def compare(
       `benchmarks/results/cluster_coverage.txt`, where the usual error rejects up to 16 and 10 %.
     - Where all differences are equal there is no spread to go by, and the interval is Bonett and
       Price's too, of clusters if they are named. It always contains the difference.
+    - For these problems: :math:`\bar d \pm z \sqrt{\mathrm{SE}^2 + z^2 (N_a^{-2} + N_b^{-2}) / 4}` with the
+      sum of both sides' variances in `scaling_curve` as :math:`\mathrm{SE}^2`, and a normal test with
+      the same standard deviation.
 
     References
     ----------
@@ -204,6 +217,7 @@ def compare(
     check_fraction(confidence_level, "confidence_level")
     check_choice(correction, "correction", get_args(Correction))
     check_choice(mcnemar, "mcnemar", get_args(McNemar))
+    is_inside: bool = _is_for_these_problems(target, cluster, replicates)
     compared: tuple[str, ...] = check_names(column, "column", taken=_TAKEN)
     groups: tuple[str, ...] = check_names(by, "by", taken=_TAKEN)
     repeats: tuple[str, ...] = check_names(replicates, "replicates", taken=_TAKEN)
@@ -245,7 +259,8 @@ def compare(
             names["reduction"] = "reduction"
         if cluster is not None:
             names["cluster"] = cluster
-        rows = graded.select(*to_safe(names), **value_and_severity())
+        more = sampling_columns(schema) if is_inside else {}
+        rows = graded.select(*to_safe(names), **value_and_severity(), **more)
         both = _both_sides(rows, level, [*keys], column, is_free=is_free)
         pairs = _pair_problems(both, line, [*seeds], cluster)
         is_clustered = cluster is not None
@@ -254,15 +269,40 @@ def compare(
                 confidence_level=confidence_level, is_clustered=is_clustered, mcnemar=mcnemar
             )
         )
+        if is_inside:
+            table = pairs_of_these_problems(
+                table,
+                both,
+                pairs,
+                [*line],
+                confidence_level=confidence_level,
+                is_shared=column in _MATCHED,
+            )
         ordered: dict[str, str] = {key: line[key] for key in _in_order([*line], len(groups))}
         shown = from_safe(ordered)
         shown.insert(1 + [*ordered].index("level" if not is_free else "reduction"), level)
         statistics = list(_STATISTICS)
         if cluster is not None:
             statistics[1:1] = CLUSTER_COLUMNS
+        if is_inside:
+            statistics += ["interval_for", "reason"]
         return with_adjusted(table, correction).sort(*ordered).select(*shown, *statistics)
 
     return run_plan(problems, plan)
+
+
+def _is_for_these_problems(
+    target: IntervalTarget, cluster: str | None, replicates: ColumnNames
+) -> bool:
+    """Return whether the target is these problems, and check what it excludes."""
+    check_choice(target, "target", get_args(IntervalTarget))
+    is_inside: bool = target == "these_problems"
+    if is_inside and (cluster is not None or replicates):
+        raise ParameterError(
+            "target='these_problems' with cluster or replicates, must be without them: problems and "
+            "seeds are then fixed. Hint: number the attempts of all replicates as one run."
+        )
+    return is_inside
 
 
 def _as_value(baseline: str | float | bool, dtype: pl.DataType, column: str) -> pl.Expr:
