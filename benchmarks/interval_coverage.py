@@ -183,7 +183,12 @@ def size(cell: Cell, null: str, n_runs: int) -> dict[str, float]:
             for model, p in (("new", chances), ("old", others))
         ]
         table = tts.compare(
-            pl.concat(sides), column="model", baseline="old", by=("run",), correction="none"
+            pl.concat(sides),
+            column="model",
+            baseline="old",
+            by=("run",),
+            correction="none",
+            mcnemar="exact",
         )
         student = tts.student_t_interval("difference", "standard_error", "n_pairs", bounds=None)
         found = table.select(

@@ -15,6 +15,10 @@ __all__ = ["ranking"]
 
 _TABLE: Final = tables.Argument("ranking", "tts.rank(problems)", ("ranking",))
 _NUMBERS: Final = ("rank", "rank_low", "rank_high", "n_ranked", "n_problems")
+_KNOWN: Final = frozenset({
+    *_NUMBERS,
+    *("accuracy", "n_better", "n_worse", "sets", "share_of_resamples_best", "n_left_out"),
+})
 _COLOR: Final = style.FALLBACK_COLORS[0]
 _ROW: Final = 26
 _N_RANKED_MAX: Final = 40
@@ -33,8 +37,8 @@ def ranking(
     Parameters
     ----------
     ranking
-        Table that `rank` makes, one row per ranked value; collected if lazy. The columns before the
-        ranked one, such as the budget, become panels where they vary.
+        Table that `rank` makes, one row per ranked value; collected if lazy. Other columns than
+        the ranked one, which is the last before `rank`, become panels where they vary.
     title, confidence_level, width
         As in `scaling_curve`.
 
@@ -77,8 +81,9 @@ def ranking(
         if n_names == 1
         else (pl.concat_str(of_name[0], pl.format(" ({})", of_name[1]).fill_null("")))
     )
+    apart = tables.find_run_columns(rows, {*_KNOWN, *before[-n_names:]})
     named = rows.with_columns(ranked=name.fill_null("none"))
-    drawn = tables.shorten_names(_TABLE.add_panels(named, before[:-n_names]), "ranked")
+    drawn = tables.shorten_names(_TABLE.add_panels(named, apart), "ranked")
     n_ranked = drawn.group_by("panel").len()["len"].to_list()
     _TABLE.check_at_most(max(n_ranked), _N_RANKED_MAX, "ranked values in a panel")
     problems = counted([int(n) for n in drawn["n_problems"].to_list()], "problem")

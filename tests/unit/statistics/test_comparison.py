@@ -305,7 +305,7 @@ def test_clusters_are_the_units_where_they_are_named(engine: EngineType) -> None
         assert row[name] == pytest.approx(value, abs=1e-12), name
     assert (row["test"], row["n_clusters"]) == ("clustered_t", 11)
     # Clusters of 7 or 8 problems, so hardly fewer than 10.
-    assert row["df"] == pytest.approx(9.97, abs=0.005)
+    assert row["df"] == pytest.approx(9.9594, abs=1e-4)
     p_value = 2 * stats.t.sf(abs(row["difference"] / row["standard_error"]), row["df"])
     assert row["p_value"] == pytest.approx(p_value)
     half = stats.t.ppf(0.975, row["df"]) * row["standard_error"]
@@ -587,7 +587,7 @@ def test_intervals_that_are_not_bonett_and_prices_agree_with_the_test(
         pairs(
             [draws.choice([0.25, 0.5, 0.5, 0.5, 1.0]) for _ in range(n)],
             [draws.choice([0.25, 0.5, 0.5]) for _ in range(n)],
-        ).with_columns(budget=pl.lit(i), text=pl.col("problem_id") % 5)
+        ).with_columns(budget=pl.lit(i), text=pl.col("problem_id") % 9)
         for i, n in enumerate([6, 8, 12, 20, 40] * 12)
     ]
     found = tts.compare(
