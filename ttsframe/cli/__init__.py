@@ -21,6 +21,7 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     "curve": "Accuracy by number of attempts, as a table.",
     "compare": "Paired differences on the same problems.",
     "steps": "Labeled steps: counts, agreement, conversion.",
+    "search": "Search against a verifier, simulated or on stored steps.",
     "simulate": "Simulate a run with known true answers.",
 }
 """The commands, each in the module of its name, as the list of commands shows them."""
