@@ -27,6 +27,7 @@ COMMANDS = [
     "curve",
     "compare",
     "steps",
+    "search",
     "simulate",
 ]
 

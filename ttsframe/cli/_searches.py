@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
@@ -18,7 +19,7 @@ from ttsframe._own import load
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
 from ttsframe.cli._names import did_you_mean
-from ttsframe.errors import ParameterTypeError, SourceError
+from ttsframe.errors import ParameterError, ParameterTypeError, SourceError, TtsframeError
 from ttsframe.schema import require_columns
 from ttsframe.search import (
     PRESETS,
@@ -90,7 +91,12 @@ def _make_policy(label: str, width: int) -> Policy:
         return preset(label.removeprefix(PRESET), width)  # type: ignore[arg-type]
     if ":" not in label:
         return SEARCH_POLICIES[label].policy(width)  # type: ignore[index]
-    own = load(label)(width)
+    try:
+        own = load(label)(width)
+    except TypeError as error:
+        raise ParameterTypeError(
+            f"{label}: cannot be called with a width ({error}). Hint: name a subclass of tts.search.Policy."
+        ) from error
     if not isinstance(own, Policy):
         raise ParameterTypeError(
             f"{label}: called with a width, it returns {type(own).__name__}, must return a tts.search.Policy. "
@@ -154,15 +160,17 @@ def read_settings(
     return settings
 
 
-def simulated(
-    n_problems: int, n_steps: tuple[int, int], settings: Mapping[str, float]
-) -> Source:
+def simulated(n_problems: int, n_steps: tuple[int, int], settings: Mapping[str, float]) -> Source:
     """Return a simulated model and verifier."""
     world: dict[str, Any] = {name: settings[name] for name in _WORLD if name in settings}
     faults: dict[str, Any] = {name: settings[name] for name in _FAULTS if name in settings}
-    problems, generator, prm = simulate(
-        n_problems, n_steps=n_steps, faults=VerifierFaults(**faults), **{"seed": 0, **world}
-    )
+    try:
+        problems, generator, prm = simulate(
+            n_problems, n_steps=n_steps, faults=VerifierFaults(**faults), **{"seed": 0, **world}
+        )
+    except (ParameterError, ParameterTypeError) as error:
+        # As text: the numbers are no options of their own.
+        raise click.BadParameter(str(error), param_hint="'--set'") from error
 
     def find(policy: Policy, seed: int, folder: Path) -> Found:
         nodes = search(problems, generator, prm, policy, seed=seed, checkpoint=folder)
@@ -175,7 +183,13 @@ def simulated(
 def replayed(bank: Path, problems: Path | None) -> Source:
     """Return a stored bank as a model and a verifier."""
     nodes = pl.scan_parquet(bank)
-    known = None if problems is None else _read_problems(problems)
+    schema = nodes.collect_schema()
+    if {*RUN} <= {*schema} and (n := nodes.select(pl.struct(RUN).n_unique()).collect().item()) > 1:
+        raise SourceError(
+            f"{bank}: holds {n} searches, must hold one bank. Hint: write the rows of one policy, width and "
+            "seed to a file."
+        )
+    known = None if problems is None else _read_problems(problems, schema.get("problem_id"))
     # The texts are read once, of solutions: a replay holds none.
     texts = to_trajectories(nodes).select("problem_id", "node_id", "completion").collect()
 
@@ -206,14 +220,15 @@ def replayed(bank: Path, problems: Path | None) -> Source:
     return Source(about, find)
 
 
-def _read_problems(path: Path) -> pl.DataFrame:
+def _read_problems(path: Path, dtype: pl.DataType | None) -> pl.DataFrame:
     """Read a table with a row per problem."""
     readers = {".parquet": pl.read_parquet, ".jsonl": pl.read_ndjson, ".csv": pl.read_csv}
     if path.suffix.lower() not in readers:
         raise SourceError(f"{path}: must end in {', '.join(readers)}.")
     table = readers[path.suffix.lower()](path)
     require_columns(table, ["problem_id"], where=str(path))
-    return table.select("problem_id", *[name for name in ("problem", "gold") if name in table])
+    texts = [pl.col(name).cast(pl.String) for name in ("problem", "gold") if name in table]
+    return table.select(pl.col("problem_id").cast(dtype or pl.String), *texts)
 
 
 class ResultFolder:
@@ -223,12 +238,16 @@ class ResultFolder:
         self.nodes, self.trajectories = path / "nodes.parquet", path / "trajectories.parquet"
         self._path, self._parts = path, path / "unfinished"
         self._about, self._file = dict(about), path / "about.json"
+        self._is_new = False
 
     def open(self) -> bool:
         """Make or check the folder; return whether it holds the results already."""
         if self._path.exists() and not self._path.is_dir():
-            raise SourceError(f"{self._path}: is a file, must be a folder. Hint: name a new folder.")
-        if not self._path.exists():
+            raise SourceError(
+                f"{self._path}: is a file, must be a folder. Hint: name a new folder."
+            )
+        self._is_new = not self._path.exists()
+        if self._is_new:
             check_parent_folder(self._path)
             self._path.mkdir()
         if not self._file.exists():
@@ -245,7 +264,9 @@ class ResultFolder:
         try:
             found = json.loads(self._file.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise SourceError(f"{self._file}: is damaged ({error}). Hint: delete the folder.") from error
+            raise SourceError(
+                f"{self._file}: is damaged ({error}). Hint: delete the folder."
+            ) from error
         wanted = json.loads(json.dumps(self._about))
         different = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
         if different:
@@ -254,6 +275,16 @@ class ResultFolder:
                 f"{self._path}: holds other searches: {name} was {found.get(name)}, is {wanted.get(name)}. "
                 "Hint: name another folder, or repeat the command that it began with."
             )
+
+    @contextmanager
+    def _removed_if_empty(self) -> Iterator[None]:
+        """Remove a new folder where a search was refused before anything was kept."""
+        try:
+            yield
+        except TtsframeError:
+            if self._is_new and not any(path.is_file() for path in self._parts.rglob("*")):
+                shutil.rmtree(self._path)
+            raise
 
     def run(self, source: Source, searches: Sequence[Search], console: Console) -> None:
         """Run what was not finished before, and write the tables."""
@@ -265,7 +296,8 @@ class ResultFolder:
             width = counted([one.policy.width], "path")
             with console.status(f"{one.label}, {width}: search {number} of {len(searches)}"):
                 where.mkdir(exist_ok=True)
-                nodes, solutions = source.find(one.policy, one.seed, where / "journal")
+                with self._removed_if_empty():
+                    nodes, solutions = source.find(one.policy, one.seed, where / "journal")
                 label = [
                     pl.lit(one.label).alias("policy"),
                     pl.lit(one.policy.width, pl.Int64).alias("width"),

@@ -8,7 +8,6 @@ from typing import Final
 import click
 import polars as pl
 
-from ttsframe._wording import counted
 from ttsframe.cli._console import Console
 from ttsframe.cli._names import completes
 from ttsframe.cli._options import OUTPUT, examples, level_option, prints
@@ -32,6 +31,7 @@ from ttsframe.scoring import score_trajectories
 from ttsframe.search import (
     PRESETS,
     SEARCH_POLICIES,
+    accuracy_bounds,
     search_costs,
     select_by_width,
 )
@@ -171,15 +171,16 @@ def search(
         folder.run(source, searches, console)
     with console.status("Counting"):
         costs = _costs(folder, searches)
-        curve = _curve(folder.trajectories, confidence_level)
+        curve, bounds = _accuracies(folder.trajectories, confidence_level)
     if curve is not None:
         console.say(curve_text(curve, confidence_level=confidence_level) + "\n")
-    console.say(rows_text(costs, n_rows=costs.height, n_fixed=2, hint="--json prints all.") + "\n")
-    if "short" in costs.columns and (n_short := int(costs["short"].sum())):
-        console.note(
-            f"{counted([n_short], 'search')} of single problems ran short: the bank has fewer continuations than "
-            "was asked for. Their solutions count as they are (is_short in the trajectories)."
+    if bounds is not None:
+        console.say(
+            "Some problems ran short: the bank has fewer continuations than was asked for. Accuracy if\n"
+            "these problems are wrong, and if they are right:\n"
         )
+        console.say(rows_text(bounds, n_rows=bounds.height, n_fixed=3, hint="") + "\n")
+    console.say(rows_text(costs, n_rows=costs.height, n_fixed=2, hint="") + "\n")
     console.say(f"Wrote {folder.nodes} and {folder.trajectories}")
     console.result({
         "output": str(output),
@@ -187,6 +188,7 @@ def search(
         "trajectories": str(folder.trajectories),
         "searches": costs.to_dicts(),
         "curve": None if curve is None else curve.to_dicts(),
+        "bounds": None if bounds is None else bounds.to_dicts(),
     })
 
 
@@ -200,9 +202,7 @@ def _source(
     """Return where steps and scores come from, by the options that were given."""
     if (n_simulated is None) == (bank is None):
         what = "neither was" if bank is None else "both were"
-        raise click.UsageError(
-            f"steps come from --simulate N or from --replay FILE; {what} given."
-        )
+        raise click.UsageError(f"steps come from --simulate N or from --replay FILE; {what} given.")
     if n_simulated is not None:
         if problems is not None:
             raise click.UsageError("--problems belongs to --replay; simulated problems are known.")
@@ -221,15 +221,15 @@ def _costs(folder: ResultFolder, searches: list[Search]) -> pl.DataFrame:
         schema={"policy": pl.String, "width": pl.Int64},
         orient="row",
     ).unique(maintain_order=True)
+    tokens = pl.col("n_tokens")
     mean = (
         search_costs(pl.scan_parquet(folder.nodes), by=RUN)
         .group_by("policy", "width")
         .agg(
-            searches=pl.len(),
-            rounds=pl.col("n_rounds").mean(),
-            steps=pl.col("n_nodes").mean(),
-            tokens=(pl.col("n_tokens") + pl.col("n_lookahead_tokens").fill_null(0)).mean(),
-            dropped=pl.col("n_dropped_tokens").sum() / pl.col("n_tokens").sum(),
+            pl.col("n_rounds").mean().alias("rounds"),
+            pl.col("n_nodes").mean().alias("steps"),
+            (tokens + pl.col("n_lookahead_tokens").fill_null(0)).mean().alias("tokens"),
+            (pl.col("n_dropped_tokens").sum() / tokens.sum()).alias("share_dropped"),
         )
         .collect()
     )
@@ -238,16 +238,45 @@ def _costs(folder: ResultFolder, searches: list[Search]) -> pl.DataFrame:
     if "is_short" not in solutions.collect_schema():
         return table
     problems = solutions.select(*RUN, "problem_id", "is_short").unique()
-    short = problems.group_by("policy", "width").agg(short=pl.col("is_short").sum()).collect()
+    short = problems.group_by("policy", "width").agg(n_short=pl.col("is_short").sum()).collect()
     return table.join(short, on=["policy", "width"], how="left", maintain_order="left")
 
 
-def _curve(trajectories: Path, confidence_level: float) -> pl.DataFrame | None:
-    """Return accuracy by width, averaged over seeds per problem; None without a grade."""
+def _accuracies(
+    trajectories: Path, confidence_level: float
+) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+    """Return accuracy by width, averaged over seeds per problem, and bounds where problems ran short."""
     solutions = pl.scan_parquet(trajectories)
-    if "gold" not in solutions.collect_schema():
-        return None
-    answers = select_by_width(solutions.pipe(score_trajectories), by="seed").collect()
-    return scaling_curve(
-        answers.drop("width"), by="policy", replicates="seed", confidence_level=confidence_level
+    schema = solutions.collect_schema()
+    if "gold" not in schema:
+        return None, None
+    scored = solutions.pipe(score_trajectories).collect()
+    bounds = None
+    if "is_short" in schema and scored["is_short"].any():
+        is_short = pl.col("is_short").any().over("policy", "width")
+        bounds = _bounds(scored.filter(is_short))
+        scored = scored.filter(~is_short)
+    if scored.is_empty():
+        return None, bounds
+    answers = select_by_width(scored, by="seed").drop("width")
+    curve = scaling_curve(
+        answers, by="policy", replicates="seed", confidence_level=confidence_level
     )
+    return curve, bounds
+
+
+def _bounds(scored: pl.DataFrame) -> pl.DataFrame:
+    """Return the lowest and highest accuracy of each policy, width and selector, averaged over seeds."""
+    status = pl.when("is_short").then(pl.lit("short")).otherwise(pl.lit("ok")).alias("status")
+    answers = select_by_width(scored, by="seed")
+    rows = []
+    for (policy, width, seed), part in scored.partition_by(RUN, as_dict=True).items():
+        of_run = answers.filter(policy=policy, width=width, seed=seed)
+        problems = part.select("problem_id", status).unique()
+        for (selector,), picked in of_run.partition_by("selector", as_dict=True).items():
+            low, high = accuracy_bounds(picked, status=problems)
+            rows.append((policy, width, selector, low, high))
+    names = {"policy": pl.String, "width": pl.Int64, "selector": pl.String}
+    ends = {"lowest": pl.Float64, "highest": pl.Float64}
+    table = pl.DataFrame(rows, schema=names | ends, orient="row")
+    return table.group_by(*names, maintain_order=True).agg(pl.col(*ends).mean()).sort(*names)
