@@ -65,6 +65,7 @@ _READ: Final = (
     "n_tokens",
     "finish_reason",
     "is_exchangeable",
+    "node_id",
     "source_file",
 )
 _GRADES: Final = ("is_correct", "gold_key", "gold", "solution")

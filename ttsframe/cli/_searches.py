@@ -319,12 +319,3 @@ class ResultFolder:
                 with replacing(target) as temporary:
                     pl.concat(parts, how="diagonal").sink_parquet(temporary)
             shutil.rmtree(self._parts)
-
-
-def find_results(sources: Sequence[str]) -> Iterator[tuple[str, Path | None]]:
-    """Yield each source, and the table of nodes beside its solutions if it is a folder of searches."""
-    for source in sources:
-        folder = Path(source)
-        solutions, nodes = folder / "trajectories.parquet", folder / "nodes.parquet"
-        is_folder = solutions.is_file() and nodes.is_file()
-        yield (str(solutions), nodes) if is_folder else (source, None)
