@@ -11,7 +11,8 @@ standard errors; else it is *open*. "At least as good" holds unless it is revers
 
 Accuracy is that of the weighted vote over the solutions of a search, by their last scores, as in the
 search-and-learn experiment; "best" takes the solution of the highest score instead.
-``TTSFRAME_CLAIM_PROBLEMS`` sets the number of problems in a cell (default 200).
+Levels are fifths of the problems by their true accuracy. ``TTSFRAME_CLAIM_PROBLEMS`` sets the number of
+problems of all levels (default 500).
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ import polars as pl
 
 import ttsframe as tts
 
-N_PROBLEMS = int(os.environ.get("TTSFRAME_CLAIM_PROBLEMS", "200"))
-FITTED = json.loads((Path(__file__).parent / "search_parameters.json").read_text())["parameters"]
+N_PROBLEMS = int(os.environ.get("TTSFRAME_CLAIM_PROBLEMS", "500"))
+FILE = json.loads((Path(__file__).parent / "search_parameters.json").read_text(encoding="utf-8"))
+FITTED = FILE["parameters"]
 WIDTHS = (4, 16, 64)
-DIFFICULTY = {"level 1": 0.9, "level 2": 0.7, "level 3": 0.45, "level 4": 0.25, "level 5": 0.08}
-"""Accuracy of the middle problem; problems of a level differ little."""
+LEVELS = ("level 1", "level 2", "level 3", "level 4", "level 5")
+"""Easiest first."""
 EASY, HARD = ("level 1", "level 2"), ("level 3", "level 4", "level 5")
 NOISE = {"no noise": 0.0, "fitted noise": 1.0, "twice the noise": 2.0}
 """Times the fitted noise."""
 PERSISTENCE = {"independent": 0.0, "fitted": FITTED["persistence"], "persistent": 0.95}
 BIAS: dict[str, dict[str, float]] = {
     "no bias": {},
-    "length": {"length_bias": 0.5},
     "exploits": {"hack_rate": 0.05, "hack_size": 4.0},
-    "ideas (fitted)": {"trap_rate": FITTED["trap_rate"], "trap_size": FITTED["trap_size"]},
+    "ideas": {name: FITTED[name] for name in ("trap_rate", "trap_size")},
+    "as fitted": {name: FITTED[name] for name in ("trap_rate", "trap_size", "delay", "optimism")},
 }
-N_STEPS = (4, 8)
+N_STEPS = tuple(FILE["n_steps"])
 LOOKAHEADS, DELAYS = (0, 3), (0, 3)
 
 Cell = tuple[str, str, str, str]
@@ -57,33 +59,54 @@ class Answers(NamedTuple):
 
 
 def searched(
-    policies: Iterable[tts.search.Policy], accuracy: float, faults: tts.search.VerifierFaults
-) -> pl.DataFrame:
-    """Return who solved what: the columns `name`, `width`, `selector`, `problem_id` and `is_correct`."""
+    setting: tuple[str, str, str],
+    policies: Iterable[tts.search.Policy],
+    faults: tts.search.VerifierFaults,
+) -> list[Answers]:
+    """Search all problems with all policies; return who solved what in each level."""
     world = tts.search.simulate(
-        N_PROBLEMS, seed=0, accuracy=accuracy, spread=0.5, n_steps=N_STEPS, faults=faults
+        N_PROBLEMS,
+        seed=0,
+        accuracy=FITTED["accuracy"],
+        spread=FITTED["spread"],
+        n_steps=N_STEPS,
+        faults=faults,
     )
     found = []
     for policy in policies:
         nodes = tts.search.search(*world, policy, seed=1)
-        solutions = tts.search.to_trajectories(nodes, policy=policy, problems=world.problems)
-        found.append(
-            solutions
-            .with_columns(name=pl.lit(f"{policy.name} {policy.lookahead}".removesuffix(" 0")))
-            .drop("completion")
-            .hstack(solutions.select(answer=tts.extract_answer("completion")))
+        solutions = tts.search.to_trajectories(
+            nodes, policy=policy, problems=world.problems.select("problem_id", "gold")
         )
-    scored = tts.score_trajectories(pl.concat(found))
+        name = f"{policy.name} {policy.lookahead}".removesuffix(" 0")
+        # Independent solutions hold the smaller runs: some of them, drawn by the hash in node_id.
+        widths = WIDTHS if policy.is_exchangeable else [policy.width]
+        found += [
+            solutions.filter(
+                pl.col("node_id").rank("ordinal").over("problem_id") <= width
+            ).with_columns(name=pl.lit(name), width=pl.lit(width, pl.Int64))
+            for width in widths
+        ]
+    # Only the last step has an answer.
+    scored = tts.score_trajectories(
+        pl.concat(found).with_columns(pl.col("completion").str.tail(40))
+    )
     picked = tts.select_answers(
         scored, selectors=["majority_vote", "weighted_vote", "best_of_n"], by=["name", "width"]
     )
-    return picked.select(
+    rank = pl.col("true_accuracy").rank("ordinal", descending=True) - 1
+    levels = world.problems.select(
+        "problem_id", level=pl.concat_str(pl.lit("level "), rank * 5 // pl.len() + 1)
+    )
+    right = picked.join(levels, on="problem_id").select(
+        "level",
         "name",
         "width",
         "selector",
         "problem_id",
         pl.col("is_correct").fill_null(value=False).cast(pl.Float64),
     )
+    return [Answers((*setting, level), right.filter(level=level)) for level in LEVELS]
 
 
 def outcome(difference: pl.Series) -> str:
@@ -158,10 +181,11 @@ def is_fitted(cell: Cell) -> bool:
 
 
 def run_grid() -> list[Answers]:
+    """Run every combination of noise, persistence and bias."""
     cells = []
-    for noise, persistence, bias, level in itertools.product(NOISE, PERSISTENCE, BIAS, DIFFICULTY):
-        # Without noise, its persistence means nothing.
-        if noise == "no noise" and persistence != "fitted":
+    for noise, persistence, bias in itertools.product(NOISE, PERSISTENCE, BIAS):
+        # Without noise its persistence means nothing; twice the noise is tried at the fitted one only.
+        if noise != "fitted noise" and persistence != "fitted":
             continue
         faults = tts.search.VerifierFaults(
             noise=NOISE[noise] * FITTED["noise"],
@@ -169,12 +193,10 @@ def run_grid() -> list[Answers]:
             **BIAS[bias],
         )
         policies = [
-            make(width)
-            for make in (tts.search.BestOfN, tts.search.Beam, tts.search.DVTS)
-            for width in WIDTHS
+            tts.search.BestOfN(max(WIDTHS)),
+            *[make(width) for make in (tts.search.Beam, tts.search.DVTS) for width in WIDTHS],
         ]
-        right = searched(policies, DIFFICULTY[level], faults)
-        cells.append(Answers((noise, persistence, bias, level), right))
+        cells += searched((noise, persistence, bias), policies, faults)
     return cells
 
 
@@ -325,18 +347,15 @@ def lookahead() -> None:
         "\n6. A lookahead of 3 steps helps a verifier that sees a wrong step 3 steps late (width 16)."
     )
     for delay in DELAYS:
-        cells = []
-        for level, accuracy in DIFFICULTY.items():
-            faults = tts.search.VerifierFaults(
-                noise=FITTED["noise"], persistence=FITTED["persistence"], delay=delay
-            )
-            policies = [
-                make(16, lookahead=steps)
-                for make in (tts.search.Beam, tts.search.DVTS)
-                for steps in LOOKAHEADS
-            ]
-            right = searched(policies, accuracy, faults)
-            cells.append(Answers(("fitted noise", "fitted", f"delay {delay}", level), right))
+        faults = tts.search.VerifierFaults(
+            noise=FITTED["noise"], persistence=FITTED["persistence"], delay=delay
+        )
+        policies = [
+            make(16, lookahead=steps)
+            for make in (tts.search.Beam, tts.search.DVTS)
+            for steps in LOOKAHEADS
+        ]
+        cells = searched(("fitted noise", "fitted", f"delay {delay}"), policies, faults)
         for name in ("beam", "dvts"):
             tally(
                 f"{name} with lookahead 3 against none, verifier {delay} steps late",
