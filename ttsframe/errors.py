@@ -22,6 +22,7 @@ __all__ = [
     "ParameterTypeError",
     "SkippedRowsWarning",
     "SourceError",
+    "SourceWarning",
     "TtsframeError",
     "UnmatchedGoldWarning",
 ]
@@ -147,6 +148,10 @@ class SkippedRowsWarning(UserWarning):
     def __init__(self, message: str, n_skipped: int = 0) -> None:
         super().__init__(message)
         self.n_skipped = n_skipped
+
+
+class SourceWarning(UserWarning):
+    """A source was read, but what it holds may not be what it seems: a log without samples, for example."""
 
 
 class UnmatchedGoldWarning(UserWarning):
