@@ -68,6 +68,28 @@ def test_costs_and_accuracy_are_those_of_plain_python(
         assert row["accuracy"] == pytest.approx(sum(right) / len(right))
 
 
+def test_each_search_is_one_budget_and_independent_solutions_have_smaller_ones(
+    report: Report,
+) -> None:
+    assert report.curve is not None
+    curve = report.curve.filter(selector="best_of_n")
+    budgets = {
+        (policy, width): sorted(rows["budget"])
+        for (policy, width), rows in curve.partition_by("policy", "width", as_dict=True).items()
+    }
+    assert budgets == {
+        ("beam", 4): [4],
+        ("beam", 8): [8],
+        ("best_of_n", 4): [1, 2, 4],
+        ("best_of_n", 8): [1, 2, 4, 8],
+    }
+    assert report.search is not None
+    both = report.search.filter(selector="best_of_n").join(
+        curve.filter(pl.col("budget") == pl.col("width")), on=["policy", "width"]
+    )
+    assert both["accuracy"].to_list() == pytest.approx(both["accuracy_right"].to_list())
+
+
 def test_seeds_are_averaged_and_are_no_problems(report: Report) -> None:
     assert report.search_width is not None
     assert report.search_width["n_problems"].to_numpy().max() == 12
