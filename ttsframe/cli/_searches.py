@@ -222,10 +222,15 @@ def replayed(bank: Path, problems: Path | None) -> Source:
 
 def _read_problems(path: Path, dtype: pl.DataType | None) -> pl.DataFrame:
     """Read a table with a row per problem."""
-    readers = {".parquet": pl.read_parquet, ".jsonl": pl.read_ndjson, ".csv": pl.read_csv}
-    if path.suffix.lower() not in readers:
-        raise SourceError(f"{path}: must end in {', '.join(readers)}.")
-    table = readers[path.suffix.lower()](path)
+    match path.suffix.lower():
+        case ".parquet":
+            table = pl.read_parquet(path)
+        case ".jsonl":
+            table = pl.read_ndjson(path)
+        case ".csv":
+            table = pl.read_csv(path)
+        case _:
+            raise SourceError(f"{path}: must end in .parquet, .jsonl or .csv.")
     require_columns(table, ["problem_id"], where=str(path))
     texts = [pl.col(name).cast(pl.String) for name in ("problem", "gold") if name in table]
     return table.select(pl.col("problem_id").cast(dtype or pl.String), *texts)

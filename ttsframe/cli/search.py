@@ -276,7 +276,7 @@ def _bounds(scored: pl.DataFrame) -> pl.DataFrame:
         for (selector,), picked in of_run.partition_by("selector", as_dict=True).items():
             low, high = accuracy_bounds(picked, status=problems)
             rows.append((policy, width, selector, low, high))
-    names = {"policy": pl.String, "width": pl.Int64, "selector": pl.String}
-    ends = {"lowest": pl.Float64, "highest": pl.Float64}
-    table = pl.DataFrame(rows, schema=names | ends, orient="row")
-    return table.group_by(*names, maintain_order=True).agg(pl.col(*ends).mean()).sort(*names)
+    names, ends = ["policy", "width", "selector"], ["lowest", "highest"]
+    table = pl.DataFrame(rows, schema=[*names, *ends], orient="row")
+    of_search = table.with_columns(pl.col(ends).cast(pl.Float64)).group_by(names)
+    return of_search.agg(pl.col(ends).mean()).sort(names)
