@@ -41,7 +41,7 @@ _ORIGINS: Final = "n_origins"
 def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
     """Count what searches cost and how wide they were, and choose a tree to draw."""
     if data.nodes is None:
-        return {}
+        return {"search": None, "search_width": None, "search_tree": None}
     nodes, by, keys = data.nodes, data.by, data.keys
     if missing := [name for name in keys if name not in nodes.collect_schema()]:
         raise NoTableError(f"the nodes lack the columns {missing} that tell runs apart")
