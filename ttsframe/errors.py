@@ -17,6 +17,7 @@ __all__ = [
     "CompletionError",
     "DataError",
     "EngineError",
+    "LostColumnsWarning",
     "MissingExtraError",
     "ParameterError",
     "ParameterTypeError",
@@ -152,6 +153,10 @@ class SkippedRowsWarning(UserWarning):
 
 class SourceWarning(UserWarning):
     """A source was read, but what it holds may not be what it seems: a log without samples, for example."""
+
+
+class LostColumnsWarning(UserWarning):
+    """A format does not hold all columns of the table that was written in it; the message names them."""
 
 
 class UnmatchedGoldWarning(UserWarning):

@@ -25,6 +25,7 @@ from ttsframe.charts._optimal_curve import optimal_curve
 from ttsframe.charts._over_optimization import over_optimization
 from ttsframe.charts._pareto_frontier import pareto_frontier
 from ttsframe.charts._pruning_regret import pruning_regret
+from ttsframe.charts._ranking import ranking
 from ttsframe.charts._reduction_comparison import reduction_comparison
 from ttsframe.charts._reliability import reliability
 from ttsframe.charts._scaling_curve import scaling_curve
@@ -46,6 +47,7 @@ __all__ = [
     "over_optimization",
     "pareto_frontier",
     "pruning_regret",
+    "ranking",
     "reduction_comparison",
     "reliability",
     "scaling_curve",

@@ -187,6 +187,7 @@ def cost_curve(
     levels: pl.DataFrame | pl.LazyFrame | None = None,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
+    cluster: str | None = None,
     include: ProblemSet = "common",
     confidence_level: float = 0.95,
 ) -> FrameT:
@@ -198,7 +199,7 @@ def cost_curve(
         `problems` with `cost` and `cost_unit`, as `add_costs` returns it.
     levels
         Table that `difficulty_levels` returns, for a curve per level; None: all problems together.
-    by, replicates, include, confidence_level
+    by, replicates, cluster, include, confidence_level
         As in `scaling_curve`.
 
     Returns
@@ -244,6 +245,7 @@ def cost_curve(
     options: dict[str, Any] = {
         "by": by,
         "replicates": replicates,
+        "cluster": cluster,
         "include": include,
         "confidence_level": confidence_level,
     }

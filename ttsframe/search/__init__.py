@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ttsframe.search import servers
 from ttsframe.search.averages import average_measures
 from ttsframe.search.bank import Bank, simulate_bank
 from ttsframe.search.cache import cache_by_round
@@ -76,6 +77,7 @@ __all__ = [
     "search",
     "search_costs",
     "select_by_width",
+    "servers",
     "simulate",
     "simulate_bank",
     "to_trajectories",

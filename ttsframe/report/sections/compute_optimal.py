@@ -65,8 +65,18 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         problems, levels = half.problems, half.levels
         chosen = select_optimal(problems, levels=levels, by=data.by)
         # A problem without a level has no choice, and is left out of the strategies too.
+        if data.clusters:
+            unit = [*data.by, "problem_id"]
+            of_problem = problems.select(*unit, *data.clusters).unique(unit)
+            chosen = chosen.join(of_problem, on=unit, how="left", nulls_equal=True)
         both = data.keep_comparable(pl.concat([problems, chosen], how="diagonal"))
-        curve = scaling_curve(both, by=data.by, replicates="fold", confidence_level=level)
+        curve = scaling_curve(
+            both,
+            by=data.by,
+            replicates="fold",
+            cluster=data.options.cluster,
+            confidence_level=level,
+        )
         curves.append(curve)
         choices.append(optimal_choices(problems, levels=levels, by=data.by))
         compared = _find_best_single(curve, data.by)
@@ -76,6 +86,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
                 baseline=_HELD_OUT,
                 by=data.by,
                 replicates="fold",
+                cluster=data.options.cluster,
                 confidence_level=level,
             )
         )
