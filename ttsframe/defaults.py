@@ -67,6 +67,7 @@ _READ: Final = (
     "n_tokens",
     "finish_reason",
     "is_exchangeable",
+    "node_id",
     "source_file",
     *COUNT_COLUMNS,
 )
@@ -139,6 +140,9 @@ class RunGroup:
     """Numbers of attempts; None: all attempts, as one budget."""
     runs: pl.DataFrame
     """One row per run, with the columns of `by`."""
+    is_whole: bool = False
+    """Whether these are searches, told apart by their width, whose first solutions are no smaller search;
+    then all of them are one budget, the width."""
 
     def rows_of(self, table: FrameT, /) -> FrameT:
         """Keep the rows of these runs, in their order."""
@@ -169,19 +173,23 @@ class Choice:
 
     def pick(self, attempts: FrameT, /) -> list[FrameT]:
         """Pick an answer per problem, budget, selector and reduction; one table per run group."""
-        return [self._pick(group.rows_of(attempts), group.budgets) for group in self.runs]
+        return [self._pick(group, group.rows_of(attempts)) for group in self.runs]
 
-    def _pick(self, attempts: FrameT, budgets: tuple[int, ...] | None) -> FrameT:
+    def _pick(self, group: RunGroup, attempts: FrameT) -> FrameT:
         if holds_counts(attempts.collect_schema()):
-            return pick_of_counts(attempts, self, budgets)
-        return select_answers(
+            return pick_of_counts(attempts, self, group.budgets)
+        picked = select_answers(
             attempts,
             selectors=self.options.selectors,
             reductions=self.options.reductions,
-            budgets=budgets,
+            budgets=group.budgets,
             weights=self.options.weights,
             by=self.keys,
         )
+        if not group.is_whole:
+            return picked
+        width = pl.col("width").cast(pl.UInt32).alias("budget")
+        return run_plan(picked, lambda rows: rows.with_columns(width))
 
     def curves(
         self, problems: Sequence[pl.DataFrame | pl.LazyFrame]
@@ -305,15 +313,20 @@ def _choose(
             notes.append(f"No {' or '.join(unread)}: the run has no scores.")
         if not runs["is_graded"].any():
             kept.remove("oracle")
-    groups = runs.partition_by("is_graded", "most", as_dict=True, maintain_order=True)
+    if budgets is not None:
+        runs = runs.with_columns(is_whole=pl.lit(value=False))
+    groups = runs.partition_by("is_graded", "most", "is_whole", as_dict=True, maintain_order=True)
     return Choice(
         runs=tuple(
             RunGroup(
                 is_graded=bool(is_graded),
-                budgets=None if budgets == "all" else budgets or _powers_up_to(int(most)),
+                budgets=None
+                if budgets == "all" or is_whole
+                else budgets or _powers_up_to(int(most)),
                 runs=rows.select(options.by),
+                is_whole=bool(is_whole),
             )
-            for (is_graded, most), rows in groups.items()
+            for (is_graded, most, is_whole), rows in groups.items()
         ),
         options=options._replace(selectors=in_order(kept)),
         notes=tuple(notes),
@@ -345,7 +358,7 @@ def _check_rows(attempts: pl.DataFrame) -> None:
 def _find_runs(
     attempts: pl.LazyFrame, options: Options, asked: PickOptions, *, needs_size: bool
 ) -> pl.DataFrame:
-    """Return each run with `is_graded` and `most`, graded runs and large ones first."""
+    """Return each run with `is_graded`, `is_whole` and `most`, graded runs and large ones first."""
     # `most` is the number of attempts that at least nine in ten problems have; 0 unless needed.
     run: list[str] = list(options.by) or [RUN]
     if not options.by:
@@ -354,7 +367,11 @@ def _find_runs(
     of_counts = holds_counts(schema)
     grades_of = ("n_correct",) if of_counts else _GRADES
     grade = next((name for name in grades_of if name in schema), None)
-    grades = attempts.select(*run, *([] if grade is None else [grade])).unique()
+    is_searched = {"policy", "width"} <= {*run} and "is_exchangeable" in schema
+    whole = ~pl.col("is_exchangeable").fill_null(value=True) if is_searched else pl.lit(value=False)
+    grades = attempts.select(
+        *run, *([] if grade is None else [grade]), whole.alias("is_whole")
+    ).unique()
     most = pl.lit(0, pl.Int64)
     sizes = attempts.select(run).unique()
     if needs_size:
@@ -374,7 +391,7 @@ def _find_runs(
         found
         .with_columns(value.is_not_null().alias("is_graded"))
         .group_by(run)
-        .agg(pl.col("is_graded").any())
+        .agg(pl.col("is_graded", "is_whole").any())
         .join(counts, on=run, nulls_equal=True)
         .sort("is_graded", "most", *run, descending=[True, True, *[False] * len(run)])
         .drop(RUN, strict=False)

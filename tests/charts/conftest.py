@@ -346,3 +346,55 @@ def complexities() -> pl.DataFrame:
         })
         for k, of_k in accuracies.items()
     ])
+
+
+@pytest.fixture
+def nodes() -> pl.DataFrame:
+    """Return a search of two rounds: the right first step `b` is dropped, and `a` has no right end."""
+    return pl.DataFrame({
+        "problem_id": "p",
+        "node_id": pl.Series([1, 2, 3, 4, 5], dtype=pl.UInt64),
+        "parent_id": pl.Series([None, None, None, 1, 1], dtype=pl.UInt64),
+        "round": pl.Series([0, 0, 0, 1, 1], dtype=pl.UInt16),
+        "depth": pl.Series([1, 1, 1, 2, 2], dtype=pl.UInt16),
+        "text": ["a", "b", "c", "d", "e"],
+        "step_score": [0.9, 0.4, None, 0.8, 0.7],
+        "n_tokens": [10] * 5,
+        "finish_reason": ["step", "step", "step", "stop", "stop"],
+        "is_kept": [True, False, False, True, True],
+        "dropped_because": [None, "pruned", "pruned", None, None],
+    })
+
+
+@pytest.fixture
+def node_values() -> pl.DataFrame:
+    return pl.DataFrame({
+        "problem_id": "p",
+        "node_id": pl.Series([1, 2, 3, 4, 5], dtype=pl.UInt64),
+        "value": [0.0, 0.5, 0.0, 0.0, 0.0],
+    })
+
+
+@pytest.fixture
+def mean_widths() -> pl.DataFrame:
+    return pl.DataFrame({
+        "depth": [1, 1, 1, 2, 2, 2],
+        "measure": ["n_nodes", "n_kept", "n_origins"] * 2,
+        "mean": [8.0, 2.0, 2.0, 8.0, 8.0, 1.5],
+        "ci_low": [None, None, None, None, None, 1.2],
+        "ci_high": [None, None, None, None, None, 1.8],
+        "n_problems": [20, 20, 20, 12, 12, 12],
+    })
+
+
+@pytest.fixture
+def mean_regrets() -> pl.DataFrame:
+    return pl.DataFrame({
+        "policy": ["beam"] * 4 + ["dvts"] * 4,
+        "round": [0, 1] * 4,
+        "measure": ["regret", "regret", "is_lost", "is_lost"] * 2,
+        "mean": [0.1, 0.05, 0.02, 0.0, 0.08, 0.0, 0.01, 0.0],
+        "ci_low": [-0.01, 0.0, 0.0, 0.0] * 2,
+        "ci_high": [0.2, 0.1, 0.04, 0.1] * 2,
+        "n_problems": 20,
+    })

@@ -42,6 +42,9 @@ CHARTS: Final = {
     "score_distribution": "distribution",
     "step_values": "steps",
     "label_agreement": "label_rollouts",
+    "search_tree": "nodes",
+    "search_width": "mean_widths",
+    "pruning_regret": "mean_regrets",
 }
 """Every chart, with the fixtures of its tables."""
 
@@ -240,8 +243,43 @@ def agreement(n_sizes: int) -> pl.DataFrame:
     return one.join(pl.select(n_rollouts=pl.int_range(1, n_sizes + 1)), how="cross")
 
 
+def tree(n_steps: int) -> pl.DataFrame:
+    """Return a tree in which every third step is continued three times."""
+    parent = pl.int_range(n_steps) // 3
+    return pl.select(
+        problem_id=pl.lit("p"),
+        node_id=pl.int_range(1, n_steps + 1, dtype=pl.UInt64),
+        parent_id=pl.when(parent > 0).then(parent).cast(pl.UInt64),
+        round=pl.int_range(n_steps, dtype=pl.Int64).clip(1).log(3).floor().cast(pl.UInt16),
+        step_score=0.5,
+        text=pl.lit("a step " * 100),
+        is_kept=True,
+    ).with_columns(depth=_depths(n_steps))
+
+
+def _depths(n_steps: int) -> pl.Series:
+    depths = np.ones(n_steps + 1, dtype=np.uint16)
+    for i in range(1, n_steps + 1):
+        depths[i] = depths[(i - 1) // 3] + 1 if (i - 1) // 3 else 1
+    return pl.Series(depths[1:])
+
+
+def means(place: str, n: int, names: tuple[str, ...]) -> pl.DataFrame:
+    places = pl.select(pl.int_range(n).alias(place))
+    return places.join(pl.DataFrame({"measure": names}), how="cross").with_columns(
+        mean=0.5, ci_low=0.4, ci_high=0.6, n_problems=100
+    )
+
+
 DRAWN: Final[dict[str, Callable[[], alt.TopLevelMixin]]] = {
     "step_values": lambda: charts.step_values(steps(12, 200)),
+    "search_tree": lambda: charts.search_tree(tree(1000)),
+    "search_width": lambda: charts.search_width(
+        of_models(means("depth", 200, ("n_nodes", "n_kept", "n_distinct", "n_origins")), 12)
+    ),
+    "pruning_regret": lambda: charts.pruning_regret(
+        of_models(means("round", 200, ("regret", "is_lost")), 9)
+    ),
     "complexity_curve": lambda: charts.complexity_curve(complexities(200)),
     "label_agreement": lambda: charts.label_agreement(agreement(200)),
     "scaling_curve, budgets": lambda: charts.scaling_curve(lines(2, N // 2)),
@@ -293,6 +331,13 @@ REFUSED: Final[dict[str, Callable[[], alt.TopLevelMixin]]] = {
         levels().with_columns(level=pl.int_range(1, N + 1))
     ),
     "100,000 steps of a solution.*at most 200": lambda: charts.step_values(steps(1, N)),
+    "1,001 steps.*at most 1,000.*filter": lambda: charts.search_tree(tree(1001)),
+    "300 rounds.*at most 200": lambda: charts.pruning_regret(
+        means("round", 300, ("regret", "is_lost"))
+    ),
+    "10 searches.*at most 9": lambda: charts.pruning_regret(
+        of_models(means("round", 3, ("regret",)), 10)
+    ),
     "8,000 levels of complexity.*at most 200": lambda: charts.complexity_curve(complexities(8000)),
     "300 numbers of rollouts.*at most 200": lambda: charts.label_agreement(agreement(300)),
     "n_bins == 100000, must be at most 100": lambda: charts.difficulty_histogram(

@@ -33,6 +33,9 @@ DRAWS: Final = {
     "score_distribution": {"distribution"},
     "step_values": {"steps"},
     "label_agreement": {"agreement"},
+    "search_tree": {"nodes"},
+    "search_width": {"mean_widths"},
+    "pruning_regret": {"mean_regrets"},
 }
 """The kinds of table that each chart draws."""
 
@@ -66,7 +69,17 @@ def made() -> dict[str, pl.DataFrame]:
     steps = tts.process.estimate_steps(rollouts)
     report = tts.verifier_report(run)
     assert report.length_bias is not None
+    bank_problems, bank = tts.search.simulate_bank(4, n_children=(3, 2), seed=0)
+    solved = tts.score_trajectories(tts.search.to_trajectories(bank, problems=bank_problems))
+    values = tts.search.node_values(bank, solutions=solved)
+    widths = tts.search.diversity_by_depth(bank)
+    regrets = tts.search.pruning_regret(bank, values=values)
     return {
+        "nodes": bank,
+        "widths": widths,
+        "regrets": regrets,
+        "mean_widths": tts.search.average_measures(widths),
+        "mean_regrets": tts.search.average_measures(regrets),
         "trajectories": run,
         "problems": problems,
         "votes": tts.tally_votes(run.filter(pl.col("problem_id") == run["problem_id"][0])),

@@ -82,6 +82,9 @@ def folder(tmp_path: Path, sample: Path, ttsframe: Run) -> Path:
         is_correct="true_is_correct",
     )
     rollouts.write_parquet("rollouts.parquet")
+    problems, bank = tts.search.simulate_bank(5, n_children=(4, 2), seed=0)
+    bank.write_parquet("bank.parquet")
+    problems.write_parquet("problems.parquet")
     return tmp_path
 
 

@@ -28,6 +28,7 @@ COMMANDS = [
     "compare",
     "rank",
     "steps",
+    "search",
     "simulate",
 ]
 

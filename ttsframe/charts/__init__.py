@@ -24,11 +24,14 @@ from ttsframe.charts._level_curves import level_curves
 from ttsframe.charts._optimal_curve import optimal_curve
 from ttsframe.charts._over_optimization import over_optimization
 from ttsframe.charts._pareto_frontier import pareto_frontier
+from ttsframe.charts._pruning_regret import pruning_regret
 from ttsframe.charts._ranking import ranking
 from ttsframe.charts._reduction_comparison import reduction_comparison
 from ttsframe.charts._reliability import reliability
 from ttsframe.charts._scaling_curve import scaling_curve
 from ttsframe.charts._score_distribution import score_distribution
+from ttsframe.charts._search_tree import search_tree
+from ttsframe.charts._search_width import search_width
 from ttsframe.charts._selection_gap import selection_gap
 from ttsframe.charts._step_profile import step_profile
 from ttsframe.charts._step_values import step_values
@@ -43,11 +46,14 @@ __all__ = [
     "optimal_curve",
     "over_optimization",
     "pareto_frontier",
+    "pruning_regret",
     "ranking",
     "reduction_comparison",
     "reliability",
     "scaling_curve",
     "score_distribution",
+    "search_tree",
+    "search_width",
     "selection_gap",
     "step_profile",
     "step_values",

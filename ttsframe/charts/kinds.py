@@ -57,6 +57,34 @@ KINDS: Final[Mapping[str, Kind]] = {
         {"trajectories": "tts.difficulty_levels(trajectories)"},
         "difficulty_histogram",
     ),
+    "nodes": Kind(
+        "a table of nodes (one row per step of a search)",
+        (_mark("problem_id", "node_id", "parent_id"),),
+        {},
+        "search_tree",
+    ),
+    "widths": Kind(
+        "a table of widths (one row per problem and depth of a search)",
+        (_mark("problem_id", "depth", "n_origins"),),
+        {"nodes": "tts.search.diversity_by_depth(nodes)"},
+    ),
+    "regrets": Kind(
+        "a table of regrets (one row per problem and round of a search)",
+        (_mark("problem_id", "round", "regret"),),
+        {"nodes": "tts.search.pruning_regret(nodes, values=values)"},
+    ),
+    "mean_widths": Kind(
+        "a table of mean widths (one row per depth and measure)",
+        (_mark("depth", "measure", "mean"),),
+        {"widths": "tts.search.average_measures(widths)"},
+        "search_width",
+    ),
+    "mean_regrets": Kind(
+        "a table of mean regrets (one row per round and measure)",
+        (_mark("round", "measure", "mean"),),
+        {"regrets": "tts.search.average_measures(regrets)"},
+        "pruning_regret",
+    ),
     "rollouts": Kind(
         "a table of rollouts (one row per completion from a step)",
         (_mark("problem_id", "solution_id", "step", "rollout"),),

@@ -27,6 +27,7 @@ from ttsframe.cli._options import (
 from ttsframe.cli._output import check_output
 from ttsframe.cli._runs import keep_files_apart
 from ttsframe.cli._tables import curve_text
+from ttsframe.cli._trees import beside, tell_searches_apart
 from ttsframe.defaults import PickOptions
 from ttsframe.report import SECTIONS, SectionName
 from ttsframe.report.origin import page_date, refuse_pdf
@@ -86,7 +87,8 @@ def report(
 ) -> None:
     """Show how accuracy grows with the number of attempts, and write a page of charts.
 
-    A run without reference answers gets agreement instead of accuracy.
+    A run without reference answers gets agreement instead of accuracy. Of a folder that ttsframe search
+    wrote, and of a table with nodes.parquet beside it, the page shows the trees too.
     """
     from ttsframe.report import build_report
 
@@ -94,13 +96,17 @@ def report(
     refuse_pdf(output)
     date = page_date()
     check_output(output, _SUFFIXES, run.sources)
+    run, nodes = beside(run)
     with console.status(f"Reading {run.label}"):
         attempts = run.scan(choosing.by)
+        choosing = tell_searches_apart(choosing, attempts, nodes, console)
         by = keep_files_apart(run, attempts, tuple(choosing.by), console)
     with console.status("Voting"):
         made = build_report(
             attempts,
+            nodes=nodes,
             by=by,
+            replicates=choosing.replicates,
             cluster=choosing.cluster,
             budgets=budgets,
             selectors=choosing.selectors,

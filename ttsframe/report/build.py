@@ -24,6 +24,7 @@ from ttsframe.report.report import SECTIONS, Report, SectionName
 from ttsframe.report.runs import NoTableError, RunData, keep_runs
 from ttsframe.report.sections.accuracy import note_problems
 from ttsframe.schema import refuse_counts
+from ttsframe.search.nodes import require_nodes
 from ttsframe.validation import validate_trajectories
 from ttsframe.votes.engine.registry import AnySelector, SelectorName, check_selectors, in_order
 
@@ -35,6 +36,7 @@ def build_report(
     trajectories: FrameT,
     /,
     *,
+    nodes: pl.DataFrame | pl.LazyFrame | None = None,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
     cluster: str | None = None,
@@ -62,6 +64,9 @@ def build_report(
         One row per attempt, with `problem_id`, `attempt`, and `completion`, `answer` or
         `answer_key`; `gold`, `is_correct`, `score`, `step_scores` and `n_tokens` are used if they
         exist.
+    nodes
+        The trees of the searches that the attempts are solutions of, as `tts.search.search` returns them,
+        with the columns of `by` and `replicates`; for the section on searches.
     by
         Columns that tell runs apart, such as "source_file"; each run gets its own curves.
     replicates
@@ -149,7 +154,10 @@ def build_report(
         confidence_level=confidence_level,
     )
     picks: Picks = plan_picks(trajectories, options)
-    data = RunData(picks)
+    if nodes is not None:
+        check_frame(nodes, "nodes")
+        require_nodes(nodes, ["problem_id", "node_id", "parent_id", "is_kept"])
+    data = RunData(picks, None if nodes is None else nodes.lazy())
     tables: dict[str, Any]
     omitted: dict[SectionName, str]
     tables, omitted = _make_tables(

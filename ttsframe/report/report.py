@@ -34,6 +34,7 @@ from ttsframe.report.sections import (
     health,
     loaded,
     ranking,
+    search,
     selection_gap,
     steps,
     verifier,
@@ -57,6 +58,7 @@ SectionName: TypeAlias = Literal[
     "cost",
     "verifier",
     "steps",
+    "search",
 ]
 
 
@@ -181,10 +183,16 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         tables=("profile", "step_ends"),
         module=steps,
     ),
+    "search": Section(
+        shows="what searches kept and dropped, and what their answers cost",
+        question="What did the searches keep, and what did it cost?",
+        tables=("search", "search_width", "search_tree"),
+        module=search,
+    ),
 })
 """The sections in the order of the page; "loaded" and "accuracy" are in every report."""
 
-_NOT_IN_JSON: Final = ("example", "levels", "verifier")
+_NOT_IN_JSON: Final = ("example", "levels", "verifier", "search_tree")
 """Fields without rows of their own in `Report.to_dict`: `levels` has a row per problem."""
 
 
@@ -256,6 +264,15 @@ class Report:
         One row per run and grade: mean score of the `first_step` and the `last_step`, averaged per
         attempt, per problem and over `n_problems`; `is_paired`: whether these have right and
         wrong attempts, as they do unless no problem of the run has both.
+    search
+        One row per search, or per search, selector and reduction of a graded run: means over problems of
+        `rounds`, `steps` and `tokens` (generated, lookahead included), `share_dropped` (of the tokens, in
+        dropped steps), and `accuracy` of the answers from all solutions with its interval and
+        `n_problems`. None without a table of nodes.
+    search_width
+        Result of `tts.search.average_measures` for `tts.search.diversity_by_depth`.
+    search_tree
+        The `nodes` of one problem and search, with `is_correct` of graded solutions.
     example
         The problem whose votes are shown; None where no problem has a vote.
     notes
@@ -302,6 +319,9 @@ class Report:
     verifier: VerifierReport | None = None
     profile: pl.DataFrame | None = None
     step_ends: pl.DataFrame | None = None
+    search: pl.DataFrame | None = None
+    search_width: pl.DataFrame | None = None
+    search_tree: pl.DataFrame | None = None
     example: Example | None = None
     notes: tuple[str, ...]
     omitted: Mapping[SectionName, str]

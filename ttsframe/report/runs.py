@@ -51,8 +51,10 @@ class Halves(NamedTuple):
 class RunData:
     """The data that sections make their tables from."""
 
-    def __init__(self, picks: Picks) -> None:
+    def __init__(self, picks: Picks, nodes: pl.LazyFrame | None = None) -> None:
         self.picks = picks
+        self.nodes = nodes
+        """The trees of searches, if the runs are searches."""
         self.options = picks.options
         self.attempts = picks.attempts
         self.problems = picks.problems()

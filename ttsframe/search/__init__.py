@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ttsframe.search import servers
+from ttsframe.search.averages import average_measures
 from ttsframe.search.bank import Bank, simulate_bank
 from ttsframe.search.cache import cache_by_round
 from ttsframe.search.diversity import diversity_by_depth
@@ -66,6 +67,7 @@ __all__ = [
     "Simulation",
     "VerifierFaults",
     "accuracy_bounds",
+    "average_measures",
     "cache_by_round",
     "diversity_by_depth",
     "node_values",

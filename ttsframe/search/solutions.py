@@ -167,8 +167,11 @@ def _solutions(nodes: pl.DataFrame, by: tuple[str, ...], policy: Policy | None) 
     tree = make_tree(nodes, by)
     is_end = (nodes["is_kept"] & (nodes["n_children"] == 0)).to_numpy()
     ends = np.flatnonzero(is_end)
-    # Rows come in the order of rounds, which is that of finishing.
-    finished = ends[np.lexsort((ends, nodes["round"].to_numpy()[ends], tree.group[ends]))]
+    # In the order of finishing; but the first of independent solutions must not be the shortest, so these
+    # come in the order of node_id, a hash.
+    is_exchangeable = policy is not None and policy.is_exchangeable
+    order = nodes["node_id" if is_exchangeable else "round"].to_numpy()[ends]
+    finished = ends[np.lexsort((ends, order, tree.group[ends]))]
     scores = _step_scores(nodes, tree, finished)
     copies = np.maximum(nodes["n_allocated"].to_numpy()[finished], 1)
     chosen = _chosen(tree.group[finished], scores, copies, policy)

@@ -48,8 +48,10 @@ def select_by_width(
     Returns
     -------
     FrameT
-        A `problems` table by the columns of `by` and `policy`, with `budget` the width. For
-        `tts.scaling_curve(..., by=(*by, "policy"))`. A LazyFrame for a LazyFrame.
+        A `problems` table by the columns of `by` and `policy`, with `budget` the width, which is also in
+        `width`. For `tts.scaling_curve(..., by=(*by, "policy"))`, and by tokens for
+        `tts.curves.add_costs(..., by=(*by, "policy", "width"), tree_tokens="tree_tokens")` and then
+        `tts.cost_curve(..., by=(*by, "policy"))`. A LazyFrame for a LazyFrame.
 
     Raises
     ------
@@ -87,4 +89,4 @@ def select_by_width(
         by=[*names, "policy", "width"],
     )
     budget = pl.col("width").cast(pl.UInt32).alias("budget")
-    return run_plan(picked, lambda frame: frame.with_columns(budget).drop("width"))
+    return run_plan(picked, lambda frame: frame.with_columns(budget))

@@ -23,6 +23,8 @@ from ttsframe.report.parts import Figure, Part, make_budget_table, make_table
 from ttsframe.report.report import SectionName
 from ttsframe.report.runs import RunData
 
+ALONE = {"comparison", "ranking", "search"}
+"""Sections that a single run without trees has not."""
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&{{x}}\u2028\n"
 
 
@@ -88,8 +90,7 @@ def page(report: tts.Report) -> Page:
 
 def test_every_section_is_written_in_the_order_of_the_registry(page: Page) -> None:
     assert get_args(SectionName) == tuple(SECTIONS)
-    # A single run has nothing to be compared with.
-    names = [name.replace("_", "-") for name in SECTIONS if name != "comparison"]
+    names = [name.replace("_", "-") for name in SECTIONS if name not in ALONE]
     assert list(page.sections) == names
     assert page.anchors == names
     assert all(question.endswith("?") for question in page.questions)
@@ -199,7 +200,7 @@ def test_what_a_run_says_is_shown_and_never_run(run: pl.DataFrame) -> None:
     ).with_columns(pl.lit(HOSTILE).alias(HOSTILE))
     report = tts.build_report(hostile, by=HOSTILE, title=HOSTILE, references={HOSTILE: 0.5})
     page, harmless = Page(report.to_html()), Page(honest.to_html())
-    names = [name.replace("_", "-") for name in SECTIONS if name != "comparison"]
+    names = [name.replace("_", "-") for name in SECTIONS if name not in ALONE]
     assert list(page.sections) == list(harmless.sections) == names
     for tag in ("script", "img", "style", "meta", "section", "a", "table", "figure", "details"):
         assert page.elements.count(tag) == harmless.elements.count(tag), tag

@@ -125,3 +125,15 @@ def test_a_tree_that_lost_rows_is_told() -> None:
         S.to_trajectories(nodes.drop("text"))
     with pytest.raises(tts.TtsframeError, match=r"problems: \['completion'\] are columns"):
         S.to_trajectories(nodes, problems=PROBLEMS.with_columns(completion=pl.lit("")))
+
+
+def test_the_first_of_independent_solutions_are_not_the_shortest() -> None:
+    problems, generator, prm = S.simulate(150, seed=0, n_steps=(3, 9), step_spread=2)
+    policy = S.BestOfN(8)
+    nodes = S.search(problems, generator, prm, policy, seed=0)
+    found = S.to_trajectories(nodes, policy=policy, problems=problems)
+    n_steps = pl.col("step_scores").list.len()
+    rest = found.with_columns(rest=n_steps - n_steps.mean().over("problem_id"))
+    by_attempt = rest.group_by("attempt").agg(pl.col("rest").mean())
+    # The standard deviation of a length is about 1.4, that of a mean over 150 problems .12.
+    assert by_attempt["rest"].abs().max() < 0.5  # type: ignore[operator]

@@ -26,7 +26,7 @@ def test_each_width_is_a_budget_with_all_its_solutions() -> None:
     for policy, run in zip(policies, runs, strict=True):
         alone = tts.select_answers(run).drop("budget")
         mine = found.filter(policy=policy.name, budget=policy.width)
-        assert_frame_equal(mine.drop("policy", "budget"), alone, check_row_order=False)
+        assert_frame_equal(mine.drop("policy", "width", "budget"), alone, check_row_order=False)
     curve = tts.scaling_curve(found, by="policy").filter(selector="majority_vote")
     assert curve.select("policy", "budget").rows() == [("beam", 4), ("beam", 16), ("best_of_n", 4)]
     lazy = S.select_by_width(pl.concat(runs).lazy()).collect()
