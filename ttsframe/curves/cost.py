@@ -12,7 +12,7 @@ from ttsframe._exprs import run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.curves.levels import level_curve
 from ttsframe.curves.lines import SELECT_HINT, check_same_dtypes, refuse_where
-from ttsframe.curves.scaling import scaling_curve
+from ttsframe.curves.scaling import scaling_curve_with
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
 
@@ -163,8 +163,11 @@ def add_costs(
     verifier = pl.when(is_scored).then(to_score).otherwise(0.0)
 
     def count_tokens(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        # A join with the few counts that occur first is much smaller.
+        occurring = lazy.select(n_seen=pl.col("n_attempts").cast(pl.Int64)).unique()
+        kept_tokens = tokens.join(occurring, on="n_seen", how="semi")
         return lazy.join(
-            tokens.rename({**other, "tokens": total, "n_seen": n_seen}),
+            kept_tokens.rename({**other, "tokens": total, "n_seen": n_seen}),
             left_on=[*keys, pl.col("n_attempts").cast(pl.Int64)],
             right_on=[*other.values(), n_seen],
             how="left",
@@ -249,10 +252,23 @@ def cost_curve(
     }
     groups: tuple[str, ...] = check_names(by, "by", taken=("cost", "cost_unit", "nominal_budget"))
 
-    def average(rows: pl.LazyFrame) -> pl.LazyFrame:
+    def with_mean_cost(rows: pl.LazyFrame, name: str) -> pl.LazyFrame:
+        """Average the problems, and add the mean cost over the same problems, replicates and halves."""
         if levels is None:
-            return scaling_curve(rows, **options)
-        return level_curve(rows, levels=levels, **options)
+            return scaling_curve_with(rows, **{name: pl.col("cost").cast(pl.Float64)}, **options)
+        curve = level_curve(rows, levels=levels, **options)
+        costs = level_curve(
+            rows.with_columns(value=pl.when(pl.col("value").is_not_null()).then("cost")),
+            levels=levels,
+            **options,
+        )
+        point = [*groups, "level", "selector", "reduction", "budget", "budget_unit", "subsets"]
+        return curve.join(
+            costs.select(*point, pl.col("accuracy").alias(name)),
+            on=point,
+            how="left",
+            nulls_equal=True,
+        )
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         is_unknown = pl.col("cost").is_null() & (pl.col("status") == "ok")
@@ -265,26 +281,13 @@ def cost_curve(
                 value=pl.when(~is_unknown).then("value"),
             )
         )
-        curve = average(with_status)
-        # The mean cost is over the same problems, replicates and halves as the accuracy.
-        costs = average(
-            with_status.with_columns(value=pl.when(pl.col("value").is_not_null()).then("cost"))
-        )
         line: list[str] = [*groups, *([] if levels is None else ["level"]), "selector", "reduction"]
-        point = [*line, "budget", "budget_unit", "subsets"]
-        columns = curve.collect_schema().names()
-        mean_cost = unused_name("mean_cost", columns)
+        mean_cost = unused_name("mean_cost", groups)
         return (
-            curve
-            .join(
-                costs.select(*point, pl.col("accuracy").alias(mean_cost)),
-                on=point,
-                how="left",
-                nulls_equal=True,
-            )
+            with_mean_cost(with_status, mean_cost)
             .sort(*line, "budget", "subsets", nulls_last=True)
             .with_columns(nominal_budget=pl.col("budget"), budget=pl.col(mean_cost))
-            .select(*columns, "nominal_budget")
+            .drop(mean_cost)
         )
 
     return run_plan(problems, plan)
@@ -436,21 +439,25 @@ def _cumulative_tokens(
             tokens=pl.when(is_first).then("tokens").otherwise(0.0)
         )
     is_unique = refuse_where(
-        pl.col("attempt").is_duplicated().over([*names]),
+        pl.col("repeated").is_not_null(),
         names,
-        "attempt {attempt} appears twice. Hint: name the column that identifies the run or half in "
+        "attempt {repeated} appears twice. Hint: name the column that identifies the run or half in "
         "by=(...), here and in select_answers.",
-        "attempt",
+        "repeated",
     )
-
-    def in_order(expr: pl.Expr) -> pl.Expr:
-        return expr.over([*names], order_by="attempt")
-
-    n_unknown = pl.col("tokens").is_null().cast(pl.Int64).cum_sum()
-    return rows.filter(is_unique).select(
-        *names,
-        n_seen=in_order(pl.int_range(1, pl.len() + 1)),
-        tokens=pl.when(in_order(n_unknown) == 0).then(in_order(pl.col("tokens").cum_sum())),
+    attempt, tokens = pl.col("attempt").sort(), pl.col("tokens").sort_by("attempt")
+    n_unknown = tokens.is_null().cast(pl.Int64).cum_sum()
+    return (
+        rows
+        .group_by(*names)
+        .agg(
+            repeated=attempt.filter(attempt.diff() == 0).first(),
+            n_seen=pl.int_range(1, pl.len() + 1),
+            tokens=pl.when(n_unknown == 0).then(tokens.cum_sum()),
+        )
+        .filter(is_unique)
+        .drop("repeated")
+        .explode("n_seen", "tokens", empty_as_null=False)
     )
 
 

@@ -588,7 +588,7 @@ def level_curve(
             caveat=caveat.cast(pl.String),
         )
         rows = with_levels(lines.select(lazy, fold=fold.cast(pl.UInt32)), of_problem, [*shared])
-        units = lines.units(
+        lists = lines.unit_lists(
             rows.with_columns(pl.col("level").cast(pl.UInt32)),
             include,
             n_units=pl.col("problem_id").n_unique().over(*line, "level"),
@@ -596,7 +596,17 @@ def level_curve(
             levels=["level"],
             caveats=["caveat"],
         )
-        averages = _average(units, line, confidence_level)
+        # Rows are counted and added by numbers, which is much faster than by names.
+        numbered = lists.with_columns(
+            line=pl.struct(line).rank("dense"),
+            line_level=pl.struct(*line, "level").rank("dense"),
+            problem=pl.col("problem_id").rank("dense"),
+        ).cache()
+        units = lines.explode_units(
+            numbered.drop(*line, "level", "problem_id"), include, ["line"]
+        )
+        names = numbered.select("line", "line_level", *line, "level").unique("line_level")
+        averages = _average(units, names, confidence_level).drop("line", "line_level")
         sizes = levels.lazy().select(pl.col("n_levels", "basis").max())
         return (
             _with_empty_levels(averages, sizes, [*line, "budget"])
@@ -642,50 +652,75 @@ def with_levels(rows: pl.LazyFrame, levels: pl.LazyFrame, shared: Sequence[str])
     )
 
 
-def _average(units: pl.LazyFrame, line: Sequence[str], confidence_level: float) -> pl.LazyFrame:
+def _average(
+    units: pl.LazyFrame, names: pl.LazyFrame, confidence_level: float
+) -> pl.LazyFrame:
     """Average each half and then the halves, and count the problems left out by status."""
-    point = [*line, "level", "budget"]
-    severity, value, problem = pl.col("severity"), pl.col("value"), pl.col("problem_id")
-    half = pl.col("value").count().over(*point, "fold").cast(pl.Float64)
-    n_halves = pl.col("fold").filter(pl.col("value").is_not_null()).n_unique().over(point)
-    per_problem = (
-        units
-        .with_columns(value=pl.when(severity == 0).then("value"))
-        .with_columns(share=1.0 / (half * n_halves), n_halves=n_halves)
-        .with_columns(pull=pl.col("share") * (value - value.mean().over(*point, "fold")))
-        .group_by(*point, "problem_id")
+    point = ["line_level", "budget"]
+    severity = pl.col("severity")
+    valued = units.with_columns(value=pl.when(severity == 0).then("value")).cache()
+    value = pl.col("value")
+    halves = (
+        valued
+        .group_by(*point, "fold")
         .agg(
-            (pl.col("share") * value).sum().alias("part"),
-            pl.col("pull").sum(),
-            pl.col("n_halves").max(),
-            value.count().alias("n_values"),
+            value.mean().alias("mean"),
+            value.count().cast(pl.Float64).alias("n_values"),
             ((value != 0) & (value != 1)).any().alias("is_fractional"),
-            pl.col("n_units", "caveat").max(),
-            *[(severity == rank).any().alias(name) for name, rank in LEFT_OUT.items()],
+            pl.col("n_units").max(),
         )
+        .with_columns(n_halves=(pl.col("n_values") > 0).sum().over(point))
+        .cache()
     )
+    n_halves = pl.col("n_halves").max()
+    # Costs, which are averaged here too, have no bound, but shares of 1 may add up to slightly more.
+    total = pl.col("mean").sum() / n_halves
+    means = halves.group_by(point).agg(
+        pl
+        .when(n_halves > 0)
+        .then(pl.when((total - 1.0).abs() < 1e-12).then(1.0).otherwise(total))
+        .alias("accuracy"),
+        (pl.col("n_values").sum() / n_halves).alias("n_each"),
+        ((n_halves > 1) | pl.col("is_fractional").any()).alias("is_fractional"),
+        pl.col("n_units").max(),
+    )
+    pull = (value - pl.col("mean")) / (pl.col("n_values") * pl.col("n_halves"))
     is_averaged = pl.col("n_values") > 0
-    # Shares of 1 may add up to slightly more. Costs, which are averaged here too, have no bound.
-    total = pl.col("part").sum()
-    accuracy = pl.when((total - 1.0).abs() < 1e-12).then(1.0).otherwise(total)
-    n_problems = pl.col("n_problems").cast(pl.Float64)
-    averaged = (
-        per_problem
+    problems = (
+        valued
+        .join(halves.drop("n_units", "is_fractional"), on=[*point, "fold"], nulls_equal=True)
+        .with_columns(pull=pull)
+        .group_by(*point, "problem")
+        .agg(pl.col("pull").sum(), value.count().alias("n_values"), pl.col("caveat").max())
         .group_by(point)
         .agg(
-            pl.when(is_averaged.any()).then(accuracy).alias("accuracy"),
             pl.col("pull").pow(2).sum(),
             is_averaged.sum().cast(pl.UInt32).alias("n_problems"),
             pl.col("caveat").filter(is_averaged).max(),
-            (pl.col("n_values").sum() / pl.col("n_halves").max()).alias("n_each"),
-            ((pl.col("n_halves") > 1) | pl.col("is_fractional")).any().alias("is_fractional"),
-            (pl.col("n_units").max() - problem.n_unique()).cast(pl.UInt32).alias("n_absent"),
-            *[pl.col(name).sum().cast(pl.UInt32) for name in LEFT_OUT],
+            pl.len().alias("n_present"),
         )
+    )
+    left_out = (
+        valued
+        .filter(severity > 0)
+        .select(*point, "problem", "severity")
+        .unique()
+        .group_by(point)
+        .agg([
+            (severity == rank).sum().cast(pl.UInt32).alias(name) for name, rank in LEFT_OUT.items()
+        ])
+    )
+    n_problems = pl.col("n_problems").cast(pl.Float64)
+    averaged = (
+        means
+        .join(problems, on=point, nulls_equal=True)
+        .join(left_out, on=point, how="left", nulls_equal=True)
+        .join(names, on="line_level", nulls_equal=True)
+        .with_columns(pl.col([*LEFT_OUT]).fill_null(0))
         .with_columns(
-            pl.col("n_short") + pl.col("n_absent"),
+            (pl.col("n_short") + pl.col("n_units") - pl.col("n_present")).cast(pl.UInt32),
             total=pl.col("accuracy") * pl.col("n_each"),
-            is_fractional=pl.col("is_fractional").any().over(*line, "level"),
+            is_fractional=pl.col("is_fractional").any().over("line_level"),
             standard_error=pl.when(n_problems > 1).then(
                 (n_problems / (n_problems - 1.0) * pl.col("pull")).sqrt()
             ),

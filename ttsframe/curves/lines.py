@@ -76,6 +76,23 @@ class CurveLines(NamedTuple):
         also: Sequence[str] = (),
     ) -> pl.LazyFrame:
         """Average replicates, and return each problem once per budget with its severity."""
+        lists = self.unit_lists(
+            rows, include, n_units, halves=halves, levels=levels, caveats=caveats, also=also
+        )
+        return self.explode_units(lists, include, [*self.columns], also=also)
+
+    def unit_lists(
+        self,
+        rows: pl.LazyFrame,
+        include: ProblemSet,
+        n_units: pl.Expr,
+        *,
+        halves: Sequence[str] = (),
+        levels: Sequence[str] = (),
+        caveats: Sequence[str] = (),
+        also: Sequence[str] = (),
+    ) -> pl.LazyFrame:
+        """Average replicates, and return each problem once, with lists of what it has per budget."""
         # `also` names columns that are averaged as `value` is.
         values = ["value", *also]
         line = self.columns
@@ -106,7 +123,7 @@ class CurveLines(NamedTuple):
             )
             counted.append("is_reached")
             severity = severity.filter("is_reached").max().fill_null(SEVERITY["short"])
-        problems = (
+        return (
             rows
             .group_by(*unit, *levels)
             .agg(
@@ -119,10 +136,23 @@ class CurveLines(NamedTuple):
             .filter(raise_if_repeated(unit))
             .with_columns(n_units=n_units)
         )
-        if not is_common:
-            return problems.explode("budget", *values, "severity", empty_as_null=False)
-        is_short = pl.col("n_rows") < pl.col("n_rows").max().over([*line])
-        return problems.explode(counted, empty_as_null=False).with_columns(
+
+    def explode_units(
+        self,
+        lists: pl.LazyFrame,
+        include: ProblemSet,
+        line: Sequence[str],
+        *,
+        also: Sequence[str] = (),
+    ) -> pl.LazyFrame:
+        """Return the lists of `unit_lists` as a row per budget; `line` tells the lines apart."""
+        values = ["value", *also]
+        if include != "common":
+            return lists.explode("budget", *values, "severity", empty_as_null=False)
+        is_short = pl.col("n_rows") < pl.col("n_rows").max().over(line)
+        return lists.explode(
+            "budget", *values, "is_reached", empty_as_null=False
+        ).with_columns(
             severity=pl
             .when(is_short | ~pl.col("is_reached"))
             .then(SEVERITY["short"])

@@ -112,15 +112,36 @@ def scaling_curve(
     │ oracle   ┆ 2      ┆ 1.0      ┆ 2          │
     └──────────┴────────┴──────────┴────────────┘
     """
+    return scaling_curve_with(
+        problems,
+        by=by,
+        replicates=replicates,
+        include=include,
+        confidence_level=confidence_level,
+    )
+
+
+def scaling_curve_with(
+    problems: FrameT,
+    /,
+    *,
+    by: ColumnNames,
+    replicates: ColumnNames,
+    include: ProblemSet,
+    confidence_level: float,
+    **also: pl.Expr,
+) -> FrameT:
+    """Make a scaling curve, with the means of further values over the same problems."""
     check_averages(include, confidence_level)
     lines: CurveLines = curve_lines(problems, by=by, replicates=replicates)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        rows = lines.select(lazy, **also)
         return (
-            average_lines(lines, lines.select(lazy), include, confidence_level)
+            average_lines(lines, rows, include, confidence_level, also=[*also])
             .with_columns(**lines.defaults)
             .sort(*lines.groups, "selector", "reduction", "budget", "subsets")
-            .select(*from_safe(lines.groups), *CURVE_SCHEMA)
+            .select(*from_safe(lines.groups), *CURVE_SCHEMA, *also)
         )
 
     return run_plan(problems, plan)
