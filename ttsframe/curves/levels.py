@@ -664,7 +664,8 @@ def _average(
         valued
         .group_by(*point, "fold")
         .agg(
-            value.mean().alias("mean"),
+            # Sorted, because the last bits of a sum depend on its order.
+            value.sort().mean().alias("mean"),
             value.count().cast(pl.Float64).alias("n_values"),
             ((value != 0) & (value != 1)).any().alias("is_fractional"),
             pl.col("n_units").max(),
@@ -674,7 +675,7 @@ def _average(
     )
     n_halves = pl.col("n_halves").max()
     # Costs, which are averaged here too, have no bound, but shares of 1 may add up to slightly more.
-    total = pl.col("mean").sum() / n_halves
+    total = pl.col("mean").sort().sum() / n_halves
     means = halves.group_by(point).agg(
         pl
         .when(n_halves > 0)
@@ -694,7 +695,7 @@ def _average(
         .agg(pl.col("pull").sum(), value.count().alias("n_values"), pl.col("caveat").max())
         .group_by(point)
         .agg(
-            pl.col("pull").pow(2).sum(),
+            pl.col("pull").pow(2).sort().sum(),
             is_averaged.sum().cast(pl.UInt32).alias("n_problems"),
             pl.col("caveat").filter(is_averaged).max(),
             pl.len().alias("n_present"),
