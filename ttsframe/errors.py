@@ -17,6 +17,7 @@ __all__ = [
     "CompletionError",
     "DataError",
     "EngineError",
+    "FewProblemsWarning",
     "MissingExtraError",
     "ParameterError",
     "ParameterTypeError",
@@ -151,3 +152,7 @@ class SkippedRowsWarning(UserWarning):
 
 class UnmatchedGoldWarning(UserWarning):
     """The file of reference answers lacks some problems, which cannot be graded."""
+
+
+class FewProblemsWarning(UserWarning):
+    """A curve averages fewer than half of its problems."""

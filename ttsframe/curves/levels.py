@@ -602,9 +602,7 @@ def level_curve(
             line_level=pl.struct(*line, "level").rank("dense"),
             problem=pl.col("problem_id").rank("dense"),
         ).cache()
-        units = lines.explode_units(
-            numbered.drop(*line, "level", "problem_id"), include, ["line"]
-        )
+        units = lines.explode_units(numbered.drop(*line, "level", "problem_id"), include, ["line"])
         names = numbered.select("line", "line_level", *line, "level").unique("line_level")
         averages = _average(units, names, confidence_level).drop("line", "line_level")
         sizes = levels.lazy().select(pl.col("n_levels", "basis").max())
@@ -652,9 +650,7 @@ def with_levels(rows: pl.LazyFrame, levels: pl.LazyFrame, shared: Sequence[str])
     )
 
 
-def _average(
-    units: pl.LazyFrame, names: pl.LazyFrame, confidence_level: float
-) -> pl.LazyFrame:
+def _average(units: pl.LazyFrame, names: pl.LazyFrame, confidence_level: float) -> pl.LazyFrame:
     """Average each half and then the halves, and count the problems left out by status."""
     point = ["line_level", "budget"]
     severity = pl.col("severity")

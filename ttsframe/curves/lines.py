@@ -150,9 +150,7 @@ class CurveLines(NamedTuple):
         if include != "common":
             return lists.explode("budget", *values, "severity", empty_as_null=False)
         is_short = pl.col("n_rows") < pl.col("n_rows").max().over(line)
-        return lists.explode(
-            "budget", *values, "is_reached", empty_as_null=False
-        ).with_columns(
+        return lists.explode("budget", *values, "is_reached", empty_as_null=False).with_columns(
             severity=pl
             .when(is_short | ~pl.col("is_reached"))
             .then(SEVERITY["short"])

@@ -27,7 +27,7 @@ from ttsframe.curves.lines import (
     ORACLE,
     SELECT_HINT,
 )
-from ttsframe.curves.scaling import scaling_curve
+from ttsframe.curves.scaling import scaling_curve_with
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns, require_kind
 from ttsframe.statistics.problem_values import SEVERITY, raise_if_repeated, value_and_severity
@@ -231,7 +231,7 @@ def optimal_curve(
         include=include,
     )
     has_halves = "fold" in optimal.collect_schema() and "fold" not in check_names(by, "by")
-    return scaling_curve(
+    return scaling_curve_with(
         optimal,
         by=by,
         replicates=["fold"] if has_halves else [],

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import polars as pl
 
-from ttsframe._checks import check_choice, check_fraction
+from ttsframe._checks import check_choice, check_fraction, check_names
 from ttsframe._exprs import from_safe, run_plan
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
+from ttsframe._wording import count_left_out, counted, is_minority, left_out
 from ttsframe.curves.lines import LEFT_OUT, CurveLines, curve_lines, refuse_where
+from ttsframe.errors import FewProblemsWarning
 from ttsframe.schema import CURVE_SCHEMA
-from ttsframe.statistics.problem_values import mean_interval
+from ttsframe.statistics.problem_values import describe_row, mean_interval
 
 __all__ = ["scaling_curve"]
 
@@ -42,7 +45,8 @@ def scaling_curve(
         "common" averages the same problems at every budget: those with status "ok" at all budgets.
         "available" averages, at each budget, the problems with status "ok" at that budget. A budget
         that no problem reaches is left out of what "common" asks for: its row is null, with every
-        problem in `n_short`.
+        problem in `n_short`. Where "common" averages fewer than half of the problems of a DataFrame,
+        a `ttsframe.errors.FewProblemsWarning` says so; a LazyFrame is not collected to find out.
     confidence_level
         Coverage of the interval, in (0, 1).
 
@@ -112,12 +116,33 @@ def scaling_curve(
     │ oracle   ┆ 2      ┆ 1.0      ┆ 2          │
     └──────────┴────────┴──────────┴────────────┘
     """
-    return scaling_curve_with(
+    curve = scaling_curve_with(
         problems,
         by=by,
         replicates=replicates,
         include=include,
         confidence_level=confidence_level,
+    )
+    if isinstance(curve, pl.DataFrame) and include == "common":
+        _warn_of_few_problems(curve, check_names(by, "by"))
+    return curve
+
+
+def _warn_of_few_problems(curve: pl.DataFrame, by: Sequence[str]) -> None:
+    """Warn of the line that averages the smallest share of its problems, if that is below a half."""
+    few = curve.filter(is_minority()).with_columns(count_left_out(), reasons=left_out())
+    if few.is_empty():
+        return
+    row = few.sort(pl.col("n_problems") / pl.col("n_left_out")).row(0, named=True)
+    line = describe_row(row, {name: name for name in (*by, "selector", "reduction")})
+    n_problems, n_left_out = row["n_problems"], row["n_left_out"]
+    warnings.warn(
+        f"{line}: averages {n_problems:,} of {counted([n_problems + n_left_out], 'problem')}, fewer than "
+        f"half (left out: {row['reasons']}). With include='common' a problem counts only if it has a "
+        "result at every budget. Hint: leave out the budgets that few problems have, or average what "
+        "each budget has with include='available'.",
+        FewProblemsWarning,
+        stacklevel=3,
     )
 
 

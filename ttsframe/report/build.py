@@ -45,7 +45,6 @@ class _Made(NamedTuple):
 
     tables: dict[str, Any]
     reason: str | None
-    error: Exception | None = None
 
 
 def build_report(
@@ -221,9 +220,7 @@ def _make_tables(
     tables: dict[str, Any] = {}
     omitted: dict[SectionName, str] = {}
     for name in names:
-        of_section, reason, error = made[name]
-        if error is not None:
-            raise error
+        of_section, reason = made[name]
         tables.update(of_section)
         if reason is not None:
             omitted[name] = reason
@@ -246,9 +243,8 @@ def _make_section(data: RunData, name: SectionName) -> _Made:
         return _Made(section.module.make(data, runs), reason)
     except NoTableError as explanation:
         return _Made({}, str(explanation))
-    except Exception as error:
+    except ParameterError as error:
         # `by` and `replicates` may name columns that the tables of this section have.
-        is_named_twice = isinstance(error, ParameterError) and bool(data.keys)
-        if is_named_twice and name not in _ALWAYS_SHOWN:
-            return _Made({}, str(error))
-        return _Made({}, None, error)
+        if not data.keys or name in _ALWAYS_SHOWN:
+            raise
+        return _Made({}, str(error))

@@ -122,7 +122,8 @@ def over_optimization(
     def apply(rows: pl.DataFrame) -> pl.DataFrame:
         line: list[str] = [*lines.columns]
         return (
-            scaling_curve(rows, by=[*groups], confidence_level=confidence_level)
+            scaling_curve(rows.lazy(), by=[*groups], confidence_level=confidence_level)
+            .collect()
             .join(
                 _drops(rows, line, schema["budget"], confidence_level),
                 on=[*line, "budget"],

@@ -66,7 +66,9 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         chosen, choices_of_half = choose_and_answer(problems, levels=levels, by=data.by)
         # A problem without a level has no choice, and is left out of the strategies too.
         both = data.keep_comparable(pl.concat([problems, chosen], how="diagonal"))
-        curve = scaling_curve(both, by=data.by, replicates="fold", confidence_level=level)
+        curve = scaling_curve(
+            both.lazy(), by=data.by, replicates="fold", confidence_level=level
+        ).collect()
         curves.append(curve)
         choices.append(choices_of_half)
         compared = _find_best_single(curve, data.by)
