@@ -409,14 +409,15 @@ def _note_minority(curve: pl.DataFrame, by: Sequence[str]) -> list[str]:
     notes = []
     for run in curve.partition_by(by, maintain_order=True) if by else [curve]:
         few = run.filter(is_minority()).with_columns(count_left_out(), omitted=left_out())
-        if few.is_empty() or few.height < run.filter(~is_unreached()).height:
+        is_rest_empty = few["n_problems"].sum() == 0
+        if is_rest_empty or few.height < run.filter(~is_unreached()).height:
             continue
         row = few.sort("n_problems").row(0, named=True)
         of_run = "".join(f" of {row[name]}" for name in by)
         notes.append(
             f"Only {row['n_problems']:,} of {row['n_problems'] + row['n_left_out']:,} problems{of_run} "
-            f"are averaged, because all budgets average the same problems (left out: {row['omitted']}). "
-            "Hint: leave out the budgets that few problems have."
+            f"are averaged, because all budgets average the same problems (left out: {row['omitted']})."
+            + (" Hint: leave out the budgets that few problems have." if row["n_short"] else "")
         )
     return notes
 

@@ -8,6 +8,7 @@ command line can name its options instead.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ttsframe import _settings
@@ -28,6 +29,15 @@ __all__ = [
 ]
 
 _POLARS_TRAILER = "\n\nThis error occurred "
+
+# User and password, and the query, in which signed addresses have their signature.
+_PASSWORD = re.compile(r"(?<=://)[^/@\s'\"]*@")
+_QUERY = re.compile(r"(://[^?\s'\"]*)\?[^\s'\"]*?(?=:?(?:[\s'\"]|$))")
+
+
+def hide_secrets(text: str) -> str:
+    """Replace passwords and queries in addresses."""
+    return _QUERY.sub(r"\1?…", _PASSWORD.sub("…@", text))
 
 
 class TtsframeError(Exception):
@@ -61,8 +71,8 @@ class TtsframeError(Exception):
         self.settings = _settings.settings_in(str(self))
 
     def __str__(self) -> str:
-        """Return the message, without what Polars appends to an exception raised in a query."""
-        return super().__str__().split(_POLARS_TRAILER, maxsplit=1)[0]
+        """Return the message without secrets of addresses, and without what Polars appends in a query."""
+        return hide_secrets(super().__str__().split(_POLARS_TRAILER, maxsplit=1)[0])
 
 
 class ParameterError(TtsframeError, ValueError):
@@ -134,7 +144,12 @@ class MissingExtraError(TtsframeError, ImportError):
     """A feature needs a package that is not installed, or that cannot be imported."""
 
 
-class SkippedRowsWarning(UserWarning):
+class _Told(UserWarning):
+    def __str__(self) -> str:
+        return hide_secrets(super().__str__())
+
+
+class SkippedRowsWarning(_Told):
     """Rows were left out because of `on_error="skip"`; the message counts them.
 
     Parameters
@@ -150,7 +165,7 @@ class SkippedRowsWarning(UserWarning):
         self.n_skipped = n_skipped
 
 
-class UnmatchedGoldWarning(UserWarning):
+class UnmatchedGoldWarning(_Told):
     """The file of reference answers lacks some problems, which cannot be graded."""
 
 

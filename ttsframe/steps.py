@@ -360,7 +360,8 @@ def _float_lists(source: pl.Expr) -> pl.Expr:
 def _to_float_lists(values: pl.Series) -> pl.Series:
     dtype = values.dtype
     inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
-    if dtype != pl.Null and not (inner is not None and (inner.is_numeric() or inner == pl.Null)):
+    is_number = inner is not None and (inner.is_numeric() or inner in (pl.Boolean, pl.Null))
+    if dtype != pl.Null and not is_number:
         name = repr(values.name)
         hint = "an attempt with a single score has it in the column score, which needs no reduction"
         if dtype == pl.String:

@@ -139,8 +139,9 @@ def _warn_of_few_problems(curve: pl.DataFrame, by: Sequence[str]) -> None:
     warnings.warn(
         f"{line}: averages {n_problems:,} of {counted([n_problems + n_left_out], 'problem')}, fewer than "
         f"half (left out: {row['reasons']}). With include='common' a problem counts only if it has a "
-        "result at every budget. Hint: leave out the budgets that few problems have, or average what "
-        "each budget has with include='available'.",
+        "result at every budget. Hint: "
+        + ("leave out the budgets that few problems have, or " if row["n_short"] else "")
+        + "average what each budget has with include='available'.",
         FewProblemsWarning,
         stacklevel=3,
     )

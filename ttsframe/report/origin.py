@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -17,17 +16,13 @@ import polars as pl
 from ttsframe._own import name_of
 from ttsframe._wording import shorten
 from ttsframe.answers import AnswerPolicy
-from ttsframe.errors import ParameterError
+from ttsframe.errors import ParameterError, hide_secrets
 
 _EPOCH: Final = "SOURCE_DATE_EPOCH"
 _N_SOURCES_MAX: Final = 20
 _SOURCE_MAX: Final = 200
 _COMMAND_MAX: Final = 1_000
 _VALUE_MAX: Final = 200
-
-# User and password, and the query, in which signed addresses have their signature.
-_PASSWORD: Final = re.compile(r"(?<=://)[^/@\s'\"]*@")
-_QUERY: Final = re.compile(r"(://[^?\s'\"]*)\?[^\s'\"]*")
 
 
 class Origin(NamedTuple):
@@ -69,11 +64,6 @@ def describe_origin(
             ("Versions", ", ".join([package, *others, f"Python {platform.python_version()}"])),
         ],
     )
-
-
-def hide_secrets(text: str) -> str:
-    """Replace passwords and queries in addresses."""
-    return _QUERY.sub(r"\1?…", _PASSWORD.sub("…@", text))
 
 
 def refuse_pdf(path: str | os.PathLike[str]) -> None:
