@@ -21,6 +21,7 @@ from sphinx.errors import ExtensionError
 
 import ttsframe as tts
 from ttsframe.cli import cli
+from ttsframe.readers.engine import FileFormat
 
 DOCS = Path(__file__).parent
 TABLES = DOCS / "tables"
@@ -131,6 +132,22 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
 
 
+def independence(row: FileFormat) -> str:
+    return {True: "yes", False: "no", None: "not said, or by row"}[row.is_exchangeable]
+
+
+def score_range(row: FileFormat) -> str:
+    """Describe the scores of a format: column, range and direction."""
+    scores = row.scores
+    if scores is None:
+        return "none"
+    least, most = ("" if end is None else f"{end:g}" for end in (scores.least, scores.most))
+    bounds = f"{least} to {most}" if least or most else "any number"
+    return (
+        f"`{scores.column}`, {bounds}, {'higher' if scores.higher_is_better else 'lower'} is better"
+    )
+
+
 def tables() -> Iterator[tuple[str, str]]:
     """Yield the tables by file name."""
     yield (
@@ -201,14 +218,23 @@ def tables() -> Iterator[tuple[str, str]]:
             ),
         ),
     )
-    for name, registry in (("formats", tts.READERS), ("step_formats", tts.STEP_FORMATS)):
-        yield (
-            name,
-            table(
-                ("format", "written by"),
-                ((f"`{key}`", row.summary) for key, row in registry.items()),
+    yield (
+        "formats",
+        table(
+            ("format", "written by", "a row is a", "independent attempts", "scores"),
+            (
+                (f"`{key}`", row.summary, row.unit, independence(row), score_range(row))
+                for key, row in tts.READERS.items()
             ),
-        )
+        ),
+    )
+    yield (
+        "step_formats",
+        table(
+            ("format", "written by"),
+            ((f"`{key}`", row.summary) for key, row in tts.STEP_FORMATS.items()),
+        ),
+    )
     yield (
         "commands",
         table(

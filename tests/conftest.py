@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 os.environ["SOURCE_DATE_EPOCH"] = "1767225600"
 
 settings.register_profile(
-    "ci", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "ci", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "full", max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]

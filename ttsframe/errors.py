@@ -24,6 +24,7 @@ __all__ = [
     "ParameterTypeError",
     "SkippedRowsWarning",
     "SourceError",
+    "SourceWarning",
     "TtsframeError",
     "UnmatchedGoldWarning",
 ]
@@ -163,6 +164,10 @@ class SkippedRowsWarning(_Told):
     def __init__(self, message: str, n_skipped: int = 0) -> None:
         super().__init__(message)
         self.n_skipped = n_skipped
+
+
+class SourceWarning(_Told):
+    """A source was read, but what it holds may not be what it seems: a log without samples, for example."""
 
 
 class UnmatchedGoldWarning(_Told):

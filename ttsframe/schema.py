@@ -47,6 +47,7 @@ TRAJECTORY_COLUMNS: Final[dict[str, Column]] = {
     "is_correct_recorded": Column(pl.Boolean(), "another tool's grade that ours replaced"),
     "score": Column(pl.Float64(), "one score for the whole attempt; higher is better"),
     "n_tokens": Column(pl.Int64(), "generated tokens"),
+    "n_prompt_tokens": Column(pl.Int64(), "tokens of the prompt"),
     "finish_reason": Column(pl.String(), "stop, length or error; null where unknown"),
     "is_exchangeable": Column(pl.Boolean(), "attempts are independent samples"),
     "source_file": Column(pl.String(), "file or folder of the row, when several were read"),

@@ -58,10 +58,29 @@ def write(rows: list[dict[str, Any]], path: Path) -> Path:
     return path
 
 
-def test_every_registered_format_says_what_it_is() -> None:
-    for name, reader in tts.READERS.items():
-        assert reader.summary
-        assert reader.expects, name
+@pytest.mark.parametrize("name", tts.READERS)
+def test_every_registered_format_says_what_it_is(name: str) -> None:
+    reader = tts.READERS[name]  # type: ignore[index]
+    assert reader.summary
+    assert reader.expects
+    assert reader.unit
+    renamed = {ours for ours in reader.columns.values() if not ours.startswith("source_")}
+    assert renamed <= {*TRAJECTORY_COLUMNS, "model", "seed"}
+    if reader.scores is not None:
+        assert reader.scores.column in {"score", "step_scores"}
+    codes = [trap.code for trap in reader.traps]
+    assert len(codes) == len(set(codes))
+
+
+@pytest.mark.parametrize("name", tts.READERS)
+def test_traps_can_be_checked_on_any_table(name: str) -> None:
+    traps = tts.READERS[name].traps  # type: ignore[index]
+    for trap in traps:
+        assert set(trap.is_caught.meta.root_names()) <= set(trap.columns), trap.code
+        assert trap.clause, trap.code
+        assert trap.hint.endswith("."), trap.code
+    run = pl.DataFrame({"problem_id": ["a"], "attempt": [0], "completion": ["x"], "gold": "1"})
+    assert tts.validate_trajectories(run, traps=traps).is_valid
 
 
 @pytest.mark.parametrize("name", SAMPLES)

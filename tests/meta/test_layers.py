@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
-from package_source import imports, imports_at_load, modules
+from package_source import imports, imports_at_load, modules, of_every_module
 
 LAYERS: list[set[str]] = [
     {"_settings"},
     {"errors", "_typing", "_draws"},
     {"_exprs", "_checks", "_files"},
     {"_own"},
+    {"_traps"},
     {"schema"},
     {"_wording"},
     {"_html"},
@@ -88,7 +90,8 @@ def wing(module: str) -> str:
     return module.removesuffix(".py").split("/", maxsplit=1)[0]
 
 
-def imported_modules(module: str) -> set[str]:
+@cache
+def imported_modules(module: str) -> frozenset[str]:
     """Return the modules of the package that a module imports, by path."""
     found = set()
     for name in imports(modules()[module]):
@@ -96,19 +99,19 @@ def imported_modules(module: str) -> set[str]:
             if candidate in BY_NAME:
                 found.add(BY_NAME[candidate])
                 break
-    return found - {module}
+    return frozenset(found - {module})
 
 
 def imported_wings(module: str) -> set[str]:
     return {wing(name) for name in imported_modules(module)} - {wing(module)}
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_a_module_has_a_layer(module: str) -> None:
     assert wing(module) in RANKS, f"{module} has no place in LAYERS"
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_a_module_imports_only_from_below(module: str) -> None:
     rank = RANKS[wing(module)]
     upward = {name for name in imported_wings(module) if RANKS[name] >= rank}
@@ -123,7 +126,7 @@ def test_no_circle_exists_inside_packages_either() -> None:
         pytest.fail(f"circle of imports: {' -> '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_private_modules_stay_in_their_package(module: str) -> None:
     for imported in imported_modules(module):
         *folders, file = imported.split("/")
@@ -133,7 +136,7 @@ def test_private_modules_stay_in_their_package(module: str) -> None:
                 assert module.startswith(package), f"{module} imports {imported}"
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_private_names_stay_in_their_module(module: str) -> None:
     for node in ast.walk(modules()[module]):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ttsframe."):
@@ -145,15 +148,15 @@ def test_private_names_stay_in_their_module(module: str) -> None:
             assert not private, f"{module} imports {private} of {node.module}"
 
 
-@pytest.mark.parametrize(
-    "module", [name for name in modules() if wing(name) in ONLY_WORDING_AND_BELOW]
-)
+@of_every_module
 def test_tables_come_in_and_charts_go_out_without_statistics(module: str) -> None:
+    if wing(module) not in ONLY_WORDING_AND_BELOW:
+        return
     above = {name for name in imported_wings(module) if RANKS[name] > RANKS["_html"]}
     assert not above, f"{module} imports {above}"
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_a_package_is_imported_only_by_its_owner(module: str) -> None:
     for name in imports(modules()[module]):
         root = name.split(".")[0]
@@ -161,7 +164,7 @@ def test_a_package_is_imported_only_by_its_owner(module: str) -> None:
             assert module.startswith(OWNERS[root]), f"{module} imports {name}"
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_heavy_packages_are_imported_where_they_are_used(module: str) -> None:
     # An owner is itself imported late, which test_import_cost.py holds.
     heavy = {
@@ -172,7 +175,7 @@ def test_heavy_packages_are_imported_where_they_are_used(module: str) -> None:
     assert not heavy
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_imports_are_absolute_and_never_starred(module: str) -> None:
     for name in imports(modules()[module]):
         assert not re.search(r"(^|\.)(None|\*)(\.|$)", name), f"{module} imports {name}"

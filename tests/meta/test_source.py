@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 
-import pytest
-from package_source import PACKAGE, imports, modules
+from package_source import PACKAGE, imports, modules, of_every_module
 
 ROW_LOOPS = {"map_elements", "map_rows", "map_groups", "iter_rows", "iter_slices", "apply"}
 
@@ -76,7 +75,7 @@ REMOVED_NAMES = {
 }
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_no_row_is_handed_to_python(module: str) -> None:
     if module.startswith(tuple(MAY_LOOP)):
         return
@@ -90,7 +89,7 @@ def test_nowhere_at_all_does_python_compute_a_column_value_by_value() -> None:
         assert not used & {"map_elements", "map_rows"}, module
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_nothing_that_later_pythons_removed_is_used(module: str) -> None:
     tree = modules()[module]
     for name in imports(tree):
@@ -110,27 +109,27 @@ def test_modules_that_were_removed_are_not_standard_any_more() -> None:
         assert not {name for name in REMOVED if "." not in name} & sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_checks_are_errors_and_never_asserts(module: str) -> None:
     asserts = [node.lineno for node in ast.walk(modules()[module]) if isinstance(node, ast.Assert)]
     assert not asserts, f"{module}, lines {asserts}"
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_annotations_are_never_evaluated(module: str) -> None:
     body = modules()[module].body
     if len(body) > (1 if ast.get_docstring(modules()[module]) else 0):
         assert "__future__.annotations" in set(imports(modules()[module]))
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_nothing_is_left_to_do(module: str) -> None:
     text = (PACKAGE / module).read_text(encoding="utf-8")
     for word in ("TODO", "FIXME", "XXX", "HACK", "NotImplementedError"):
         assert word not in text, f"{module} says {word}"
 
 
-@pytest.mark.parametrize("module", modules())
+@of_every_module
 def test_a_suppressed_check_names_its_code(module: str) -> None:
     for line in (PACKAGE / module).read_text(encoding="utf-8").splitlines():
         if "# noqa" in line:

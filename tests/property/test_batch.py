@@ -51,7 +51,7 @@ def write(run: pl.DataFrame, folder: Path, form: str, n_files: int, row_group_si
             rows.write_parquet(folder / f"{number}.parquet", row_group_size=row_group_size)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     run=runs(),
     form=st.sampled_from(["parquet", "parquet", "jsonl"]),

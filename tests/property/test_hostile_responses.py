@@ -13,17 +13,17 @@ from ttsframe.evaluator.tasks import deduction, hanoi, sequences
 
 
 def test_hostile_responses_are_right_only_where_a_plain_checker_agrees() -> None:
-    report = run(2_400, seed=1)
+    report = run(800, seed=1)
     assert report.problems == []
-    assert report.n_right["controls"] == 60
-    assert report.n_right["mutated answers"] > 50
+    assert report.n_right["controls"] == 20
+    assert report.n_right["mutated answers"] > 15
 
 
 @pytest.mark.parametrize("index", range(3))
 def test_long_attacks_are_read_in_linear_time(index: int) -> None:
     task = tasks(2)[index]
     problems: list[str] = []
-    n_attacks, _, _ = run_attacks(task, problems, scale=0.02)
+    n_attacks, _, _ = run_attacks(task, problems, scale=0.01)
     assert problems == []
     assert n_attacks > 60
 

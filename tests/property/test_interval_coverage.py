@@ -11,7 +11,7 @@ import pytest
 import ttsframe as tts
 from benchmarks.interval_coverage import NULLS, Cell, coverage, size
 
-N_RUNS = 2_000
+N_RUNS = 1_000
 
 CELLS = [
     Cell(n_problems, n_attempts, difficulty)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from inspect import ismodule
@@ -24,13 +24,16 @@ def modules() -> dict[str, ast.Module]:
     }
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    """Yield the full name of whatever is imported, anywhere in a module."""
+@cache
+def imports(tree: ast.AST) -> tuple[str, ...]:
+    """Return the full name of whatever is imported, anywhere in a module."""
+    found: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found.extend(f"{node.module}.{alias.name}" for alias in node.names)
+    return tuple(found)
 
 
 def imports_at_load(tree: ast.Module) -> Iterator[str]:
@@ -42,6 +45,22 @@ def imports_at_load(tree: ast.Module) -> Iterator[str]:
             yield from imports(ast.Module([node], []))
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             pending.extend(ast.iter_child_nodes(node))
+
+
+def of_every_module(check: Callable[[str], None]) -> Callable[[], None]:
+    """Make one test of a check of a module, which names every module that fails it."""
+
+    def test() -> None:
+        failed = []
+        for module in modules():
+            try:
+                check(module)
+            except AssertionError as error:
+                failed.append(f"{module}: {error}")
+        assert not failed, "\n".join(failed)
+
+    test.__name__, test.__module__ = check.__name__, check.__module__
+    return test
 
 
 WINGS = (

@@ -7,7 +7,14 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.answers.columns import keep_where, per_distinct, prefer
+from ttsframe.answers.columns import (
+    change_where,
+    keep_where,
+    only_where,
+    per_distinct,
+    prefer,
+    true_where,
+)
 from ttsframe.answers.statements import is_placeholder
 
 __all__ = ["boxed_answers", "has_box", "last_boxes"]
@@ -50,18 +57,21 @@ def boxed_answers(texts: pl.Series) -> pl.Series:
     content = prefer(content, nested)
     before = pieces.list.get(-2, null_on_oob=True)
     is_near = (pieces.list.len() > 2) & (before.str.len_bytes() <= _LONGEST_JOIN)
-    near = keep_where(before, is_near)
-    is_joined = near.str.contains(_JOINS_NEXT_BOX) & ~near.str.contains(_BEGINS_ANEW)
     is_hard = (
         (is_boxed & (content.is_null() | before.str.ends_with("\\")))
-        | is_joined.fill_null(value=False)
+        | true_where(before, is_near, _joins_next_box)
         | texts.str.contains("\\fbox", literal=True)
     )
-    hard = per_distinct(keep_where(texts, is_hard), last_boxes)
+    hard = only_where(texts, is_hard, lambda some: per_distinct(some, last_boxes))
     answers = prefer(hard, keep_where(content, ~is_hard)).str.strip_chars()
     answers = keep_where(answers, answers != "")
-    suspects = keep_where(answers, answers.str.contains(_MAY_BE_PLACEHOLDER))
-    return prefer(per_distinct(suspects, _real), keep_where(answers, suspects.is_null()))
+    is_suspect = answers.str.contains(_MAY_BE_PLACEHOLDER)
+    return change_where(answers, is_suspect, lambda some: per_distinct(some, _real))
+
+
+def _joins_next_box(before: pl.Series) -> pl.Series:
+    """Tell which texts before a box join it to the box before."""
+    return before.str.contains(_JOINS_NEXT_BOX) & ~before.str.contains(_BEGINS_ANEW)
 
 
 def _real(content: str) -> str | None:

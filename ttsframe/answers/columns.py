@@ -18,6 +18,7 @@ __all__ = [
     "only_where",
     "per_distinct",
     "prefer",
+    "true_where",
 ]
 
 
@@ -87,3 +88,12 @@ def only_where(
     return change_where(
         nothing, mask, lambda _: function(values.filter(mask.fill_null(value=False)))
     )
+
+
+def true_where(
+    values: pl.Series, mask: pl.Series, test: Callable[[pl.Series], pl.Series]
+) -> pl.Series:
+    """Test some of the strings; the others are false."""
+    is_true = mask.fill_null(value=False).to_numpy().copy()
+    is_true[is_true] = test(values.filter(pl.Series(is_true))).fill_null(value=False).to_numpy()
+    return pl.Series(is_true)

@@ -21,7 +21,7 @@ from ttsframe.cli._console import Console
 from ttsframe.cli._names import Name
 from ttsframe.errors import hide_secrets
 from ttsframe.readers.engine import OnError, naming
-from ttsframe.readers.trajectories import READERS, plan_reading
+from ttsframe.readers.trajectories import READERS, ScannedRun, plan_reading
 
 Command: TypeAlias = Callable[..., None]
 Decorator: TypeAlias = Callable[[Command], Command]
@@ -197,10 +197,14 @@ class Run(Sources):
 
     def scan(self, by: Sequence[str] = ()) -> pl.LazyFrame:
         """Scan the attempts; `source_file` is there for several files, and where runs are told apart by it."""
+        return self.plan(by).frame
+
+    def plan(self, by: Sequence[str] = ()) -> ScannedRun:
+        """Scan the attempts, with what is known of their format."""
         read = plan_reading(list(self.sources), **self.reading, names_files="source_file" in by)
         for message in read.warnings:
             warnings.warn(message, stacklevel=2)
-        return read.frame
+        return read
 
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:

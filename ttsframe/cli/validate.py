@@ -60,11 +60,11 @@ def validate(
     be read.
     """
     with console.status(f"Reading {run.label}"):
-        attempts = run.scan(by)
+        read = run.plan(by)
     options = PickOptions(style=style, cut_at_next_question=cut_at_next_question, policy=policy)
     with console.status("Checking"):
-        scored = _with_answers(attempts, options)
-        report = validate_trajectories(scored, by=by)
+        scored = _with_answers(read.frame, options)
+        report = validate_trajectories(scored, by=by, traps=read.survey.format.traps)
         health = _health(scored, options, by) if report.is_valid else None
     console.result({**report.to_dict(), "health": None if health is None else health.to_dicts()})
     console.say(in_options(str(report)))

@@ -13,6 +13,7 @@ import polars as pl
 from ttsframe import _html
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import safe_names
+from ttsframe._traps import Trap
 from ttsframe._typing import ColumnNames
 from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
 from ttsframe.validation.columns import canonical_casts, is_usable, missing_columns, wrong_dtypes
@@ -29,6 +30,7 @@ from ttsframe.validation.values import (
     flat_steps,
     is_ungraded,
     lost_findings,
+    trap_findings,
     value_counts,
     value_findings,
     whole_run_findings,
@@ -160,7 +162,11 @@ class ValidationReport:
 
 
 def validate_trajectories(
-    trajectories: pl.DataFrame | pl.LazyFrame, /, *, by: ColumnNames = ()
+    trajectories: pl.DataFrame | pl.LazyFrame,
+    /,
+    *,
+    by: ColumnNames = (),
+    traps: Sequence[Trap] = (),
 ) -> ValidationReport:
     """Check a run for errors that make its numbers wrong or misleading.
 
@@ -174,6 +180,9 @@ def validate_trajectories(
         be missing; rules that read it are skipped.
     by
         Columns that identify a run. Attempts are numbered within `(*by, problem_id)`.
+    traps
+        What is known to mislead in the files of the tool that wrote the run, as a reader declares it:
+        `tts.READERS["lm_eval"].traps`. `ttsframe validate` adds those of the format that it reads.
 
     Returns
     -------
@@ -243,6 +252,7 @@ def validate_trajectories(
     checks = [check for check in ATTEMPT_CHECKS if check.column not in implied]
     pending += value_findings(rows, counts, checks, places, score="score")
     pending += lost_findings(rows, counts, usable, places)
+    pending += trap_findings(trajectories.lazy(), traps, schema, places)
     if "steps" in tables:
         steps = tables["steps"].row(0, named=True)
         pending += value_findings(rows, steps, STEP_CHECKS, places, score="step_scores")

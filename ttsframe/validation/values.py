@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 import polars as pl
 
 from ttsframe._settings import constant
+from ttsframe._traps import Trap
 from ttsframe.validation.finding import Finding, Pending, Severity
 
 Row: TypeAlias = Mapping[str, int | float | None]
@@ -199,6 +200,29 @@ def lost_findings(
         )
         finding = Finding("lost_grades", "warning", "answer", count, message, (), _REPLACED)
         yield Pending(finding, rows.filter(is_lost).select(*places))
+
+
+def trap_findings(
+    rows: pl.LazyFrame, traps: Sequence[Trap], schema: Collection[str], places: Sequence[str]
+) -> Iterator[Pending]:
+    """Report the attempts that the traps of a format catch."""
+    possible = [trap for trap in traps if set(trap.columns) <= set(schema)]
+    if not possible:
+        return
+    n, *counts = (
+        rows
+        .select(pl.len(), *(trap.is_caught.sum().alias(trap.code) for trap in possible))
+        .collect(engine="streaming")
+        .row(0)
+    )
+    for trap, count in zip(possible, counts, strict=True):
+        if count:
+            message = f"{count:,} of {n:,} attempts {trap.clause}"
+            finding = Finding(
+                trap.code, trap.severity, trap.columns[0], count, message, (), trap.hint
+            )
+            shown = [trap.columns[0]] if trap.columns[0] not in places else []
+            yield Pending(finding, rows.filter(trap.is_caught).select(*places, *shown))
 
 
 def flat_steps(rows: pl.LazyFrame) -> pl.LazyFrame:

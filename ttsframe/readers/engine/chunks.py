@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from io import SEEK_END
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ttsframe.errors import SourceError
-from ttsframe.readers.engine.json_rows import ARRAY_END
-from ttsframe.readers.engine.sniff import DataFile, open_binary
+from ttsframe.readers.engine.json_rows import ARRAY_END, FAULT
+from ttsframe.readers.engine.sniff import DataFile, Unpacked, open_binary
 
 CHUNK_BYTES = 6 << 20
 _SEARCHED = 1 << 16
@@ -65,8 +65,30 @@ def count_ends(data: bytes) -> int:
 
 
 def read_chunks(file: DataFile) -> Iterator[Chunk]:
-    """Yield the rows of JSON lines, or of a JSON document (an array or one object)."""
+    """Yield the rows of JSON lines, of a JSON document (an array or one object), or as unpacked."""
+    if file.unpack is not None:
+        return _from_rows(file.unpack(file))
     return _from_document(file) if file.container == "json" else _from_lines(file)
+
+
+def _from_rows(rows: Iterable[Unpacked]) -> Iterator[Chunk]:
+    pending: list[bytes] = []
+    size, first = 0, 1
+    for count, one in enumerate(rows, 1):
+        pending.append(FAULT + one.fault.encode() if one.fault is not None else _line(one.row))
+        size += len(pending[-1]) + 1
+        if size >= CHUNK_BYTES:
+            yield Chunk(b"\n".join(pending) + b"\n", first)
+            pending, size, first = [], 0, count + 1
+    if pending:
+        yield Chunk(b"\n".join(pending), first)
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
+        return json.dumps(row).encode()
 
 
 def _from_lines(file: DataFile) -> Iterator[Chunk]:

@@ -22,6 +22,8 @@ LONE_SURROGATE = re.compile(
 )
 ARRAY_END = "["
 """Placeholder row for an array without an end."""
+FAULT = b"\xee\x80\x80"
+"""Begins the line that stands for a row that could not be unpacked; the reason follows."""
 _SNIPPET = 60
 
 
@@ -38,6 +40,8 @@ class BadRowError(Exception):
 
 def parse_row(line: bytes, *, is_tail: bool) -> dict[str, Any]:
     """Parse one line; the first value of a repeated key counts, as in Polars."""
+    if line.startswith(FAULT):
+        raise BadRowError(line.removeprefix(FAULT).decode("utf-8", "replace"))
     try:
         text = line.decode()
     except UnicodeDecodeError as error:

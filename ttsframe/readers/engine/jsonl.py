@@ -82,13 +82,16 @@ class JsonFile(NamedTuple):
 
 
 def locate(file: DataFile, row: int) -> str:
-    """Name a row of a file by its line, or by its element in an array."""
+    """Name a row of a file by its line, by its element in an array, or by its place."""
+    if file.unpack is not None:
+        one = next(islice(file.unpack(file), row - 1, None), None)
+        return f"{file.name}, {one.place if one else f'row {row}'}"
     return f"{file.name}, {file.row_word} {row}"
 
 
 def inspect_file(file: DataFile, known: Collection[str]) -> Inspection:
     """Find the columns of a file, their dtypes, and its malformed rows."""
-    if file.container != "json" and file.compression is None:
+    if file.container != "json" and file.compression is None and file.unpack is None:
         return _inspect_spans(file, known)
     return _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
 

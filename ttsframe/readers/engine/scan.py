@@ -159,4 +159,5 @@ def _json_table(files: Sequence[SurveyedFile], survey: Survey, skipped: list[str
     as_text = text_columns(survey.json_schema, survey.format, survey.rename)
     frame = scan(items, survey.json_schema, as_text).rename(survey.rename)
     schema = rename_schema(survey.json_schema, survey.rename)
-    return Table(frame, schema, words, survey.on_error, skipped)
+    unpacked = {file.file.name: file.file for file in files if file.file.unpack is not None}
+    return Table(frame, schema, words, survey.on_error, skipped, unpacked)

@@ -6,17 +6,17 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
 import polars as pl
 
 from ttsframe.errors import SourceError
 
 Container: TypeAlias = Literal[
-    "parquet", "arrow", "arrow_stream", "jsonl", "json", "csv", "text", "rows", "frame"
+    "parquet", "arrow", "arrow_stream", "jsonl", "json", "csv", "text", "rows", "frame", "zip"
 ]
 Compression: TypeAlias = Literal["gzip", "zstd", "bz2"]
 
@@ -30,8 +30,19 @@ _BINARY: dict[bytes, Container] = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
     b"\xff\xff\xff\xff": "arrow_stream",
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
 }
 _HEAD = 1 << 16
+
+
+class Unpacked(NamedTuple):
+    """A row of a file that is no table, or the reason why it cannot be read."""
+
+    place: str
+    """Where it is in the file, for messages: a member of an archive, a path into a document."""
+    row: Mapping[str, Any] = {}
+    fault: str | None = None
 
 
 class DataFile(NamedTuple):
@@ -44,6 +55,8 @@ class DataFile(NamedTuple):
     held: bytes | pl.LazyFrame | None = None
     """The content, if it is in memory."""
     url: str | None = None
+    unpack: Callable[[DataFile], Iterator[Unpacked]] | None = None
+    """How its rows are found, if it is no table."""
 
     @property
     def name(self) -> str:
@@ -53,12 +66,14 @@ class DataFile(NamedTuple):
     @property
     def row_word(self) -> str:
         """What a row is called in messages."""
+        if self.unpack is not None:
+            return "row"
         return {"jsonl": "line", "json": "element"}.get(self.container, "row")
 
     @property
     def is_json(self) -> bool:
         """Whether its rows are JSON objects, whose columns need not be the same in all rows."""
-        return self.container in {"jsonl", "json", "rows"}
+        return self.unpack is not None or self.container in {"jsonl", "json", "rows"}
 
 
 def sniff(path: Path, held: bytes | None = None, url: str | None = None) -> DataFile:
@@ -93,6 +108,12 @@ def sniff(path: Path, held: bytes | None = None, url: str | None = None) -> Data
         if csv_separator(text.partition(b"\n")[0]) is not None:
             return file._replace(container="csv")
     return file
+
+
+def head_of(file: DataFile) -> bytes:
+    """Return the first 64 KiB of a file, decompressed, without a byte order mark."""
+    with open_binary(file) as stream:
+        return stream.read(_HEAD).removeprefix(codecs.BOM_UTF8)
 
 
 def csv_separator(first_line: bytes) -> str | None:

@@ -13,7 +13,13 @@ import polars as pl
 
 from ttsframe._checks import check_choice, check_mapping
 from ttsframe._settings import setting
-from ttsframe.errors import ColumnsError, ParameterError, SkippedRowsWarning, SourceError
+from ttsframe.errors import (
+    ColumnsError,
+    ParameterError,
+    SkippedRowsWarning,
+    SourceError,
+    SourceWarning,
+)
 from ttsframe.readers.engine.chunks import Span
 from ttsframe.readers.engine.csv_table import csv_names, csv_schema
 from ttsframe.readers.engine.dtypes import as_instance, merge_dtypes, resolve_dtype, struct_fields
@@ -54,6 +60,8 @@ _DERIVED_FROM = {
 
 _N_LISTED = 5
 _N_NAMES = 20
+_N_EXPLAINED = 8
+"""Of more formats than this, a message names only the names."""
 
 
 class OpenFile(NamedTuple):
@@ -72,6 +80,8 @@ class OpenFile(NamedTuple):
     """The ranges of bytes that can be read independently, of JSON lines."""
     n_rows: int | None = None
     """Number of rows, known of JSON only."""
+    format: FileFormat | None = None
+    """The format that unpacks the file, if it is no table."""
 
 
 def open_file(
@@ -79,11 +89,26 @@ def open_file(
 ) -> OpenFile | None:
     """Find the columns of a file; None if it is no table in a known container."""
     file = _recognize_file(candidate)
-    if file.container == "text":
+    unpacker = next((each for each in formats if _unpacks(each, file)), None)
+    if unpacker is not None and unpacker.unpacking is not None:
+        file = file._replace(unpack=unpacker.unpacking.rows)
+    elif file.container in {"text", "zip"}:
         return None
     if file.is_json:
         known = {name for file_format in formats for name in file_format.dtypes}
         inspection = inspect_file(file, known)
+        if unpacker is not None:
+            return OpenFile(
+                file,
+                # A log may hold no attempts yet, and gives an empty table with these columns.
+                inspection.dtypes or {name: pl.Null() for name in unpacker.dtypes},
+                is_json=True,
+                faults=inspection.faults,
+                has_lone_surrogates=inspection.has_lone_surrogates,
+                is_document=False,
+                n_rows=inspection.n_rows,
+                format=unpacker,
+            )
         if not inspection.dtypes and not inspection.faults:
             raise SourceError(f"{file.name}: holds no rows, must hold at least one.")
         is_document = file.container == "json" or inspection.n_rows == 1
@@ -109,6 +134,10 @@ def open_file(
     return OpenFile(
         file, schema, is_json=False, faults=[], has_lone_surrogates=False, is_document=is_document
     )
+
+
+def _unpacks(file_format: FileFormat, file: DataFile) -> bool:
+    return file_format.unpacking is not None and file_format.unpacking.recognizes(file)
 
 
 def _recognize_file(candidate: Candidate) -> DataFile:
@@ -168,13 +197,29 @@ def scan_source(
         elsewhere=elsewhere,
     )
     frame, table_skipped = scan_survey(survey)
+    notices: list[UserWarning] = [SourceWarning(text) for text in _notices(survey)]
     skipped = [*json_skipped, *table_skipped]
     if not skipped:
-        return frame, survey, []
+        return frame, survey, notices
     more = f" and {len(skipped) - _N_LISTED:,} more" if len(skipped) > _N_LISTED else ""
     rows = f"{len(skipped):,} row{'s' if len(skipped) > 1 else ''}"
     message = f"{rows} skipped: {'; '.join(skipped[:_N_LISTED])}{more}."
-    return frame, survey, [SkippedRowsWarning(message, len(skipped))]
+    return frame, survey, [*notices, SkippedRowsWarning(message, len(skipped))]
+
+
+def _notices(survey: Survey) -> list[str]:
+    """List what the format has to say about the files; the same of many files once."""
+    notices = survey.format.notices
+    if notices is None:
+        return []
+    files: dict[str, list[str]] = {}
+    for one in survey.files:
+        for text in notices(one.file, rename_schema(one.schema, survey.rename)):
+            files.setdefault(text, []).append(one.file.name)
+    return [
+        f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {text}"
+        for text, names in files.items()
+    ]
 
 
 def survey_files(
@@ -195,7 +240,8 @@ def survey_files(
     files = on_all_cores(lambda candidate: open_file(candidate, possible, rename), candidates)
     for candidate, file in zip(candidates, files, strict=True):
         columns = {} if file is None else rename_schema(file.schema, rename)
-        name = _recognize(columns, formats, format)
+        unpacker = None if file is None else file.format
+        name = _recognize(columns, unpacker, formats, format)
         if file is not None and name is not None:
             opened.append(file)
             chosen.append(name)
@@ -262,14 +308,17 @@ def _make_survey(
 
 def _recognize(
     columns: Mapping[str, pl.DataType],
+    unpacker: FileFormat | None,
     formats: Mapping[str, FileFormat],
     format: str,  # noqa: A002
 ) -> str | None:
-    """Return the name of the first format that recognizes the columns, or of the named one."""
+    """Return the name of the format that unpacks a file, else of the first, or named, that recognizes its columns."""
+    if unpacker is not None:
+        return next(name for name, file_format in formats.items() if file_format is unpacker)
     possible = {
         name: file_format
         for name, file_format in formats.items()
-        if file_format.has_shapes(columns)
+        if file_format.unpacking is None and file_format.has_shapes(columns)
     }
     if format != "auto":
         return format if format in possible and formats[format].accepts(columns) else None
@@ -306,10 +355,15 @@ def _unrecognized(
 
 
 def _expectations(formats: Mapping[str, FileFormat]) -> str:
-    listed = "; ".join(f"{name}: {file_format.expects}" for name, file_format in formats.items())
+    if len(formats) <= _N_EXPLAINED:
+        listed = "; ".join(f"{name}: {each.expects}" for name, each in formats.items())
+        expected = f"Expected columns, by format: {listed}."
+    else:
+        least = f" (of its own: {formats['long_form'].expects})" if "long_form" in formats else ""
+        expected = f"Known formats: {', '.join(formats)}{least}."
     return (
-        f"Expected columns, by format: {listed}. Hint: {setting('rename', {'yours': 'expected'})} maps names, "
-        f"and {setting('format')} names the format."
+        f"{expected} Hint: {setting('rename', {'yours': 'expected'})} maps names, "
+        f"and {setting('format')} names the format and then says what it expects."
     )
 
 

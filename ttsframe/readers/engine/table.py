@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -11,11 +11,35 @@ import polars as pl
 from ttsframe._checks import list_of_attempts
 from ttsframe._exprs import raise_where
 from ttsframe._settings import setting
+from ttsframe._traps import Trap
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.dtypes import as_instance, struct_fields
-from ttsframe.readers.engine.jsonl import FILE, ROW, row_error
+from ttsframe.readers.engine.jsonl import FILE, ROW, locate, row_error
+from ttsframe.readers.engine.sniff import DataFile, Unpacked
 
 OnError: TypeAlias = Literal["raise", "skip"]
+
+
+class Scores(NamedTuple):
+    """What is known of the scores that a format holds."""
+
+    column: Literal["step_scores", "score"]
+    higher_is_better: bool = True
+    least: float | None = 0.0
+    """None for a score without a bound."""
+    most: float | None = 1.0
+
+
+class Unpacking(NamedTuple):
+    """How the rows of a file that is no table are found: a log, an archive, a document."""
+
+    recognizes: Callable[[DataFile], bool]
+    """Whether a file is one of the format; reads its beginning or its list of members at most."""
+    rows: Callable[[DataFile], Iterator[Unpacked]]
+    """Yields the rows, with the columns that the format declares. A row that cannot be read has a
+    fault; a file of which nothing can be read is a SourceError."""
+    expects: str
+    """What such a file is, in words, for messages."""
 
 
 class FileFormat(NamedTuple):
@@ -37,11 +61,29 @@ class FileFormat(NamedTuple):
     is_row_attempt: bool = False
     """Whether a row is one attempt, so that a list of attempts shows another format."""
     piece: str | None = None
-    """For runs written as one file per problem, a pattern for the end of the path of such a file."""
+    """For runs written as several files, a pattern for the end of the path of such a file."""
+    unit: str = "attempt"
+    """What a row of the source is."""
+    columns: Mapping[str, str] = {}
+    """Columns of the source that get another name, by their own; a dot leads into a struct."""
+    is_exchangeable: bool | None = None
+    """Whether attempts are independent samples; None where the rows say it, or nothing does."""
+    scores: Scores | None = None
+    """The scores; None where the format holds none."""
+    ignores: tuple[str, ...] = ()
+    """What the tool writes and the reader leaves out."""
+    traps: tuple[Trap, ...] = ()
+    """What is known to mislead; `validate` reports it."""
+    notices: Callable[[DataFile, Mapping[str, pl.DataType]], Iterable[str]] | None = None
+    """Yields what a reader should be told about a file with some columns when it is opened."""
+    unpacking: Unpacking | None = None
+    """For files that are no tables: how their rows are found."""
 
     @property
     def expects(self) -> str:
         """The required columns, in words."""
+        if self.unpacking is not None:
+            return self.unpacking.expects
         groups = [group for group in (*self.requires, self.evidence) if group]
         return " and ".join(
             self._expected(group[0]) if len(group) == 1 else f"one of {list(group)}"
@@ -83,10 +125,14 @@ class Table(NamedTuple):
     on_error: OnError
     skipped: list[str]
     """Messages for the rows left out; `check` appends to it."""
+    unpacked: Mapping[str, DataFile] = {}
+    """The files that are no tables, by name."""
 
     def locate(self, row: Mapping[str, object]) -> str:
         """Name the row of a file."""
         path = str(row[FILE])
+        if path in self.unpacked:
+            return locate(self.unpacked[path], int(str(row[ROW])))
         return f"{path}, {self.row_words[path]} {row[ROW]}"
 
     def check(

@@ -16,6 +16,7 @@ import polars as pl
 from ttsframe.readers.engine.dtypes import struct_fields
 from ttsframe.readers.engine.table import (
     FileFormat,
+    Scores,
     Table,
     add_problem_id,
     cast_columns,
@@ -78,5 +79,12 @@ FORMAT = FileFormat(
     requires=(("question",), ("groundtruth",), ("output",)),
     dtypes=_DTYPES,
     to_rows=_to_attempts,
+    unit="search",
+    columns={
+        "question": "problem",
+        "groundtruth": "solution",
+        **{f"output.{name}": ours for name, ours in _FIELDS.items()},
+    },
+    scores=Scores("step_scores"),
     piece=r"question_[0-9]+/record_[0-9]+\.jsonl",
 )

@@ -14,6 +14,7 @@ from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError
 from ttsframe.readers.engine.table import (
     FileFormat,
+    Scores,
     Table,
     add_problem_id,
     cast_columns,
@@ -21,7 +22,8 @@ from ttsframe.readers.engine.table import (
 )
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
-_DISCOVERED = {"problem_id", "attempt", "n_tokens", "is_correct", "is_exchangeable"}
+_COUNTS = ("attempt", "n_tokens", "n_prompt_tokens")
+_DISCOVERED = {"problem_id", *_COUNTS, "is_correct", "is_exchangeable"}
 _DTYPES = {
     name: column.dtype for name, column in TRAJECTORY_COLUMNS.items() if name not in _DISCOVERED
 }
@@ -32,7 +34,7 @@ _EVIDENCE = ("attempt", "completion", "step_scores", "answer_key", "is_correct",
 def _to_attempts(source: Table) -> pl.LazyFrame:
     table = add_problem_id(cast_columns(source, _DTYPES), ("problem_id",), "problem")
     schema = table.schema
-    counts = [name for name in ("attempt", "n_tokens") if name in schema]
+    counts = [name for name in _COUNTS if name in schema]
     flags = [name for name in _FLAGS if name in schema and schema[name] != pl.Boolean()]
     for name in [*counts, *flags]:
         dtype = schema[name]
@@ -81,4 +83,5 @@ FORMAT = FileFormat(
     to_rows=_to_attempts,
     evidence=_EVIDENCE,
     is_row_attempt=True,
+    scores=Scores("step_scores"),
 )

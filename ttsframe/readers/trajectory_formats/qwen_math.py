@@ -12,6 +12,7 @@ import polars as pl
 
 from ttsframe.readers.engine.table import (
     FileFormat,
+    Scores,
     Table,
     add_problem_id,
     cast_columns,
@@ -62,4 +63,7 @@ FORMAT = FileFormat(
     requires=(("question",), ("gt",), ("pred",), ("response", "code")),
     dtypes=_DTYPES,
     to_rows=_to_attempts,
+    unit="problem",
+    columns={**_RENAMED, "response": "completion", "code": "completion", "gt_cot": "solution"},
+    scores=Scores("step_scores", least=None, most=None),
 )

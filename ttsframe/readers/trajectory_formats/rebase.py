@@ -12,6 +12,7 @@ import polars as pl
 
 from ttsframe.readers.engine.table import (
     FileFormat,
+    Scores,
     Table,
     add_problem_id,
     cast_columns,
@@ -50,4 +51,11 @@ FORMAT = FileFormat(
     dtypes=_DTYPES,
     to_rows=_to_attempts,
     piece=r"answer_q[0-9]+\.json",
+    unit="problem",
+    columns={
+        "question": "problem",
+        "ground_truth_answer": "gold",
+        **{f"model_answer.{name}": ours for name, ours in _FIELDS.items()},
+    },
+    scores=Scores("step_scores"),
 )

@@ -16,6 +16,7 @@ import polars as pl
 
 from ttsframe.readers.engine.table import (
     FileFormat,
+    Scores,
     Table,
     add_problem_id,
     cast_columns,
@@ -69,4 +70,7 @@ FORMAT = FileFormat(
     requires=(("problem",), ("completions",)),
     dtypes=_DTYPES,
     to_rows=_to_attempts,
+    unit="problem",
+    columns={**_RENAMED, "completion_tokens": "n_tokens"},
+    scores=Scores("step_scores"),
 )
