@@ -255,7 +255,7 @@ def cost_curve(
     def with_mean_cost(rows: pl.LazyFrame, name: str) -> pl.LazyFrame:
         """Average the problems, and add the mean cost over the same problems, replicates and halves."""
         if levels is None:
-            return scaling_curve_with(rows, **{name: pl.col("cost").cast(pl.Float64)}, **options)
+            return scaling_curve_with(rows, also={name: pl.col("cost").cast(pl.Float64)}, **options)
         curve = level_curve(rows, levels=levels, **options)
         costs = level_curve(
             rows.with_columns(value=pl.when(pl.col("value").is_not_null()).then("cost")),

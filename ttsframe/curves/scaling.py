@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import get_args
 
 import polars as pl
@@ -123,13 +124,15 @@ def scaling_curve(
         include=include,
         confidence_level=confidence_level,
     )
-    if isinstance(curve, pl.DataFrame) and include == "common":
+    if include == "common":
         _warn_of_few_problems(curve, check_names(by, "by"))
     return curve
 
 
-def _warn_of_few_problems(curve: pl.DataFrame, by: Sequence[str]) -> None:
+def _warn_of_few_problems(curve: pl.DataFrame | pl.LazyFrame, by: Sequence[str]) -> None:
     """Warn of the line that averages the smallest share of its problems, if that is below a half."""
+    if isinstance(curve, pl.LazyFrame):
+        return
     few = curve.filter(is_minority()).with_columns(count_left_out(), reasons=left_out())
     if few.is_empty():
         return
@@ -155,7 +158,7 @@ def scaling_curve_with(
     replicates: ColumnNames,
     include: ProblemSet,
     confidence_level: float,
-    **also: pl.Expr,
+    also: Mapping[str, pl.Expr] = MappingProxyType({}),
 ) -> FrameT:
     """Make a scaling curve, with the means of further values over the same problems."""
     check_averages(include, confidence_level)
