@@ -8,7 +8,6 @@ command line can name its options instead.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ttsframe import _settings
@@ -30,15 +29,6 @@ __all__ = [
 ]
 
 _POLARS_TRAILER = "\n\nThis error occurred "
-
-# User and password, and the query, in which signed addresses have their signature.
-_PASSWORD = re.compile(r"(?<=://)[^/@\s'\"]*@")
-_QUERY = re.compile(r"(://[^?\s'\"]*)\?[^\s'\"]*?(?=:?(?:[\s'\"]|$))")
-
-
-def hide_secrets(text: str) -> str:
-    """Replace passwords and queries in addresses."""
-    return _QUERY.sub(r"\1?…", _PASSWORD.sub("…@", text))
 
 
 class TtsframeError(Exception):
@@ -73,7 +63,7 @@ class TtsframeError(Exception):
 
     def __str__(self) -> str:
         """Return the message without secrets of addresses, and without what Polars appends in a query."""
-        return hide_secrets(super().__str__().split(_POLARS_TRAILER, maxsplit=1)[0])
+        return _settings.hide_secrets(super().__str__().split(_POLARS_TRAILER, maxsplit=1)[0])
 
 
 class ParameterError(TtsframeError, ValueError):
@@ -147,7 +137,7 @@ class MissingExtraError(TtsframeError, ImportError):
 
 class _Told(UserWarning):
     def __str__(self) -> str:
-        return hide_secrets(super().__str__())
+        return _settings.hide_secrets(super().__str__())
 
 
 class SkippedRowsWarning(_Told):

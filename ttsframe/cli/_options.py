@@ -16,10 +16,10 @@ import polars as pl
 from click.shell_completion import CompletionItem
 
 from ttsframe._own import load
+from ttsframe._settings import hide_secrets
 from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
 from ttsframe.cli._names import Name
-from ttsframe.errors import hide_secrets
 from ttsframe.readers.engine import OnError, naming
 from ttsframe.readers.trajectories import READERS, ScannedRun, plan_reading
 

@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from ttsframe._own import name_of
+from ttsframe._settings import hide_secrets
 from ttsframe._wording import shorten
 from ttsframe.answers import AnswerPolicy
-from ttsframe.errors import ParameterError, hide_secrets
+from ttsframe.errors import ParameterError
 
 _EPOCH: Final = "SOURCE_DATE_EPOCH"
 _N_SOURCES_MAX: Final = 20
