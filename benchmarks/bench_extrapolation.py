@@ -26,7 +26,12 @@ def run() -> pl.DataFrame:
     simulated = tts.simulate_trajectories(
         N_PROBLEMS, N_ATTEMPTS, seed=0, accuracy=(0.5, 2.0), keys=True
     ).select("problem_id", "attempt", "is_correct")
-    found = tts.fit_pass_at_k(simulated).parameters.select("alpha", "beta").row(0)
+    found = (
+        tts
+        .fit_pass_at_k(simulated, model="beta_binomial")
+        .parameters.select("alpha", "beta")
+        .row(0)
+    )
     np.testing.assert_allclose(found, with_scipy(simulated), rtol=1e-3)
     return simulated
 
@@ -45,7 +50,7 @@ def with_scipy(run: pl.DataFrame) -> list[float]:
 
 def test_fit_with_intervals(benchmark: BenchmarkFixture, run: pl.DataFrame) -> None:
     benchmark.group = f"beta-binomial fit of {N_PROBLEMS:,} problems"
-    benchmark(lambda: tts.fit_pass_at_k(run).predict([64, 640, 6400]))
+    benchmark(lambda: tts.fit_pass_at_k(run, model="beta_binomial").predict([64, 640, 6400]))
 
 
 def test_scipy(benchmark: BenchmarkFixture, run: pl.DataFrame) -> None:

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "reference"))
 import search_oracle as plain
 
 import ttsframe as tts
-from ttsframe.search import DVTS, Beam, BestOfN, ParticleFilter, Policy, Rebase
+from ttsframe.search import DVTS, ETS, Beam, BestOfN, Dora, ParticleFilter, Policy, Rebase
 from ttsframe.search.identity import root_ids
 from ttsframe.search.nodes import NODE_SCHEMA
 
@@ -141,3 +141,31 @@ def test_search_with_a_checkpoint(benchmark: BenchmarkFixture, tmp_path: Path) -
 
     nodes = benchmark.pedantic(kept, rounds=3)
     assert nodes.equals(searched(policy))
+
+
+class Watched(ETS):
+    """Keeps the frontiers that it is asked about."""
+
+    def ask(self, frontier: pl.DataFrame, /) -> pl.DataFrame:
+        """Decide as ETS does."""
+        SEEN.append(frontier)
+        return super().ask(frontier)
+
+
+SEEN: list[pl.DataFrame] = []
+
+
+@pytest.mark.parametrize("policy", [ETS, Dora])
+@pytest.mark.parametrize("width", [16, 64, 256])
+def test_one_round_of_one_problem(
+    policy: type[Policy], width: int, benchmark: BenchmarkFixture
+) -> None:
+    """Five rounds of one problem with steps that are all different, the worst case of an embedding."""
+    SEEN.clear()
+    tts.search.search(*tts.search.simulate(1, seed=0, n_steps=(6, 6)), Watched(width), seed=0)
+    frontiers = SEEN[1:]
+    asked = policy(width)
+    answers = benchmark.pedantic(
+        lambda: [asked.ask(frontier) for frontier in frontiers], rounds=5, warmup_rounds=1
+    )
+    assert all(answer["n_allocated"].sum() <= width for answer in answers)

@@ -1,8 +1,8 @@
 """How often the intervals of extrapolated pass@k hold the truth, on simulated runs.
 
 ``python benchmarks/extrapolation_coverage.py > benchmarks/results/extrapolation_coverage.txt``
-prints the whole grid; ``TTSFRAME_BENCH_RUNS`` sets the runs of a cell (default 600; a sixth of
-them for the zero-inflated model, which takes fifty times as long).
+prints the whole grid; names of methods behind it choose some. ``TTSFRAME_BENCH_RUNS`` sets the runs
+of a cell (default 600; a sixth of them for the two models that take longest).
 
 A run draws each problem's chance from a distribution, and its correct attempts from the chance. The
 truth is pass@k of the distribution. Beside each model stands, for the beta-binomial one, the
@@ -12,6 +12,7 @@ interval of the delta method on the logit of pass@k, which the package does not 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -67,7 +68,7 @@ def truth_of(world: World, k: Floats) -> Floats:
 
 def profile(name: ExtrapolationModel, counts: Counts, k: Floats) -> Floats:
     """Return estimate and ends by the package."""
-    return predict_range(name, MODELS[name].fit(counts, LEVEL), k)
+    return np.stack(predict_range(name, MODELS[name].fit(counts, LEVEL), k)[:3])
 
 
 def delta(_: ExtrapolationModel, counts: Counts, k: Floats) -> Floats:
@@ -97,11 +98,16 @@ def delta(_: ExtrapolationModel, counts: Counts, k: Floats) -> Floats:
 METHODS: dict[
     str, tuple[Callable[[ExtrapolationModel, Counts, Floats], Floats], ExtrapolationModel]
 ] = {
+    "nonparametric": (profile, "nonparametric"),
     "beta_binomial": (profile, "beta_binomial"),
     "its delta method": (delta, "beta_binomial"),
     "zero_inflated": (profile, "zero_inflated"),
     "power_law": (profile, "power_law"),
 }
+
+
+SLOW = {"zero_inflated": (200,), "nonparametric": (50, 200)}
+"""Methods that are measured in fewer cells, with these numbers of problems."""
 
 
 class Cell(NamedTuple):
@@ -112,7 +118,7 @@ class Cell(NamedTuple):
 
     @property
     def n_runs(self) -> int:
-        return max(N_RUNS // 6, 1) if self.method == "zero_inflated" else N_RUNS
+        return max(N_RUNS // 6, 1) if self.method in SLOW else N_RUNS
 
 
 def measure(cell: Cell) -> tuple[Cell, Floats, Floats]:
@@ -139,11 +145,11 @@ def measure(cell: Cell) -> tuple[Cell, Floats, Floats]:
 def main() -> None:
     cells = [
         Cell(world, n_problems, n_attempts, method)
-        for method in METHODS
+        for method in sys.argv[1:] or METHODS
         for world in WORLDS
         for n_problems in N_PROBLEMS
         for n_attempts in N_ATTEMPTS
-        if method != "zero_inflated" or n_problems == 200
+        if n_problems in SLOW.get(method, N_PROBLEMS)
     ]
     print("Coverage of nominal 95 % intervals of extrapolated pass@k, over runs of the same size.")
     print(f"Goal {GOAL[0]:.1%} to {GOAL[1]:.1%}; * outside it by more than 2 Monte-Carlo errors.\n")

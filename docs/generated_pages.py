@@ -39,6 +39,7 @@ WINGS = (
     "verifier",
     "process",
     "search",
+    "search.servers",
     "charts",
     "batch",
     "report",
@@ -93,6 +94,7 @@ def api_page(title: str, module: ModuleType, names: dict[str, Any]) -> str:
 _NAMED = (
     "SELECTORS",
     "READERS",
+    "WRITERS",
     "STEP_FORMATS",
     "STEP_REDUCTIONS",
     "SEARCH_POLICIES",
@@ -226,6 +228,13 @@ def tables() -> Iterator[tuple[str, str]]:
                 (f"`{key}`", row.summary, row.unit, independence(row), score_range(row))
                 for key, row in tts.READERS.items()
             ),
+        ),
+    )
+    yield (
+        "writers",
+        table(
+            ("format", "what is written"),
+            ((f"`{key}`", row.summary) for key, row in tts.WRITERS.items()),
         ),
     )
     yield (

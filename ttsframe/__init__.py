@@ -77,11 +77,13 @@ if _TYPE_CHECKING:
     from ttsframe.readers import (
         READERS,
         STEP_FORMATS,
+        WRITERS,
         read_steps,
         read_trajectories,
         scan_steps,
         scan_trajectories,
         write_steps,
+        write_trajectories,
     )
     from ttsframe.report import Report, build_report
     from ttsframe.schema import drop_duplicate_completions, renumber_attempts
@@ -92,6 +94,7 @@ if _TYPE_CHECKING:
         compare,
         fit_pass_at_k,
         normal_interval,
+        rank,
         standard_error,
         student_t_interval,
         wilson_interval,
@@ -133,6 +136,7 @@ __all__ = [
     "SELECTORS",
     "STEP_FORMATS",
     "STEP_REDUCTIONS",
+    "WRITERS",
     "Aggregator",
     "IdentifierMean",
     "Identity",
@@ -174,6 +178,7 @@ __all__ = [
     "pareto_frontier",
     "pass_at_k",
     "pass_hat_k",
+    "rank",
     "read_steps",
     "read_trajectories",
     "renumber_attempts",
@@ -203,6 +208,7 @@ __all__ = [
     "weighted_vote",
     "wilson_interval",
     "write_steps",
+    "write_trajectories",
 ]
 
 # Loading every wing takes longer than loading Polars, and few programs use them all: a wing loads when
@@ -235,14 +241,15 @@ _HOMES = {
         "g_pass_at_k grade_failures mean_g_pass_at_k pass_at_k pass_hat_k"
     ),
     "readers": (
-        "READERS STEP_FORMATS read_steps read_trajectories scan_steps scan_trajectories write_steps"
+        "READERS STEP_FORMATS WRITERS read_steps read_trajectories scan_steps scan_trajectories write_steps "
+        "write_trajectories"
     ),
     "report": "Report build_report",
     "schema": "drop_duplicate_completions renumber_attempts",
     "scoring": "score_trajectories",
     "simulation": "simulate_trajectories",
     "statistics": (
-        "bootstrap_interval compare fit_pass_at_k normal_interval standard_error "
+        "bootstrap_interval compare fit_pass_at_k normal_interval rank standard_error "
         "student_t_interval wilson_interval"
     ),
     "steps": (

@@ -37,6 +37,10 @@ Grader: TypeAlias = pl.Expr | Callable[[], pl.Expr]
 Utility: TypeAlias = Literal["token_f1", "equality"]
 Weights: TypeAlias = Literal["score", "sigmoid", "softmax"]
 ProblemSet: TypeAlias = Literal["common", "available"]
+IntervalTarget: TypeAlias = Literal["new_problems", "these_problems"]
+McNemar: TypeAlias = Literal["mid_p", "exact"]
+"""How the p-value of McNemar's test is computed."""
+
 Correction: TypeAlias = Literal["holm", "benjamini_hochberg", "bonferroni", "none"]
 AnswerStyle: TypeAlias = Literal["auto", "boxed", "final_answer", "hash", "last_number"]
 ExtractionRule: TypeAlias = Literal[

@@ -8,12 +8,22 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.schema import CURVE_SCHEMA
+from ttsframe.schema import CLUSTER_COLUMNS, CURVE_SCHEMA
 
 LEFT_OUT: Final = ("short", "unscored", "undefined", "ungraded")
 """Why a problem is left out of a curve, as its columns `n_<status>` count it."""
 
-CURVE_COLUMNS: Final = frozenset({*CURVE_SCHEMA, "nominal_budget", "agreement"} - {"subsets"})
+CURVE_COLUMNS: Final = frozenset(
+    {
+        *CURVE_SCHEMA,
+        *CLUSTER_COLUMNS,
+        "nominal_budget",
+        "agreement",
+        "interval_for",
+        "is_moved",
+    }
+    - {"subsets"}
+)
 """Columns of a curve that do not identify a run; `subsets` does where it varies."""
 
 
@@ -95,3 +105,8 @@ def _count_shared(paths: Sequence[Sequence[str]], n_max: int) -> int:
     """Count the parts that all paths begin with."""
     is_shared = (len({path[i] for path in paths}) == 1 for i in range(n_max))
     return sum(1 for _ in takewhile(bool, is_shared))
+
+
+def units_of(columns: Collection[str]) -> str:
+    """Name the units of the intervals of a table by its columns."""
+    return "clusters of problems" if "n_clusters" in columns else "problems"

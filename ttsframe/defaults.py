@@ -22,9 +22,10 @@ from ttsframe._typing import (
 from ttsframe._wording import count_left_out, is_minority, is_unreached, left_out
 from ttsframe.answers import AnswerPolicy, extract_answer, gold_key
 from ttsframe.curves.scaling import scaling_curve
-from ttsframe.errors import DataError
-from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
+from ttsframe.errors import DataError, ParameterError
+from ttsframe.schema import COUNT_COLUMNS, TRAJECTORY_COLUMNS, holds_counts, require_columns
 from ttsframe.scoring import score_trajectories
+from ttsframe.statistics.clusters import check_cluster
 from ttsframe.steps import SCORE, STEP_REDUCTIONS
 from ttsframe.votes.engine.registry import (
     AnySelector,
@@ -33,6 +34,7 @@ from ttsframe.votes.engine.registry import (
     in_order,
     selector_of,
 )
+from ttsframe.votes.expectation import expected_accuracy
 from ttsframe.votes.selectors import SELECTORS, select_answers
 
 Budgets: TypeAlias = int | Sequence[int] | Literal["all"] | None
@@ -66,10 +68,14 @@ _READ: Final = (
     "finish_reason",
     "is_exchangeable",
     "source_file",
+    *COUNT_COLUMNS,
 )
 _GRADES: Final = ("is_correct", "gold_key", "gold", "solution")
 """Columns that show whether an attempt can be graded; the first that exists is read."""
 
+_ONLY_ORACLE: Final = (
+    "Only oracle (pass@k), over all subsets: the source holds counts, and votes need attempts."
+)
 _NO_SCORE: Final = (
     "selectors such as weighted_vote and best_of_n need 'score', or 'step_scores' to compute it from; "
     "majority_vote needs neither."
@@ -83,6 +89,8 @@ class PickOptions:
 
     by: ColumnNames = ()
     replicates: ColumnNames = ()
+    cluster: str | None = None
+    """Column that groups problems that were drawn together; None: problems are independent."""
     budgets: Budgets = None
     """Numbers of attempts. "all": all attempts, as one budget. None: for each run, the powers of two
     up to the number of attempts that at least nine in ten problems have, and that number."""
@@ -97,7 +105,7 @@ class PickOptions:
     grade: Grader | None = None
     confidence_level: float = 0.95
 
-    def score(self, trajectories: FrameT) -> FrameT:
+    def score(self, trajectories: FrameT, overwrite: Sequence[str] = ()) -> FrameT:
         """Add the answers, keys, grades and scores that the trajectories lack."""
         return score_trajectories(
             trajectories,
@@ -105,6 +113,7 @@ class PickOptions:
             cut_at_next_question=self.cut_at_next_question,
             policy=self.policy,
             grade=self.grade,
+            overwrite=overwrite,
         )
 
 
@@ -117,6 +126,7 @@ class Options(NamedTuple):
     by: tuple[str, ...]
     replicates: tuple[str, ...]
     confidence_level: float
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,22 +163,25 @@ class Choice:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Columns that tell runs and their replicates apart."""
-        return (*self.options.by, *self.options.replicates)
+        """Columns of `problems` that come from the run: those that tell runs apart, and the clusters."""
+        clusters = () if self.options.cluster is None else (self.options.cluster,)
+        return (*self.options.by, *self.options.replicates, *clusters)
 
     def pick(self, attempts: FrameT, /) -> list[FrameT]:
         """Pick an answer per problem, budget, selector and reduction; one table per run group."""
-        return [
-            select_answers(
-                group.rows_of(attempts),
-                selectors=self.options.selectors,
-                reductions=self.options.reductions,
-                budgets=group.budgets,
-                weights=self.options.weights,
-                by=self.keys,
-            )
-            for group in self.runs
-        ]
+        return [self._pick(group.rows_of(attempts), group.budgets) for group in self.runs]
+
+    def _pick(self, attempts: FrameT, budgets: tuple[int, ...] | None) -> FrameT:
+        if holds_counts(attempts.collect_schema()):
+            return pick_of_counts(attempts, self, budgets)
+        return select_answers(
+            attempts,
+            selectors=self.options.selectors,
+            reductions=self.options.reductions,
+            budgets=budgets,
+            weights=self.options.weights,
+            by=self.keys,
+        )
 
     def curves(
         self, problems: Sequence[pl.DataFrame | pl.LazyFrame]
@@ -180,6 +193,18 @@ class Choice:
             curve = _average_problems(table.lazy(), self.options, is_graded=group.is_graded)
             (graded if group.is_graded else ungraded).append(curve.collect(engine="streaming"))
         return join_curves(graded, self.options.by), join_curves(ungraded, self.options.by)
+
+
+def pick_of_counts(counts: FrameT, choice: Choice, budgets: Sequence[int] | None) -> FrameT:
+    """Return pass@k of a table of counts as what the oracle picks."""
+    if budgets is None:
+        raise ParameterError(
+            "budgets == 'all' has no meaning for counts, whose attempts are not there to be picked. Hint: "
+            "numbers of attempts, such as budgets=[1, 8, 64]."
+        )
+    return expected_accuracy(
+        counts, selectors=choice.options.selectors, budgets=budgets, by=choice.keys
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +261,16 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
     if asked.budgets != "all":
         check_budgets(asked.budgets)
     check_fraction(asked.confidence_level, "confidence_level")
-    schema = require_columns(trajectories, [*by, *replicates, "problem_id", "attempt"])
+    if holds_counts(trajectories.collect_schema()):
+        require_columns(trajectories, [*by, *replicates, "problem_id"])
+        chosen = ("oracle",) if asked.selectors is None else selectors
+        return trajectories, Options(
+            chosen, None, asked.weights, by, replicates, asked.confidence_level
+        )
+    clusters: tuple[str, ...] = check_cluster(
+        asked.cluster, {"problem_id", "attempt"}, [*by, *replicates]
+    )
+    schema = require_columns(trajectories, [*by, *replicates, *clusters, "problem_id", "attempt"])
     scored = asked.score(trajectories)
     reductions = None
     if asked.reductions is not None:
@@ -251,7 +285,7 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
     if reductions is None and "score" not in schema and "step_scores" in schema:
         reductions = ("last",)
     return scored, Options(
-        selectors, reductions, asked.weights, by, replicates, asked.confidence_level
+        selectors, reductions, asked.weights, by, replicates, asked.confidence_level, asked.cluster
     )
 
 
@@ -262,7 +296,9 @@ def _choose(
     budgets = asked.budgets if asked.budgets == "all" else check_budgets(asked.budgets)
     runs = _find_runs(attempts, options, asked, needs_size=budgets is None)
     kept, notes = list(options.selectors), []
-    if asked.selectors is None:
+    if holds_counts(attempts.collect_schema()):
+        notes.append(_ONLY_ORACLE)
+    elif asked.selectors is None:
         if not _has_scores(scored):
             unread = [name for name in DEFAULT_SELECTORS if SELECTORS[name].reads_score]
             kept = [name for name in kept if name not in unread]
@@ -287,7 +323,8 @@ def _choose(
 def _collect_attempts(scored: pl.DataFrame | pl.LazyFrame, options: Options) -> pl.DataFrame:
     """Collect the columns that an analysis reads, with each attempt's run as a number."""
     schema = scored.collect_schema()
-    keys = [*options.by, *options.replicates]
+    clusters = [] if options.cluster is None else [options.cluster]
+    keys = [*options.by, *options.replicates, *clusters]
     own = [name for selector in options.selectors for name in selector_of(selector).columns]
     read = dict.fromkeys([*_READ, *own])
     names = [*keys, *[name for name in read if name in schema and name not in keys]]
@@ -314,13 +351,16 @@ def _find_runs(
     if not options.by:
         attempts = attempts.with_columns(pl.lit(1, pl.UInt32).alias(RUN))
     schema = attempts.collect_schema()
-    grade = next((name for name in _GRADES if name in schema), None)
+    of_counts = holds_counts(schema)
+    grades_of = ("n_correct",) if of_counts else _GRADES
+    grade = next((name for name in grades_of if name in schema), None)
     grades = attempts.select(*run, *([] if grade is None else [grade])).unique()
     most = pl.lit(0, pl.Int64)
     sizes = attempts.select(run).unique()
     if needs_size:
         problem = [*run, *[name for name in (*options.replicates, "problem_id") if name not in run]]
-        sizes = attempts.group_by(problem).agg(pl.len().alias("_n"))
+        n = pl.col("n_attempts").cast(pl.Int64).fill_null(0).sum() if of_counts else pl.len()
+        sizes = attempts.group_by(problem).agg(n.alias("_n"))
         most = pl.col("_n").quantile(SHARE_OF_PROBLEMS, "lower").cast(pl.Int64)
     found, counts = pl.collect_all(
         [grades, sizes.group_by(run).agg(most.alias("most"))], engine="streaming"
@@ -362,6 +402,7 @@ def _average_problems(problems: pl.LazyFrame, options: Options, *, is_graded: bo
         problems,
         by=options.by,
         replicates=options.replicates,
+        cluster=options.cluster,
         confidence_level=options.confidence_level,
     )
     return curve if is_graded else curve.rename({"accuracy": "agreement"})

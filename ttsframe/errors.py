@@ -18,6 +18,7 @@ __all__ = [
     "DataError",
     "EngineError",
     "FewProblemsWarning",
+    "LostColumnsWarning",
     "MissingExtraError",
     "ParameterError",
     "ParameterTypeError",
@@ -158,6 +159,10 @@ class SkippedRowsWarning(_Told):
 
 class SourceWarning(_Told):
     """A source was read, but what it holds may not be what it seems: a log without samples, for example."""
+
+
+class LostColumnsWarning(_Told):
+    """A format does not hold all columns of the table that was written in it; the message names them."""
 
 
 class UnmatchedGoldWarning(_Told):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -15,10 +15,14 @@ from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
 
 __all__ = [
+    "CLUSTER_COLUMNS",
+    "COUNT_COLUMNS",
     "CURVE_SCHEMA",
     "TRAJECTORY_COLUMNS",
     "Column",
     "drop_duplicate_completions",
+    "holds_counts",
+    "refuse_counts",
     "renumber_attempts",
     "require_columns",
     "require_kind",
@@ -54,6 +58,24 @@ TRAJECTORY_COLUMNS: Final[dict[str, Column]] = {
 }
 """The columns of `trajectories` that have a meaning; any other column passes through unchanged."""
 
+COUNT_COLUMNS: Final[dict[str, Column]] = {
+    "problem_id": TRAJECTORY_COLUMNS["problem_id"],
+    "n_attempts": Column(pl.UInt32(), "graded attempts at the problem"),
+    "n_correct": Column(pl.UInt32(), "correct ones among them"),
+}
+"""The columns of a table of counts, which has a row per (by, problem) and no attempts."""
+
+_OF_ATTEMPTS: Final = frozenset({
+    "attempt",
+    "completion",
+    "step_scores",
+    "answer",
+    "answer_key",
+    "is_correct",
+    "score",
+})
+_NEEDS_ATTEMPTS: Final = _OF_ATTEMPTS | {"value", "gold", "gold_key", "n_tokens", "finish_reason"}
+
 CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
     "selector": pl.String(),
     "reduction": pl.String(),
@@ -71,6 +93,9 @@ CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
     "n_ungraded": pl.UInt32(),
 }
 """The columns of `curve`, in order, behind those of `by`."""
+
+CLUSTER_COLUMNS: Final = ("n_clusters", "df")
+"""Columns that a table has only where clusters of problems are named."""
 
 Kind: TypeAlias = Literal["Boolean", "an integer", "a number"]
 
@@ -91,7 +116,27 @@ _HINTS: Final[dict[str, str]] = {
     "score": "tts.score_trajectories(trajectories, reduction=...) reduces 'step_scores' to 'score'.",
     "step_scores": "use reductions=None to read the column 'score', or read a run that has step scores.",
 }
+_OF_COUNTS: Final = (
+    "counts are enough for pass@k: ttsframe curve and compare, tts.expected_accuracy(counts, selectors='oracle', budgets=...) and the "
+    "curves and comparisons made from it, tts.fit_pass_at_k, tts.statistics.check_extrapolation and "
+    "variance_components, and tts.pass_at_k('n_correct', k, n_attempts='n_attempts'). All else needs the attempts."
+)
 _LOOKS_LIKE_AN_ANSWER: Final = re.compile(r"[\\{}$^=]|^[^A-Za-z_]*$")
+
+
+def holds_counts(schema: Container[str]) -> bool:
+    """Return whether a table has counts of attempts and of correct ones in place of attempts."""
+    has_attempts = any(name in schema for name in _OF_ATTEMPTS)
+    return "n_attempts" in schema and "n_correct" in schema and not has_attempts
+
+
+def refuse_counts(schema: Container[str], where: str, missing: str = "attempt to work on") -> None:
+    """Raise for a table of counts, where a function needs attempts."""
+    if holds_counts(schema):
+        raise ColumnsError(
+            f"{where}: holds counts per problem ('n_attempts', 'n_correct') and no attempts, so there is no "
+            f"{missing}. Hint: {_OF_COUNTS}"
+        )
 
 
 def require_columns(
@@ -104,6 +149,8 @@ def require_columns(
     """Check that a frame, named by `where`, has the columns that a function reads; return its schema."""
     schema = frame.collect_schema()
     missing = [name for name in names if name not in schema]
+    if missing and not _NEEDS_ATTEMPTS.isdisjoint(missing):
+        refuse_counts(schema, where, ", ".join(map(repr, missing)))
     if missing:
         default = _HINTS.get(missing[0]) or (
             f"a name is that of a column; for one answer, tts.answers.key_of({missing[0]!r})."
@@ -168,6 +215,7 @@ def renumber_attempts(trajectories: FrameT, /, *, by: ColumnNames = ()) -> Frame
     check_frame(trajectories, "trajectories")
     keys = [*check_names(by, "by"), "problem_id"]
     schema = require_columns(trajectories, keys)
+    refuse_counts(schema, "trajectories")
     position = _position(schema, keys).cast(pl.UInt32).alias("attempt")
     return run_plan(trajectories, lambda frame: frame.with_columns(position))
 

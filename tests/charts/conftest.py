@@ -211,6 +211,22 @@ def distribution() -> pl.DataFrame:
 
 
 @pytest.fixture
+def ranks() -> pl.DataFrame:
+    return pl.DataFrame({
+        "budget": pl.Series([8] * 3, dtype=pl.UInt32),
+        "model": ["a", "b", "c"],
+        "rank": pl.Series([1, 2, 3], dtype=pl.UInt32),
+        "rank_low": pl.Series([1, 1, 3], dtype=pl.UInt32),
+        "rank_high": pl.Series([2, 2, 3], dtype=pl.UInt32),
+        "accuracy": [0.8, 0.75, 0.3],
+        "sets": [[1], [1], [2]],
+        "share_of_resamples_best": [0.9, 0.1, 0.0],
+        "n_ranked": pl.Series([3] * 3, dtype=pl.UInt32),
+        "n_problems": pl.Series([80] * 3, dtype=pl.UInt32),
+    })
+
+
+@pytest.fixture
 def metrics() -> pl.DataFrame:
     within = [0.71, 0.62, 0.55]
     return pl.DataFrame({

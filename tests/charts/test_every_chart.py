@@ -36,6 +36,7 @@ CHARTS: Final = {
     "step_profile": "profile",
     "answer_votes": "votes",
     "over_optimization": "turns",
+    "ranking": "ranks",
     "reduction_comparison": "metrics",
     "reliability": "reliability_curve",
     "score_distribution": "distribution",
@@ -118,6 +119,18 @@ def metrics(n: int) -> pl.DataFrame:
         "ci_low": within - 0.02,
         "ci_high": within + 0.02,
         "n_judged": 100,
+    })
+
+
+def ranks_of(n: int) -> pl.DataFrame:
+    return pl.DataFrame({
+        "name": [f"run {i}" for i in range(n)],
+        "rank": range(1, n + 1),
+        "rank_low": 1,
+        "rank_high": n,
+        "accuracy": 0.5,
+        "n_ranked": n,
+        "n_problems": 100,
     })
 
 
@@ -252,6 +265,7 @@ DRAWN: Final[dict[str, Callable[[], alt.TopLevelMixin]]] = {
     "over_optimization": lambda: charts.over_optimization(turns(lines(20, N // 20))),
     "step_profile": lambda: charts.step_profile(of_models(profile(200), 12)),
     "reduction_comparison": lambda: charts.reduction_comparison(of_models(metrics(30), 12)),
+    "ranking": lambda: charts.ranking(of_models(ranks_of(40), 12)),
     "reliability": lambda: charts.reliability(of_models(calibration(N // 12), 12)),
     "score_distribution": lambda: charts.score_distribution(of_models(spread(N // 12), 12)),
     "answer_votes": lambda: charts.answer_votes(votes(is_correct=False), n_answers=50),
@@ -273,6 +287,7 @@ REFUSED: Final[dict[str, Callable[[], alt.TopLevelMixin]]] = {
     ),
     "turns has 1,000 lines": lambda: charts.over_optimization(turns(lines(1000, 100))),
     "100,000 reductions.*at most 30.*Hint": lambda: charts.reduction_comparison(metrics(N)),
+    "100,000 ranked values in a panel.*at most 40": lambda: charts.ranking(ranks_of(N)),
     "50,000 positions.*at most 200.*n_bins=20": lambda: charts.step_profile(profile(N // 2)),
     "100,000 levels.*at most 20.*n_levels=5": lambda: charts.difficulty_histogram(
         levels().with_columns(level=pl.int_range(1, N + 1))

@@ -48,7 +48,10 @@ def test_what_is_printed_is_what_json_says(
     arguments = [sample, "--budgets", "4,16", "--reductions", "last,min"]
     text = ttsframe("compare", *arguments).stdout
     table = comparison(ttsframe, *arguments)
-    assert "selector: compared with majority_vote; p: McNemar's exact test" in text
+    assert "selector: compared with majority_vote; p: McNemar's mid-p test" in text
+    assert "Intervals: Bonett and Price's, which can disagree with p" in text
+    exact = ttsframe("compare", *arguments, "--mcnemar", "exact").stdout
+    assert "p: McNemar's exact test" in exact
     assert f"corrected: for {table.height} tests (holm)" in text
     lines = [line for line in text.splitlines() if "/" in line and "%" in line]
     assert len(lines) == table.height == 8
@@ -163,3 +166,21 @@ def test_ungraded_runs_are_not_compared(ttsframe: Run, two_seeds: Path, tmp_path
     result = ttsframe("compare", path)
     assert result.exit_code == 2
     assert "no problem is graded on both sides of a pair. Hint: --gold" in result.stderr
+
+
+def test_ranks_are_printed_as_json_says_with_clusters(
+    ttsframe: Run, sample: Path, tmp_path: Path
+) -> None:
+    arguments = [sample, "--budgets", "16", "--reductions", "last,min"]
+    text = ttsframe("rank", *arguments).stdout
+    table = pl.DataFrame(json.loads(ttsframe("rank", *arguments, "--json").stdout)["ranking"])
+    assert table["rank"].to_list() == sorted(table["rank"].to_list())
+    assert "all true ranks are in their ranges\nbudget 16\n" in text
+    for row in table.iter_rows(named=True):
+        assert f"{row['rank_low']}-{row['rank_high']}" in text
+    written = tmp_path / "ranks.parquet"
+    ttsframe("rank", *arguments, "-o", written)
+    assert pl.read_parquet(written).height == table.height
+    refused = ttsframe("rank", sample, "--cluster", "texts")
+    assert refused.exit_code == 2
+    assert "'texts'" in refused.stderr

@@ -26,6 +26,7 @@ COMMANDS = [
     "vote",
     "curve",
     "compare",
+    "rank",
     "steps",
     "simulate",
 ]

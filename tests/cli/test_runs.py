@@ -120,3 +120,19 @@ def test_the_job_of_two_steps_works_for_two_runs(
     assert job.exit_code == 0, job.stderr
     assert set(pl.read_parquet("curve.parquet")["source_file"]) == set(files)
     assert ttsframe("report", scored).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["curve", "report"])
+def test_filters_of_lm_eval_are_kept_apart_and_give_what_the_tool_states(
+    ttsframe: Run, command: str
+) -> None:
+    logs = Path(__file__).resolve().parents[1] / "data" / "logs"
+    result = ttsframe(command, str(logs / "lm_eval_sums.jsonl"), "--json")
+    assert "each is a run of its own (--by filter)." in result.stderr
+    stated = json.loads((logs / "lm_eval_results.json").read_text())["results"]["sums"]
+    found = points(result).filter(selector="majority_vote").select("filter", "accuracy").rows()
+    assert {name: pytest.approx(accuracy) for name, accuracy in found} == {
+        name: stated[f"exact_match,{name}"] for name in ("strict-match", "flexible-extract")
+    }
+    repeated = ttsframe("curve", str(logs / "lm_eval_sums_majority.jsonl"), "--json")
+    assert "filter" not in points(repeated).columns

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
-from ttsframe.errors import SourceError
-from ttsframe.schema import TRAJECTORY_COLUMNS
+from ttsframe.errors import SkippedRowsWarning, SourceError, TtsframeError
+from ttsframe.schema import COUNT_COLUMNS, TRAJECTORY_COLUMNS
 
 SAMPLES: dict[str, list[dict[str, Any]]] = {
     "search_and_learn": [
@@ -38,6 +40,43 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
             "pred_score": [[0.5, 1.5], [-2.0]],
         }
         for i in range(4)
+    ],
+    "lm_eval": [
+        {
+            "doc_id": i,
+            "doc": {"question": f"What is {i}?"},
+            "target": str(i),
+            "resps": [[rf"So \boxed{{{i}}}", "no"]],
+            "filtered_resps": [str(i)],
+            "filter": "none",
+            "metrics": ["exact_match"],
+            "exact_match": 1.0,
+        }
+        for i in range(4)
+    ],
+    "lighteval": [
+        {
+            "doc": {"id": str(i), "query": f"What is {i}?", "choices": [str(i)], "gold_index": 0},
+            "metric": {"em": 1.0},
+            "model_response": {
+                "text": [rf"So \boxed{{{i}}}", "no"],
+                "output_tokens": [[1, 2], [3]],
+            },
+        }
+        for i in range(4)
+    ],
+    "nemo_skills": [
+        {
+            "id": f"p{i}",
+            "problem": f"What is {i}?",
+            "generation": rf"So \boxed{{{attempt}}}",
+            "expected_answer": "1",
+            "predicted_answer": str(attempt),
+            "symbolic_correct": attempt == 1,
+            "reward_model_score": 0.5,
+        }
+        for i in range(4)
+        for attempt in range(2)
     ],
     "long_form": [
         {
@@ -65,7 +104,7 @@ def test_every_registered_format_says_what_it_is(name: str) -> None:
     assert reader.expects
     assert reader.unit
     renamed = {ours for ours in reader.columns.values() if not ours.startswith("source_")}
-    assert renamed <= {*TRAJECTORY_COLUMNS, "model", "seed"}
+    assert renamed <= {*TRAJECTORY_COLUMNS, *COUNT_COLUMNS, "model", "seed"}
     if reader.scores is not None:
         assert reader.scores.column in {"score", "step_scores"}
     codes = [trap.code for trap in reader.traps]
@@ -140,3 +179,145 @@ def test_files_that_split_a_run_are_read_together_and_never_joined(
 def test_nothing_is_read_where_nothing_is(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file"):
         tts.scan_trajectories(tmp_path / "gone.jsonl")
+
+
+# -- damage: an error that names file and line, or the rows that are whole
+
+WRONG: tuple[Any, ...] = (
+    None,
+    [],
+    {},
+    [None],
+    [[]],
+    [["x"]],
+    "",
+    "12",
+    12,
+    -1,
+    0.5,
+    True,
+    float("nan"),
+    float("inf"),
+    10**30,
+    {"x": [None]},
+    "\ud800",
+)
+"""Values that are nearly everywhere of the wrong type, or of the right one and odd."""
+
+
+def lines(name: str) -> list[bytes]:
+    return [json.dumps(row).encode() for row in SAMPLES[name]]
+
+
+def write_lines(path: Path, content: list[bytes], end: bytes = b"\n") -> Path:
+    path.write_bytes(end.join(content) + end)
+    return path
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize(
+    "damage", ["cut off", "no JSON", "not UTF-8", "a list", "a number", "two objects"]
+)
+def test_a_damaged_line_is_named_or_skipped_and_counted(
+    name: str, damage: str, tmp_path: Path
+) -> None:
+    whole = lines(name)
+    broken = {
+        "cut off": whole[-1][:-7],
+        "no JSON": b"{'id': 1}",
+        "not UTF-8": whole[-1][:-3] + b'\xff"}',
+        "a list": b"[" + whole[-1] + b"]",
+        "a number": b"17",
+        "two objects": whole[-1] + b" " + whole[-1],
+    }[damage]
+    path = write_lines(tmp_path / "x.jsonl", [*whole[:2], broken, *whole[2:]])
+    with pytest.raises(SourceError, match=r"x\.jsonl, line 3: "):
+        tts.read_trajectories(path)
+    with pytest.warns(SkippedRowsWarning, match=r"^1 row skipped: .*line 3"):
+        kept = tts.read_trajectories(path, on_error="skip")
+    assert_frame_equal(kept, tts.read_trajectories(write_lines(tmp_path / "whole.jsonl", whole)))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_marks_and_line_ends_of_other_systems_change_nothing(name: str, tmp_path: Path) -> None:
+    whole = lines(name)
+    expected = tts.read_trajectories(write_lines(tmp_path / "x.jsonl", whole))
+    marked = [codecs.BOM_UTF8 + whole[0], *whole[1:]]
+    assert_frame_equal(tts.read_trajectories(write_lines(tmp_path / "x.jsonl", marked)), expected)
+    assert_frame_equal(
+        tts.read_trajectories(write_lines(tmp_path / "x.jsonl", whole, b"\r\n")), expected
+    )
+    blank = [b"", *[part for line in whole for part in (line, b"", b"  ")]]
+    assert_frame_equal(tts.read_trajectories(write_lines(tmp_path / "x.jsonl", blank)), expected)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_unknown_fields_pass_and_repeated_keys_count_once(name: str, tmp_path: Path) -> None:
+    whole = lines(name)
+    expected = tts.read_trajectories(write_lines(tmp_path / "x.jsonl", whole))
+    more = [line[:-1] + b', "unknown_to_all": [1, {"a": null}]}' for line in whole]
+    found = tts.read_trajectories(write_lines(tmp_path / "x.jsonl", more))
+    assert_frame_equal(found.drop("unknown_to_all"), expected)
+    key, value = next(iter(SAMPLES[name][0].items()))
+    second = f", {json.dumps(key)}: {json.dumps(value)}}}".encode()
+    twice = [line[:-1] + second for line in whole]
+    assert_frame_equal(tts.read_trajectories(write_lines(tmp_path / "x.jsonl", twice)), expected)
+
+
+def paths(value: object, depth: int = 0) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to each value of a row, also within lists and objects."""
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, inner in items:
+        yield (key,)
+        if depth < 3:
+            yield from ((key, *rest) for rest in paths(inner, depth + 1))
+
+
+def replaced(row: Any, way: tuple[Any, ...], value: object) -> Any:
+    copy = row.copy()
+    copy[way[0]] = value if len(way) == 1 else replaced(row[way[0]], way[1:], value)
+    return copy
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_wrong_value_anywhere_is_an_error_or_leaves_the_other_rows_as_they_are(
+    name: str, tmp_path: Path
+) -> None:
+    rows = SAMPLES[name]
+    expected = tts.read_trajectories(write_lines(tmp_path / "x.jsonl", lines(name)))
+    last = expected["problem_id"][-1]
+    keys = [
+        each for each in ("problem_id", "attempt", "completion", "gold") if each in expected.columns
+    ]
+    others = expected.filter(pl.col("problem_id") != last).select(keys)
+    n_read = 0
+    # A quarter of all pairs; which depends on nothing but the name.
+    pairs = [(way, value) for way in paths(rows[-1]) for value in WRONG]
+    for way, value in pairs[len(name) % 4 :: 4]:
+        path = write_lines(
+            tmp_path / "x.jsonl",
+            [json.dumps(row).encode() for row in [*rows[:-1], replaced(rows[-1], way, value)]],
+        )
+        try:
+            found = tts.read_trajectories(path)
+        except TtsframeError:
+            continue
+        n_read += 1
+        kept = found.with_columns(pl.col("problem_id").cast(pl.String)).filter(
+            pl.col("problem_id").is_in(others["problem_id"].cast(pl.String).implode())
+        )
+        assert_frame_equal(
+            kept.select(set(keys) & set(found.columns)),
+            others.with_columns(pl.col("problem_id").cast(pl.String)).select(
+                set(keys) & set(found.columns)
+            ),
+            check_column_order=False,
+            check_dtypes=False,
+        )
+    assert n_read

@@ -14,10 +14,10 @@ LAYERS: list[set[str]] = [
     {"_settings"},
     {"errors", "_typing", "_draws"},
     {"_exprs", "_checks", "_files"},
-    {"_own"},
+    {"_own", "_http"},
     {"_traps"},
     {"schema"},
-    {"_wording"},
+    {"_counts", "_wording"},
     {"_html"},
     {
         "steps",
@@ -57,6 +57,7 @@ HEAVY = {
     "antlr4",
     "ray",
     "httpx",
+    "httpcore",
     "jinja2",
     "rich",
 }
@@ -65,13 +66,14 @@ OWNERS = {
     # The page embeds the scripts of the schema version that the charts are written in.
     "altair": ("charts/", "report/bundle.py", "report/page.py"),
     "vl_convert": ("charts/", "report/bundle.py", "report/page.py"),
-    "jinja2": ("cli/_documents.py", "report/page.py"),
+    "jinja2": ("cli/_documents.py", "report/page.py", "search/servers/prompts.py"),
     "sympy": ("answers/",),
     "flint": ("answers/",),
     "latex2sympy2": ("answers/",),
     "antlr4": ("answers/",),
     "click": ("cli/",),
-    "httpx": ("process/annotation/",),
+    "httpx": ("_http/",),
+    "httpcore": ("_http/",),
     "rich": ("cli/",),
 }
 """Packages that only one part of the package knows."""

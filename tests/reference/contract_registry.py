@@ -66,6 +66,31 @@ CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
     "n_ungraded": pl.UInt32(),
 }
 
+STRATIFIED_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "average": pl.String(),
+    **CURVE_SCHEMA,
+    "n_strata": pl.UInt32(),
+    "df": pl.Float64(),
+}
+
+RANKS_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "budget": pl.UInt32(),
+    "subsets": pl.String(),
+    "selector": pl.String(),
+    "reduction": pl.String(),
+    "rank": pl.UInt32(),
+    "rank_low": pl.UInt32(),
+    "rank_high": pl.UInt32(),
+    "accuracy": pl.Float64(),
+    "n_better": pl.UInt32(),
+    "n_worse": pl.UInt32(),
+    "sets": pl.List(pl.UInt32()),
+    "share_of_resamples_best": pl.Float64(),
+    "n_ranked": pl.UInt32(),
+    "n_problems": pl.UInt32(),
+    "n_left_out": pl.UInt32(),
+}
+
 PROFILE_SCHEMA: Final[dict[str, pl.DataType]] = {
     "is_correct": pl.Boolean(),
     "position": pl.Float64(),
@@ -130,6 +155,7 @@ COMPARISON_SCHEMA: Final[dict[str, pl.DataType]] = {
     "standard_error": pl.Float64(),
     "ci_low": pl.Float64(),
     "ci_high": pl.Float64(),
+    "interval": pl.String(),
     "test": pl.String(),
     "p_value": pl.Float64(),
     "p_adjusted": pl.Float64(),
@@ -178,6 +204,7 @@ RELIABILITY_SCHEMA: Final[dict[str, pl.DataType]] = {
     "ci_high": pl.Float64(),
     "n_attempts": pl.UInt32(),
     "n_problems": pl.UInt32(),
+    "df": pl.Float64(),
 }
 
 DISTRIBUTION_SCHEMA: Final[dict[str, pl.DataType]] = {
@@ -268,6 +295,7 @@ STEPS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "advantage_ci_high": pl.Float64(),
     "is_correct": pl.Boolean(),
     "is_first_error": pl.Boolean(),
+    "first_error_chance": pl.Float64(),
 }
 
 COMPONENTS_SCHEMA: Final[dict[str, pl.DataType]] = {
@@ -551,6 +579,27 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         takes_by=True,
     ),
     FrameFunction(
+        "simultaneous_curve",
+        partial(tts.curves.simultaneous_curve, n_resamples=20),
+        lambda: problems().filter(pl.col("problem_id") != "sim-000003"),
+        {**CURVE_SCHEMA, "quantile": pl.Float64()},
+        takes_by=True,
+    ),
+    FrameFunction(
+        "stratified_curve",
+        partial(tts.curves.stratified_curve, strata="subject", include="available"),
+        lambda: problems().with_columns(subject=pl.col("problem_id").str.slice(-1)),
+        STRATIFIED_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "rank",
+        partial(tts.rank, n_resamples=20),
+        problems,
+        RANKS_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
         "selection_gap",
         partial(tts.selection_gap, include="available"),
         problems,
@@ -561,7 +610,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         "optimal_curve",
         lambda frame, by=(): tts.optimal_curve(frame, levels=levels(), by=by, include="available"),
         problems,
-        CURVE_SCHEMA,
+        {**CURVE_SCHEMA, "basis": pl.String(), "caveat": pl.String()},
         takes_by=True,
     ),
     FrameFunction(
@@ -653,7 +702,9 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         "allocate_attempts",
         partial(tts.curves.allocate_attempts, budgets=2, max_attempts=4),
         lambda: tts.difficulty_levels(run()),
-        {"problem_id": pl.String(), "fold": pl.UInt32()} | ALLOCATION_SCHEMA,
+        {"problem_id": pl.String(), "fold": pl.UInt32()}
+        | ALLOCATION_SCHEMA
+        | {"basis": pl.String(), "caveat": pl.String()},
         takes_by=True,
     ),
     FrameFunction(
@@ -889,6 +940,13 @@ EXPR_FUNCTIONS: Final[tuple[ExprFunction, ...]] = (
         pl.Series("centre", [0.5, 0.9, None, 0.1, 0.2]),
         _INTERVAL,
         {"error": pl.Series([0.1, 0.2, 0.1, 0.0, None])},
+    ),
+    ExprFunction(
+        "degrees_of_freedom",
+        tts.statistics.degrees_of_freedom,
+        _GRADES,
+        pl.Float64(),
+        is_aggregate=True,
     ),
     ExprFunction("standard_error", tts.standard_error, _GRADES, pl.Float64(), is_aggregate=True),
     ExprFunction(

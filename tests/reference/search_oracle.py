@@ -62,6 +62,8 @@ class Search:
     subtree_size: int = 1
     nodes: list[Node] = field(default_factory=list)
     finished: int = 0
+    cut_goes_on: bool = False
+    """Whether a step that a limit cut is continued as others are."""
 
     def start(self) -> Node:
         return Node(self.root, None, 0, 0, None, "step", 0)
@@ -76,7 +78,7 @@ class Search:
             parent = node.id if node.depth else None
             reason = self.reason_of(name, node.depth + 1)
             new = Node(name, parent, node.depth + 1, subtree, self.score_of(name), reason, child)
-            if reason in {"length", "error"}:
+            if reason in {"length", "error"} and not self.cut_goes_on:
                 new.dropped = "truncated"
             made.append(new)
         self.nodes += made
@@ -274,3 +276,84 @@ def particle_filter(search: Search, width: int) -> None:
             node.n_allocated = node.copies
         else:
             node.dropped = "budget"
+
+
+def its_hub_beam(search: Search, width: int, n_kept: int) -> None:
+    """Sort all candidates, keep the best, and repeat them all, finished ones too."""
+    search.cut_goes_on = True
+    first = search.expand(search.start(), width // n_kept)
+    candidates = list(first)
+    for number in range(1, search.max_rounds + 1):
+        candidates.sort(key=lambda node: -1.0 if node.score is None else node.score, reverse=True)
+        for node in candidates[n_kept:]:
+            if node not in candidates[:n_kept]:
+                node.dropped, node.n_allocated = "pruned", 0
+        candidates = candidates[:n_kept] * (width // n_kept)
+        for node in candidates:
+            node.n_allocated = candidates.count(node)
+        if number == search.max_rounds or all(node.is_finished for node in candidates):
+            return
+        following, expanded = [node for node in candidates if node.is_finished], []
+        for node in candidates:
+            if not node.is_finished and node not in expanded:
+                expanded.append(node)
+                following += search.expand(node, width // n_kept)
+        candidates = following
+
+
+def its_hub_particle(search: Search, width: int) -> None:
+    """Draw particles by the odds of their scores, once more when all are finished."""
+    search.cut_goes_on = True
+    particles = search.expand(search.start(), width)
+    for number in range(1, search.max_rounds + 1):
+        odds, nodes = [], list(dict.fromkeys(particles))
+        for node in nodes:
+            p = None if node.score is None else min(max(node.score, 1e-7), 1 - 1e-7)
+            odds.append(0.0 if p is None else p / (1 - p))
+        if not any(odds):
+            odds = [1.0] * len(nodes)
+        ends = [sum(odds[: i + 1]) for i in range(len(odds))]
+        draw = round_draw(search.seed, search.root, number)
+        points = [uniform(bits_at(draw, slot)) * ends[-1] for slot in range(width)]
+        drawn = [nodes[bisect_right(ends, point)] for point in points]
+        for node in nodes:
+            node.n_allocated = drawn.count(node)
+            if node not in drawn:
+                node.dropped = "zero_allocation"
+        if number == search.max_rounds or all(node.is_finished for node in drawn):
+            return
+        particles = [node for node in nodes if node.is_finished and node in drawn]
+        for node in nodes:
+            if not node.is_finished and node in drawn:
+                particles += search.expand(node, node.n_allocated)
+
+
+def compute_optimal_tts(search: Search, width: int, m: int, word_of: Callable[[int], int]) -> None:
+    """Choose among finished and unfinished candidates until all places are held by finished ones."""
+    n_kept = width // m
+    ends: list[Node] = []
+
+    def legal(children: list[Node]) -> list[Node]:
+        seen: set[int] = set()
+        found = []
+        for node in children:
+            if node.dropped is None and word_of(node.id) in seen:
+                node.dropped = "duplicate"
+            elif node.dropped is None:
+                seen.add(word_of(node.id))
+                found.append(node)
+        return found
+
+    candidates = legal(search.expand(search.start(), width))
+    for number in range(1, search.max_rounds + 1):
+        kept = ranked(candidates)[: n_kept - len(ends)]
+        search.drop([node for node in candidates if node not in kept], "pruned")
+        for node in kept:
+            node.n_allocated = 1
+        ends += [node for node in kept if node.is_finished]
+        if number == search.max_rounds:
+            return
+        going = [node for node in candidates if node in kept and not node.is_finished]
+        candidates = []
+        for node in going:
+            candidates += legal(search.expand(node, m))

@@ -145,8 +145,8 @@ def test_a_fit_shows_its_parameters_and_what_it_predicts(scored: pl.DataFrame) -
     predicted = fit.predict([1, 8, 16, 80, 800])
     rows = [row for row in shown.rows if row[0] in {"1", "8", "16", "80", "800"}]
     assert [row[1] for row in rows] == [f"{value:.4g}" for value in predicted["accuracy"]]
-    alpha = fit.parameters["alpha"].item()
-    assert ["alpha", f"{alpha:.4g}"] in shown.rows
+    scale = fit.parameters["scale"].item()
+    assert ["scale", f"{scale:.4g}"] in shown.rows
 
 
 def test_a_fit_without_a_graded_attempt_shows_its_status(scored: pl.DataFrame) -> None:

@@ -223,6 +223,8 @@ class Curve:
     replicates
         Columns that number repetitions of one run, for example the seed. Answers are picked
         separately for each, as for the columns of `by`.
+    cluster
+        Column that groups problems that were drawn together, one of the columns of `by`.
     include
         Which problems are averaged: "common" or "available".
     confidence_level
@@ -244,6 +246,7 @@ class Curve:
     makes: ClassVar[Table] = "curve"
 
     replicates: ColumnNames = ()
+    cluster: str | None = None
     include: ProblemSet = "common"
     confidence_level: float = 0.95
 
@@ -256,7 +259,7 @@ class Curve:
 
     def make(self, problems: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Make the table of this stage."""
-        groups = [name for name in keys if name not in self.replicates]
+        groups = [name for name in keys if name not in {*self.replicates, self.cluster}]
         return scaling_curve(problems, **vars(self), by=groups)
 
 

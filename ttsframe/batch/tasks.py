@@ -184,6 +184,6 @@ class JoinTask(Task):
         ]
         if not curves:
             return curve.make(problems, self.keys)
-        groups = [name for name in self.keys if name not in curve.replicates]
+        groups = [name for name in self.keys if name not in {*curve.replicates, curve.cluster}]
         order = [*groups, "selector", "reduction", "budget", "subsets"]
         return pl.concat(curves).lazy().sort(order)

@@ -24,6 +24,7 @@ from ttsframe.charts._level_curves import level_curves
 from ttsframe.charts._optimal_curve import optimal_curve
 from ttsframe.charts._over_optimization import over_optimization
 from ttsframe.charts._pareto_frontier import pareto_frontier
+from ttsframe.charts._ranking import ranking
 from ttsframe.charts._reduction_comparison import reduction_comparison
 from ttsframe.charts._reliability import reliability
 from ttsframe.charts._scaling_curve import scaling_curve
@@ -42,6 +43,7 @@ __all__ = [
     "optimal_curve",
     "over_optimization",
     "pareto_frontier",
+    "ranking",
     "reduction_comparison",
     "reliability",
     "scaling_curve",

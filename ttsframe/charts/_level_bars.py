@@ -7,7 +7,7 @@ from typing import Final
 import altair as alt
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS, counted, shorten
+from ttsframe._wording import CURVE_COLUMNS, counted, shorten, units_of
 from ttsframe.charts import style, tables
 from ttsframe.charts.budgets import per_problem, sentence, unit_name
 from ttsframe.errors import DataError
@@ -129,7 +129,9 @@ def level_bars(
         title or f"Accuracy by {tables.name_level_column(level)}",
         [
             f"one panel per {level.replace('_', ' ')}{tables.hardest_last(table)}",
-            f"whiskers: {interval} over problems" if tables.has_interval(rows) else "",
+            f"whiskers: {interval} over {units_of(rows.columns)}"
+            if tables.has_interval(rows)
+            else "",
             style.scores_from(reductions[0]) if len(reductions) == 1 else "",
         ],
         tables.describe_levels(table),

@@ -7,7 +7,7 @@ from typing import Final
 import altair as alt
 import polars as pl
 
-from ttsframe._wording import counted
+from ttsframe._wording import counted, units_of
 from ttsframe.charts import style, tables
 from ttsframe.errors import DataError
 
@@ -114,7 +114,7 @@ def reduction_comparison(
             [f"filled: within problems, mean of {judged} with right and wrong attempts"],
             [
                 "open: all attempts together",
-                f"line: {interval} over problems",
+                f"line: {interval} over {units_of(rows.columns)}",
                 "number: within problems",
             ],
             [tables.describe_undrawn_panels(rows, drawn, "not both right and wrong attempts")],

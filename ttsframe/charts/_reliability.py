@@ -7,7 +7,7 @@ from typing import Final
 import altair as alt
 import polars as pl
 
-from ttsframe._wording import counted
+from ttsframe._wording import counted, units_of
 from ttsframe.charts import style, tables
 
 __all__ = ["reliability"]
@@ -92,7 +92,9 @@ def reliability(
             [
                 counted([int(total) for total in totals], "attempt"),
                 "size of a point: attempts in its bin",
-                f"bars: {interval} over problems" if tables.has_interval(drawn) else "",
+                f"bars: {interval} over {units_of(every.columns)}"
+                if tables.has_interval(drawn)
+                else "",
             ],
             [merged if n_bins > _N_BINS_MAX else ""],
             [tables.describe_undrawn_panels(every, rows, "no graded attempt in any bin")],

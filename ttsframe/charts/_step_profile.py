@@ -7,7 +7,7 @@ from typing import Final
 import altair as alt
 import polars as pl
 
-from ttsframe._wording import counted
+from ttsframe._wording import counted, units_of
 from ttsframe.charts import style, tables
 from ttsframe.charts.lines import LinePlot
 
@@ -114,7 +114,9 @@ def step_profile(
             title or "Step scores along the solution",
             [
                 *_count_outcomes(drawn),
-                f"shaded: {interval} over problems" if tables.has_interval(drawn) else "",
+                f"shaded: {interval} over {units_of(drawn.columns)}"
+                if tables.has_interval(drawn)
+                else "",
             ],
             [f"Left out: {counted([n_unscored], 'step')} without a score" if n_unscored else ""],
         ),

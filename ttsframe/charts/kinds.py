@@ -33,6 +33,12 @@ KINDS: Final[Mapping[str, Kind]] = {
         (_mark("difference", "n_pairs"),),
         {"problems": "tts.compare(problems)"},
     ),
+    "ranking": Kind(
+        "a table of ranks (one row per model, run or selector)",
+        (_mark("rank_low", "rank_high"),),
+        {"problems": "tts.rank(problems)"},
+        "ranking",
+    ),
     "choices": Kind(
         "a table of chosen strategies (one row per level, budget and fold)",
         (_mark("problem_fold", "level", "budget"),),

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import altair as alt
 import polars as pl
 
+from ttsframe._wording import units_of
 from ttsframe.charts.budgets import BudgetAxis
 from ttsframe.charts.style import MUTED, write_end_labels
 from ttsframe.charts.tables import inline, inline_marks
@@ -183,10 +184,10 @@ def describe_bands(rows: pl.DataFrame, bands: Sequence[str], interval: str) -> s
     if rows["ci_low"].null_count() == rows.height:
         return ""
     if rows["x"].n_unique() == 1:
-        return f"bars: {interval} over problems"
+        return f"bars: {interval} over {units_of(rows.columns)}"
     if len(bands) == rows["line"].n_unique():
-        return f"shaded: {interval} over problems"
-    return f"shaded: {interval} over problems, of {' and '.join(bands)} only"
+        return f"shaded: {interval} over {units_of(rows.columns)}"
+    return f"shaded: {interval} over {units_of(rows.columns)}, of {' and '.join(bands)} only"
 
 
 def find_equal_pieces(rows: pl.DataFrame, y: str = "accuracy") -> pl.DataFrame:

@@ -24,7 +24,7 @@ from ttsframe._wording import (
 )
 from ttsframe.charts.kinds import KINDS, explain_way, recognize_table
 from ttsframe.errors import ColumnsError, DataError, ParameterTypeError
-from ttsframe.schema import require_columns
+from ttsframe.schema import CLUSTER_COLUMNS, require_columns
 
 FILTER_HINT: Final = "filter the table to those to compare."
 GRADE_HINT: Final = (
@@ -62,7 +62,14 @@ _STATUSES: Final = {
 }
 _UNDRAWN: Final = (
     *("reduction", "budget_unit", "nominal_budget", "subsets", "standard_error"),
-    *("panel", "scores", "basis", "caveat", *[f"n_{status}" for status in LEFT_OUT]),
+    *(
+        "panel",
+        "scores",
+        "basis",
+        "caveat",
+        *CLUSTER_COLUMNS,
+        *[f"n_{status}" for status in LEFT_OUT],
+    ),
 )
 
 
@@ -324,7 +331,7 @@ def name_interval(confidence_level: float | None) -> str:
 
 def find_run_columns(rows: pl.DataFrame, known: Collection[str]) -> list[str]:
     """Return the columns that are not part of a table's contract: they tell runs apart."""
-    return [name for name in rows.columns if name not in known]
+    return [name for name in rows.columns if name not in {*known, *CLUSTER_COLUMNS}]
 
 
 def name_values(column: pl.Series) -> pl.Series:

@@ -20,6 +20,7 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     "vote": "The chosen answer of each problem.",
     "curve": "Accuracy by number of attempts, as a table.",
     "compare": "Paired differences on the same problems.",
+    "rank": "Models, runs or selectors in order, with the ranks they can have.",
     "steps": "Labeled steps: counts, agreement, conversion.",
     "simulate": "Simulate a run with known true answers.",
 }

@@ -298,6 +298,11 @@ by_option = click.option(
     metavar="COLUMN",
     help="Column that tells runs apart, for example source_file or model. Repeatable.",
 )
+cluster_option = click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Column that groups problems that belong together, for example by the text they ask about.",
+)
 references_option = click.option(
     "--reference",
     "references",

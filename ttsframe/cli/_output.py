@@ -30,9 +30,9 @@ def check_output(target: Path, suffixes: Sequence[str], sources: Sequence[str] =
         raise SourceError(f"{target}: is a folder, must be a file. Hint: name the file to write.")
     if target.suffix.lower() not in suffixes:
         found = f"ends in {target.suffix!r}" if target.suffix else "has no suffix"
+        listed = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise ParameterError(
-            f"{target}: {found}, must end in {', '.join(suffixes[:-1])} or {suffixes[-1]}. Hint: the suffix decides the "
-            "format."
+            f"{target}: {found}, must end in {listed}. Hint: the suffix decides the format."
         )
     check_parent_folder(target)
     if sources and target.exists():

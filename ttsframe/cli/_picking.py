@@ -9,7 +9,8 @@ import polars as pl
 from ttsframe.batch import Score, Select, Stage
 from ttsframe.batch.stages import TEXTS
 from ttsframe.cli._options import Run
-from ttsframe.defaults import Choice, PickOptions, choose_picks
+from ttsframe.defaults import Choice, PickOptions, choose_picks, pick_of_counts
+from ttsframe.schema import holds_counts
 from ttsframe.votes.engine.registry import selector_of
 
 _READ_BY_PICKING: Final = frozenset({"answer", "answer_key", "is_correct"})
@@ -50,6 +51,8 @@ def picking_stages(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame
 
 def pick(choosing: PickOptions, choice: Choice, attempts: pl.LazyFrame) -> pl.LazyFrame:
     """Plan the table `problems` of all runs, at the budgets of any of them."""
+    if holds_counts(attempts.collect_schema()):
+        return pick_of_counts(attempts, choice, all_budgets(choice))
     *_, select = picking_stages(choosing, choice, attempts)
     return select.make(choosing.score(attempts), choice.keys)
 

@@ -12,8 +12,10 @@ from ttsframe._wording import counted
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import Run
 from ttsframe.errors import DataError
+from ttsframe.schema import holds_counts
 
 _FILE = "source_file"
+_FILTER = "filter"
 _N_NAMED = 3
 
 
@@ -39,7 +41,9 @@ def find_same_problems(attempts: pl.LazyFrame, by: Sequence[str] = ()) -> SamePr
     if _FILE not in names or _FILE in by or not set(by) <= set(names):
         return None
     problem = [*by, "problem_id"]
-    rows = attempts.select(*problem, "attempt", _FILE)
+    of_counts = holds_counts(names)
+    attempt = pl.lit(0).alias("attempt") if of_counts else pl.col("attempt")
+    rows = attempts.select(*problem, attempt, _FILE)
     # One row per problem first: parts of one run, with problems of their own, need no more memory.
     in_several = (
         rows
@@ -77,13 +81,36 @@ def refuse_same_problems(run: Run, attempts: pl.LazyFrame, by: Sequence[str]) ->
 def keep_files_apart(
     run: Run, attempts: pl.LazyFrame, by: tuple[str, ...], console: Console
 ) -> tuple[str, ...]:
-    """Return the columns that tell runs apart: without any, the file where files share problems."""
+    """Return the columns that tell runs apart: without any, the file and the filter where these share problems."""
     if by:
         refuse_same_problems(run, attempts, by)
         return by
     with run.named_in_errors():
-        same = find_same_problems(attempts)
+        filters = _filters_of_the_same(attempts)
+        kept = (_FILTER,) if filters else ()
+        same = find_same_problems(attempts, kept)
+    if filters:
+        console.note(
+            f"The filters {', '.join(filters)} read the same attempts: each is a run of its own (--by filter)."
+        )
     if same is None:
-        return by
+        return kept
     console.note(f"{same}: each file is a run of its own (--by source_file).")
-    return (_FILE,)
+    return (*kept, _FILE)
+
+
+def _filters_of_the_same(attempts: pl.LazyFrame) -> list[str]:
+    """List the filters of lm-evaluation-harness that give each attempt once more; none elsewhere."""
+    schema = attempts.collect_schema()
+    if schema.get(_FILTER) != pl.String or "attempt" not in schema:
+        return []
+    keys = [name for name in (_FILE, "problem_id", "attempt") if name in schema]
+    found = (
+        attempts
+        .group_by(keys)
+        .agg(pl.col(_FILTER).unique())
+        .filter(pl.col(_FILTER).list.len() > 1)
+        .select(pl.col(_FILTER).explode(empty_as_null=False, keep_nulls=False).unique().sort())
+        .collect(engine="streaming")
+    )
+    return [str(name) for name in found.to_series()]

@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted, is_unreached, quantity_of
+from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted, is_unreached, quantity_of, units_of
 from ttsframe.cli._console import printable
 from ttsframe.cli._documents import Cells
 
@@ -75,7 +75,7 @@ def _blocks(widths: Sequence[int], n_fixed: int, room: int) -> Iterator[list[int
 def curve_text(curve: pl.DataFrame, *, confidence_level: float, is_own_grade: bool = False) -> str:
     """Write a curve: one table per run, with a row per budget and a column per selector."""
     quantity = quantity_of(curve.columns)
-    parts = [_curve_title(quantity, confidence_level)]
+    parts = [_curve_title(curve, confidence_level)]
     if quantity == "agreement":
         parts[0] += (
             "\nThe share of attempts that gave the chosen answer; the run has no reference answers."
@@ -109,11 +109,12 @@ def curve_cells(curve: pl.DataFrame, *, confidence_level: float) -> Cells:
         for row in cells
     ]
     numbers = [*[False] * len(groups), *[True] * len(names)]
-    return Cells(_curve_title(quantity, confidence_level), [*groups, *names], rows, numbers)
+    return Cells(_curve_title(curve, confidence_level), [*groups, *names], rows, numbers)
 
 
-def _curve_title(quantity: str, confidence_level: float) -> str:
-    return f"{quantity.capitalize()}, with {100 * confidence_level:g}% intervals over problems"
+def _curve_title(curve: pl.DataFrame, confidence_level: float) -> str:
+    quantity, units = quantity_of(curve.columns).capitalize(), units_of(curve.columns)
+    return f"{quantity}, with {100 * confidence_level:g}% intervals over {units}"
 
 
 def _split_runs(

@@ -10,7 +10,7 @@ from typing import Final, get_args
 import click
 import polars as pl
 
-from ttsframe._typing import Correction
+from ttsframe._typing import Correction, McNemar
 from ttsframe._wording import LEFT_OUT
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console, printable
@@ -19,6 +19,7 @@ from ttsframe.cli._names import Name
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
+    cluster_option,
     examples,
     level_option,
     prints,
@@ -67,17 +68,20 @@ _SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
     metavar="COLUMN",
     help="Column that numbers repetitions of a run, for example seed; averaged per problem. Repeatable.",
 )
-@click.option(
-    "--cluster",
-    metavar="COLUMN",
-    help="Column that groups problems that belong together, for example by the text they ask about.",
-)
+@cluster_option
 @click.option(
     "--correction",
     type=Name(get_args(Correction)),
     default="holm",
     show_default=True,
     help="Correction of the p-values for the number of tests in the table.",
+)
+@click.option(
+    "--mcnemar",
+    type=Name(get_args(McNemar)),
+    default="mid_p",
+    show_default=True,
+    help="P-value where all values are 0 or 1: mid_p, or exact, which finds fewer differences.",
 )
 @level_option
 @click.option(
@@ -94,8 +98,8 @@ def compare(
     choosing: PickOptions,
     column: str,
     baseline: str | None,
-    cluster: str | None,
     correction: Correction,
+    mcnemar: McNemar,
     output: Path | None,
     console: Console,
 ) -> None:
@@ -108,18 +112,14 @@ def compare(
         check_output(output, _SUFFIXES, run.sources)
     with console.status(f"Reading {run.label}"):
         attempts = run.scan((column, *choosing.by))
-        _check_column(column, attempts.collect_schema().names())
-        column = _file_or(column, run, attempts, choosing, console)
+        check_column(column, attempts.collect_schema().names())
+        column = compared_column(column, run, attempts, choosing, console)
     of_run = () if column in _OF_PROBLEMS else (column,)
     groups = tuple(name for name in choosing.by if name not in of_run)
     with console.status("Comparing"):
-        # The column of clusters is kept like a seed: it identifies a problem within a run.
-        of_problem = () if cluster is None else (cluster,)
-        options = replace(
-            choosing, by=(*of_run, *groups), replicates=(*choosing.replicates, *of_problem)
-        )
+        options = replace(choosing, by=(*of_run, *groups))
         picks = plan_picks(attempts, options)
-        problems = _problems(picks, choosing, column)
+        problems = problems_to_compare(picks, choosing, column)
         baseline_value = _baseline(problems, column) if baseline is None else baseline
         table = compare_pairs(
             problems,
@@ -127,9 +127,10 @@ def compare(
             baseline=baseline_value,
             by=groups,
             replicates=choosing.replicates,
-            cluster=cluster,
+            cluster=choosing.cluster,
             confidence_level=choosing.confidence_level,
             correction=correction,
+            mcnemar=mcnemar,
         )
     _check(table, column, baseline_value)
     cells, n_fixed = _cells(table, column, groups, choosing.confidence_level, correction)
@@ -154,7 +155,7 @@ def compare(
     })
 
 
-def _check_column(column: str, names: Sequence[str]) -> None:
+def check_column(column: str, names: Sequence[str]) -> None:
     """Raise unless picked answers or the run have the column."""
     found = [*_OF_PROBLEMS, *names]
     if column not in {*found, "source_file"}:
@@ -163,7 +164,7 @@ def _check_column(column: str, names: Sequence[str]) -> None:
         raise error
 
 
-def _file_or(
+def compared_column(
     column: str, run: Run, attempts: pl.LazyFrame, choosing: PickOptions, console: Console
 ) -> str:
     """Return the column to compare: the file, where nothing was said and files share problems."""
@@ -204,11 +205,11 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
         )
 
 
-def _problems(picks: Picks, choosing: PickOptions, column: str) -> pl.DataFrame:
+def problems_to_compare(picks: Picks, choosing: PickOptions, column: str) -> pl.DataFrame:
     """Return the chosen answers; by default without the oracle, and at one budget."""
     # Each further budget is a further test, and no selector can beat the oracle.
     problems = pl.concat(picks.problems())
-    if choosing.selectors is None:
+    if choosing.selectors is None and picks.options.selectors != ("oracle",):
         problems = problems.filter(pl.col("selector") != "oracle")
     if choosing.budgets is None and column != "budget":
         shared = set.intersection(*[set(run.budgets or ()) for run in picks.runs])
@@ -243,6 +244,10 @@ def _cells(
         f"Difference of accuracies on the same problems, with {100 * confidence_level:g}% intervals",
         f"{column}: compared with {printable(str(table['baseline'][0]))}; p: {_tests(table)}{corrected}",
     ]
+    if (table["interval"] == "bonett_price").any():
+        heading.append(
+            "Intervals: Bonett and Price's, which can disagree with p on whether 0 is plausible"
+        )
     # A column without values, such as the budget of all attempts, is not shown.
     fixed = [
         name
@@ -279,7 +284,8 @@ def _label(row: dict[str, object], name: str, column: str) -> str:
 
 def _tests(table: pl.DataFrame) -> str:
     named = {
-        "mcnemar": "McNemar's exact test",
+        "mcnemar_exact": "McNemar's exact test",
+        "mcnemar_mid_p": "McNemar's mid-p test",
         "paired_t": "paired t-test",
         "clustered_t": "t-test over clusters",
     }

@@ -28,7 +28,7 @@ from ttsframe.cli._jobs import (
     runs_job,
     summarize,
 )
-from ttsframe.cli._options import Run, examples, level_option, prints, reads_run
+from ttsframe.cli._options import Run, cluster_option, examples, level_option, prints, reads_run
 from ttsframe.cli._output import save
 from ttsframe.cli._picking import choose, curves_of, pick, picking_stages
 from ttsframe.cli._runs import keep_files_apart, refuse_same_problems
@@ -48,6 +48,7 @@ from ttsframe.errors import SourceError
 )
 @reads_run
 @chooses
+@cluster_option
 @level_option
 @click.option("-o", "--output", metavar="FILE|FOLDER/", help=SHOWN_HELP)
 @runs_job
@@ -118,7 +119,7 @@ def _run_jobs(
     """Return the curves of graded and of ungraded runs, and the job if it has written the output."""
     options = choice.options
     if len(choice.runs) == 1 and choice.runs[0].is_graded:
-        average = Curve(confidence_level=options.confidence_level)
+        average = Curve(confidence_level=options.confidence_level, cluster=options.cluster)
         result = runner.transform([*stages, average], target, by=choice.keys)
         curve = pl.scan_parquet(result.sink).collect()
         return (join_curves([curve], options.by), None), result

@@ -16,6 +16,7 @@ from ttsframe.cli._names import completes
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
+    cluster_option,
     examples,
     level_option,
     names_of,
@@ -57,6 +58,7 @@ _SAID_OF_RUNS: Final[tuple[SectionName, ...]] = ("comparison",)
     help="Page to write; it opens without a network.",
 )
 @chooses
+@cluster_option
 @references_option
 @click.option(
     "--sections",
@@ -99,6 +101,7 @@ def report(
         made = build_report(
             attempts,
             by=by,
+            cluster=choosing.cluster,
             budgets=budgets,
             selectors=choosing.selectors,
             reductions=choosing.reductions,

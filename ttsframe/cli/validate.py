@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 import polars as pl
@@ -23,7 +24,13 @@ from ttsframe.cli._options import (
 from ttsframe.cli._policy import policy_option
 from ttsframe.cli._tables import table_text
 from ttsframe.defaults import PickOptions
-from ttsframe.validation import run_health, validate_trajectories
+from ttsframe.schema import holds_counts
+from ttsframe.validation import (
+    ValidationReport,
+    run_health,
+    severity_rank,
+    validate_trajectories,
+)
 
 FOUND = 1
 
@@ -65,13 +72,30 @@ def validate(
     with console.status("Checking"):
         scored = _with_answers(read.frame, options)
         report = validate_trajectories(scored, by=by, traps=read.survey.format.traps)
-        health = _health(scored, options, by) if report.is_valid else None
+        report = _compare_grades(report, read.frame, options)
+        is_run = report.is_valid and not holds_counts(read.frame.collect_schema())
+        health = _health(scored, options, by) if is_run else None
     console.result({**report.to_dict(), "health": None if health is None else health.to_dicts()})
     console.say(in_options(str(report)))
     if health is not None and health.height:
         console.say(f"\n{_health_text(health, by)}")
     if any(finding.severity != "note" for finding in report.findings):
         ctx.exit(FOUND)
+
+
+def _compare_grades(
+    report: ValidationReport, attempts: pl.LazyFrame, options: PickOptions
+) -> ValidationReport:
+    """Add where the grades of the tool differ from ours."""
+    columns = set(attempts.collect_schema().names())
+    if "is_correct" not in columns or not ({"gold", "solution"} & columns and report.is_valid):
+        return report
+    regraded = options.score(attempts, overwrite=["is_correct"])
+    found = validate_trajectories(regraded).findings
+    differing = tuple(finding for finding in found if finding.code == "grades_differ")
+    return replace(
+        report, findings=tuple(sorted((*report.findings, *differing), key=severity_rank))
+    )
 
 
 def _health(scored: pl.LazyFrame, options: PickOptions, by: Sequence[str]) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ttsframe.curves.adaptive import allocate_attempts, select_allocated, stopping_points
+from ttsframe.curves.bands import simultaneous_curve
 from ttsframe.curves.cost import add_costs, cost_curve, pareto_frontier
 from ttsframe.curves.efficiency import efficiency_gain
 from ttsframe.curves.gaps import selection_gap
@@ -13,6 +14,7 @@ from ttsframe.curves.optimal import (
     select_optimal,
 )
 from ttsframe.curves.scaling import scaling_curve
+from ttsframe.curves.strata import stratified_curve
 
 __all__ = [
     "add_costs",
@@ -29,5 +31,7 @@ __all__ = [
     "select_allocated",
     "select_optimal",
     "selection_gap",
+    "simultaneous_curve",
     "stopping_points",
+    "stratified_curve",
 ]

@@ -19,7 +19,7 @@ from ttsframe._checks import (
 )
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, FrameT, Integers, Reduction, Weights
-from ttsframe.curves.lines import LEVELS_HINT, check_same_dtypes, refuse_where
+from ttsframe.curves.lines import LEVELS_HINT, PROVENANCE, check_same_dtypes, refuse_where
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
 from ttsframe.votes.engine.ballots import Ballots
@@ -248,7 +248,9 @@ def allocate_attempts(
         One row per (by, `problem_id`, `fold`, `budget`), sorted, as `select_allocated` reads it:
 
         - `policy` (String): "allocated";
-        - `n_attempts` (UInt32): from 1 to `max_attempts`, with the budget as the mean.
+        - `n_attempts` (UInt32): from 1 to `max_attempts`, with the budget as the mean;
+        - `basis`, `caveat` (String): of the problem's level, null where `levels` lacks them. With
+          "same_sample", what the allocation gains is biased upward: evaluate it on other attempts.
 
     Raises
     ------
@@ -298,7 +300,9 @@ def allocate_attempts(
             f"budgets holds {means[-1]}, must be at most max_attempts == {most}: a mean cannot exceed "
             "the maximum."
         )
-    groups: tuple[str, ...] = check_names(by, "by", taken=("problem_id", "fold", *_ALLOCATION))
+    groups: tuple[str, ...] = check_names(
+        by, "by", taken=("problem_id", "fold", *_ALLOCATION, *PROVENANCE)
+    )
     names: list[str] = [*groups, "problem_id", "fold"]
     schema: pl.Schema = require_columns(
         levels,
@@ -308,7 +312,15 @@ def allocate_attempts(
     )
     keys: dict[str, str] = safe_names(names)
     runs: list[str] = [key for key, name in keys.items() if name != "problem_id"]
-    dtypes = pl.Schema({**{key: schema[name] for key, name in keys.items()}, **_ALLOCATION})
+    dtypes = pl.Schema({
+        **{key: schema[name] for key, name in keys.items()},
+        **_ALLOCATION,
+        **dict.fromkeys(PROVENANCE, pl.String()),
+    })
+    provenance = {
+        name: (pl.col(name) if name in schema else pl.lit(None)).cast(pl.String)
+        for name in PROVENANCE
+    }
 
     def allocate(rows: pl.DataFrame) -> pl.DataFrame:
         parts = rows.sort(*keys).partition_by(runs, maintain_order=True)
@@ -325,6 +337,7 @@ def allocate_attempts(
             lazy
             .select(
                 *to_safe(keys),
+                **provenance,
                 n_right=(n_seen * success).fill_null(0.0),
                 n_wrong=(n_seen * (1.0 - success)).fill_null(0.0),
             )

@@ -12,7 +12,7 @@ from ttsframe._exprs import run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.curves.levels import level_curve
 from ttsframe.curves.lines import SELECT_HINT, check_same_dtypes, refuse_where
-from ttsframe.curves.scaling import scaling_curve_with
+from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
 
@@ -190,6 +190,7 @@ def cost_curve(
     levels: pl.DataFrame | pl.LazyFrame | None = None,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
+    cluster: str | None = None,
     include: ProblemSet = "common",
     confidence_level: float = 0.95,
 ) -> FrameT:
@@ -201,7 +202,7 @@ def cost_curve(
         `problems` with `cost` and `cost_unit`, as `add_costs` returns it.
     levels
         Table that `difficulty_levels` returns, for a curve per level; None: all problems together.
-    by, replicates, include, confidence_level
+    by, replicates, cluster, include, confidence_level
         As in `scaling_curve`.
 
     Returns
@@ -247,28 +248,16 @@ def cost_curve(
     options: dict[str, Any] = {
         "by": by,
         "replicates": replicates,
+        "cluster": cluster,
         "include": include,
         "confidence_level": confidence_level,
     }
     groups: tuple[str, ...] = check_names(by, "by", taken=("cost", "cost_unit", "nominal_budget"))
 
-    def with_mean_cost(rows: pl.LazyFrame, name: str) -> pl.LazyFrame:
-        """Average the problems, and add the mean cost over the same problems, replicates and halves."""
+    def average(rows: pl.LazyFrame) -> pl.LazyFrame:
         if levels is None:
-            return scaling_curve_with(rows, also={name: pl.col("cost").cast(pl.Float64)}, **options)
-        curve = level_curve(rows, levels=levels, **options)
-        costs = level_curve(
-            rows.with_columns(value=pl.when(pl.col("value").is_not_null()).then("cost")),
-            levels=levels,
-            **options,
-        )
-        point = [*groups, "level", "selector", "reduction", "budget", "budget_unit", "subsets"]
-        return curve.join(
-            costs.select(*point, pl.col("accuracy").alias(name)),
-            on=point,
-            how="left",
-            nulls_equal=True,
-        )
+            return scaling_curve(rows, **options)
+        return level_curve(rows, levels=levels, **options)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         is_unknown = pl.col("cost").is_null() & (pl.col("status") == "ok")
@@ -281,13 +270,26 @@ def cost_curve(
                 value=pl.when(~is_unknown).then("value"),
             )
         )
+        curve = average(with_status)
+        # The mean cost is over the same problems, replicates and halves as the accuracy.
+        costs = average(
+            with_status.with_columns(value=pl.when(pl.col("value").is_not_null()).then("cost"))
+        )
         line: list[str] = [*groups, *([] if levels is None else ["level"]), "selector", "reduction"]
-        mean_cost = unused_name("mean_cost", groups)
+        point = [*line, "budget", "budget_unit", "subsets"]
+        columns = curve.collect_schema().names()
+        mean_cost = unused_name("mean_cost", columns)
         return (
-            with_mean_cost(with_status, mean_cost)
+            curve
+            .join(
+                costs.select(*point, pl.col("accuracy").alias(mean_cost)),
+                on=point,
+                how="left",
+                nulls_equal=True,
+            )
             .sort(*line, "budget", "subsets", nulls_last=True)
             .with_columns(nominal_budget=pl.col("budget"), budget=pl.col(mean_cost))
-            .drop(mean_cost)
+            .select(*columns, "nominal_budget")
         )
 
     return run_plan(problems, plan)
@@ -439,25 +441,21 @@ def _cumulative_tokens(
             tokens=pl.when(is_first).then("tokens").otherwise(0.0)
         )
     is_unique = refuse_where(
-        pl.col("repeated").is_not_null(),
+        pl.col("attempt").is_duplicated().over([*names]),
         names,
-        "attempt {repeated} appears twice. Hint: name the column that identifies the run or half in "
+        "attempt {attempt} appears twice. Hint: name the column that identifies the run or half in "
         "by=(...), here and in select_answers.",
-        "repeated",
+        "attempt",
     )
-    attempt, tokens = pl.col("attempt").sort(), pl.col("tokens").sort_by("attempt")
-    n_unknown = tokens.is_null().cast(pl.Int64).cum_sum()
-    return (
-        rows
-        .group_by(*names)
-        .agg(
-            repeated=attempt.filter(attempt.diff() == 0).first(),
-            n_seen=pl.int_range(1, pl.len() + 1),
-            tokens=pl.when(n_unknown == 0).then(tokens.cum_sum()),
-        )
-        .filter(is_unique)
-        .drop("repeated")
-        .explode("n_seen", "tokens", empty_as_null=False)
+
+    def in_order(expr: pl.Expr) -> pl.Expr:
+        return expr.over([*names], order_by="attempt")
+
+    n_unknown = pl.col("tokens").is_null().cast(pl.Int64).cum_sum()
+    return rows.filter(is_unique).select(
+        *names,
+        n_seen=in_order(pl.int_range(1, pl.len() + 1)),
+        tokens=pl.when(in_order(n_unknown) == 0).then(in_order(pl.col("tokens").cum_sum())),
     )
 
 

@@ -31,6 +31,7 @@ def selection_gap(
     *,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
+    cluster: str | None = None,
     include: ProblemSet = "common",
     confidence_level: float = 0.95,
 ) -> FrameT:
@@ -45,7 +46,7 @@ def selection_gap(
     problems
         `problems` with the rows of `oracle` and of the selectors to compare with it, for example
         from `select_answers(..., selectors=["majority_vote", "oracle"])` or `expected_accuracy`.
-    by, replicates
+    by, replicates, cluster
         As in `scaling_curve`.
     include
         As in `scaling_curve`; a problem counts where both the selector and the oracle have status
@@ -64,7 +65,8 @@ def selection_gap(
           the rules of `scaling_curve`: Wilson's interval where all differences are 0 or 1, or where
           few problems make up the gap, otherwise Student's t; null below two problems;
         - `budget_unit`, `n_problems`, `n_short`, `n_unscored`, `n_undefined`, `n_ungraded`: as in
-          `scaling_curve`; a problem is left out where the selector or the oracle leaves it out.
+          `scaling_curve`; a problem is left out where the selector or the oracle leaves it out;
+        - `n_clusters`, `df`: as in `scaling_curve`, only with `cluster`.
 
     Raises
     ------
@@ -117,6 +119,7 @@ def selection_gap(
         problems,
         by=by,
         replicates=replicates,
+        cluster=cluster,
         taken=_PARTS,
         hint="tts.select_answers(trajectories, selectors=[..., 'oracle'], budgets=[...]) makes it.",
     )
@@ -133,7 +136,7 @@ def selection_gap(
                 **lines.defaults,
             )
             .sort(*lines.groups, "selector", "reduction", "budget", "subsets")
-            .select(*from_safe(lines.groups), *_POINT, *_PARTS, *_REST)
+            .select(*from_safe(lines.groups), *_POINT, *_PARTS, *_REST, *lines.shown)
         )
 
     return run_plan(problems, plan)
@@ -141,8 +144,12 @@ def selection_gap(
 
 def _with_gaps(lazy: pl.LazyFrame, lines: CurveLines) -> pl.LazyFrame:
     """Return a row of `CurveLines.select` for each row of a selector, with the gap as its value."""
-    columns = lines.columns | lines.seeds
-    unit = ["problem_id", "budget", *[name for name in columns if name not in _STRATEGY]]
+    columns = lines.columns | lines.seeds | lines.clusters
+    unit = [
+        "problem_id",
+        "budget",
+        *[name for name in columns if name not in {*_STRATEGY, "cluster"}],
+    ]
     rows = lazy.select(
         *to_safe(columns),
         "problem_id",

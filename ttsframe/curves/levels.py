@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
+from polars import selectors as cs
 
 from ttsframe._checks import (
     check_choice,
@@ -14,6 +15,7 @@ from ttsframe._checks import (
     check_names,
     check_positive,
 )
+from ttsframe._counts import read_counts
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
 from ttsframe._own import check_named
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet, Reduction
@@ -26,7 +28,8 @@ from ttsframe.curves.lines import (
     refuse_where,
 )
 from ttsframe.errors import ColumnsError, ParameterError
-from ttsframe.schema import CURVE_SCHEMA, require_columns, require_kind
+from ttsframe.schema import CURVE_SCHEMA, holds_counts, require_columns, require_kind
+from ttsframe.statistics.clusters import cluster_interval, cluster_spread
 from ttsframe.statistics.problem_values import mean_interval
 from ttsframe.steps import STEP_REDUCTIONS, reduce_steps
 
@@ -66,6 +69,8 @@ class _Source(NamedTuple):
     """What an attempt contributes; higher is easier."""
     basis: str
     """As in the result."""
+    of_counts: bool
+    """Whether the table has counts in place of attempts."""
 
     @property
     def is_given(self) -> bool:
@@ -104,7 +109,8 @@ def difficulty_levels(
     trajectories
         One row per attempt, with `problem_id`, `attempt` (unique within `by` and problem), and the
         column that the metric reads: `is_correct` (Boolean), `score` (Float64, higher is better),
-        `step_scores`, or the one named in `column`.
+        `step_scores`, or the one named in `column`. For "pass_at_1" also a table of counts, with
+        `n_attempts` and `n_correct`, whose levels need a `reference` or "same_sample".
     reference
         Another run on the same problems, on which difficulty is estimated instead, with the same
         columns. It may lack columns of `by`; then all values of `by` get the same difficulty. Its
@@ -221,9 +227,20 @@ def difficulty_levels(
         require_columns(reference, ["problem_id"], where="reference")
         both = [name for name in keys.values() if name in run_schema]
         check_same_dtypes(run_schema, both, "reference", schema, "trajectories")
+    of_counts = metric == "pass_at_1" and column is None and holds_counts(run_schema)
+    if of_counts and reference is None and estimate == "cross_fitted":
+        raise ParameterError(
+            "estimate == 'cross_fitted' halves the attempts, and the table holds only their numbers. Hint: "
+            "estimate='same_sample' describes the run, and reference=... takes the levels of another one."
+        )
     source: _Source = _Source(
+        of_counts=of_counts,
         keys={key: name for key, name in keys.items() if name in run_schema},
-        value=_attempt_value(run_schema, metric, reduction, column, where),
+        value=(
+            pl.col("n_correct")
+            if of_counts
+            else _attempt_value(run_schema, metric, reduction, column, where)
+        ),
         basis="given" if column else "reference" if reference is not None else estimate,
     )
     run_columns: list[str] = [*keys][: len(groups)]
@@ -304,6 +321,14 @@ def _attempt_value(
 def _estimates(lazy: pl.LazyFrame, schema: pl.Schema, source: _Source) -> pl.LazyFrame:
     """Return `metric` and `n_used` of each problem, once per half that the estimate is for."""
     keys = source.keys
+    if source.of_counts:
+        return read_counts(lazy, keys).select(
+            *keys,
+            pl.lit(value=True).alias("is_independent"),
+            pl.when(pl.col("n") > 0).then(pl.col("c") / pl.col("n")).alias("metric"),
+            pl.col("n").alias("n_used"),
+            pl.lit(None, pl.UInt32).alias("fold"),
+        )
     is_independent = (
         pl.col("is_exchangeable") if "is_exchangeable" in schema else pl.lit(value=True)
     )
@@ -479,6 +504,7 @@ def level_curve(
     levels: pl.DataFrame | pl.LazyFrame,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
+    cluster: str | None = None,
     include: ProblemSet = "common",
     confidence_level: float = 0.95,
 ) -> FrameT:
@@ -496,7 +522,7 @@ def level_curve(
     levels
         Table that `difficulty_levels` returns, of either kind of frame; those columns of `by` and
         `replicates` that it has are matched.
-    by, replicates, include, confidence_level
+    by, replicates, cluster, include, confidence_level
         As in `scaling_curve`.
 
     Returns
@@ -516,7 +542,8 @@ def level_curve(
           out, in one half or in both, each counted under its worst status in a half;
         - `budget_unit` (String): that of `problems`, "attempts" if it has none;
         - `basis` (String): as in `levels`;
-        - `caveat` (String): the most serious caveat of a level averaged here; null: none.
+        - `caveat` (String): the most serious caveat of a level averaged here; null: none;
+        - `n_clusters`, `df`: as in `scaling_curve`, only with `cluster`.
 
     Raises
     ------
@@ -539,6 +566,8 @@ def level_curve(
     the problems of the level, and so is the mean :math:`m` of the :math:`F` means. With
     :math:`u_q = \sum_f (x_{qf} - m_f) / (F N_f)` for :math:`Q` different problems, the standard
     error is :math:`\sqrt{Q / (Q - 1) \sum_q u_q^2}`: both halves of a problem are one unit.
+    With clusters, :math:`u_q` is summed by cluster, and the shares of `standard_error` are those of the
+    mean.
 
     References
     ----------
@@ -564,6 +593,7 @@ def level_curve(
         problems,
         by=by,
         replicates=replicates,
+        cluster=cluster,
         taken=("level", "basis", "caveat", "fold", "n_levels"),
         hint="tts.select_answers(tts.curves.halve_attempts(run), budgets=[...], by='fold') makes it.",
     )
@@ -588,7 +618,7 @@ def level_curve(
             caveat=caveat.cast(pl.String),
         )
         rows = with_levels(lines.select(lazy, fold=fold.cast(pl.UInt32)), of_problem, [*shared])
-        lists = lines.unit_lists(
+        units = lines.units(
             rows.with_columns(pl.col("level").cast(pl.UInt32)),
             include,
             n_units=pl.col("problem_id").n_unique().over(*line, "level"),
@@ -596,15 +626,7 @@ def level_curve(
             levels=["level"],
             caveats=["caveat"],
         )
-        # Rows are counted and added by numbers, which is much faster than by names.
-        numbered = lists.with_columns(
-            line=pl.struct(line).rank("dense"),
-            line_level=pl.struct(*line, "level").rank("dense"),
-            problem=pl.col("problem_id").rank("dense"),
-        ).cache()
-        units = lines.explode_units(numbered.drop(*line, "level", "problem_id"), include, ["line"])
-        names = numbered.select("line", "line_level", *line, "level").unique("line_level")
-        averages = _average(units, names, confidence_level).drop("line", "line_level")
+        averages = _average(units, line, confidence_level, is_clustered=cluster is not None)
         sizes = levels.lazy().select(pl.col("n_levels", "basis").max())
         return (
             _with_empty_levels(averages, sizes, [*line, "budget"])
@@ -618,7 +640,9 @@ def level_curve(
                 "subsets",
                 nulls_last=True,
             )
-            .select(*from_safe(lines.groups), "level", *CURVE_SCHEMA, "basis", "caveat")
+            .select(
+                *from_safe(lines.groups), "level", *CURVE_SCHEMA, "basis", "caveat", *lines.shown
+            )
         )
 
     return run_plan(problems, plan)
@@ -650,80 +674,75 @@ def with_levels(rows: pl.LazyFrame, levels: pl.LazyFrame, shared: Sequence[str])
     )
 
 
-def _average(units: pl.LazyFrame, names: pl.LazyFrame, confidence_level: float) -> pl.LazyFrame:
+def _average(
+    units: pl.LazyFrame, line: Sequence[str], confidence_level: float, *, is_clustered: bool
+) -> pl.LazyFrame:
     """Average each half and then the halves, and count the problems left out by status."""
-    point = ["line_level", "budget"]
-    severity = pl.col("severity")
-    valued = units.with_columns(value=pl.when(severity == 0).then("value")).cache()
-    value = pl.col("value")
-    halves = (
-        valued
-        .group_by(*point, "fold")
+    point = [*line, "level", "budget"]
+    severity, value, problem = pl.col("severity"), pl.col("value"), pl.col("problem_id")
+    half = pl.col("value").count().over(*point, "fold").cast(pl.Float64)
+    n_halves = pl.col("fold").filter(pl.col("value").is_not_null()).n_unique().over(point)
+    per_problem = (
+        units
+        .with_columns(value=pl.when(severity == 0).then("value"))
+        .with_columns(share=1.0 / (half * n_halves), n_halves=n_halves)
+        .with_columns(pull=pl.col("share") * (value - value.mean().over(*point, "fold")))
+        .group_by(*point, "problem_id")
         .agg(
-            # Sorted, because the last bits of a sum depend on its order.
-            value.sort().mean().alias("mean"),
-            value.count().cast(pl.Float64).alias("n_values"),
+            (pl.col("share") * value).sum().alias("part"),
+            pl.col("share").filter(value.is_not_null()).sum(),
+            *([pl.col("cluster").first()] if is_clustered else []),
+            pl.col("pull").sum(),
+            pl.col("n_halves").max(),
+            value.count().alias("n_values"),
             ((value != 0) & (value != 1)).any().alias("is_fractional"),
-            pl.col("n_units").max(),
+            pl.col("n_units", "caveat").max(),
+            *[(severity == rank).any().alias(name) for name, rank in LEFT_OUT.items()],
         )
-        .with_columns(n_halves=(pl.col("n_values") > 0).sum().over(point))
-        .cache()
     )
-    n_halves = pl.col("n_halves").max()
-    # Costs, which are averaged here too, have no bound, but shares of 1 may add up to slightly more.
-    total = pl.col("mean").sort().sum() / n_halves
-    means = halves.group_by(point).agg(
-        pl
-        .when(n_halves > 0)
-        .then(pl.when((total - 1.0).abs() < 1e-12).then(1.0).otherwise(total))
-        .alias("accuracy"),
-        (pl.col("n_values").sum() / n_halves).alias("n_each"),
-        ((n_halves > 1) | pl.col("is_fractional").any()).alias("is_fractional"),
-        pl.col("n_units").max(),
-    )
-    pull = (value - pl.col("mean")) / (pl.col("n_values") * pl.col("n_halves"))
     is_averaged = pl.col("n_values") > 0
-    problems = (
-        valued
-        .join(halves.drop("n_units", "is_fractional"), on=[*point, "fold"], nulls_equal=True)
-        .with_columns(pull=pull)
-        .group_by(*point, "problem")
-        .agg(pl.col("pull").sum(), value.count().alias("n_values"), pl.col("caveat").max())
-        .group_by(point)
-        .agg(
-            pl.col("pull").pow(2).sort().sum(),
-            is_averaged.sum().cast(pl.UInt32).alias("n_problems"),
-            pl.col("caveat").filter(is_averaged).max(),
-            pl.len().alias("n_present"),
-        )
-    )
-    left_out = (
-        valued
-        .filter(severity > 0)
-        .select(*point, "problem", "severity")
-        .unique()
-        .group_by(point)
-        .agg([
-            (severity == rank).sum().cast(pl.UInt32).alias(name) for name, rank in LEFT_OUT.items()
-        ])
-    )
+    # Shares of 1 may add up to slightly more. Costs, which are averaged here too, have no bound.
+    total = pl.col("part").sum()
+    accuracy = pl.when((total - 1.0).abs() < 1e-12).then(1.0).otherwise(total)
     n_problems = pl.col("n_problems").cast(pl.Float64)
     averaged = (
-        means
-        .join(problems, on=point, nulls_equal=True)
-        .join(left_out, on=point, how="left", nulls_equal=True)
-        .join(names, on="line_level", nulls_equal=True)
-        .with_columns(pl.col([*LEFT_OUT]).fill_null(0))
+        per_problem
+        .group_by(point)
+        .agg(
+            pl.when(is_averaged.any()).then(accuracy).alias("accuracy"),
+            pl.col("pull").pow(2).sum(),
+            is_averaged.sum().cast(pl.UInt32).alias("n_problems"),
+            pl.col("caveat").filter(is_averaged).max(),
+            (pl.col("n_values").sum() / pl.col("n_halves").max()).alias("n_each"),
+            ((pl.col("n_halves") > 1) | pl.col("is_fractional")).any().alias("is_fractional"),
+            (pl.col("n_units").max() - problem.n_unique()).cast(pl.UInt32).alias("n_absent"),
+            *[pl.col(name).sum().cast(pl.UInt32) for name in LEFT_OUT],
+        )
         .with_columns(
-            (pl.col("n_short") + pl.col("n_units") - pl.col("n_present")).cast(pl.UInt32),
+            pl.col("n_short") + pl.col("n_absent"),
             total=pl.col("accuracy") * pl.col("n_each"),
-            is_fractional=pl.col("is_fractional").any().over("line_level"),
+            is_fractional=pl.col("is_fractional").any().over(*line, "level"),
             standard_error=pl.when(n_problems > 1).then(
                 (n_problems / (n_problems - 1.0) * pl.col("pull")).sqrt()
             ),
         )
     )
     interval = mean_interval("n_each", confidence_level)
+    if is_clustered:
+        spread = (
+            per_problem
+            .group_by(*point, "cluster")
+            .agg(pl.col("pull", "share").sort().sum())
+            .group_by(point)
+            .agg(
+                **cluster_spread(pl.col("pull"), pl.col("share")),
+                n_clusters=(pl.col("share") > 0).sum().cast(pl.UInt32),
+            )
+        )
+        averaged = averaged.drop("standard_error").join(
+            spread, on=point, how="left", nulls_equal=True
+        )
+        interval = cluster_interval("n_each", confidence_level)
     return averaged.with_columns(
         pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high")
     )
@@ -745,6 +764,8 @@ def _with_empty_levels(
     return (
         grid
         .join(averages, on=[*point, "level"], how="full", coalesce=True, nulls_equal=True)
-        .with_columns(pl.col(_COUNTS).fill_null(0))
+        .with_columns(
+            pl.col(_COUNTS).fill_null(0), cs.by_name("n_clusters", require_all=False).fill_null(0)
+        )
         .join(sizes.select("basis"), how="cross")
     )

@@ -11,7 +11,8 @@ from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import n_distinct, raise_where, safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
 from ttsframe.errors import ColumnsError, DataError, ParameterError
-from ttsframe.schema import CURVE_SCHEMA, require_columns
+from ttsframe.schema import CLUSTER_COLUMNS, CURVE_SCHEMA, require_columns
+from ttsframe.statistics.clusters import check_cluster, in_one_cluster
 from ttsframe.statistics.problem_values import (
     SEVERITY,
     describe_row,
@@ -33,6 +34,9 @@ LEFT_OUT: Final[Mapping[str, int]] = {
 }
 """Columns of a curve that count the problems left out, with the severity of the status counted."""
 
+PROVENANCE: Final = ("basis", "caveat")
+"""Columns of levels that say how far they can be trusted; every table made from levels has them."""
+
 SELECT_HINT: Final = "tts.select_answers(trajectories, budgets=[...]) makes this table."
 
 LEVELS_HINT: Final = "tts.difficulty_levels(trajectories) makes this table."
@@ -47,6 +51,8 @@ class CurveLines(NamedTuple):
     """Columns of `by`, safe name to the caller's."""
     seeds: dict[str, str]
     """Columns of `replicates`."""
+    cluster: str | None = None
+    """Column of the clusters of problems, the caller's name."""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -55,13 +61,23 @@ class CurveLines(NamedTuple):
         return self.groups | {name: name for name in own}
 
     @property
+    def clusters(self) -> dict[str, str]:
+        """The column of clusters, if there is one."""
+        return {} if self.cluster is None else {"cluster": self.cluster}
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Columns that a curve has where clusters are named."""
+        return () if self.cluster is None else CLUSTER_COLUMNS
+
+    @property
     def defaults(self) -> dict[str, pl.Expr]:
         """Constants for the columns that `problems` lacks."""
         return {name: pl.lit(value) for name, value in DEFAULTS.items() if name not in self.schema}
 
     def select(self, lazy: pl.LazyFrame, **more: pl.Expr) -> pl.LazyFrame:
         """Select the columns of a line, `problem_id`, `budget`, `value` and `severity`."""
-        named = to_safe(self.columns | self.seeds)
+        named = to_safe(self.columns | self.seeds | self.clusters)
         return lazy.select(*named, "problem_id", "budget", **value_and_severity(), **more)
 
     def units(
@@ -76,29 +92,19 @@ class CurveLines(NamedTuple):
         also: Sequence[str] = (),
     ) -> pl.LazyFrame:
         """Average replicates, and return each problem once per budget with its severity."""
-        lists = self.unit_lists(
-            rows, include, n_units, halves=halves, levels=levels, caveats=caveats, also=also
-        )
-        return self.explode_units(lists, include, [*self.columns], also=also)
-
-    def unit_lists(
-        self,
-        rows: pl.LazyFrame,
-        include: ProblemSet,
-        n_units: pl.Expr,
-        *,
-        halves: Sequence[str] = (),
-        levels: Sequence[str] = (),
-        caveats: Sequence[str] = (),
-        also: Sequence[str] = (),
-    ) -> pl.LazyFrame:
-        """Average replicates, and return each problem once, with lists of what it has per budget."""
         # `also` names columns that are averaged as `value` is.
         values = ["value", *also]
         line = self.columns
         unit = line | {name: name for name in (*halves, "problem_id")}
         severity = pl.col("severity")
         is_common = include == "common"
+        of_cluster = [pl.col(name).first() for name in self.clusters]
+        if self.cluster is not None:
+            named = line | {"problem_id": "problem_id"}
+            n_clusters = pl.col("cluster").n_unique().over(*named)
+            rows = rows.with_columns(n_clusters=n_clusters).filter(
+                in_one_cluster(named, self.cluster)
+            )
         # In alphabetical order the more serious caveat comes last.
         worst_caveat = [pl.col(name).max() for name in caveats]
         if self.seeds:
@@ -106,6 +112,7 @@ class CurveLines(NamedTuple):
                 rows
                 .group_by(*unit, *levels, "budget")
                 .agg(
+                    *of_cluster,
                     pl.len().alias("n_rows"),
                     n_distinct(self.seeds).alias("n_expected"),
                     pl.col(values).mean(),
@@ -123,10 +130,11 @@ class CurveLines(NamedTuple):
             )
             counted.append("is_reached")
             severity = severity.filter("is_reached").max().fill_null(SEVERITY["short"])
-        return (
+        problems = (
             rows
             .group_by(*unit, *levels)
             .agg(
+                *of_cluster,
                 pl.len().alias("n_rows"),
                 pl.col("budget").n_unique().alias("n_expected"),
                 pl.col(counted),
@@ -136,21 +144,10 @@ class CurveLines(NamedTuple):
             .filter(raise_if_repeated(unit))
             .with_columns(n_units=n_units)
         )
-
-    def explode_units(
-        self,
-        lists: pl.LazyFrame,
-        include: ProblemSet,
-        line: Sequence[str],
-        *,
-        also: Sequence[str] = (),
-    ) -> pl.LazyFrame:
-        """Return the lists of `unit_lists` as a row per budget; `line` tells the lines apart."""
-        values = ["value", *also]
-        if include != "common":
-            return lists.explode("budget", *values, "severity", empty_as_null=False)
-        is_short = pl.col("n_rows") < pl.col("n_rows").max().over(line)
-        return lists.explode("budget", *values, "is_reached", empty_as_null=False).with_columns(
+        if not is_common:
+            return problems.explode("budget", *values, "severity", empty_as_null=False)
+        is_short = pl.col("n_rows") < pl.col("n_rows").max().over([*line])
+        return problems.explode(counted, empty_as_null=False).with_columns(
             severity=pl
             .when(is_short | ~pl.col("is_reached"))
             .then(SEVERITY["short"])
@@ -163,12 +160,13 @@ def curve_lines(
     *,
     by: ColumnNames,
     replicates: ColumnNames = (),
+    cluster: str | None = None,
     taken: Iterable[str] = (),
     hint: str = SELECT_HINT,
 ) -> CurveLines:
     """Check a table of problems and the columns that tell its lines apart."""
     check_frame(problems, "problems")
-    own = {*PROBLEM_COLUMNS, *CURVE_SCHEMA, *taken}
+    own = {*PROBLEM_COLUMNS, *CURVE_SCHEMA, *taken, *CLUSTER_COLUMNS}
     groups = check_names(by, "by", taken=own)
     repeats = check_names(replicates, "replicates", taken=own)
     if both := set(groups) & set(repeats):
@@ -176,10 +174,11 @@ def curve_lines(
             f"by and replicates both name {sorted(both)}; a column either gets curves of its own "
             "(by) or is averaged over (replicates)."
         )
+    clusters = check_cluster(cluster, own, [*groups, *repeats])
     schema = require_columns(
-        problems, [*groups, *repeats, *PROBLEM_COLUMNS], where="problems", hint=hint
+        problems, [*groups, *repeats, *clusters, *PROBLEM_COLUMNS], where="problems", hint=hint
     )
-    return CurveLines(schema, safe_names(groups), safe_names(repeats, "seed"))
+    return CurveLines(schema, safe_names(groups), safe_names(repeats, "seed"), cluster)
 
 
 def refuse_where(

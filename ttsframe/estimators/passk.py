@@ -30,7 +30,12 @@ _ROUNDING: Final = 1e-12
 """Largest share of tau * k that rounding may have added."""
 
 
-def pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
+def pass_at_k(
+    is_correct: IntoExprColumn,
+    k: int | Sequence[int],
+    *,
+    n_attempts: IntoExprColumn | None = None,
+) -> pl.Expr:
     r"""Estimate the chance that at least one of k attempts at a problem is correct.
 
     The estimate is unbiased: the share of all subsets of k of the problem's n attempts that have a
@@ -43,11 +48,15 @@ def pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
         are left out of n (`grade_failures` says which of them failed). A value between 0 and 1 counts as that part of a correct attempt.
     k
         Number of attempts drawn, at least 1, or several such numbers.
+    n_attempts
+        Column with the number of graded attempts, for a table of counts: one row per problem, with
+        the number of correct attempts in `is_correct`. None: one row per attempt.
 
     Returns
     -------
     pl.Expr
-        Aggregating expression, one value per group, in [0, 1], named as the input. For an int k
+        Aggregating expression, one value per group (one per row with `n_attempts`), in [0, 1], named
+        as the input. For an int k
         Float64, null where n < k; for a sequence a Struct with one such field per k, named
         ``pass@1``, ``pass@8``.
 
@@ -88,13 +97,27 @@ def pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
     [('a', 0.8333), ('b', None)]
     >>> by_problem.agg(tts.pass_at_k("is_correct", k=[1, 2])).unnest("is_correct").columns
     ['problem_id', 'pass@1', 'pass@2']
+
+    Of a table of counts:
+
+    >>> counts = pl.DataFrame({"n_attempts": [4, 2], "n_correct": [2, 1]})
+    >>> passes = tts.pass_at_k("n_correct", k=2, n_attempts="n_attempts")
+    >>> counts.select(passes.round(4)).to_series().to_list()
+    [0.8333, 1.0]
     """
+    if n_attempts is not None:
+        return _of_counts(is_correct, k, "pass@", _chance_of_any, n_attempts=n_attempts)
     source = into_expr(is_correct, "is_correct")
     n_correct = as_numbers(source, "is_correct").sum()
     return keep_name(_of_marked(source, k, n_correct, "pass@", lambda none: 1.0 - none), source)
 
 
-def pass_hat_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
+def pass_hat_k(
+    is_correct: IntoExprColumn,
+    k: int | Sequence[int],
+    *,
+    n_attempts: IntoExprColumn | None = None,
+) -> pl.Expr:
     r"""Estimate the chance that all of k attempts at a problem are correct.
 
     pass@k measures the best of k attempts, pass^k the reliability of all of them; it falls with k.
@@ -104,7 +127,7 @@ def pass_hat_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
     ----------
     is_correct
         As in `pass_at_k`.
-    k
+    k, n_attempts
         As in `pass_at_k`.
 
     Returns
@@ -134,6 +157,8 @@ def pass_hat_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
     >>> frame.select(tts.pass_hat_k("is_correct", k=2)).item()
     0.5
     """
+    if n_attempts is not None:
+        return _of_counts(is_correct, k, "pass^", _chance_of_all, n_attempts=n_attempts)
     source = into_expr(is_correct, "is_correct")
     n_wrong = source.count() - as_numbers(source, "is_correct").sum()
     return keep_name(_of_marked(source, k, n_wrong, "pass^", lambda none: none), source)
@@ -199,7 +224,13 @@ def closed_form_passatk(n: int, c: int, k: int, *, n_below_k: NBelowK = "null") 
     return (subsets - math.comb(n - many, few)) / subsets
 
 
-def g_pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int], *, tau: float = 0.5) -> pl.Expr:
+def g_pass_at_k(
+    is_correct: IntoExprColumn,
+    k: int | Sequence[int],
+    *,
+    tau: float = 0.5,
+    n_attempts: IntoExprColumn | None = None,
+) -> pl.Expr:
     r"""Estimate the chance that at least a share tau of k attempts at a problem is correct.
 
     Between pass@k (one correct attempt suffices, tau near 0) and pass^k (all must be, tau 1).
@@ -212,6 +243,8 @@ def g_pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int], *, tau: floa
         As in `pass_at_k`.
     tau
         Share of the k attempts that must be correct, in [0, 1]; at least one must.
+    n_attempts
+        As in `pass_at_k`.
 
     Returns
     -------
@@ -255,10 +288,15 @@ def g_pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int], *, tau: floa
         least = np.maximum(np.ceil(share * k), 1).astype(np.int64)
         return mean_excess(n, c, k, above=least - 1, most=np.ones_like(k))
 
-    return _of_counts(is_correct, k, "g_pass@", chance)
+    return _of_counts(is_correct, k, "g_pass@", chance, n_attempts=n_attempts)
 
 
-def mean_g_pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
+def mean_g_pass_at_k(
+    is_correct: IntoExprColumn,
+    k: int | Sequence[int],
+    *,
+    n_attempts: IntoExprColumn | None = None,
+) -> pl.Expr:
     r"""Average G-Pass@k over the shares above one half: mG-Pass@k.
 
     One number for how reliably a majority of k attempts is correct.
@@ -267,7 +305,7 @@ def mean_g_pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.E
     ----------
     is_correct
         As in `pass_at_k`, but only 0 and 1.
-    k
+    k, n_attempts
         As in `pass_at_k`.
 
     Returns
@@ -310,7 +348,7 @@ def mean_g_pass_at_k(is_correct: IntoExprColumn, k: int | Sequence[int]) -> pl.E
     def mean(n: Integers, c: Integers, k: Integers) -> Floats:
         return mean_excess(n, c, k, above=(k + 1) // 2, most=k) * 2.0 / k
 
-    return _of_counts(is_correct, k, "mg_pass@", mean, least_k=2)
+    return _of_counts(is_correct, k, "mg_pass@", mean, least_k=2, n_attempts=n_attempts)
 
 
 def best_of_k(is_correct: IntoExprColumn, score: IntoExprColumn, k: int | Sequence[int]) -> pl.Expr:
@@ -406,6 +444,42 @@ def _of_marked(
     return estimates.list.first()
 
 
+def _chance_of_any(n: Integers, c: Integers, k: Integers) -> Floats:
+    return mean_excess(n, c, k, above=np.zeros_like(k), most=np.ones_like(k))
+
+
+def _chance_of_all(n: Integers, c: Integers, k: Integers) -> Floats:
+    return mean_excess(n, c, k, above=k - 1, most=np.ones_like(k))
+
+
+def _counted(n_correct: pl.Expr, n_attempts: pl.Expr) -> pl.Expr:
+    """Check the counts of a table; without one of them, no attempt is graded."""
+
+    def check(rows: pl.Series) -> pl.Series:
+        counts = rows.struct.unnest()
+        n, c = pl.col("n"), pl.col("c")
+        is_whole = (n == n.floor()) & (c == c.floor())
+        broken = counts.filter(~(is_whole & c.is_between(0, n) & n.is_finite()))
+        if broken.height:
+            found_n, found_c = broken.row(0)
+            raise DataError(
+                f"{n_correct} is {found_c:g} of {found_n:g} attempts, must be a whole number from 0 to "
+                "their number. Hint: a table of counts has one row per problem; of attempts, leave n_attempts out."
+            )
+        known = pl.all_horizontal(pl.all().is_not_null())
+        return counts.select(
+            pl.struct(
+                pl.when(known).then(n).otherwise(0).cast(pl.Int64).alias("n"),
+                pl.when(known).then(c).otherwise(0.0).alias("c"),
+                pl.lit(value=False).alias("is_fractional"),
+            ).alias(rows.name)
+        ).to_series()
+
+    both = pl.struct(n_attempts.cast(pl.Float64).alias("n"), n_correct.cast(pl.Float64).alias("c"))
+    dtype = pl.Struct({"n": pl.Int64, "c": pl.Float64, "is_fractional": pl.Boolean})
+    return both.map_batches(check, return_dtype=dtype, is_elementwise=True)
+
+
 def _of_counts(
     is_correct: IntoExprColumn,
     k: int | Sequence[int],
@@ -413,16 +487,21 @@ def _of_counts(
     estimate: Callable[[Integers, Integers, Integers], Floats],
     *,
     least_k: int = 1,
+    n_attempts: IntoExprColumn | None = None,
 ) -> pl.Expr:
     """Estimate from n, c and k, once per combination of them."""
     draws = np.array(check_draws(k))
     fields = [f"{prefix}{draw}" for draw in draws] if isinstance(k, Sequence) else None
     source = into_expr(is_correct, "is_correct")
     value = as_numbers(source, "is_correct")
-    counts = pl.struct(
-        source.count().cast(pl.Int64).alias("n"),
-        value.sum().alias("c"),
-        ((value != 0.0) & (value != 1.0) & value.is_not_nan()).any().alias("is_fractional"),
+    counts = (
+        pl.struct(
+            source.count().cast(pl.Int64).alias("n"),
+            value.sum().alias("c"),
+            ((value != 0.0) & (value != 1.0) & value.is_not_nan()).any().alias("is_fractional"),
+        )
+        if n_attempts is None
+        else _counted(source, into_expr(n_attempts, "n_attempts"))
     )
 
     def estimates(groups: pl.Series) -> pl.Series:

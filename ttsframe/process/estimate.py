@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_between, check_draws, check_fraction, check_frame, check_names
@@ -42,6 +43,7 @@ _LABELS: Final = (
     "advantage_ci_high",
     "is_correct",
     "is_first_error",
+    "first_error_chance",
 )
 
 
@@ -96,7 +98,10 @@ def estimate_steps(
         - `is_correct` (Boolean): the label of the step; null without a graded rollout and at step
           -1, which is the problem;
         - `is_first_error` (Boolean, never null): the first step of its solution that is labeled
-          wrong. Steps that are unlabeled or missing are skipped.
+          wrong. Steps that are unlabeled or missing are skipped;
+        - `first_error_chance` (Float64 in [0, 1]): the chance that as many new rollouts would make it
+          the first error, see the notes; null where `is_correct` is. A label from few rollouts is
+          often a matter of luck.
 
     Raises
     ------
@@ -116,6 +121,10 @@ def estimate_steps(
 
     Notes
     -----
+    The chance that new rollouts label a step wrong is that of a beta-binomial number of right ones, with
+    N draws and the posterior Beta(c + 1, N - c + 1) of a uniform prior; `first_error_chance` multiplies it
+    by the chances that the steps before it are labeled right.
+
     With c right rollouts of N,
 
     .. math::
@@ -243,7 +252,32 @@ def _label(
         .with_columns(**_advantage(solution))
         .with_columns(pl.when(step >= 0).then(soft > right_above).alias("is_correct"))
         .with_columns((step == first_error).fill_null(value=False).alias("is_first_error"))
+        .with_columns(first_error_chance=_first_error_chance(solution, right_above))
     )
+
+
+def _first_error_chance(solution: Sequence[str], right_above: float) -> pl.Expr:
+    """Build the chance that as many new rollouts would make a step the first error."""
+
+    def wrong(rows: pl.Series) -> pl.Series:
+        from scipy.stats import betabinom
+
+        counts = rows.struct.unnest()
+        n, right = (
+            counts[name].cast(pl.Float64).to_numpy() for name in ("n_rollouts", "n_correct")
+        )
+        most = np.floor(n * right_above + 1e-9)
+        return pl.Series(rows.name, betabinom.cdf(most, n, right + 1.0, n - right + 1.0))
+
+    is_labeled = pl.col("is_correct").is_not_null()
+    drawn = pl.struct("n_rollouts", "n_correct").map_batches(
+        wrong, return_dtype=pl.Float64, is_elementwise=True
+    )
+    # A step that was graded without sampling is known.
+    known = (~pl.col("is_correct")).cast(pl.Float64)
+    is_wrong = pl.when(is_labeled).then(pl.when("is_sampled").then(drawn).otherwise(known))
+    right_before = (1.0 - is_wrong.fill_null(0.0)).cum_prod().shift(1, fill_value=1.0)
+    return is_wrong * right_before.over(solution, order_by="step")
 
 
 def _graded(rollouts: FrameT) -> FrameT:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from ttsframe.statistics.intervals import student_t_interval
-from ttsframe.statistics.uncertainty import standard_error
+from ttsframe.statistics.uncertainty import degrees_of_freedom, standard_error
 
 
 def mean_over_problems(
@@ -26,19 +26,25 @@ def mean_over_problems(
                 standard_error(name, cluster="problem_id").alias(f"{prefix}standard_error")
                 for name, prefix in values.items()
             ],
+            *[
+                degrees_of_freedom(name, cluster="problem_id").alias(f"df_{name}")
+                for name in values
+            ],
             *[n.cast(pl.UInt32).alias(f"n_{name}") for name, n in n_problems.items()],
         )
         .sort(keys)
     )
     for name, prefix in values.items():
-        n = pl.col(f"n_{name}")
+        n_units = pl.col(f"df_{name}") + 1.0
         ends = student_t_interval(
-            name, f"{prefix}standard_error", n, confidence_level=confidence_level
+            name, f"{prefix}standard_error", n_units, confidence_level=confidence_level
         )
         means = means.with_columns(
             ends.struct.field(end).alias(f"{prefix}{end}") for end in ("ci_low", "ci_high")
         )
-    return means.rename({f"n_{next(iter(values))}": "n_problems"})
+    return means.drop(f"df_{name}" for name in values).rename({
+        f"n_{next(iter(values))}": "n_problems"
+    })
 
 
 def with_schema(

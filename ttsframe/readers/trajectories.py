@@ -21,7 +21,12 @@ from ttsframe.readers.engine.table import FileFormat, OnError
 from ttsframe.readers.step_formats.registry import STEP_FORMATS
 from ttsframe.readers.trajectory_formats import (
     compute_optimal_tts,
+    counts,
+    inspect_ai,
+    lighteval,
+    lm_eval,
     long_form,
+    nemo_skills,
     qwen_math,
     rebase,
     search_and_learn,
@@ -34,15 +39,30 @@ __all__ = [
 ]
 
 Format: TypeAlias = Literal[
-    "auto", "search_and_learn", "qwen_math", "rebase", "compute_optimal_tts", "long_form"
+    "auto",
+    "inspect_ai",
+    "lm_eval",
+    "lighteval",
+    "nemo_skills",
+    "search_and_learn",
+    "qwen_math",
+    "rebase",
+    "compute_optimal_tts",
+    "long_form",
+    "counts",
 ]
 
 READERS: Final[Mapping[str, FileFormat]] = MappingProxyType({
+    "inspect_ai": inspect_ai.FORMAT,
+    "lm_eval": lm_eval.FORMAT,
+    "lighteval": lighteval.FORMAT,
+    "nemo_skills": nemo_skills.FORMAT,
     "search_and_learn": search_and_learn.FORMAT,
     "qwen_math": qwen_math.FORMAT,
     "rebase": rebase.FORMAT,
     "compute_optimal_tts": compute_optimal_tts.FORMAT,
     "long_form": long_form.FORMAT,
+    "counts": counts.FORMAT,
 })
 """The formats by name, as `format=` takes them; `"auto"` uses the first that recognizes a file."""
 

@@ -26,6 +26,7 @@ from ttsframe.report.parts import Context
 from ttsframe.report.report import SECTIONS, Report, SectionName
 from ttsframe.report.runs import NoTableError, RunData, keep_runs
 from ttsframe.report.sections.accuracy import note_problems
+from ttsframe.schema import refuse_counts
 from ttsframe.validation import validate_trajectories
 from ttsframe.votes.engine.registry import AnySelector, SelectorName, check_selectors, in_order
 
@@ -53,6 +54,7 @@ def build_report(
     *,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
+    cluster: str | None = None,
     budgets: int | Sequence[int] | None = None,
     selectors: AnySelector | Sequence[AnySelector] | None = None,
     reductions: Reduction | Sequence[Reduction] | None = None,
@@ -81,6 +83,10 @@ def build_report(
         Columns that tell runs apart, such as "source_file"; each run gets its own curves.
     replicates
         Columns that number replicates of one run, such as the seed; they are averaged per problem.
+    cluster
+        Column that groups problems that were drawn together, such as the text that they ask about;
+        clusters are then the units of all intervals and tests, and gains of efficiency, whose interval
+        is over problems, are left out.
     budgets
         Numbers of attempts. None: for each run, the powers of two up to the number of attempts
         that at least nine in ten problems have, and that number.
@@ -135,6 +141,7 @@ def build_report(
     True
     """
     check_frame(trajectories, "trajectories")
+    refuse_counts(trajectories.collect_schema(), "trajectories")
     by, replicates = check_names(by, "by"), check_names(replicates, "replicates")
     checked_references = check_references(references)
     wanted: tuple[SectionName, ...] = check_choices(
@@ -147,6 +154,7 @@ def build_report(
     options = PickOptions(
         by=by,
         replicates=replicates,
+        cluster=cluster,
         budgets=budgets,
         selectors=chosen,
         reductions=reductions,
@@ -187,6 +195,7 @@ def build_report(
         options={
             "by": by,
             "replicates": replicates,
+            "cluster": cluster,
             "budgets": budgets,
             "selectors": selectors,
             "reductions": reductions,

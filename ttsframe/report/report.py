@@ -33,6 +33,7 @@ from ttsframe.report.sections import (
     difficulty,
     health,
     loaded,
+    ranking,
     selection_gap,
     steps,
     verifier,
@@ -49,6 +50,7 @@ SectionName: TypeAlias = Literal[
     "votes",
     "accuracy",
     "comparison",
+    "ranking",
     "selection_gap",
     "difficulty",
     "compute_optimal",
@@ -127,6 +129,12 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         tables=("comparison", "differences"),
         module=comparison,
         reads=("curve",),
+    ),
+    "ranking": Section(
+        shows="which run is best, and how sure that is",
+        question="Which run is best, and how sure is that?",
+        tables=("ranking",),
+        module=ranking,
     ),
     "selection_gap": Section(
         shows="accuracy lost by choosing a wrong answer, and for lack of a right one",
@@ -215,6 +223,9 @@ class Report:
     differences
         The ten problems of each run whose share of right attempts differs most from the first
         run's, with both shares and the number of problems that differ.
+    ranking
+        Result of `rank` for the runs, at the largest number of attempts that all have; None for a single
+        run.
     selection_gap
         Result of `selection_gap` for the graded runs.
     levels
@@ -278,6 +289,7 @@ class Report:
     incomplete: pl.DataFrame | None = None
     comparison: pl.DataFrame | None = None
     differences: pl.DataFrame | None = None
+    ranking: pl.DataFrame | None = None
     selection_gap: pl.DataFrame | None = None
     levels: pl.DataFrame | None = None
     level_curve: pl.DataFrame | None = None

@@ -69,6 +69,11 @@ class RunData:
         return [*self.by, *self.replicates]
 
     @property
+    def clusters(self) -> list[str]:
+        """The column of clusters, if there is one."""
+        return [] if self.options.cluster is None else [self.options.cluster]
+
+    @property
     def strategies(self) -> list[AnySelector]:
         """Selectors that can be chosen."""
         return [name for name in self.options.selectors if name != "oracle"]
@@ -140,10 +145,11 @@ class RunData:
             reductions=self.options.reductions,
             budgets=[budget for budget in group.budgets or () if budget <= n_half],
             weights=self.options.weights,
-            by=[*self.keys, "fold"],
+            by=[*self.keys, *self.clusters, "fold"],
         )
         # Without what was picked, which no table of halves reads.
-        problems = picked.select(*self.keys, "fold", "subsets", *PROBLEM_COLUMNS).collect()
+        names = [*self.keys, *self.clusters, "fold", "subsets", *PROBLEM_COLUMNS]
+        problems = picked.select(names).collect()
         levels = difficulty_levels(attempts, n_levels=n_levels, by=self.keys)
         return Halves(runs, self.keep_comparable(problems), levels)
 

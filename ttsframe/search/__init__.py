@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ttsframe.search import servers
 from ttsframe.search.bank import Bank, simulate_bank
 from ttsframe.search.cache import cache_by_round
 from ttsframe.search.diversity import diversity_by_depth
@@ -74,6 +75,7 @@ __all__ = [
     "search",
     "search_costs",
     "select_by_width",
+    "servers",
     "simulate",
     "simulate_bank",
     "to_trajectories",

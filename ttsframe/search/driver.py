@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -61,8 +63,9 @@ def search(
         Seed of all draws. A draw depends on the seed, the problem and the path of the node, so the
         tree does not depend on the other problems, nor on how they are batched.
     batch_size
-        Problems that are searched together, round by round; None: all. Batches run one after the other,
-        or at the same time if the generator or the verifier is asynchronous.
+        Problems that are searched together, round by round. Batches run one after the other, or at the
+        same time if the generator or the verifier is asynchronous. None: all problems, or one if it is
+        asynchronous, so that a slow problem does not hold up the others.
     checkpoint
         A folder, empty or that of the same search. What the generator and the verifier answer is kept
         there as it comes. A search that was stopped, by whatever, goes on when the same call is
@@ -148,18 +151,27 @@ def run_search(
                 "problems, a generator and a prm to begin with."
             )
     listed = listed_problems(problems)
-    size = max(listed.height, 1) if batch_size is None else check_positive(batch_size, "batch_size")
+    waits = is_async(generator) or is_async(prm)
+    # One problem a batch where a model is waited for, so that a slow problem holds up no other.
+    usual = 1 if waits else max(listed.height, 1)
+    size = usual if batch_size is None else check_positive(batch_size, "batch_size")
     batches = [
         Batch(
             listed[start : start + size], policy, seed, recorded=recorded, allows_short=allows_short
         )
         for start in range(0, max(listed.height, 1), size)
     ]
-    if is_async(generator) or is_async(prm):
-        run_coroutine(_drive_all(batches, generator, prm, keep))
-    else:
-        for batch in batches:
-            _drive(batch, generator, prm, keep)
+    try:
+        if waits:
+            run_coroutine(_drive_all(batches, generator, prm, keep))
+        else:
+            for batch in batches:
+                _drive(batch, generator, prm, keep)
+    finally:
+        for server in (generator, prm):
+            end = getattr(server, "end_search", None)
+            if callable(end):
+                end()
     nodes = pl.concat([batch.nodes() for batch in batches])
     is_short = np.concatenate([batch.is_short for batch in batches])
     return nodes.sort("problem", maintain_order=True).select(*NODE_COLUMNS), is_short
@@ -263,15 +275,28 @@ def run_coroutine(coroutine: Coroutine[Any, Any, None]) -> None:
         asyncio.run(coroutine)
         return
     failures: list[BaseException] = []
+    running: Future[Callable[[], object]] = Future()
+
+    async def cancellable() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is not None:
+            running.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        await coroutine
 
     def run() -> None:
         try:
-            asyncio.run(coroutine)
+            asyncio.run(cancellable())
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
 
     thread = threading.Thread(target=run, name="ttsframe-search")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:  # an interrupt
+        with contextlib.suppress(RuntimeError):  # it has ended since
+            running.result()()
+        thread.join()
+        raise
     if failures:
         raise failures[0]

@@ -158,6 +158,7 @@ class Batch:
             subtree=pl.lit(0, pl.Int64),
             child=pl.lit(0, pl.Int64),
             score=pl.lit(None, pl.Float64),
+            n_scores=pl.lit(None, pl.Int64),
             is_terminal=pl.lit(False),
             n_copies=pl.lit(1, pl.Int64),
             n_tokens=pl.lit(0, pl.Int64),
@@ -289,10 +290,14 @@ class Batch:
             return children
         n_so_far = requests["n"].to_numpy().copy()
         for _ in range(_TRIES - 1):
-            cut = found.filter(pl.col("finish_reason") == "length")["request"].to_numpy()
-            if not len(cut):
+            rows, is_cut = (
+                found["request"].to_numpy(),
+                (found["finish_reason"] == "length").to_numpy(),
+            )
+            n_cut = np.bincount(rows[is_cut], minlength=requests.height)
+            n_again = np.where(n_cut == np.bincount(rows, minlength=requests.height), n_cut, 0)
+            if not n_again.any():
                 break
-            n_again = np.bincount(cut, minlength=requests.height)
             again = requests.with_columns(n=pl.Series(n_again)).with_columns(
                 draw=pl.Series(child_ids(requests["draw"].to_numpy(), n_so_far + LOOKAHEAD))
             )
@@ -471,7 +476,7 @@ class Batch:
             .otherwise(parents["subtree"]),
             is_terminal=terminal,
             n_copies=pl.lit(1, pl.Int64),
-            n_tokens=pl.col("n_tokens"),
+            n_scores=pl.col("score_vector").list.len().cast(pl.Int64),
             prefix=parents["prefix"],
         )
         if self._policy.needs_paths:
@@ -561,7 +566,13 @@ class Batch:
         self._note(pool, copies.to_numpy(), budget)
 
     def _end(self, pool: pl.DataFrame) -> None:
-        self._note_end(pool)
+        """End the search after its last round."""
+        if self._policy.last_round != "return":
+            self._note_end(pool)
+            return
+        answer = self._policy.ask(self._frontier(pool, self._policy.max_rounds))
+        pool = pool.with_columns(_checked_allocation(answer, pool, self._policy.name))
+        self._note(pool, pool["n_allocated"].to_numpy(), pool["dropped_because"])
 
     def nodes(self) -> pl.DataFrame:
         """Return the table `nodes` of the batch, with the row of the problem as `problem`."""
@@ -588,6 +599,7 @@ _POOL_COLUMNS: Final = [
     "subtree",
     "child",
     "score",
+    "n_scores",
     "is_terminal",
     "n_copies",
     "n_tokens",

@@ -27,7 +27,7 @@ from ttsframe.search.engine import ANSWER_SCHEMA, Record
 from ttsframe.search.nodes import FINISH_REASONS
 from ttsframe.search.policies import Policy
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _FRAME: Final = struct.Struct("<II")
 """Length and checksum, before each record."""
 _HEAD: Final = struct.Struct("<IIIH")
@@ -130,7 +130,8 @@ class Journal:
     def finish(self, nodes: pl.DataFrame) -> None:
         """Replace the journal by the nodes."""
         with replacing(self._nodes) as temporary:
-            nodes.write_parquet(temporary)
+            # Each second counts here, for servers may be fast: the default of Polars takes twice as long.
+            nodes.write_parquet(temporary, compression="lz4", statistics=False)
         self.close()
         self._file.unlink(missing_ok=True)
 
@@ -198,21 +199,26 @@ def _encode(record: Record) -> list[bytes | memoryview]:
         for bit, name in enumerate(_LEFT_OUT_IF_EMPTY)
         if answers[name].null_count() < answers.height
     )
-    columns = [
-        _cut(part, bounds)
-        for name in ANSWER_SCHEMA
-        if _is_there(there, name)
-        for part in _CODECS[name].parts(answers[name])
-    ]
+    rows = np.empty(answers.height, dtype=_row_type(there))
+    parts: list[Part] = [(rows, None)]
+    for name in _names(there):
+        part = _CODECS[name].write(answers[name], rows, name)
+        if part is not None:
+            parts.append(part)
+    columns = [_cut(part, bounds) for part in parts]
     sizes = np.diff(bounds).tolist()
     pieces: list[bytes | memoryview] = []
     for row, (problem, n) in enumerate(zip(problems[bounds[:-1]].tolist(), sizes, strict=True)):
-        payload: list[bytes | memoryview] = [_HEAD.pack(problem, record.round, n, there)]
-        payload += [data[at[row] : at[row + 1]] for data, at in columns]
-        checksum = 0
-        for piece in payload:
+        head = _HEAD.pack(problem, record.round, n, there)
+        checksum, length = zlib.crc32(head), len(head)
+        payload: list[bytes | memoryview] = [head]
+        for data, at in columns:
+            piece = data[at[row] : at[row + 1]]
             checksum = zlib.crc32(piece, checksum)
-        pieces += [_FRAME.pack(sum(map(len, payload)), checksum), *payload]
+            length += len(piece)
+            payload.append(piece)
+        pieces.append(_FRAME.pack(length, checksum))
+        pieces += payload
     return pieces
 
 
@@ -223,29 +229,39 @@ def _cut(part: Part, bounds: Integers) -> tuple[memoryview, list[int]]:
     return np.ascontiguousarray(values).view(np.uint8).data, (rows * values.itemsize).tolist()
 
 
-def _is_there(there: int, name: str) -> bool:
-    if name == "problem":
-        return False
-    if name not in _LEFT_OUT_IF_EMPTY:
-        return True
-    return bool(there >> _LEFT_OUT_IF_EMPTY.index(name) & 1)
+def _names(there: int) -> list[str]:
+    """Return the columns that a record has."""
+    return [
+        name
+        for name in ANSWER_SCHEMA
+        if name != "problem"
+        and (name not in _LEFT_OUT_IF_EMPTY or there >> _LEFT_OUT_IF_EMPTY.index(name) & 1)
+    ]
 
 
-class _Reader(NamedTuple):
-    """Reads arrays from a record, one after the other."""
+def _row_type(there: int) -> np.dtype[np.void]:
+    """Return what a record holds of each row, before the texts and lists of all its rows."""
+    return np.dtype([
+        (name + suffix, dtype)
+        for name in _names(there)
+        for suffix, dtype in _CODECS[name].fields.items()
+    ])
 
-    payload: bytes
-    at: list[int]
 
-    def take(self, dtype: type[np.generic], n: int) -> npt.NDArray[Any]:
-        size = n * np.dtype(dtype).itemsize
-        found = np.frombuffer(self.payload, dtype=dtype, count=n, offset=self.at[0])
-        self.at[0] += size
-        return found
+class _Reader:
+    """Reads a record: its rows, then texts and lists, one column after the other."""
 
-    def raw(self, size: int) -> bytes:
-        found = self.payload[self.at[0] : self.at[0] + size]
-        self.at[0] += size
+    def __init__(self, payload: bytes) -> None:
+        self.problem, self.round, self.n, self.there = _HEAD.unpack_from(payload)
+        dtype = _row_type(self.there)
+        self._payload = payload
+        self.rows = np.frombuffer(payload, dtype=dtype, count=self.n, offset=_HEAD.size)
+        self._at = _HEAD.size + self.n * dtype.itemsize
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes."""
+        found = self._payload[self._at : self._at + size]
+        self._at += size
         return found
 
 
@@ -255,16 +271,16 @@ def _decode(payloads: list[bytes]) -> pl.DataFrame | None:
         return None
     columns: dict[str, list[pl.Series]] = {name: [] for name in ["round", *ANSWER_SCHEMA]}
     for payload in payloads:
-        problem, number, n, there = _HEAD.unpack_from(payload)
-        reader = _Reader(payload, [_HEAD.size])
-        columns["round"].append(pl.Series([number], dtype=pl.Int64).new_from_index(0, n))
-        columns["problem"].append(pl.Series([problem], dtype=pl.Int64).new_from_index(0, n))
+        reader = _Reader(payload)
+        n, names = reader.n, _names(reader.there)
+        columns["round"].append(pl.Series([reader.round], dtype=pl.Int64).new_from_index(0, n))
+        columns["problem"].append(pl.Series([reader.problem], dtype=pl.Int64).new_from_index(0, n))
         for name, dtype in ANSWER_SCHEMA.items():
             if name == "problem":
                 continue
             column = (
-                _CODECS[name].read(reader, n)
-                if _is_there(there, name)
+                _CODECS[name].read(reader, name)
+                if name in names
                 else pl.Series([None], dtype=dtype).new_from_index(0, n)
             )
             columns[name].append(column.cast(dtype))
@@ -272,42 +288,43 @@ def _decode(payloads: list[bytes]) -> pl.DataFrame | None:
 
 
 class _Codec(NamedTuple):
-    """How a column becomes buffers, and comes back."""
+    """How a column is kept: fields of each row, and perhaps the bytes of texts or lists."""
 
-    parts: Callable[[pl.Series], list[Part]]
-    """The buffers; of texts and lists with the places where rows begin."""
-    read: Callable[[_Reader, int], pl.Series]
+    fields: dict[str, str]
+    """Suffix of the field's name, and its numpy type."""
+    write: Callable[[pl.Series, npt.NDArray[np.void], str], Part | None]
+    """Fills the fields; returns the buffer of texts or lists with the places where rows begin."""
+    read: Callable[[_Reader, str], pl.Series]
 
 
-def _text_parts(column: pl.Series) -> list[Part]:
+def _write_texts(column: pl.Series, rows: npt.NDArray[np.void], name: str) -> Part:
     array = column.fill_null("").to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = array.buffers()
     places = np.frombuffer(offsets, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
-    values = np.frombuffer(data or b"", dtype=np.uint8)
-    lengths = np.where(column.is_null().to_numpy(), -1, np.diff(places))
-    return [(lengths.astype(np.int32), None), (values, places)]
+    rows[name] = np.where(column.is_null().to_numpy(), -1, np.diff(places))
+    return np.frombuffer(data or b"", dtype=np.uint8), places
 
 
-def _read_texts(reader: _Reader, n: int) -> pl.Series:
-    lengths = reader.take(np.int32, n)
+def _read_texts(reader: _Reader, name: str) -> pl.Series:
+    lengths = reader.rows[name]
     places = _places(lengths)
-    data = pa.py_buffer(reader.raw(int(places[-1])))
-    array = pa.LargeStringArray.from_buffers(n, pa.py_buffer(places), data)
+    data = pa.py_buffer(reader.take(int(places[-1])))
+    array = pa.LargeStringArray.from_buffers(reader.n, pa.py_buffer(places), data)
     return pl.Series(values=array).set(pl.Series(lengths < 0), None)
 
 
-def _list_parts(column: pl.Series) -> list[Part]:
+def _write_lists(column: pl.Series, rows: npt.NDArray[np.void], name: str) -> Part:
     inner = column.explode(empty_as_null=False, keep_nulls=False)
     bits = inner.fill_null(0.0).to_numpy().copy().view(np.uint64)
     bits[inner.is_null().to_numpy()] = _NULL
-    lengths = column.list.len().cast(pl.Int32).fill_null(-1).to_numpy()
-    return [(lengths, None), (bits, _places(lengths))]
+    rows[name] = column.list.len().cast(pl.Int32).fill_null(-1).to_numpy()
+    return bits, _places(rows[name])
 
 
-def _read_lists(reader: _Reader, n: int) -> pl.Series:
-    lengths = reader.take(np.int32, n)
+def _read_lists(reader: _Reader, name: str) -> pl.Series:
+    lengths = reader.rows[name]
     places = _places(lengths)
-    bits = reader.take(np.uint64, int(places[-1]))
+    bits = np.frombuffer(reader.take(8 * int(places[-1])), dtype=np.uint64)
     values = pl.Series(bits.view(np.float64)).set(pl.Series(bits == _NULL), None)
     lists = pa.LargeListArray.from_arrays(pa.array(places), values.to_arrow())
     return pl.Series(values=lists).set(pl.Series(lengths < 0), None)
@@ -317,73 +334,68 @@ def _places(lengths: npt.NDArray[np.int32]) -> Integers:
     return np.append(0, np.cumsum(np.maximum(lengths, 0))).astype(np.int64)
 
 
-def _reason_parts(column: pl.Series) -> list[Part]:
+def _write_reasons(column: pl.Series, rows: npt.NDArray[np.void], name: str) -> None:
     codes = range(len(FINISH_REASONS))
-    return [(column.replace_strict(FINISH_REASONS, codes, return_dtype=pl.UInt8).to_numpy(), None)]
+    rows[name] = column.replace_strict(FINISH_REASONS, codes, return_dtype=pl.UInt8).to_numpy()
 
 
-def _read_reasons(reader: _Reader, n: int) -> pl.Series:
-    return pl.Series(FINISH_REASONS).gather(reader.take(np.uint8, n))
+def _read_reasons(reader: _Reader, name: str) -> pl.Series:
+    return pl.Series(FINISH_REASONS).gather(_field(reader, name))
 
 
-def _score_parts(column: pl.Series) -> list[Part]:
-    return [(column.fill_null(float("nan")).to_numpy(), None)]
+def _write_scores(column: pl.Series, rows: npt.NDArray[np.void], name: str) -> None:
+    rows[name] = column.fill_null(float("nan")).to_numpy()
 
 
-def _read_scores(reader: _Reader, n: int) -> pl.Series:
-    return pl.Series(reader.take(np.float64, n)).fill_nan(None)
+def _read_scores(reader: _Reader, name: str) -> pl.Series:
+    return pl.Series(_field(reader, name)).fill_nan(None)
 
 
-def _word_parts(column: pl.Series) -> list[Part]:
-    missing = column.is_null().cast(pl.UInt8).to_numpy()
-    return [(missing, None), (column.fill_null(0).to_numpy(), None)]
+def _write_words(column: pl.Series, rows: npt.NDArray[np.void], name: str) -> None:
+    rows[name + "?"] = column.is_null().cast(pl.UInt8).to_numpy()
+    rows[name] = column.fill_null(0).to_numpy()
 
 
-def _read_words(reader: _Reader, n: int) -> pl.Series:
-    missing = reader.take(np.uint8, n)
-    return pl.Series(reader.take(np.uint64, n)).set(pl.Series(missing == 1), None)
+def _read_words(reader: _Reader, name: str) -> pl.Series:
+    return pl.Series(_field(reader, name)).set(pl.Series(_field(reader, name + "?") == 1), None)
 
 
-def _id_parts(column: pl.Series) -> list[Part]:
-    return [(column.to_numpy(), None)]
+def _write_integers(column: pl.Series, rows: npt.NDArray[np.void], name: str) -> None:
+    rows[name] = column.fill_null(_NO_INT).to_numpy()
 
 
-def _read_ids(reader: _Reader, n: int) -> pl.Series:
-    return pl.Series(reader.take(np.uint64, n))
-
-
-def _integer_parts(column: pl.Series) -> list[Part]:
-    return [(column.fill_null(_NO_INT).to_numpy(), None)]
-
-
-def _read_integers(reader: _Reader, n: int) -> pl.Series:
-    values = reader.take(np.int64, n)
+def _read_integers(reader: _Reader, name: str) -> pl.Series:
+    values = _field(reader, name)
     return pl.Series(values).set(pl.Series(values == _NO_INT), None)
 
 
-def _index_parts(column: pl.Series) -> list[Part]:
-    return [(column.cast(pl.Int32).to_numpy(), None)]
+def _write_plain(column: pl.Series, rows: npt.NDArray[np.void], name: str) -> None:
+    rows[name] = column.to_numpy()
 
 
-def _read_indexes(reader: _Reader, n: int) -> pl.Series:
-    return pl.Series(reader.take(np.int32, n))
+def _read_plain(reader: _Reader, name: str) -> pl.Series:
+    return pl.Series(_field(reader, name))
 
 
-_INDEXES: Final = _Codec(_index_parts, _read_indexes)
-_TEXTS: Final = _Codec(_text_parts, _read_texts)
-_INTEGERS: Final = _Codec(_integer_parts, _read_integers)
+def _field(reader: _Reader, name: str) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(reader.rows[name])
+
+
+_INDEXES: Final = _Codec({"": "<i4"}, _write_plain, _read_plain)
+_TEXTS: Final = _Codec({"": "<i4"}, _write_texts, _read_texts)
+_INTEGERS: Final = _Codec({"": "<i8"}, _write_integers, _read_integers)
 
 _CODECS: Final = {
     "request": _INDEXES,
     "child": _INDEXES,
     "text": _TEXTS,
     "lookahead_text": _TEXTS,
-    "finish_reason": _Codec(_reason_parts, _read_reasons),
+    "finish_reason": _Codec({"": "u1"}, _write_reasons, _read_reasons),
     "n_tokens": _INTEGERS,
     "n_lookahead_tokens": _INTEGERS,
     "n_prompt_tokens_new": _INTEGERS,
-    "node_id": _Codec(_id_parts, _read_ids),
-    "state": _Codec(_word_parts, _read_words),
-    "step_score": _Codec(_score_parts, _read_scores),
-    "score_vector": _Codec(_list_parts, _read_lists),
+    "node_id": _Codec({"": "<u8"}, _write_plain, _read_plain),
+    "state": _Codec({"": "<u8", "?": "u1"}, _write_words, _read_words),
+    "step_score": _Codec({"": "<f8"}, _write_scores, _read_scores),
+    "score_vector": _Codec({"": "<i4"}, _write_lists, _read_lists),
 }

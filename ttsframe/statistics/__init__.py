@@ -10,7 +10,12 @@ from ttsframe.statistics.extrapolation import (
 )
 from ttsframe.statistics.intervals import normal_interval, student_t_interval, wilson_interval
 from ttsframe.statistics.power import PairedDesign
-from ttsframe.statistics.uncertainty import bootstrap_interval, standard_error
+from ttsframe.statistics.ranking import rank
+from ttsframe.statistics.uncertainty import (
+    bootstrap_interval,
+    degrees_of_freedom,
+    standard_error,
+)
 from ttsframe.statistics.variance import variance_components
 
 __all__ = [
@@ -19,8 +24,10 @@ __all__ = [
     "bootstrap_interval",
     "check_extrapolation",
     "compare",
+    "degrees_of_freedom",
     "fit_pass_at_k",
     "normal_interval",
+    "rank",
     "standard_error",
     "student_t_interval",
     "variance_components",

@@ -16,16 +16,17 @@ from ttsframe._checks import (
 )
 from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
 from ttsframe._settings import setting
-from ttsframe._typing import ColumnNames, Correction, FrameT
+from ttsframe._typing import ColumnNames, Correction, FrameT, IntervalTarget, McNemar
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
-from ttsframe.schema import require_columns
+from ttsframe.schema import CLUSTER_COLUMNS, require_columns
+from ttsframe.statistics.clusters import cluster_statistics, in_one_cluster
 from ttsframe.statistics.paired import TIE, paired_inference, with_adjusted
 from ttsframe.statistics.problem_values import (
     SEVERITY,
-    describe_row,
     raise_if_repeated,
     value_and_severity,
 )
+from ttsframe.statistics.these_problems import pairs_of_these_problems, sampling_columns
 
 __all__ = ["compare"]
 
@@ -40,6 +41,7 @@ _STATISTICS: Final = (
     "standard_error",
     "ci_low",
     "ci_high",
+    "interval",
     "test",
     "p_value",
     "p_adjusted",
@@ -60,7 +62,9 @@ _TAKEN: Final = {
     "status",
     "baseline",
     "baseline_reduction",
-    "n_clusters",
+    *CLUSTER_COLUMNS,
+    "interval_for",
+    "reason",
 }
 
 
@@ -75,6 +79,8 @@ def compare(
     cluster: str | None = None,
     confidence_level: float = 0.95,
     correction: Correction = "holm",
+    mcnemar: McNemar = "mid_p",
+    target: IntervalTarget = "new_problems",
 ) -> FrameT:
     r"""Compare selectors, models or runs with a baseline, problem by problem.
 
@@ -108,6 +114,13 @@ def compare(
         Correction for the number of tests in the result: "holm" and "bonferroni" bound the chance of
         any false finding, "benjamini_hochberg" the expected share of false findings, "none" repeats
         the p-value. To correct within a budget, pass only rows of that budget.
+    mcnemar
+        P-value of McNemar's test, which values of 0 and 1 have: "mid_p", or "exact", which never
+        exceeds its size and finds fewer differences. Choose before looking at the data.
+    target
+        Whose uncertainty standard error, interval and p-value show, as in `scaling_curve`: that for
+        "new_problems", or for other attempts at "these_problems" (test "sampling_z"). The latter is
+        null where both sides read the same attempts, as two selectors of one run do.
 
     Returns
     -------
@@ -117,18 +130,23 @@ def compare(
         - `baseline` (dtype of `column`); with `column` "selector" also `baseline_reduction`;
         - `n_pairs` (UInt32): problems whose status is "ok" on both sides, the basis of the numbers
           below;
-        - `n_clusters` (UInt32): only with `cluster`;
+        - `n_clusters` (UInt32), `df` (Float64): number of clusters and degrees of freedom of the
+          test; only with `cluster`;
         - `accuracy`, `baseline_accuracy`, `difference` (Float64): means, and the first minus the
           second;
         - `standard_error` (Float64): of the difference, over problems or clusters;
         - `ci_low`, `ci_high` (Float64 in [-1, 1]): interval of the difference;
-        - `test` (String): "mcnemar" (exact), "paired_t" or "clustered_t";
+        - `interval` (String): method of the interval, "student_t", "clustered_t" or "bonett_price";
+          the last can disagree with the p-value on whether 0 is plausible, the others never do;
+        - `test` (String): "mcnemar_mid_p", "mcnemar_exact", "paired_t" or "clustered_t";
         - `p_value`, `p_adjusted` (Float64): two-sided, and corrected;
         - `n_wins`, `n_ties`, `n_losses` (UInt32): problems on which the value is higher than, equal
           to (within 1e-9), or lower than the baseline's;
         - `n_short`, `n_unscored`, `n_undefined`, `n_ungraded` (UInt32): problems left out, each
           under the worst status of its rows;
-        - `n_unpaired` (UInt32): problems that only one side has.
+        - `n_unpaired` (UInt32): problems that only one side has;
+        - only for "these_problems": `interval_for` (String) and `reason` (String), why the inference
+          is null, as in `scaling_curve`.
 
         Standard error, interval and p-value are null below two pairs or clusters.
 
@@ -146,9 +164,12 @@ def compare(
     -----
     With differences :math:`d_q` over Q problems of mean :math:`\bar d`:
 
-    - For values of 0 and 1 only, such as those of a vote: McNemar's exact test, binomial with
-      probability one half in the problems that differ. Its size is below the nominal level (2.4 to
-      4.6 % at 5 % in the repository's `benchmarks/results/interval_coverage.txt`). The interval is
+    - For values of 0 and 1 only, such as those of a vote or of one attempt: McNemar's test, binomial
+      with probability one half in the m problems that differ. With the fewer c of wins and losses, the
+      mid-p value is :math:`F(c) + F(c - 1)` and the exact one :math:`2 F(c)`, both at most 1, with the
+      binomial distribution function F. By enumeration, the size of mid-p at 5 % is at most .050 where
+      up to seven in ten problems differ, .057 at 95 in 100, and .077 where all differ
+      (`benchmarks/results/mcnemar.txt`); that of the exact test is at most .05. The interval is
       Bonett and Price's, with wins w and losses l, :math:`p = (w + 1)/(Q + 2)`,
       :math:`p' = (l + 1)/(Q + 2)`:
       :math:`p - p' \pm z \sqrt{(p + p' - (p - p')^2) / (Q + 2)}`; it has a width even if no
@@ -158,10 +179,15 @@ def compare(
       of a sign test, with m problems (or clusters) that differ. If m is below 6 the interval is
       Bonett and Price's with the sums of positive and of negative differences in place of w and l;
       it is then rather too wide than too narrow.
-    - With clusters, the t-test with the clustered standard error (see `standard_error`) and one
-      degree of freedom less than clusters. It needs some tens of clusters.
+    - With clusters, the t-test with the clustered standard error and its degrees of freedom (see
+      `standard_error` and `degrees_of_freedom`). Where clusters are very unequal and shift together, it
+      still rejects too often, up to 10 % at 10 and 8 % at 40 clusters in
+      `benchmarks/results/cluster_coverage.txt`, where the usual error rejects up to 16 and 10 %.
     - Where all differences are equal there is no spread to go by, and the interval is Bonett and
       Price's too, of clusters if they are named. It always contains the difference.
+    - For these problems: :math:`\bar d \pm z \sqrt{\mathrm{SE}^2 + z^2 (N_a^{-2} + N_b^{-2}) / 4}` with the
+      sum of both sides' variances in `scaling_curve` as :math:`\mathrm{SE}^2`, and a normal test with
+      the same standard deviation.
 
     References
     ----------
@@ -169,7 +195,8 @@ def compare(
     the sampling error of the difference between correlated proportions or percentages, Psychometrika
     12, 153-157. Bonett and Price (2012), Adjusted Wald confidence interval for a difference of
     binomial proportions based on paired data, Journal of Educational and Behavioral Statistics 37,
-    479-488. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian
+    479-488. Fagerland, Lydersen and Laake (2013), The McNemar test for binary matched-pairs data: mid-p
+    and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian
     Journal of Statistics 6, 65-70. Benjamini and Hochberg (1995), Controlling the false discovery
     rate, Journal of the Royal Statistical Society B 57, 289-300.
 
@@ -184,11 +211,13 @@ def compare(
     ... })
     >>> table = tts.compare(problems, column="model", baseline="old")
     >>> table.select("model", "baseline", "n_wins", "n_ties", "n_losses", "p_value").rows()
-    [('new', 'old', 5, 1, 0, 0.0625)]
+    [('new', 'old', 5, 1, 0, 0.03125)]
     """
     check_frame(problems, "problems")
     check_fraction(confidence_level, "confidence_level")
     check_choice(correction, "correction", get_args(Correction))
+    check_choice(mcnemar, "mcnemar", get_args(McNemar))
+    is_inside: bool = _is_for_these_problems(target, cluster, replicates)
     compared: tuple[str, ...] = check_names(column, "column", taken=_TAKEN)
     groups: tuple[str, ...] = check_names(by, "by", taken=_TAKEN)
     repeats: tuple[str, ...] = check_names(replicates, "replicates", taken=_TAKEN)
@@ -230,19 +259,50 @@ def compare(
             names["reduction"] = "reduction"
         if cluster is not None:
             names["cluster"] = cluster
-        rows = graded.select(*to_safe(names), **value_and_severity())
+        more = sampling_columns(schema) if is_inside else {}
+        rows = graded.select(*to_safe(names), **value_and_severity(), **more)
         both = _both_sides(rows, level, [*keys], column, is_free=is_free)
         pairs = _pair_problems(both, line, [*seeds], cluster)
-        table = _sum_differences(pairs, [*line], confidence_level, is_clustered=cluster is not None)
+        is_clustered = cluster is not None
+        table = _sum_differences(pairs, [*line], is_clustered=is_clustered).with_columns(
+            **paired_inference(
+                confidence_level=confidence_level, is_clustered=is_clustered, mcnemar=mcnemar
+            )
+        )
+        if is_inside:
+            table = pairs_of_these_problems(
+                table,
+                both,
+                pairs,
+                [*line],
+                confidence_level=confidence_level,
+                is_shared=column in _MATCHED,
+            )
         ordered: dict[str, str] = {key: line[key] for key in _in_order([*line], len(groups))}
         shown = from_safe(ordered)
         shown.insert(1 + [*ordered].index("level" if not is_free else "reduction"), level)
         statistics = list(_STATISTICS)
         if cluster is not None:
-            statistics.insert(1, "n_clusters")
+            statistics[1:1] = CLUSTER_COLUMNS
+        if is_inside:
+            statistics += ["interval_for", "reason"]
         return with_adjusted(table, correction).sort(*ordered).select(*shown, *statistics)
 
     return run_plan(problems, plan)
+
+
+def _is_for_these_problems(
+    target: IntervalTarget, cluster: str | None, replicates: ColumnNames
+) -> bool:
+    """Return whether the target is these problems, and check what it excludes."""
+    check_choice(target, "target", get_args(IntervalTarget))
+    is_inside: bool = target == "these_problems"
+    if is_inside and (cluster is not None or replicates):
+        raise ParameterError(
+            "target='these_problems' with cluster or replicates, must be without them: problems and "
+            "seeds are then fixed. Hint: number the attempts of all replicates as one run."
+        )
+    return is_inside
 
 
 def _as_value(baseline: str | float | bool, dtype: pl.DataType, column: str) -> pl.Expr:
@@ -343,7 +403,7 @@ def _pair_problems(
         .filter(raise_if_repeated(unit, "on one side of a pair"))
     )
     if cluster is not None:
-        pairs = pairs.filter(_in_one_cluster(unit, cluster))
+        pairs = pairs.filter(in_one_cluster(unit, cluster))
     is_counted = pl.col("is_pair") & (pl.col("severity") == 0)
     difference = pl.col("value") - pl.col("baseline_value")
     return pairs.with_columns(
@@ -355,9 +415,9 @@ def _pair_problems(
 
 
 def _sum_differences(
-    pairs: pl.LazyFrame, line: Sequence[str], confidence_level: float, *, is_clustered: bool
+    pairs: pl.LazyFrame, line: Sequence[str], *, is_clustered: bool
 ) -> pl.LazyFrame:
-    """Sum pairs by unit and units by line, and add the inference from these sums."""
+    """Sum pairs by unit and units by line, as `paired_inference` needs them."""
     difference, is_counted = pl.col("difference"), pl.col("is_counted")
     counts = {
         "n_pairs": is_counted,
@@ -397,7 +457,10 @@ def _sum_differences(
     n_units, size = pl.col("n_units").cast(pl.Float64), n_pairs.cast(pl.Float64)
     mean = difference.sum() / n_pairs.sum()
     is_unit = n_pairs > 0
-    return (
+    spread = {"pulls": ((difference - mean * n_pairs) ** 2).sum()}
+    if is_clustered:
+        spread = cluster_statistics(difference, n_pairs)
+    summed = (
         units
         .group_by(line)
         .agg(
@@ -407,35 +470,20 @@ def _sum_differences(
             is_unit.sum().cast(pl.Int64).alias("n_units"),
             (is_unit & (difference.abs() > TIE)).sum().cast(pl.Int64).alias("n_unequal"),
             mean.alias("difference"),
-            ((difference - mean * n_pairs) ** 2).sum().alias("pulls"),
+            **spread,
         )
         .with_columns(
             pl.when(n_pairs > 0).then("difference"),
             accuracy=pl.when(n_pairs > 0).then(pl.col("value") / size),
             baseline_accuracy=pl.when(n_pairs > 0).then(pl.col("baseline_value") / size),
-            standard_error=pl.when(n_units > 1.0).then(
-                (pl.col("pulls") * (n_units / (n_units - 1.0))).sqrt() / size
-            ),
         )
-        .with_columns(
-            **paired_inference(confidence_level=confidence_level, is_clustered=is_clustered)
-        )
-        .with_columns(pl.col(*counts).cast(pl.UInt32), n_clusters=pl.col("n_units").cast(pl.UInt32))
     )
-
-
-def _in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
-    """Build a filter that raises if a problem is in several clusters."""
-
-    def error(rows: pl.DataFrame) -> DataError:
-        row = rows.sort([*unit]).row(0, named=True)
-        return DataError(
-            f"{describe_row(row, unit)}: in {row['n_clusters']} values of {cluster!r}, expected one. "
-            "Hint: all rows of a problem must be in one cluster."
-        )
-
-    is_broken = (pl.col("n_clusters") > 1).alias("broken")
-    return raise_where(pl.struct(is_broken, *unit, "n_clusters"), error)
+    if not is_clustered:
+        error = (pl.col("pulls") * (n_units / (n_units - 1.0))).sqrt() / size
+        summed = summed.with_columns(standard_error=pl.when(n_units > 1.0).then(error))
+    return summed.with_columns(
+        pl.col(*counts).cast(pl.UInt32), n_clusters=pl.col("n_units").cast(pl.UInt32)
+    )
 
 
 def _no_baseline(found: pl.DataFrame, level: pl.Expr, column: str) -> DataError:

@@ -16,6 +16,9 @@ __all__ = ["normal_interval", "student_t_interval", "wilson_interval"]
 FLAT: Final = 1e-12
 """A standard error below this share of the range of values is that of equal values, but for rounding."""
 
+FEW: Final = 5.0
+"""Below this sum of values, or of 1 - value, their spread is too small for Student's interval."""
+
 
 def wilson_interval(
     n_correct: IntoExprColumn, n: IntoExprColumn, *, confidence_level: float = 0.95
@@ -68,11 +71,12 @@ def wilson_interval(
     z = NormalDist().inv_cdf((1.0 + check_fraction(confidence_level, "confidence_level")) / 2.0)
     source = into_expr(n_correct, "n_correct")
     total = into_expr(n, "n").cast(pl.Float64)
-    low, high = _wilson_ends(source.cast(pl.Float64), total, z)
+    low, high = wilson_ends(source.cast(pl.Float64), total, pl.lit(z))
     return keep_name(_interval(total >= 1.0, low, high, bounds=(0.0, 1.0)), source)
 
 
-def _wilson_ends(correct: pl.Expr, total: pl.Expr, z: float) -> tuple[pl.Expr, pl.Expr]:
+def wilson_ends(correct: pl.Expr, total: pl.Expr, z: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Build both ends of Wilson's interval, for a quantile z."""
     wrong = total - correct
     spread = z * (correct * wrong / total + z * z / 4.0).sqrt() + z * z / 2.0
     low = correct * correct / total / (correct + spread)
@@ -100,7 +104,8 @@ def student_t_interval(
         Float64 column, (n_rows,), standard error of the mean: standard deviation with ddof 1 over
         the square root of n.
     n
-        Numeric column, (n_rows,), number of independent units; n - 1 degrees of freedom.
+        Numeric column, (n_rows,), number of independent units; n - 1 degrees of freedom. For means
+        over clusters, one more than their `degrees_of_freedom`.
     confidence_level
         Nominal coverage, strictly between 0 and 1.
     bounds
@@ -139,16 +144,10 @@ def student_t_interval(
     [(0.2738, 0.7262), (0.4697, 1.0)]
     """
     upper = (1.0 + check_fraction(confidence_level, "confidence_level")) / 2.0
-
-    def quantiles(degrees: pl.Series) -> pl.Series:
-        from scipy.special import stdtrit
-
-        return pl.Series(degrees.name, stdtrit(degrees.to_numpy(), upper), dtype=pl.Float64)
-
     source = into_expr(mean, "mean")
     degrees = into_expr(n, "n").cast(pl.Float64) - 1.0
-    half = into_expr(standard_error, "standard_error").cast(pl.Float64) * degrees.map_batches(
-        quantiles, return_dtype=pl.Float64, is_elementwise=True
+    half = into_expr(standard_error, "standard_error").cast(pl.Float64) * t_quantile(
+        degrees, confidence_level
     )
     center = source.cast(pl.Float64)
     low, high = center - half, center + half
@@ -157,13 +156,26 @@ def student_t_interval(
     flat: tuple[pl.Expr, pl.Expr] = (pl.lit(None), pl.lit(None))
     if bounds is not None:
         share = ((center - least) / (most - least)).clip(0.0, 1.0)
-        wilson = _wilson_ends(share * (degrees + 1.0), degrees + 1.0, NormalDist().inv_cdf(upper))
+        z = pl.lit(NormalDist().inv_cdf(upper))
+        wilson = wilson_ends(share * (degrees + 1.0), degrees + 1.0, z)
         flat = (least + (most - least) * wilson[0], least + (most - least) * wilson[1])
     ends = [
         pl.when(is_flat).then(of_flat).otherwise(end)
         for of_flat, end in zip(flat, (low, high), strict=True)
     ]
     return keep_name(_interval(degrees >= 1.0, ends[0], ends[1], bounds=bounds), source)
+
+
+def t_quantile(degrees: pl.Expr, confidence_level: float) -> pl.Expr:
+    """Build the quantile of Student's t for a two-sided interval."""
+
+    def quantiles(degrees: pl.Series) -> pl.Series:
+        from scipy.special import stdtrit
+
+        upper = (1.0 + confidence_level) / 2.0
+        return pl.Series(degrees.name, stdtrit(degrees.to_numpy(), upper), dtype=pl.Float64)
+
+    return degrees.map_batches(quantiles, return_dtype=pl.Float64, is_elementwise=True)
 
 
 def normal_interval(

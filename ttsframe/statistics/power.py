@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
 
-from ttsframe._checks import check_between, check_fraction, check_frame, check_positive
+from ttsframe._checks import (
+    check_between,
+    check_choice,
+    check_fraction,
+    check_frame,
+    check_positive,
+)
+from ttsframe._typing import Integers
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
+from ttsframe.statistics.paired import mcnemar_p
 
 __all__ = ["PairedDesign"]
+
+PairedTest: TypeAlias = Literal["mcnemar_mid_p", "mcnemar_exact", "paired_t"]
 
 _MOST: Final = 10**9
 """Largest number of problems or attempts that is tried."""
@@ -47,9 +58,17 @@ class PairedDesign:
     and the power of the paired t-test is that of the noncentral t-distribution. Miller's formula has
     normal quantiles instead, and so needs one or two problems less.
 
+    `compare` tests single attempts, whose grades are 0 or 1, by McNemar's test, which finds fewer
+    differences than the t-test promises. Its power is summed over the binomial numbers of problems that
+    differ, with chance :math:`\psi = Q \, \mathrm{SE}^2 + \delta^2` for a difference :math:`\delta`, and of
+    those won, with chance :math:`(1 + \delta / \psi) / 2`. It is not quite monotone in Q, so that the
+    numbers needed are those from which the power is reached but for a step of the binomial.
+
     References
     ----------
-    Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640, section 5.
+    Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640, section 5. Fagerland, Lydersen and
+    Laake (2013), The McNemar test for binary matched-pairs data: mid-p and asymptotic are better than
+    exact conditional, BMC Medical Research Methodology 13, 91.
 
     Examples
     --------
@@ -57,9 +76,11 @@ class PairedDesign:
     >>> design = tts.statistics.PairedDesign(
     ...     variance_between=1 / 9, variance_within=0, variance_within_baseline=0
     ... )
-    >>> design.n_problems_needed(0.03)
+    >>> design.n_problems_needed(0.03, test="paired_t")
     971
-    >>> round(design.minimum_detectable_effect(n_problems=971), 4)
+    >>> design.n_problems_needed(0.03, test="mcnemar_mid_p")
+    967
+    >>> round(design.minimum_detectable_effect(n_problems=971, test="paired_t"), 4)
     0.03
     """
 
@@ -198,8 +219,9 @@ class PairedDesign:
         n_problems: int,
         n_attempts: int = 1,
         confidence_level: float = 0.95,
+        test: PairedTest | None = None,
     ) -> float:
-        """Return the chance that the two-sided paired t-test finds a true difference.
+        """Return the chance that the two-sided test of `compare` finds a true difference.
 
         Parameters
         ----------
@@ -211,6 +233,9 @@ class PairedDesign:
             Attempts of each model at each problem.
         confidence_level
             One minus the size of the test, in (0, 1).
+        test
+            The test of `compare`; None: its default, McNemar's mid-p test of single attempts, and the
+            paired t-test of several.
 
         Returns
         -------
@@ -228,6 +253,11 @@ class PairedDesign:
         error = self.standard_error(n_problems=n_problems, n_attempts=n_attempts)
         if n_problems < 2:
             raise ParameterError("n_problems == 1, must be at least 2: a spread needs two pairs.")
+        used = _used_test(test, n_attempts)
+        variance = error**2 * n_problems
+        # Where many problems differ, the two tests find the same.
+        if used != "paired_t" and n_problems * variance < _MANY:
+            return _mcnemar_power(abs(effect), variance, n_problems, confidence_level, used)
         shift = abs(effect) / error
         limit = stdtrit(n_problems - 1, (1.0 + confidence_level) / 2.0)
         # scipy's series does not converge for tails too small for a float. From a shift of 7 on, the
@@ -243,6 +273,7 @@ class PairedDesign:
         n_attempts: int = 1,
         power: float = 0.8,
         confidence_level: float = 0.95,
+        test: PairedTest | None = None,
     ) -> float:
         """Return the smallest true difference that the test finds with a given chance.
 
@@ -256,6 +287,9 @@ class PairedDesign:
             Chance of finding it, above the size of the test.
         confidence_level
             One minus the size of the test, in (0, 1).
+        test
+            The test of `compare`; None: its default, McNemar's mid-p test of single attempts, and the
+            paired t-test of several.
 
         Returns
         -------
@@ -278,11 +312,15 @@ class PairedDesign:
                 n_problems=n_problems,
                 n_attempts=n_attempts,
                 confidence_level=confidence_level,
+                test=test,
             )
             return reached - power
 
-        most = 4.0
+        is_bounded = _used_test(test, n_attempts) != "paired_t"
+        most = 1.0 / error if is_bounded else 4.0
         while excess(most) < 0.0:
+            if is_bounded:
+                return math.inf
             most *= 2.0
         return float(brentq(excess, 0.0, most, xtol=1e-12)) * error
 
@@ -293,6 +331,7 @@ class PairedDesign:
         n_attempts: int = 1,
         power: float = 0.8,
         confidence_level: float = 0.95,
+        test: PairedTest | None = None,
     ) -> int:
         """Return the smallest number of problems that give a difference a given power.
 
@@ -306,6 +345,9 @@ class PairedDesign:
             Chance of finding it, above the size of the test.
         confidence_level
             One minus the size of the test, in (0, 1).
+        test
+            The test of `compare`; None: its default, McNemar's mid-p test of single attempts, and the
+            paired t-test of several.
 
         Returns
         -------
@@ -321,7 +363,7 @@ class PairedDesign:
 
         def reached(n_problems: int) -> float:
             sizes = {"n_problems": n_problems, "n_attempts": n_attempts}
-            return self.power(effect, **sizes, confidence_level=confidence_level)
+            return self.power(effect, **sizes, confidence_level=confidence_level, test=test)
 
         n_problems = _smallest(lambda n: reached(n) >= power, 2)
         if n_problems is None:
@@ -335,6 +377,7 @@ class PairedDesign:
         n_problems: int,
         power: float = 0.8,
         confidence_level: float = 0.95,
+        test: PairedTest | None = None,
     ) -> int | None:
         """Return the smallest number of attempts that give a difference a given power.
 
@@ -348,6 +391,9 @@ class PairedDesign:
             Chance of finding it, above the size of the test.
         confidence_level
             One minus the size of the test, in (0, 1).
+        test
+            The test of `compare`; None: its default, McNemar's mid-p test of single attempts, and the
+            paired t-test of several.
 
         Returns
         -------
@@ -364,9 +410,58 @@ class PairedDesign:
 
         def reached(n_attempts: int) -> float:
             sizes = {"n_problems": n_problems, "n_attempts": n_attempts}
-            return self.power(effect, **sizes, confidence_level=confidence_level)
+            return self.power(effect, **sizes, confidence_level=confidence_level, test=test)
 
         return _smallest(lambda n: reached(n) >= power, 1)
+
+
+_MANY: Final = 50_000
+"""From so many problems that differ on, McNemar's test has the power of the t-test."""
+
+
+def _used_test(test: PairedTest | None, n_attempts: int) -> PairedTest:
+    """Return the test of `compare` for a number of attempts a side."""
+    if test is None:
+        return "mcnemar_mid_p" if n_attempts == 1 else "paired_t"
+    check_choice(test, "test", get_args(PairedTest))
+    if n_attempts > 1 and test != "paired_t":
+        raise ParameterError(
+            f"test == {test!r} with n_attempts == {n_attempts}, must be 'paired_t': McNemar's test is "
+            "of single attempts."
+        )
+    return test
+
+
+def _mcnemar_power(
+    effect: float, variance: float, n_problems: int, confidence_level: float, test: PairedTest
+) -> float:
+    """Return the chance that McNemar's test finds a difference between single attempts."""
+    from scipy.special import bdtr
+    from scipy.stats import binom
+
+    differ = min(max(variance + effect**2, effect), 1.0)
+    win = min(0.5 * (1.0 + effect / differ), 1.0)
+    # Numbers of differing problems beyond these have no chance that a float can hold a sum with.
+    spread = 9.0 * (n_problems * differ * (1.0 - differ)) ** 0.5 + 9.0
+    first = max(0, int(n_problems * differ - spread))
+    n = np.arange(first, min(n_problems, int(n_problems * differ + spread)) + 1)
+    limit = _critical(n, confidence_level, is_mid_p=test == "mcnemar_mid_p")
+    is_reached = limit >= 0
+    n, k = n[is_reached], limit[is_reached].astype(np.float64)
+    found = bdtr(k, n, win) + bdtr(k, n, 1.0 - win)
+    return float(min(1.0, (binom.pmf(n, n_problems, differ) * found).sum()))
+
+
+def _critical(n: Integers, confidence_level: float, *, is_mid_p: bool) -> Integers:
+    """Return the most wins of the side with fewer at which McNemar's test rejects; -1: at none."""
+    low, high = np.full(n.shape, -1), n // 2
+    while (low < high).any():
+        middle = (low + high + 1) // 2
+        p_value = mcnemar_p(np.maximum(middle, 0.0), n.astype(np.float64), is_mid_p=is_mid_p)
+        rejects = (p_value <= 1.0 - confidence_level) & (middle >= 0)
+        low, high = np.where(rejects, middle, low), np.where(rejects, high, middle - 1)
+        high = np.maximum(low, high)
+    return low
 
 
 def _check_power(power: float, confidence_level: float) -> None:

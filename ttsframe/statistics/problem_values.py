@@ -10,7 +10,7 @@ import polars as pl
 from ttsframe._exprs import raise_where
 from ttsframe._typing import Status
 from ttsframe.errors import DataError
-from ttsframe.statistics.intervals import student_t_interval, wilson_interval
+from ttsframe.statistics.intervals import FEW, student_t_interval, wilson_interval
 
 SEVERITY: Final[dict[Status, int]] = {
     "ok": 0,
@@ -20,9 +20,6 @@ SEVERITY: Final[dict[Status, int]] = {
     "short": 4,
 }
 """Rank of each status; a problem that is left out counts once, under its worst status."""
-
-_FEW: Final = 5.0
-"""Below this sum of values, or of 1 - value, their spread is too small for Student's interval."""
 
 _BY_HINT: Final = (
     "name the column that tells runs or models apart in by=(...), and the one that numbers seeds in "
@@ -42,17 +39,23 @@ def value_and_severity() -> dict[str, pl.Expr]:
     }
 
 
-def mean_interval(n_values: str, confidence_level: float) -> pl.Expr:
+def mean_interval(
+    n_values: str,
+    confidence_level: float,
+    *,
+    mean: str = "accuracy",
+    n_problems: str = "n_problems",
+) -> pl.Expr:
     """Build the interval of a mean over problems: Wilson's for 0 and 1, else Student's."""
     # Over the columns `accuracy`, `total`, `standard_error`, `n_problems`, `is_fractional`, and
     # `n_values` values behind `total`. Wilson's also where too few are correct, or wrong, for
     # Student's to cover.
     wilson = wilson_interval("total", n_values, confidence_level=confidence_level)
     student = student_t_interval(
-        "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
+        mean, "standard_error", n_problems, confidence_level=confidence_level
     )
     # The tolerance keeps a total of thirds on one side of the limit whatever its rounding is.
-    few = pl.min_horizontal("total", pl.col(n_values) - pl.col("total")) < _FEW - 1e-9
+    few = pl.min_horizontal("total", pl.col(n_values) - pl.col("total")) < FEW - 1e-9
     return pl.when(pl.col("is_fractional") & ~few).then(student).otherwise(wilson)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final, get_args
 
 import numpy as np
@@ -10,11 +11,12 @@ import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction, check_positive, check_seed
 from ttsframe._exprs import into_expr, keep_name
-from ttsframe._typing import IntoExprColumn
+from ttsframe._typing import Floats, IntoExprColumn
+from ttsframe.statistics.clusters import cluster_error
 from ttsframe.statistics.intervals import FLAT, student_t_interval
 from ttsframe.statistics.resampling import BootstrapMethod, bootstrap_ends, units_of
 
-__all__ = ["bootstrap_interval", "standard_error"]
+__all__ = ["bootstrap_interval", "degrees_of_freedom", "standard_error"]
 
 _ENDS: Final = pl.Struct({"ci_low": pl.Float64(), "ci_high": pl.Float64()})
 
@@ -41,18 +43,22 @@ def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = No
 
     Notes
     -----
-    With n values of mean :math:`\bar x` in G clusters,
+    With n values of mean :math:`\bar x`, :math:`n_g` of them in cluster g,
 
     .. math::
 
-        \mathrm{SE} = \frac{1}{n}
-        \sqrt{\frac{G}{G-1} \sum_g \Big(\sum_{i \in g} (x_i - \bar x)\Big)^2}
+        \mathrm{SE}^2 = \frac{1}{n^2} \sum_g
+        \frac{\big(\sum_{i \in g} (x_i - \bar x)\big)^2}{1 - n_g / n}
 
-    With clusters of one problem this is the standard deviation (ddof 1) over the square root of n.
+    This is the CR2 estimator of Bell and McCaffrey, which does not depend on equal sizes of clusters
+    as the usual factor G / (G - 1) does. With clusters of one problem it is the standard deviation
+    (ddof 1) over the square root of n. Intervals from it need `degrees_of_freedom`.
 
     References
     ----------
-    Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640, sections 2 and 2.2.
+    Miller (2024), Adding Error Bars to Evals, arXiv:2411.00640, sections 2 and 2.2. Bell and McCaffrey
+    (2002), Bias reduction in standard errors for linear regression with multi-stage samples, Survey
+    Methodology 28, 169-181.
 
     Examples
     --------
@@ -69,25 +75,86 @@ def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = No
         values = source.cast(pl.Float64)
         return keep_name(values.std(ddof=1) / values.count().cast(pl.Float64).sqrt(), source)
 
-    def clustered(rows: pl.Series) -> pl.Series:
+    return _over_clusters(
+        source, cluster, lambda totals, sizes: cluster_error(totals, sizes).standard_error
+    )
+
+
+def degrees_of_freedom(value: IntoExprColumn, *, cluster: IntoExprColumn | None = None) -> pl.Expr:
+    r"""Return the degrees of freedom of the standard error of a mean over clusters of problems.
+
+    With unequal clusters the largest decide the mean, so that there are fewer degrees of freedom than
+    clusters less one.
+
+    Parameters
+    ----------
+    value, cluster
+        As in `standard_error`.
+
+    Returns
+    -------
+    pl.Expr
+        Float64, aggregating, named as `value`, at least 1; null below two problems or clusters.
+
+    Notes
+    -----
+    Bell and McCaffrey match the first two moments of :math:`\mathrm{SE}^2` for independent values of
+    equal variance. With the shares :math:`w_g = n_g / n` and :math:`a_g = w_g^2 / (1 - w_g)`,
+
+    .. math::
+
+        \mathrm{df} = \Big( \sum_g w_g^2 + \big(\sum_g a_g\big)^2 - \sum_g a_g^2 \Big)^{-1}
+
+    which is the number of clusters less one where they are equal.
+
+    References
+    ----------
+    Bell and McCaffrey (2002), Bias reduction in standard errors for linear regression with multi-stage
+    samples, Survey Methodology 28, 169-181. Imbens and Kolesar (2016), Robust standard errors in small
+    samples: some practical advice, Review of Economics and Statistics 98, 701-712. Pustejovsky and
+    Tipton (2018), Small-sample methods for cluster-robust variance estimation and hypothesis testing in
+    fixed effects models, Journal of Business & Economic Statistics 36, 672-683.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> frame = pl.DataFrame({"text": ["a"] * 6 + ["b", "c"], "value": [1.0] * 4 + [0.0] * 4})
+    >>> df = tts.statistics.degrees_of_freedom("value", cluster="text")
+    >>> frame.select(df.round(2)).item()
+    1.32
+    """
+    source = into_expr(value, "value")
+    if cluster is None:
+        n = source.count().cast(pl.Float64)
+        return keep_name(pl.when(n > 1.0).then(n - 1.0), source)
+    return _over_clusters(source, cluster, lambda totals, sizes: cluster_error(totals, sizes).df)
+
+
+def _over_clusters(
+    source: pl.Expr, cluster: IntoExprColumn, number: Callable[[Floats, Floats], float]
+) -> pl.Expr:
+    """Compute a number from the sums and sizes of clusters."""
+
+    def compute(rows: pl.Series) -> pl.Series:
         units = (
             rows.struct
             .unnest()
             .drop_nulls("value")
             .group_by("cluster")
-            .agg(pl.col("value").sum().alias("total"), pl.len().cast(pl.Float64).alias("size"))
+            .agg(
+                pl.col("value").sort().sum().alias("total"), pl.len().cast(pl.Float64).alias("size")
+            )
+            .sort("size", "total")
         )
-        mean = pl.col("total").sum() / pl.col("size").sum()
-        deviations = ((pl.col("total") - mean * pl.col("size")) ** 2).sum()
-        n_units = units.height
-        if n_units < 2:
+        if units.height < 2:
             return pl.Series(rows.name, [None], dtype=pl.Float64)
-        error = (deviations * (n_units / (n_units - 1))).sqrt() / pl.col("size").sum()
-        return units.select(error).to_series()
+        found = number(units["total"].to_numpy(), units["size"].to_numpy())
+        return pl.Series(rows.name, [found], dtype=pl.Float64)
 
     return keep_name(
         _problems(source, cluster).map_batches(
-            clustered, return_dtype=pl.Float64, returns_scalar=True
+            compute, return_dtype=pl.Float64, returns_scalar=True
         ),
         source,
     )

@@ -7,9 +7,10 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
+from ttsframe._counts import read_counts
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT
-from ttsframe.schema import require_columns
+from ttsframe.schema import holds_counts, require_columns
 
 __all__ = ["variance_components"]
 
@@ -38,9 +39,10 @@ def variance_components(
     Parameters
     ----------
     trajectories
-        One row per attempt, with `problem_id` and the column `value`.
+        One row per attempt, with `problem_id` and the column `value`; or a table of counts, one row
+        per problem with `n_attempts` and `n_correct`.
     value
-        Boolean or numeric column; nulls and NaN are left out.
+        Boolean or numeric column; nulls and NaN are left out. Counts are of "is_correct".
     by
         Columns that tell runs apart; each run gets a row.
 
@@ -102,12 +104,24 @@ def variance_components(
     """
     check_frame(trajectories, "trajectories")
     groups: tuple[str, ...] = check_names(by, "by", taken={*_COLUMNS, "problem_id", value})
-    require_columns(trajectories, [*groups, "problem_id", value])
     keys: dict[str, str] = safe_names(groups)
+    of_counts: bool = value == "is_correct" and holds_counts(trajectories.collect_schema())
+    if not of_counts:
+        require_columns(trajectories, [*groups, "problem_id", value])
 
-    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+    def summarize_counts(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        n, mean = pl.col("n"), pl.col("mean")
+        return (
+            read_counts(lazy, keys | {"problem_id": "problem_id"})
+            .with_columns(
+                pl.lit(0).alias("run"), pl.when(n > 0).then(pl.col("c") / n).alias("mean")
+            )
+            .with_columns(pl.when(n > 1).then(mean * (1.0 - mean) * n / (n - 1)).alias("within"))
+        )
+
+    def summarize_attempts(lazy: pl.LazyFrame) -> pl.LazyFrame:
         values = pl.col(value).cast(pl.Float64).fill_nan(None)
-        of_problem = (
+        return (
             lazy
             .select(
                 "problem_id",
@@ -121,7 +135,11 @@ def variance_components(
                 pl.col("value").mean().alias("mean"),
                 pl.col("value").var(ddof=1).alias("within"),
             )
-            .with_columns(is_split=pl.col("n") > 1)
+        )
+
+    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        of_problem = (summarize_counts if of_counts else summarize_attempts)(lazy).with_columns(
+            is_split=pl.col("n") > 1
         )
         is_split, n = pl.col("is_split"), pl.col("n")
         table = of_problem.group_by(*keys, "run").agg(

@@ -10,7 +10,7 @@ import polars as pl
 from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, ExtractionRule, FrameT
-from ttsframe.schema import require_columns
+from ttsframe.schema import refuse_counts, require_columns
 
 HEALTH_SCHEMA: Final[Mapping[str, pl.DataType]] = {
     "issue": pl.String(),
@@ -110,6 +110,7 @@ def run_health(trajectories: FrameT, /, *, by: ColumnNames = ()) -> FrameT:
     runs: dict[str, str] = safe_names(dict.fromkeys(names))
     keys: dict[str, str] = {**runs, unused_name("problem", runs): "problem_id"}
     schema: pl.Schema = require_columns(trajectories, [*keys.values()])
+    refuse_counts(schema, "trajectories")
 
     def plan(rows: pl.LazyFrame) -> pl.LazyFrame:
         marks = _marks(schema)

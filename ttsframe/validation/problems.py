@@ -79,6 +79,15 @@ PROBLEM_CHECKS: Final = (
         severity="error",
     ),
     _ProblemCheck(
+        "differing_prompts",
+        "prompt",
+        pl.col("n_distinct_prompt").cast(pl.Int64) - 1,
+        "n_other_prompts",
+        "{problems} have several values of 'prompt'",
+        "attempts at one problem should answer the same text, unless examples in it are drawn anew; rows of "
+        "several problems may share a 'problem_id'.",
+    ),
+    _ProblemCheck(
         "duplicate_completions",
         "completion",
         pl.col("n_completion").cast(pl.Int64) - pl.col("n_distinct_completion"),
@@ -91,7 +100,7 @@ PROBLEM_CHECKS: Final = (
 )
 """The rules about all attempts at a problem."""
 
-_DISTINCT: Final = ("problem", "gold", "completion")
+_DISTINCT: Final = ("problem", "gold", "prompt", "completion")
 
 
 def problem_counts(

@@ -15,9 +15,12 @@ from ttsframe._checks import check_frame, check_names
 from ttsframe._exprs import safe_names
 from ttsframe._traps import Trap
 from ttsframe._typing import ColumnNames
-from ttsframe.schema import TRAJECTORY_COLUMNS, require_columns
+from ttsframe.schema import TRAJECTORY_COLUMNS, holds_counts, require_columns
 from ttsframe.validation.columns import canonical_casts, is_usable, missing_columns, wrong_dtypes
+from ttsframe.validation.counts import count_findings
 from ttsframe.validation.finding import Finding, Pending, Severity
+from ttsframe.validation.grades import difference_findings, grade_queries
+from ttsframe.validation.mixups import mixup_findings, mixup_queries
 from ttsframe.validation.problems import (
     grade_findings,
     inconsistent_answers,
@@ -176,7 +179,7 @@ def validate_trajectories(
     Parameters
     ----------
     trajectories
-        A `trajectories` table. Of a LazyFrame, only counts and examples are collected. Any column may
+        A `trajectories` table, or a table of counts. Of a LazyFrame, only counts and examples are collected. Any column may
         be missing; rules that read it are skipped.
     by
         Columns that identify a run. Attempts are numbered within `(*by, problem_id)`.
@@ -200,15 +203,23 @@ def validate_trajectories(
     -----
     Errors: `no_attempts`, `missing_column`, `wrong_dtype`, `null_problem_ids`,
     `unnumbered_attempts`, `duplicate_attempts`, `conflicting_problems` (several problem texts or gold
-    answers under one `problem_id`).
+    answers under one `problem_id`), `shifted_completions` (far more answers are those of other problems,
+    in an order in which tools are known to mix them up), `swapped_gold`.
 
     Warnings: `attempt_gaps`, `ragged_attempts`, `duplicate_completions` (equal texts within a problem,
     such as the padding of beam search), `empty_completions`, `missing_gold`, `ungraded_attempts`,
     `inconsistent_grades` (attempts at a problem with equal `answer_key` and different grades),
     `lost_grades` (graded as right by another tool, but no answer was found, so they count as wrong),
+    `grades_differ` (by `is_correct_recorded`; one finding for each rule that tells the grades apart),
+    `answer_is_gold`, `oracle_scores` (the score separates right from wrong perfectly),
+    `repeated_runs` (equal texts under two seeds or files), `differing_prompts`,
     `missing_scores`, `empty_steps`, `null_scores`, `nan_scores`, `infinite_scores`,
     `constant_scores`, `out_of_range_scores`. If at least 5 % of the finite scores are outside [0, 1],
-    `logit_scores` replaces the last.
+    `logit_scores` replaces the last, or `log_scores` (none above 0) or `unscaled_scores` (points from 0
+    to at most 100).
+
+    Of a table of counts: `null_problem_ids`, `wrong_dtype`, `impossible_counts`, `duplicate_counts`
+    (errors), `ungraded_problems`, `ragged_attempts` (warnings).
 
     Notes: `missing_answers`, `ungraded_run` (neither grades nor gold answers nor solutions).
 
@@ -228,6 +239,8 @@ def validate_trajectories(
     names = check_names(by, "by")
     schema = require_columns(trajectories, names)
     keys = list(dict.fromkeys((*names, "problem_id")))
+    if holds_counts(schema) and "problem_id" in schema:
+        return _validate_counts(trajectories.lazy(), keys)
     usable = {
         name for name in TRAJECTORY_COLUMNS if name in schema and is_usable(name, schema[name])
     }
@@ -237,9 +250,11 @@ def validate_trajectories(
     if "step_scores" in usable:
         queries["steps"] = value_counts(flat_steps(rows), STEP_CHECKS, usable, score="step_scores")
     if "problem_id" in usable:
-        queries["problems"] = problem_counts(rows, safe_names(keys), usable)
+        prompts = {"prompt"} if schema.get("prompt") == pl.String else set()
+        queries["problems"] = problem_counts(rows, safe_names(keys), usable | prompts)
         if {"answer_key", "is_correct"} <= usable:
             queries["answers"] = inconsistent_answers(rows, keys)
+    queries |= grade_queries(rows, usable) | mixup_queries(rows, keys, schema, usable)
     tables = dict(zip(queries, pl.collect_all(queries.values()), strict=True))
 
     located = dict.fromkeys([*keys, "attempt"])
@@ -265,12 +280,29 @@ def validate_trajectories(
         n_runs = pl.DataFrame(named).n_unique() if named else 1
     if "answers" in tables:
         pending += grade_findings(tables["answers"])
+    if "grades" in tables:
+        pending += difference_findings(tables["grades"], rows, usable, places)
+    pending += mixup_findings(tables, keys, schema)
     return ValidationReport(
         n_attempts=counts["n"],
         n_problems=n_problems,
         attempts_per_problem=(min(sizes), median(sizes), max(sizes)) if sizes else None,
         findings=_with_examples(pending),
         n_runs=max(n_runs, 1),
+    )
+
+
+def _validate_counts(counts: pl.LazyFrame, keys: Sequence[str]) -> ValidationReport:
+    """Validate a table of counts."""
+    table, findings = count_findings(counts, safe_names(keys))
+    sizes = table["n"].to_list()
+    runs = table.drop("n", "problem").columns
+    return ValidationReport(
+        n_attempts=sum(sizes),
+        n_problems=table["problem"].n_unique(),
+        attempts_per_problem=(min(sizes), median(sizes), max(sizes)) if sizes else None,
+        findings=_with_examples(findings),
+        n_runs=max(table.select(runs).n_unique() if runs else 1, 1),
     )
 
 
@@ -288,7 +320,12 @@ def _with_examples(pending: Sequence[Pending]) -> tuple[Finding, ...]:
         else replace(item.finding, examples=tuple(next(tables).to_dicts()))
         for item in pending
     ]
-    return tuple(sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity)))
+    return tuple(sorted(findings, key=severity_rank))
+
+
+def severity_rank(finding: Finding) -> int:
+    """Return the place of a finding's severity: errors first."""
+    return _SEVERITIES.index(finding.severity)
 
 
 def _plain(example: Mapping[str, object]) -> dict[str, object]:

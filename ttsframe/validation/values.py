@@ -39,6 +39,11 @@ _ABSTAINS: Final = (
 )
 _OUTLIER: Final = "a PRM score is a probability; check the tool that wrote these values."
 _LOGITS: Final = f"use {constant('weights', 'sigmoid')} or 'softmax' for a weighted vote; best_of_n only reads their order."
+_LOGARITHMS: Final = (
+    "none is above 0: they look like log-probabilities, of which exp() makes probabilities. Sums over tokens "
+    f"favor short attempts; {constant('weights', 'softmax')} reads them as they are."
+)
+_POINTS: Final = (5, 10, 100)
 
 _NO_ANSWER: Final = (
     "they abstain from votes, and are wrong where there is a gold answer. Many of them point to a token "
@@ -265,7 +270,7 @@ def value_findings(
         code, hint = check.code, check.hint
         of = n_finite if code == "out_of_range_scores" else total
         if code == "out_of_range_scores" and count >= LOGIT_SHARE * n_finite:
-            code, hint = "logit_scores", _LOGITS
+            code, hint = _name_scale(counts["least"] or 0.0, counts["most"] or 0.0)
         message = f"{count:,} of {of:,} {unit} {check.clause}"
         if check.is_broken is _is_outside:
             message += f" ({counts['least']:.4g} to {counts['most']:.4g})"
@@ -275,6 +280,16 @@ def value_findings(
         message = f"all {n_finite:,} values in {score!r} are {counts['least']}"
         hint = "best_of_n then picks the first attempt; check that the scorer ran."
         yield Pending(Finding("constant_scores", "warning", score, n_finite, message, (), hint))
+
+
+def _name_scale(least: float, most: float) -> tuple[str, str]:
+    """Say what scores that are no probabilities look like, by their range; the code and the hint."""
+    if most <= 0.0:
+        return "log_scores", _LOGARITHMS
+    top = next((top for top in _POINTS if top / 2 < most <= top), None)
+    if least >= 0.0 and top is not None:
+        return "unscaled_scores", f"they look like points of 0 to {top}: divide them by {top}."
+    return "logit_scores", _LOGITS
 
 
 def _attempts_that_break(

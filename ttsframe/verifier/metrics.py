@@ -10,9 +10,17 @@ import polars as pl
 
 from ttsframe._checks import check_fraction, check_positive
 from ttsframe._typing import ColumnNames, Floats, FrameT, Integers, Reduction
-from ttsframe.statistics.intervals import student_t_interval
+from ttsframe.statistics.clusters import cluster_error, cluster_interval, sum_by_cluster
+from ttsframe.statistics.problem_values import mean_interval
 from ttsframe.verifier.sorted_scores import SortedScores
-from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns
+from ttsframe.verifier.tables import (
+    CLUSTERED,
+    CLUSTERED_ALSO,
+    Columns,
+    Schema,
+    Table,
+    attempt_columns,
+)
 
 __all__ = ["verifier_metrics"]
 
@@ -46,6 +54,7 @@ def verifier_metrics(
     *,
     reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
+    cluster: str | None = None,
     n_bins: int = 10,
     confidence_level: float = 0.95,
 ) -> FrameT:
@@ -64,6 +73,9 @@ def verifier_metrics(
         the column `score`.
     by
         Columns that define separate groups, for example the model or the difficulty level.
+    cluster
+        Column that groups problems that were drawn together; clusters are then the units of the
+        standard error and the interval.
     n_bins
         Number of bins of the calibration errors.
     confidence_level
@@ -77,8 +89,9 @@ def verifier_metrics(
         - `auroc` (Float64 in [0, 1]): over all attempts; null unless some are right and some are
           wrong. It has no interval, because attempts at one problem are not independent;
         - `auroc_within` (Float64 in [0, 1]): mean over the problems that have right and wrong
-          attempts, each counted once; `standard_error`, `ci_low`, `ci_high`: of that mean, by
-          Student's t, null below two problems;
+          attempts, each counted once; `standard_error`, `ci_low`, `ci_high`: of that mean, by the
+          rules of `scaling_curve` for fractions: Student's t, or Wilson's interval where the areas
+          add up to less than 5, or to within 5 of their number; null below two problems;
         - `average_precision` (Float64): null if no attempt is right;
         - `brier`, `ece_equal_width`, `ece_equal_mass` (Float64): null unless `calibration_status`
           is "ok";
@@ -91,7 +104,8 @@ def verifier_metrics(
           a grade, which are left out;
         - `n_problems`, `n_judged`, `n_all_right`, `n_all_wrong` (UInt32): problems with a graded and
           scored attempt, of these the ones averaged in `auroc_within`, and those without wrong or
-          without right attempts.
+          without right attempts;
+        - `n_clusters`, `df`: as in `scaling_curve`, only with `cluster`.
 
     Raises
     ------
@@ -145,28 +159,56 @@ def verifier_metrics(
     """
     check_positive(n_bins, "n_bins")
     check_fraction(confidence_level, "confidence_level")
-    columns = attempt_columns(trajectories, reductions, by, METRICS)
-    table = metrics_table(n_bins=n_bins, confidence_level=confidence_level)
-    return columns.tabulate(trajectories, lambda _: table, METRICS)
+    columns = attempt_columns(trajectories, reductions, by, METRICS, cluster)
+    is_clustered = cluster is not None
+    table = metrics_table(
+        n_bins=n_bins, confidence_level=confidence_level, is_clustered=is_clustered
+    )
+    return columns.tabulate(
+        trajectories, lambda _: table, {**METRICS, **(CLUSTERED if is_clustered else {})}
+    )
 
 
-def metrics_table(*, n_bins: int, confidence_level: float) -> Table:
+def metrics_table(*, n_bins: int, confidence_level: float, is_clustered: bool = False) -> Table:
     """Return the table of `verifier_metrics`."""
-    interval = student_t_interval(
-        "auroc_within", "standard_error", "n_judged", confidence_level=confidence_level
-    )
-    return Table(
-        METRICS,
-        lambda scores: _row(scores, n_bins),
-        lambda table: table.with_columns(interval.struct.field("ci_low", "ci_high")),
-    )
+    built: Schema = {**METRICS, **CLUSTERED, **CLUSTERED_ALSO} if is_clustered else METRICS
+    if is_clustered:
+        interval = cluster_interval("n_judged", confidence_level, mean="auroc_within")
+    else:
+        interval = mean_interval(
+            "n_judged", confidence_level, mean="auroc_within", n_problems="n_judged"
+        )
+    total = pl.col("auroc_within") * pl.col("n_judged")
+    has_two = pl.col("standard_error").is_not_null()
+
+    def finish(table: pl.DataFrame) -> pl.DataFrame:
+        # Areas are fractions, even where all of them are 0 or 1.
+        with_inputs = table.with_columns(total=total, is_fractional=pl.lit(value=True))
+        ends = pl.when(has_two).then(interval).struct.field("ci_low", "ci_high")
+        return with_inputs.with_columns(ends).drop(
+            "total", "is_fractional", *(CLUSTERED_ALSO if is_clustered else ())
+        )
+
+    return Table(built, lambda scores: _row(scores, n_bins), finish)
 
 
 def _row(scores: SortedScores, n_bins: int) -> Columns:
     """Return the row of one reduction in one group, without its interval."""
     auroc, precision = scores.auroc_and_precision()
     has_wrong, has_right = (scores.n_by_problem > 0).T
-    areas = np.sort(scores.areas_within()[has_right & has_wrong])
+    is_judged = has_right & has_wrong
+    areas = scores.areas_within()[is_judged]
+    error, clustered = _standard_error(np.sort(areas)), {}
+    if scores.clusters is not None:
+        totals, sizes = sum_by_cluster(areas, scores.clusters[is_judged])
+        spread = cluster_error(totals, sizes)
+        error = spread.standard_error
+        clustered = {
+            "n_clusters": len(sizes),
+            "df": spread.df,
+            "most_share": spread.most_share,
+        }
+    areas = np.sort(areas)
     status = scores.calibration_status
     brier = width = mass = float("nan")
     if status == "ok":
@@ -179,7 +221,7 @@ def _row(scores: SortedScores, n_bins: int) -> Columns:
         "reduction": scores.reduction,
         "auroc": auroc,
         "auroc_within": _mean(areas),
-        "standard_error": _standard_error(areas),
+        "standard_error": error,
         "ci_low": None,
         "ci_high": None,
         "average_precision": precision,
@@ -196,6 +238,7 @@ def _row(scores: SortedScores, n_bins: int) -> Columns:
         "n_judged": len(areas),
         "n_all_right": int((has_right & ~has_wrong).sum()),
         "n_all_wrong": int((has_wrong & ~has_right).sum()),
+        **clustered,
     }
     return {name: [value] for name, value in row.items()}
 

@@ -10,13 +10,14 @@ import polars as pl
 
 from ttsframe._checks import check_fraction
 from ttsframe._exprs import run_plan, to_safe
-from ttsframe._typing import ColumnNames, Floats, FrameT
+from ttsframe._typing import ColumnNames, Floats, FrameT, Integers
 from ttsframe.curves.lines import DEFAULTS, PROBLEM_COLUMNS, CurveLines, curve_lines
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.schema import CURVE_SCHEMA
+from ttsframe.statistics.clusters import cluster_error, sum_by_cluster
 from ttsframe.statistics.paired import TIE, paired_inference
 from ttsframe.statistics.problem_values import value_and_severity
-from ttsframe.verifier.tables import Schema, name_numbers
+from ttsframe.verifier.tables import CLUSTERED, Schema, name_numbers
 
 __all__ = ["over_optimization"]
 
@@ -32,7 +33,12 @@ _DROP: Final[Schema] = {
 
 
 def over_optimization(
-    problems: FrameT, /, *, by: ColumnNames = (), confidence_level: float = 0.95
+    problems: FrameT,
+    /,
+    *,
+    by: ColumnNames = (),
+    cluster: str | None = None,
+    confidence_level: float = 0.95,
 ) -> FrameT:
     r"""Find the budget from which more attempts reduce accuracy.
 
@@ -47,6 +53,8 @@ def over_optimization(
         ``select_answers(trajectories, selectors="best_of_n", budgets=[1, 4, 16])``.
     by
         Columns that define separate curves, for example the model or the difficulty level.
+    cluster
+        As in `scaling_curve`.
     confidence_level
         Coverage of the intervals, in (0, 1).
 
@@ -106,7 +114,7 @@ def over_optimization(
     [(1, 1, 0.0, False), (2, 2, 0.0, False), (4, 2, 0.833, True)]
     """
     check_fraction(confidence_level, "confidence_level")
-    lines: CurveLines = curve_lines(problems, by=by, taken=_DROP)
+    lines: CurveLines = curve_lines(problems, by=by, cluster=cluster, taken=_DROP)
     schema: pl.Schema = lines.schema
     groups: dict[str, str] = lines.groups
     optional: list[str] = [name for name in DEFAULTS if name in schema]
@@ -114,15 +122,20 @@ def over_optimization(
     result: dict[str, pl.DataType | type[pl.DataType]] = {
         **{name: schema[name] for name in groups.values()},
         **CURVE_SCHEMA,
+        **(CLUSTERED if cluster is not None else {}),
         **_DROP,
         **{name: schema[name] for name in own},
         "peak_budget": schema["budget"],
     }
 
+    own_cluster: str | None = next(iter(lines.clusters), None)
+
     def apply(rows: pl.DataFrame) -> pl.DataFrame:
         line: list[str] = [*lines.columns]
         return (
-            scaling_curve(rows.lazy(), by=[*groups], confidence_level=confidence_level)
+            scaling_curve(
+                rows.lazy(), by=[*groups], cluster=own_cluster, confidence_level=confidence_level
+            )
             .collect()
             .join(
                 _drops(rows, line, schema["budget"], confidence_level),
@@ -136,7 +149,7 @@ def over_optimization(
         )
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        read = lazy.select(*to_safe(groups), *PROBLEM_COLUMNS, *optional)
+        read = lazy.select(*to_safe(groups | lines.clusters), *PROBLEM_COLUMNS, *optional)
         return read.map_batches(apply, schema=result)
 
     return run_plan(problems, plan)
@@ -147,11 +160,12 @@ def _drops(
 ) -> pl.DataFrame:
     """Return the drop at each budget of each line from the best budget up to it."""
     # `scaling_curve` has checked that each problem has one row per budget.
-    valued = rows.select(*line, "problem_id", "budget", value_and_severity()["value"])
+    clusters = [name for name in ("cluster",) if name in rows.columns]
+    valued = rows.select(*line, *clusters, "problem_id", "budget", value_and_severity()["value"])
     sums: dict[str, pl.DataType | type[pl.DataType]] = {
         "budget": budget,
         "peak_budget": budget,
-        **dict.fromkeys(("difference", "standard_error", "gained", "lost"), pl.Float64),
+        **dict.fromkeys(("difference", "standard_error", "df", "gained", "lost"), pl.Float64),
         **dict.fromkeys(("n_pairs", "n_units", "n_unequal", "n_wins", "n_losses"), pl.Int64),
         "n_others": pl.Int64,
         "is_fractional": pl.Boolean,
@@ -162,18 +176,24 @@ def _drops(
         row, column = (name_numbers(part[name]).to_numpy() for name in ("problem_id", "budget"))
         values = np.full((int(row.max()) + 1, len(budgets)), np.nan)
         values[row, column] = part["value"].to_numpy()
-        values = values[~np.isnan(values).any(axis=1)]
+        of_problem = np.arange(len(values))
+        if clusters:
+            of_problem[row] = name_numbers(part["cluster"]).to_numpy()
+        is_known = ~np.isnan(values).any(axis=1)
+        values, of_problem = values[is_known], of_problem[is_known]
         if not len(values):
             continue
-        table = pl.DataFrame([*_sums(values, budgets.to_list())], schema=sums)
+        table = pl.DataFrame([*_sums(values, of_problem, budgets.to_list())], schema=sums)
         tables.append(part.select(line).head(1).join(table, how="cross"))
     drops = pl.concat(tables)
     parts = drops.partition_by("n_others") or [drops]
-    inferred = pl.concat([_with_inference(part, confidence_level) for part in parts])
+    inferred = pl.concat([
+        _with_inference(part, confidence_level, is_clustered=bool(clusters)) for part in parts
+    ])
     return inferred.select(*line, "budget", *_DROP)
 
 
-def _sums(values: Floats, budgets: list[object]) -> Iterator[dict[str, object]]:
+def _sums(values: Floats, clusters: Integers, budgets: list[object]) -> Iterator[dict[str, object]]:
     """Yield the input of `paired_inference` for each budget of an (n_problems, n_budgets) matrix."""
     n_problems, n_budgets = values.shape
     accuracy = values.mean(axis=0)
@@ -185,18 +205,20 @@ def _sums(values: Floats, budgets: list[object]) -> Iterator[dict[str, object]]:
             peak = i
         drop = values[:, peak] - values[:, i]
         drop[np.abs(drop) <= TIE] = 0.0
+        totals, sizes = sum_by_cluster(drop, clusters)
+        spread = cluster_error(totals, sizes)
+        has_two = len(sizes) > 1
         yield {
             "budget": budgets[i],
             "peak_budget": budgets[peak],
             "difference": max(float(drop.mean()), 0.0),
-            "standard_error": (
-                float(drop.std(ddof=1) / np.sqrt(n_problems)) if n_problems > 1 else None
-            ),
+            "standard_error": spread.standard_error if has_two else None,
+            "df": spread.df if has_two else None,
             "gained": float(drop[drop > 0].sum()),
             "lost": float(-drop[drop < 0].sum()),
             "n_pairs": n_problems,
-            "n_units": n_problems,
-            "n_unequal": int((drop != 0).sum()),
+            "n_units": len(sizes),
+            "n_unequal": int((np.abs(totals) > TIE).sum()),
             "n_wins": int((drop > 0).sum()),
             "n_losses": int((drop < 0).sum()),
             "n_others": n_budgets - 1,
@@ -204,11 +226,13 @@ def _sums(values: Floats, budgets: list[object]) -> Iterator[dict[str, object]]:
         }
 
 
-def _with_inference(sums: pl.DataFrame, confidence_level: float) -> pl.DataFrame:
+def _with_inference(
+    sums: pl.DataFrame, confidence_level: float, *, is_clustered: bool
+) -> pl.DataFrame:
     """Add interval and test of the drops of curves with equally many budgets."""
     n_others = max(sums["n_others"].to_list(), default=1) or 1
     level = 1.0 - (1.0 - confidence_level) / n_others
-    inference = paired_inference(confidence_level=level, is_clustered=False)
+    inference = paired_inference(confidence_level=level, is_clustered=is_clustered)
     is_drop = pl.col("budget") != pl.col("peak_budget")
     return sums.with_columns(
         pl.col("difference").alias("drop"),

@@ -12,9 +12,17 @@ from ttsframe._checks import check_fraction, check_frame, check_names, check_pos
 from ttsframe._exprs import run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Floats, FrameT, Integers
 from ttsframe.errors import ColumnsError
-from ttsframe.schema import require_columns, require_kind
+from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
+from ttsframe.statistics.clusters import (
+    check_cluster,
+    cluster_error,
+    cluster_interval,
+    in_one_cluster,
+    sum_by_cluster,
+)
 from ttsframe.statistics.intervals import student_t_interval
-from ttsframe.verifier.tables import Schema, in_threads, name_numbers
+from ttsframe.statistics.problem_values import mean_interval
+from ttsframe.verifier.tables import CLUSTERED, CLUSTERED_ALSO, Schema, in_threads, name_numbers
 
 __all__ = ["step_profile"]
 
@@ -43,6 +51,7 @@ def step_profile(
     n_bins: int = 10,
     same_problems: bool = False,
     by: ColumnNames = (),
+    cluster: str | None = None,
     confidence_level: float = 0.95,
 ) -> FrameT:
     r"""Average step scores by relative position, separately for right and wrong attempts.
@@ -63,6 +72,8 @@ def step_profile(
         problem has both, none is left out.
     by
         Columns that define separate profiles, for example the run or the model.
+    cluster
+        As in `verifier_metrics`.
     confidence_level
         Coverage of the interval, in (0, 1).
 
@@ -74,10 +85,11 @@ def step_profile(
         - `position` (Float64 in (0, 1)): center of the bin;
         - `mean_score` (Float64): mean over problems; null if no step has a score;
         - `standard_error` (Float64): of that mean, over problems; null below two problems;
-        - `ci_low`, `ci_high` (Float64): Student's t over problems, clipped to [0, 1] if all step
-          scores of the frame are in it; null below two problems;
+        - `ci_low`, `ci_high` (Float64): if all step scores of the frame are in [0, 1], by the rules of
+          `scaling_curve` for fractions; otherwise Student's t over problems; null below two problems;
         - `n_attempts`, `n_problems` (UInt32): those with a score in the bin;
-        - `n_unscored_steps` (UInt32): steps whose score is null or NaN, which are left out.
+        - `n_unscored_steps` (UInt32): steps whose score is null or NaN, which are left out;
+        - `n_clusters`, `df`: as in `scaling_curve`, only with `cluster`.
 
     Raises
     ------
@@ -125,8 +137,12 @@ def step_profile(
     check_frame(trajectories, "trajectories")
     check_positive(n_bins, "n_bins")
     check_fraction(confidence_level, "confidence_level")
-    groups: tuple[str, ...] = check_names(by, "by", taken={*PROFILE, "problem_id", "step_scores"})
-    schema = require_columns(trajectories, [*groups, "problem_id", "step_scores", "is_correct"])
+    taken = {*PROFILE, *CLUSTER_COLUMNS, "problem_id", "step_scores"}
+    groups: tuple[str, ...] = check_names(by, "by", taken=taken)
+    clusters: tuple[str, ...] = check_cluster(cluster, taken, groups)
+    schema = require_columns(
+        trajectories, [*groups, *clusters, "problem_id", "step_scores", "is_correct"]
+    )
     _check_dtypes(schema)
     keys: dict[str, str] = safe_names(groups)
     # The number of threads is asked for here, because it is 1 inside of a query.
@@ -137,13 +153,23 @@ def step_profile(
             frame, [*keys], n_bins, confidence_level, n_threads, same_problems=same_problems
         ).rename(keys)
 
+    result = {**PROFILE, **(CLUSTERED if clusters else {})}
+    names = {**keys, "problem": "problem_id"}
+
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        return lazy.select(
+        rows = lazy.select(
             *to_safe(keys),
             pl.col("problem_id").alias("problem"),
+            *[pl.col(name).alias("cluster") for name in clusters],
             pl.col("is_correct").cast(pl.Boolean),
             pl.col("step_scores").cast(pl.List(pl.Float64)).alias("steps"),
-        ).map_batches(apply, schema={name: schema[name] for name in groups} | dict(PROFILE))
+        )
+        for name in clusters:
+            n_clusters = pl.col("cluster").n_unique().over(*names)
+            rows = rows.with_columns(n_clusters=n_clusters).filter(in_one_cluster(names, name))
+        return rows.map_batches(
+            apply, schema={name: schema[name] for name in groups} | dict(result)
+        )
 
     return run_plan(trajectories, plan)
 
@@ -183,7 +209,10 @@ def _profiles(
     same_problems: bool,
 ) -> pl.DataFrame:
     """Make the table, with the columns of groups under safe names."""
-    numbered = frame.with_columns(name_numbers(frame["problem"]))
+    names = [name for name in ("problem", "cluster") if name in frame.columns]
+    is_clustered = "cluster" in names
+    schema = {**PROFILE, **({**CLUSTERED, **CLUSTERED_ALSO} if is_clustered else {})}
+    numbered = frame.with_columns(name_numbers(frame[name]) for name in names)
     n_steps = numbered["steps"].list.len()
     if n_steps.null_count() or n_steps.min() == 0:
         numbered = numbered.filter(n_steps > 0)
@@ -194,26 +223,41 @@ def _profiles(
             continue
         kept = _keep_mixed(part) if same_problems else part
         rows, low, high = _one_group(kept, n_bins, n_threads)
-        table = pl.DataFrame(rows, schema=dict(PROFILE), strict=False)
+        table = pl.DataFrame(rows, schema=schema, strict=False)
         tables.append(part.select(keys).head(1).join(table, how="cross") if keys else table)
         lows.append(low)
         highs.append(high)
+    shown = [name for name in schema if name not in CLUSTERED_ALSO]
     if not tables:
-        return pl.DataFrame(schema={key: frame.schema[key] for key in keys} | dict(PROFILE))
-    interval = student_t_interval(
-        "mean_score",
-        "standard_error",
-        "n_problems",
-        confidence_level=confidence_level,
-        bounds=(0.0, 1.0) if min(lows) >= 0.0 and max(highs) <= 1.0 else None,
-    )
+        dtypes = {key: frame.schema[key] for key in keys}
+        return pl.DataFrame(schema={**dtypes, **{name: schema[name] for name in shown}})
+    is_bounded = min(lows) >= 0.0 and max(highs) <= 1.0
+    interval = _interval(confidence_level, is_bounded=is_bounded, is_clustered=is_clustered)
     return (
         pl
         .concat(tables)
         .with_columns(pl.col(pl.Float64).fill_nan(None))
+        .with_columns(
+            total=pl.col("mean_score") * pl.col("n_problems"), is_fractional=pl.lit(value=True)
+        )
         .with_columns(interval.struct.field("ci_low", "ci_high"))
         .sort(*keys, "is_correct", "position")
+        .select(*keys, *shown)
     )
+
+
+def _interval(confidence_level: float, *, is_bounded: bool, is_clustered: bool) -> pl.Expr:
+    """Build the interval of a mean step score."""
+    if not is_bounded:
+        n_units = pl.col("df") + 1.0 if is_clustered else pl.col("n_problems")
+        return student_t_interval(
+            "mean_score", "standard_error", n_units, confidence_level=confidence_level, bounds=None
+        )
+    if is_clustered:
+        interval = cluster_interval("n_problems", confidence_level, mean="mean_score")
+    else:
+        interval = mean_interval("n_problems", confidence_level, mean="mean_score")
+    return pl.when(pl.col("standard_error").is_not_null()).then(interval)
 
 
 def _keep_mixed(part: pl.DataFrame) -> pl.DataFrame:
@@ -273,13 +317,15 @@ def _one_group(
         low=min(block.low for block in blocks),
         high=max(block.high for block in blocks),
     )
-    return _rows(merged, cell[first] % 3), merged.low, merged.high
+    clusters = part["cluster"].to_numpy()[order[first]] if "cluster" in part.columns else None
+    return _rows(merged, cell[first] % 3, clusters), merged.low, merged.high
 
 
-def _rows(sums: _Block, outcome: Integers) -> dict[str, list[object]]:
+def _rows(sums: _Block, outcome: Integers, clusters: Integers | None) -> dict[str, list[object]]:
     """Average the cells of each outcome, which are problems, in each bin with a step."""
     n_bins = sums.total.shape[1]
-    columns: dict[str, list[object]] = {name: [] for name in PROFILE}
+    also = () if clusters is None else (*CLUSTERED, *CLUSTERED_ALSO)
+    columns: dict[str, list[object]] = {name: [] for name in (*PROFILE, *also)}
     for code, is_correct in enumerate(_OUTCOMES):
         for i in np.flatnonzero(sums.n_steps[code]):
             n_attempts = sums.n_attempts[outcome == code, i]
@@ -289,7 +335,7 @@ def _rows(sums: _Block, outcome: Integers) -> dict[str, list[object]]:
             with np.errstate(invalid="ignore"):
                 mean = means.mean() if n else None
                 error = means.std(ddof=1) / np.sqrt(n) if n > 1 else None
-            row = {
+            row: dict[str, object] = {
                 "is_correct": is_correct,
                 "position": (i + 0.5) / n_bins,
                 "mean_score": mean,
@@ -300,6 +346,15 @@ def _rows(sums: _Block, outcome: Integers) -> dict[str, list[object]]:
                 "n_problems": n,
                 "n_unscored_steps": int(sums.n_unscored[code, i]),
             }
+            if clusters is not None:
+                totals, sizes = sum_by_cluster(means, clusters[outcome == code][is_scored])
+                spread = cluster_error(totals, sizes)
+                row |= {
+                    "standard_error": spread.standard_error,
+                    "n_clusters": len(sizes),
+                    "df": spread.df,
+                    "most_share": spread.most_share,
+                }
             for name, value in row.items():
                 columns[name].append(value)
     return columns

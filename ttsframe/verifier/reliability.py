@@ -9,10 +9,12 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_choices, check_fraction, check_positive
-from ttsframe._typing import ColumnNames, FrameT, Integers, Reduction
-from ttsframe.statistics.intervals import student_t_interval, wilson_interval
+from ttsframe._typing import ColumnNames, FrameT, Reduction
+from ttsframe.statistics.clusters import cluster_error, cluster_interval
 from ttsframe.verifier.sorted_scores import Group, SortedScores, bin_edges, count_by_problem
 from ttsframe.verifier.tables import (
+    CLUSTERED,
+    CLUSTERED_ALSO,
     Columns,
     Schema,
     Table,
@@ -36,6 +38,7 @@ RELIABILITY: Final[Schema] = {
     "ci_high": pl.Float64,
     "n_attempts": pl.UInt32,
     "n_problems": pl.UInt32,
+    "df": pl.Float64,
 }
 
 DISTRIBUTION: Final[Schema] = {
@@ -54,6 +57,7 @@ def reliability_curve(
     *,
     reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
+    cluster: str | None = None,
     n_bins: int = 10,
     binning: Binning | Sequence[Binning] = "equal_width",
     confidence_level: float = 0.95,
@@ -67,7 +71,7 @@ def reliability_curve(
     ----------
     trajectories
         As in `verifier_metrics`, with scores in [0, 1].
-    reductions, by
+    reductions, by, cluster
         As in `verifier_metrics`.
     n_bins
         Number of bins.
@@ -86,10 +90,12 @@ def reliability_curve(
         - `bin_low`, `bin_high` (Float64): ends of the bin; for equal mass the smallest and the
           largest score in it;
         - `mean_score`, `accuracy` (Float64 in [0, 1]): means over its attempts;
-        - `standard_error`, `ci_low`, `ci_high` (Float64): of the accuracy, with problems as the
-          units: Student's t, or Wilson's interval for that number of problems where all attempts are
-          right or all are wrong; null below two problems;
-        - `n_attempts`, `n_problems` (UInt32): in the bin.
+        - `standard_error`, `ci_low`, `ci_high` (Float64): of the accuracy, with the attempts at a
+          problem (or in a cluster) as one unit, by the rules of `scaling_curve` for clusters: Wilson's
+          interval of the attempts over the design effect; null below two units;
+        - `n_attempts`, `n_problems` (UInt32): in the bin;
+        - `df` (Float64): degrees of freedom of the standard error; with `cluster` also `n_clusters`
+          (UInt32).
 
     Raises
     ------
@@ -100,20 +106,20 @@ def reliability_curve(
 
     Notes
     -----
-    With :math:`c_q` of :math:`n_q` attempts right at problem q in the bin, Q problems, and
-    accuracy :math:`a = \sum c_q / \sum n_q`, the standard error is that of a ratio of sums over
-    clusters:
+    With :math:`c_q` of :math:`n_q` attempts right at problem q in the bin, N attempts in all, and
+    accuracy :math:`a = \sum c_q / N`, the standard error is CR2, as in `standard_error`:
 
     .. math::
 
-        \mathrm{SE}^2 = \frac{Q}{Q-1} \frac{\sum_q (c_q - a \, n_q)^2}{(\sum_q n_q)^2}
+        \mathrm{SE}^2 = \frac{1}{N^2} \sum_q \frac{(c_q - a \, n_q)^2}{1 - n_q / N}
 
     Intervals that assume independent attempts would be several times too narrow.
 
     References
     ----------
     Guo et al. (2017), On Calibration of Modern Neural Networks, arXiv:1706.04599, section 2. Miller
-    (2024), Adding Error Bars to Evals, arXiv:2411.00640, section 2.2, on clusters.
+    (2024), Adding Error Bars to Evals, arXiv:2411.00640, section 2.2, on clusters. Bell and McCaffrey (2002), Bias reduction in
+    standard errors for linear regression with multi-stage samples, Survey Methodology 28, 169-181.
 
     Examples
     --------
@@ -131,32 +137,39 @@ def reliability_curve(
     check_positive(n_bins, "n_bins")
     check_fraction(confidence_level, "confidence_level")
     binnings = check_choices(binning, "binning", get_args(Binning))
-    columns = attempt_columns(trajectories, reductions, by, RELIABILITY)
-    table = reliability_table(n_bins=n_bins, binnings=binnings, confidence_level=confidence_level)
-    return columns.tabulate(trajectories, lambda _: table, RELIABILITY)
+    columns = attempt_columns(trajectories, reductions, by, RELIABILITY, cluster)
+    table = reliability_table(
+        n_bins=n_bins,
+        binnings=binnings,
+        confidence_level=confidence_level,
+        is_clustered=cluster is not None,
+    )
+    shown = {name: dtype for name, dtype in table.schema.items() if name not in CLUSTERED_ALSO}
+    return columns.tabulate(trajectories, lambda _: table, shown)
 
 
 def reliability_table(
-    *, n_bins: int, binnings: Sequence[Binning], confidence_level: float
+    *,
+    n_bins: int,
+    binnings: Sequence[Binning],
+    confidence_level: float,
+    is_clustered: bool = False,
 ) -> Table:
     """Return the table of `reliability_curve`."""
+    schema: Schema = {**RELIABILITY, **(CLUSTERED if is_clustered else {}), **CLUSTERED_ALSO}
 
     def rows(scores: SortedScores) -> Columns:
         bins = [_bins(scores, n_bins, binning) for binning in sorted(binnings)]
-        return {name: np.concatenate([columns[name] for columns in bins]) for name in RELIABILITY}
+        return {name: np.concatenate([columns[name] for columns in bins]) for name in schema}
 
-    student = student_t_interval(
-        "accuracy", "standard_error", "n_problems", confidence_level=confidence_level
-    )
-    n_right = pl.col("accuracy") * pl.col("n_problems")
-    wilson = wilson_interval(n_right, "n_problems", confidence_level=confidence_level)
-    is_pure = pl.col("accuracy").is_in([0.0, 1.0]) & (pl.col("n_problems") > 1)
-    interval = pl.when(is_pure).then(wilson).otherwise(student)
-    return Table(
-        RELIABILITY,
-        rows,
-        lambda table: table.with_columns(interval.struct.field("ci_low", "ci_high")),
-    )
+    interval = cluster_interval("n_attempts", confidence_level)
+
+    def finish(table: pl.DataFrame) -> pl.DataFrame:
+        graded = table.with_columns(is_fractional=pl.lit(value=False))
+        ends = graded.with_columns(interval.struct.field("ci_low", "ci_high"))
+        return ends.drop("is_fractional", *CLUSTERED_ALSO)
+
+    return Table(schema, rows, finish)
 
 
 def score_distribution(
@@ -275,7 +288,7 @@ def _ranges(groups: Sequence[Group], n_threads: int) -> dict[str, tuple[float, f
 def _bins(scores: SortedScores, n_bins: int, binning: Binning) -> Columns:
     """Return the bins of one reduction in one group, without their intervals."""
     if scores.calibration_status != "ok":
-        return {name: [] for name in RELIABILITY}
+        return {name: [] for name in (*RELIABILITY, *CLUSTERED, *CLUSTERED_ALSO)}
     score = scores.score
     is_equal_width = binning == "equal_width"
     starts = (
@@ -286,10 +299,14 @@ def _bins(scores: SortedScores, n_bins: int, binning: Binning) -> Columns:
     n_attempts = end - first
     edges = bin_edges(n_bins, 0.0, 1.0)
     accuracy = (scores.n_right_before(end) - scores.n_right_before(first)) / n_attempts
-    counts = [
-        count_by_problem(scores.cell[start:stop], len(scores.problems))
-        for start, stop in zip(first, end, strict=True)
-    ]
+    slices = [*zip(first, end, strict=True)]
+    n_cells = len(scores.problems)
+    counts = [count_by_problem(scores.cell[start:stop], n_cells) for start, stop in slices]
+    units = counts
+    if scores.clusters is not None:
+        cell = 2 * scores.clusters[scores.cell >> 1] + (scores.cell & 1)
+        units = [count_by_problem(cell[start:stop], n_cells) for start, stop in slices]
+    errors = [cluster_error(of[:, 1].astype(np.float64), of.sum(axis=1)) for of in units]
     return {
         "reduction": [scores.reduction] * len(filled),
         "binning": [binning] * len(filled),
@@ -297,18 +314,12 @@ def _bins(scores: SortedScores, n_bins: int, binning: Binning) -> Columns:
         "bin_high": edges[filled + 1] if is_equal_width else score[end - 1],
         "mean_score": np.add.reduceat(score, first) / n_attempts,
         "accuracy": accuracy,
-        "standard_error": [*map(_clustered_error, counts, accuracy)],
+        "standard_error": [error.standard_error for error in errors],
         "ci_low": [None] * len(filled),
         "ci_high": [None] * len(filled),
         "n_attempts": n_attempts,
         "n_problems": [*map(len, counts)],
+        "df": [error.df for error in errors],
+        "n_clusters": [*map(len, units)],
+        "most_share": [error.most_share for error in errors],
     }
-
-
-def _clustered_error(counts: Integers, accuracy: float) -> float:
-    """Return the standard error of an accuracy from the (n_problems, 2) wrong and right attempts."""
-    n_problems, n_attempts = len(counts), counts.sum(axis=1)
-    if n_problems < 2:
-        return float("nan")
-    squares = ((counts[:, 1] - accuracy * n_attempts) ** 2).sum()
-    return float(np.sqrt(n_problems / (n_problems - 1) * squares) / n_attempts.sum())

@@ -132,6 +132,7 @@ def verifier_report(
     *,
     reductions: Reduction | Sequence[Reduction] | None = None,
     by: ColumnNames = (),
+    cluster: str | None = None,
     budgets: int | Sequence[int] | None = None,
     labels: str | None = None,
     error_threshold: float | Sequence[float] = 0.5,
@@ -150,7 +151,7 @@ def verifier_report(
         As in `verifier_metrics`; of a lazy frame, only the columns needed are collected. `attempt`
         and `answer_key` are needed for the curve over budgets, `step_scores` or `n_tokens` for
         lengths.
-    reductions, by
+    reductions, by, cluster
         As in `verifier_metrics`.
     budgets
         Numbers of attempts of the best-of-N curve; None: the powers of two up to the median number
@@ -199,7 +200,7 @@ def verifier_report(
     check_fraction(confidence_level, "confidence_level")
     check_seed(seed)
     limits = check_budgets(budgets)
-    columns = attempt_columns(trajectories, reductions, by, _TAKEN)
+    columns = attempt_columns(trajectories, reductions, by, _TAKEN, cluster)
     attempts, columns = _collect(trajectories, columns, labels)
     groups = columns.groups
     # Numbers are grouped and compared several times faster than texts.
@@ -209,7 +210,13 @@ def verifier_report(
         if not {"attempt", "answer_key"} <= set(columns.schema):
             return None
         selected = _best_of_n(attempts, columns, limits or _powers_of_two(numbered, groups))
-        return over_optimization(selected, by=groups, confidence_level=confidence_level)
+        if cluster is not None:
+            names = [*groups, "problem_id"]
+            of_problem = attempts.select(*names, cluster).unique(names)
+            selected = selected.join(of_problem, on=names, how="left", nulls_equal=True)
+        return over_optimization(
+            selected, by=groups, cluster=cluster, confidence_level=confidence_level
+        )
 
     def by_position() -> pl.DataFrame | None:
         if "step_scores" not in columns.schema:
@@ -219,6 +226,7 @@ def verifier_report(
             n_bins=n_bins,
             same_problems=True,
             by=groups,
+            cluster=cluster,
             confidence_level=confidence_level,
         )
 
@@ -247,7 +255,8 @@ def _collect(
 ) -> tuple[pl.DataFrame, AttemptColumns]:
     """Read the columns of all tables, with step scores reduced once."""
     known = [name for name in _READ if name in columns.schema]
-    read = dict.fromkeys([*columns.groups, *known, *([] if labels is None else [labels])])
+    others = [name for name in (labels, columns.cluster) if name is not None]
+    read = dict.fromkeys([*columns.groups, *known, *others])
     require_columns(trajectories, [*read])
     scores = {unused_name(reading.name, read): reading.score for reading in columns.readings}
     readings = tuple(
@@ -266,11 +275,17 @@ def _score_tables(
     confidence_level: float,
 ) -> dict[str, pl.DataFrame]:
     """Make the tables that read sorted scores, by their name in the report."""
+    is_clustered = columns.cluster is not None
     groups = columns.split(columns.select(attempts.lazy()).collect())
     tables = {
-        "metrics": metrics_table(n_bins=n_bins, confidence_level=confidence_level),
+        "metrics": metrics_table(
+            n_bins=n_bins, confidence_level=confidence_level, is_clustered=is_clustered
+        ),
         "reliability": reliability_table(
-            n_bins=n_bins, binnings=get_args(Binning), confidence_level=confidence_level
+            n_bins=n_bins,
+            binnings=get_args(Binning),
+            confidence_level=confidence_level,
+            is_clustered=is_clustered,
         ),
         "distribution": distribution_table(
             groups, n_bins=_N_SCORE_BINS, n_threads=columns.n_threads

@@ -26,6 +26,8 @@ class Group(NamedTuple):
     is_graded: Flags
     problems: Integers
     """(n_problems,), the number of each problem of the group among all."""
+    clusters: Integers | None
+    """(n_problems,), the number of the cluster of each problem; None: problems are independent."""
     lengths: Mapping[str, Integers]
     """Codes in the order of lengths by unit, -1 if there is none."""
     scores: Mapping[str, Floats]
@@ -43,6 +45,7 @@ class SortedScores:
         score = group.scores[reduction]
         self.reduction = reduction
         self.problems = group.problems
+        self.clusters = group.clusters
         is_used = group.is_graded > np.isnan(score)
         n_graded, self.n = (int(np.count_nonzero(of)) for of in (group.is_graded, is_used))
         self.n_ungraded, self.n_unscored = len(score) - n_graded, n_graded - self.n

@@ -13,7 +13,8 @@ from ttsframe._checks import check_frame, check_names
 from ttsframe._draws import Purpose, problem_bits
 from ttsframe._exprs import run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, Reduction
-from ttsframe.schema import require_columns, require_kind
+from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
+from ttsframe.statistics.clusters import check_cluster, in_one_cluster
 from ttsframe.verifier.sorted_scores import Group, SortedScores, ordinal_codes
 from ttsframe.votes.engine.pools import Reading, make_readings
 
@@ -26,6 +27,12 @@ ResultT = TypeVar("ResultT")
 
 LENGTHS: Final[tuple[str, ...]] = ("steps", "tokens")
 """Units of the length of an attempt."""
+
+CLUSTERED: Final[Schema] = {"n_clusters": pl.UInt32, "df": pl.Float64}
+"""Further columns of a table where clusters are named."""
+
+CLUSTERED_ALSO: Final[Schema] = {"most_share": pl.Float64}
+"""What `cluster_interval` reads of a table besides."""
 
 
 class Table(NamedTuple):
@@ -46,6 +53,7 @@ class AttemptColumns(NamedTuple):
     groups: tuple[str, ...]
     readings: tuple[Reading, ...]
     n_threads: int
+    cluster: str | None = None
 
     @property
     def keys(self) -> dict[str, str]:
@@ -81,8 +89,10 @@ class AttemptColumns(NamedTuple):
             reading.score.cast(pl.Float64).fill_null(float("nan")).alias(f"score{reading.number}")
             for reading in self.readings
         ]
+        clusters = [] if self.cluster is None else [pl.col(self.cluster).alias("cluster")]
         return lazy.select(
             *to_safe(self.keys),
+            *clusters,
             pl.col("problem_id").alias("problem"),
             pl.col("is_correct").cast(pl.Boolean).alias("is_correct"),
             *lengths,
@@ -91,7 +101,10 @@ class AttemptColumns(NamedTuple):
 
     def split(self, selected: pl.DataFrame) -> list[Group]:
         """Split the selected columns into groups."""
-        numbered = selected.with_columns(name_numbers(selected["problem"]))
+        names = ["problem"] if self.cluster is None else ["problem", "cluster"]
+        numbered = selected.with_columns(name_numbers(selected[name]) for name in names)
+        if self.cluster is not None:
+            self._check_clusters(selected, numbered)
         if self.groups:
             return [self._group(part) for part in numbered.partition_by([*self.keys])]
         return [self._group(numbered)] if numbered.height else []
@@ -102,6 +115,10 @@ class AttemptColumns(NamedTuple):
         problems = np.arange(int(numbers.max()) + 1)
         if self.groups:
             problems, numbers = np.unique(numbers, return_inverse=True)
+        clusters = None
+        if self.cluster is not None:
+            clusters = np.empty(len(problems), dtype=np.int64)
+            clusters[numbers] = np.unique(part["cluster"].to_numpy(), return_inverse=True)[1]
         lengths = {}
         for unit in LENGTHS:
             if unit in part.columns:
@@ -115,11 +132,21 @@ class AttemptColumns(NamedTuple):
             is_right=is_right,
             is_graded=part["is_correct"].is_not_null().to_numpy(),
             problems=problems,
+            clusters=clusters,
             lengths=lengths,
             scores={
                 reading.name: part[f"score{reading.number}"].to_numpy() for reading in self.readings
             },
         )
+
+    def _check_clusters(self, selected: pl.DataFrame, numbered: pl.DataFrame) -> None:
+        """Raise where a problem of a group is in several clusters."""
+        unit = [*self.keys, "problem"]
+        counts = numbered.select(*unit, pl.col("cluster").n_unique().over(unit).alias("n"))
+        if (counts["n"] > 1).any():
+            names = self.keys | {"problem": "problem_id"}
+            rows = selected.select(*unit).with_columns(n_clusters=counts["n"]).lazy()
+            rows.filter(in_one_cluster(names, str(self.cluster))).collect()
 
     def tables(self, groups: Sequence[Group], tables: Sequence[Table]) -> list[pl.DataFrame]:
         """Make tables of all groups, sorting the scores of a reduction once; NaN becomes null."""
@@ -142,7 +169,7 @@ class AttemptColumns(NamedTuple):
         schema = dict(table.schema)
         if not rows:
             names = {name: self.schema[name] for name in self.groups}
-            return pl.DataFrame(schema={**names, **schema})
+            return table.finish(pl.DataFrame(schema={**names, **schema}))
         parts = [pl.DataFrame(columns, schema=schema, strict=False) for columns in rows]
         if self.groups:
             parts = [
@@ -157,15 +184,18 @@ def attempt_columns(
     reductions: Reduction | Sequence[Reduction] | None,
     by: ColumnNames,
     taken: Iterable[str],
+    cluster: str | None = None,
 ) -> AttemptColumns:
     """Check trajectories and the columns that are read of them."""
     check_frame(trajectories, "trajectories")
-    groups = check_names(by, "by", taken={*taken, "problem_id"})
-    schema = require_columns(trajectories, [*groups, "problem_id", "is_correct"])
+    own = {*taken, "problem_id", *CLUSTER_COLUMNS}
+    groups = check_names(by, "by", taken=own)
+    clusters = check_cluster(cluster, own, groups)
+    schema = require_columns(trajectories, [*groups, *clusters, "problem_id", "is_correct"])
     require_kind(schema, "Boolean", "is_correct")
     readings = make_readings(schema, reductions, is_score_needed=True)
     # The number of threads is asked for here, because it is 1 inside of a query.
-    return AttemptColumns(schema, groups, readings, pl.thread_pool_size())
+    return AttemptColumns(schema, groups, readings, pl.thread_pool_size(), cluster)
 
 
 def in_threads(

@@ -39,6 +39,7 @@ from ttsframe.votes.engine.registry import (
     pick_confident,
 )
 from ttsframe.votes.engine.risk import pick_least_risk
+from ttsframe.votes.engine.searches import refuse_prefixes
 
 __all__ = [
     "SELECTORS",
@@ -89,10 +90,12 @@ def select_answers(
         `score_trajectories` makes this column with its single `reduction`.
     budgets
         Numbers of attempts: a selector sees the first `budget` attempts. None: all attempts, as
-        one budget, which is null in the column `budget`.
+        one budget, which is null in the column `budget`. Solutions of `tts.search` that depend on each
+        other have no smaller budgets: there a number below all of them is an error.
     weights
         Weight of a vote in `weighted_vote` and `top_fraction_vote`: the "score" itself (must be
-        >= 0), its "sigmoid", or its "softmax" over the problem's scored attempts within the budget.
+        >= 0), its "sigmoid", or its "softmax" over the problem's scored attempts within the budget (in
+        `top_fraction_vote`, over those that vote).
     by
         Columns that tell runs, models or seeds apart; attempts never join across them.
 
@@ -226,7 +229,7 @@ def _select(
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         return map_pools(
-            lazy,
+            refuse_prefixes(lazy, schema, keys, checked),
             schema,
             keys=keys,
             readings=readings,

@@ -25,6 +25,7 @@ from ttsframe.votes.engine.pools import (
     map_pools,
 )
 from ttsframe.votes.engine.runs import stable_order
+from ttsframe.votes.engine.searches import refuse_prefixes
 
 __all__ = ["tally_votes"]
 
@@ -130,7 +131,7 @@ def tally_votes(
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         return map_pools(
-            lazy,
+            refuse_prefixes(lazy, schema, keys, checked),
             schema,
             keys=keys,
             readings=readings,

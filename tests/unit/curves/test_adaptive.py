@@ -221,3 +221,13 @@ def test_what_is_impossible_is_refused() -> None:
         tts.curves.select_allocated(
             run, allocation=points.with_columns(problem_id=pl.lit(1, pl.Int64))
         )
+
+
+def test_an_allocation_says_how_far_its_levels_can_be_trusted() -> None:
+    run = tts.simulate_trajectories(12, 8, seed=0, keys=True)
+    for estimate in ("same_sample", "cross_fitted"):
+        levels = tts.difficulty_levels(run, estimate=estimate)
+        found = tts.curves.allocate_attempts(levels, budgets=2, max_attempts=4)
+        assert found.select("basis", "caveat").unique().rows() == [(estimate, "few_attempts")]
+    bare = levels.drop("basis", "caveat")
+    assert tts.curves.allocate_attempts(bare, budgets=2, max_attempts=4)["basis"].null_count() == 24

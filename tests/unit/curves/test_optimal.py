@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from typing import Any
 
 import optimal_oracle
@@ -15,6 +16,7 @@ from polars.testing import assert_frame_equal
 import ttsframe as tts
 from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
 
+NO_INTERVAL = ("standard_error", "ci_low", "ci_high")
 ENGINES: list[pl.Engine] = ["in-memory", "streaming"]
 STRATEGIES = [
     ("majority_vote", None),
@@ -101,7 +103,9 @@ def check(
         **{name: options[name] for name in ("n_folds", "seed") if name in options},
     )
     frame, of_levels = frame_of(rows).lazy(), levels_frame(levels).lazy()
-    curve = tts.optimal_curve(frame, levels=of_levels, cost="tokens", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        curve = tts.optimal_curve(frame, levels=of_levels, cost="tokens", **options)
     found = {
         (row["selector"], row["reduction"], row["budget"]): row
         for row in curve.collect(engine=engine).iter_rows(named=True)
@@ -109,6 +113,13 @@ def check(
     assert found.keys() == expected.keys()
     for cell, wanted in expected.items():
         for name, value in wanted.items():
+            if (
+                cell[0] == "compute_optimal"
+                and options.get("n_folds", 2) > 2
+                and name in NO_INTERVAL
+            ):
+                assert found[cell][name] is None
+                continue
             close = None if value is None else pytest.approx(value, rel=1e-9, abs=1e-12)
             assert found[cell][name] == close, (cell, name)
     choices = tts.curves.optimal_choices(frame, levels=of_levels, cost="tokens", **options)
@@ -369,8 +380,30 @@ def test_the_cost_of_what_was_chosen_goes_along() -> None:
     )
     assert set(curve["budget_unit"]) == {"tokens"}
     assert_frame_equal(
-        tts.scaling_curve(found), tts.optimal_curve(rows, levels=levels, cost="tokens")
+        tts.scaling_curve(found),
+        tts.optimal_curve(rows, levels=levels, cost="tokens").drop("basis", "caveat"),
     )
+
+
+def test_more_than_two_folds_have_no_interval_and_say_why() -> None:
+    frame = table({"a": [1.0, 0.0, 1.0, 0.0] * 3, "b": [0.0, 1.0, 1.0, 0.0] * 3})
+    levels = one_level(12)
+    with pytest.warns(UserWarning, match=r"no interval with n_folds == 3.*Hint: n_folds=2"):
+        found = tts.optimal_curve(frame, levels=levels, n_folds=3)
+    held_out, in_sample = found.select(*NO_INTERVAL).rows()
+    assert held_out == (None, None, None)
+    assert None not in in_sample
+    assert found["accuracy"].null_count() == 0
+
+
+def test_the_basis_and_the_worst_caveat_of_levels_go_along() -> None:
+    frame = table({"a": [1.0, 0.0, 1.0, 0.0], "b": [0.0, 1.0, 1.0, 0.0]})
+    levels = one_level(4)
+    assert tts.optimal_curve(frame, levels=levels)["basis"].to_list() == [None, None]
+    caveats = pl.Series(["few_attempts", None, "not_exchangeable", None])
+    known = levels.with_columns(basis=pl.lit("same_sample"), caveat=caveats)
+    found = tts.optimal_curve(frame.lazy(), levels=known.lazy()).collect()
+    assert found.select("basis", "caveat").unique().row(0) == ("same_sample", "not_exchangeable")
 
 
 def test_a_curve_of_each_level() -> None:

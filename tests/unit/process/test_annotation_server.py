@@ -372,7 +372,7 @@ def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> N
         while not server.is_over.is_set():
             handler.wfile.write(b" " * 100_000)
 
-    monkeypatch.setattr("ttsframe.process.annotation._http._MAX_REPLY_BYTES", 1_000_000)
+    monkeypatch.setattr("ttsframe.process.annotation.server._MAX_REPLY_BYTES", 1_000_000)
     with serving(endless) as server:
         with pytest.raises(CompletionError, match="with more than 1,000,000 bytes"):
             client(server)(["a"], 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, get_args
@@ -75,12 +76,33 @@ def plain_steps(grades: Grades, threshold: float) -> list[dict[str, Any]]:
             ),
             "is_correct": soft > threshold if n and key[2] >= 0 else None,
             "is_first_error": False,
+            "first_error_chance": None,
         }
-    for _, solution in itertools.groupby(rows.values(), lambda row: list(row.values())[:2]):
+    for _, group in itertools.groupby(rows.values(), lambda row: list(row.values())[:2]):
+        solution, right = [*group], 1.0
+        for row in solution:
+            if row["is_correct"] is not None:
+                chance = plain_wrong_chance(row["n_rollouts"], row["n_correct"], threshold)
+                row["first_error_chance"] = right * chance
+                right *= 1.0 - chance
         wrong = [row for row in solution if row["is_correct"] is False]
         if wrong:
             wrong[0]["is_first_error"] = True
     return list(rows.values())
+
+
+def plain_wrong_chance(n: int, c: int, threshold: float) -> float:
+    """Add up the chances that k of n new rollouts are right, for a uniform prior and c right of n."""
+
+    def beta(a: int, b: int) -> Fraction:
+        return Fraction(math.factorial(a - 1) * math.factorial(b - 1), math.factorial(a + b - 1))
+
+    chances = [
+        math.comb(n, k) * beta(k + c + 1, 2 * n - k - c + 1) / beta(c + 1, n - c + 1)
+        for k in range(n + 1)
+        if k / n <= threshold + 1e-9
+    ]
+    return float(sum(chances))
 
 
 def plain_advantage(now: Share, before: Share) -> dict[str, float | None]:
@@ -203,7 +225,9 @@ def test_what_was_not_sampled_is_known() -> None:
     assert steps["ci_high"].to_list() == [pytest.approx(plain_wilson(2, 3)[1]), 1.0]
     sampled = tts.process.estimate_steps(rollouts.drop("is_sampled"))
     assert sampled["ci_low"][1] < 0.5
-    others = ~cs.contains("ci_")
+    assert steps["first_error_chance"][1] == 0.0
+    assert sampled["first_error_chance"][1] > 0.0
+    others = ~(cs.contains("ci_") | cs.by_name("first_error_chance"))
     assert sampled.select(others).equals(steps.select(others))
 
 

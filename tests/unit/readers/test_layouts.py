@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -66,24 +65,6 @@ def test_the_rename_is_proposed_and_works(row: dict[str, Any], rename: dict[str,
         assert tts.score_trajectories(run)["is_correct"].to_list()[0] is True
 
 
-def test_the_seeds_of_nemo_skills_are_read_as_proposed(shared_data: Path) -> None:
-    path = shared_data / "nemo_skills" / "output-rs0.jsonl"
-    source = [json.loads(line) for line in path.read_text().splitlines()]
-
-    run = tts.read_trajectories(path, rename=proposed(message_of(path)))
-
-    assert run.select("problem_id", "completion", "gold", "answer", "is_correct").rows() == [
-        (
-            row["id"],
-            row["generation"],
-            row["expected_answer"],
-            row["predicted_answer"],
-            row["symbolic_correct"],
-        )
-        for row in source
-    ]
-
-
 def test_labeled_steps_and_reference_answers_name_their_command(shared_data: Path) -> None:
     steps = message_of(shared_data / "openr" / "samples_prm800k.jsonl")
     assert (
@@ -96,7 +77,7 @@ def test_labeled_steps_and_reference_answers_name_their_command(shared_data: Pat
 
 def test_what_nothing_can_be_said_about_lists_what_is_expected() -> None:
     message = message_of(pl.DataFrame({"x": [1]}))
-    assert "search_and_learn: 'problem' and 'completions'; " in message
+    assert f"Known formats: {', '.join(tts.READERS)} (of its own: one of ['problem_id', " in message
     assert "rename={'yours': 'expected'} maps names" in message
 
 

@@ -214,7 +214,7 @@ def test_sources_of_another_type() -> None:
 def test_choices_are_checked(tmp_path: Path) -> None:
     path = run(tmp_path, "a.jsonl")
     with pytest.raises(
-        ParameterError, match="format == 'jsonl', must be one of 'auto', 'search_and_le"
+        ParameterError, match="format == 'jsonl', must be one of 'auto', 'inspect_ai', "
     ):
         tts.scan_trajectories(path, format="jsonl")  # type: ignore[arg-type]
     with pytest.raises(

@@ -62,7 +62,7 @@ def test_the_honest_choice_stands_beside_the_optimistic_one_and_its_strategies(
     levels = tts.difficulty_levels(run)
     expected = pl.concat([
         tts.scaling_curve(halved, replicates="fold"),
-        tts.optimal_curve(halved, levels=levels),
+        tts.optimal_curve(halved, levels=levels).drop("basis", "caveat"),
     ])
     assert_frame_equal(report.optimal, expected, check_row_order=False)
     choices = tts.curves.optimal_choices(halved, levels=levels)

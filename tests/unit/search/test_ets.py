@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,68 +14,95 @@ from search_worlds import Compared, World
 import ttsframe as tts
 from ttsframe.search import ETS, Dora, Rebase
 from ttsframe.search.policies.embeddings import clusters, uniqueness
-from ttsframe.search.policies.ets import Branches, Programme
+from ttsframe.search.policies.programme import Programme, make_branches
 
 S = tts.search
 
 
+class Case(NamedTuple):
+    """A random tree, for the package and for plain Python."""
+
+    programme: Programme
+    paths: list[list[int]]
+    cost: dict[int, float]
+    """Tokens of each node."""
+
+
 def random_programme(
-    rng: np.random.Generator, cost_weight: float, diversity_weight: float
-) -> Programme:
-    n, m = int(rng.integers(2, 10)), int(rng.integers(1, 6))
-    leaf = np.repeat(np.arange(n), 2)
-    branch = rng.integers(0, m, 2 * n)
-    branch = np.unique(branch, return_inverse=True)[1]
-    tokens = rng.integers(1, 60, n + branch.max() + 1).astype(float)
-    if rng.random() < 0.3:
-        tokens[:] = 1.0
-    tokens /= tokens.sum()
+    rng: np.random.Generator, cost_weight: float, diversity_weight: float, most: int = 9
+) -> Case:
+    """Leaves at one depth, as in a search, under branches that share some way."""
+    n, depth = int(rng.integers(2, most + 1)), int(rng.integers(1, 5))
+    paths = [[] for _ in range(n)]
+    parents = [0] * n
+    for level in range(1, depth):
+        for leaf, parent in enumerate(parents):
+            paths[leaf].append(parent * 10 + level * 1000 + int(rng.integers(0, 2)))
+        parents = [path[-1] for path in paths]
+    paths = [[*path, 10**6 + leaf] for leaf, path in enumerate(paths)]
+    alike = rng.random() < 0.3
+    cost = {node: 1.0 if alike else float(rng.integers(1, 60)) for path in paths for node in path}
     shares = rng.multinomial(16, rng.dirichlet(np.ones(n))) / 16
-    labels = np.unique(rng.integers(0, 4, n), return_inverse=True)[1]
-    tree = Branches(tokens[:n], tokens[n:], leaf, branch)
-    return Programme(shares, tree, labels, cost_weight, diversity_weight)
+    labels = np.unique(rng.integers(0, int(rng.integers(1, 6)), n), return_inverse=True)[1]
+    tokens = pl.Series([[cost[node] for node in path] for path in paths])
+    tree = make_branches(pl.Series(paths), tokens, np.full(n, depth))
+    return Case(Programme(shares, tree, labels, cost_weight, diversity_weight), paths, cost)
 
 
-def plain_value(programme: Programme, kept: set[int]) -> float:
-    tree = programme.tree
-    branches = {int(b) for leaf, b in zip(tree.leaf, tree.branch, strict=True) if leaf in kept}
-    cost = sum(tree.leaf_cost[i] for i in kept) + sum(tree.branch_cost[j] for j in branches)
+def plain_value(case: Case, kept: set[int]) -> float:
+    programme, needed = case.programme, {node for leaf in kept for node in case.paths[leaf]}
+    cost = sum(case.cost[node] for node in needed) / sum(case.cost.values())
     n_clusters = len(set(programme.labels.tolist()))
     covered = len({int(programme.labels[i]) for i in kept}) / n_clusters
     value = sum(programme.shares[i] for i in kept) - programme.cost_weight * cost
     return value + programme.diversity_weight * covered
 
 
-def brute(programme: Programme, *, keeps_more: bool) -> tuple[float, set[int]]:
-    n = len(programme.shares)
+def brute(case: Case, *, keeps_more: bool) -> tuple[float, set[int]]:
+    n = len(case.paths)
     choices = [set(c) for k in range(1, n + 1) for c in itertools.combinations(range(n), k)]
-    values = [plain_value(programme, choice) for choice in choices]
+    values = [plain_value(case, choice) for choice in choices]
     top = max(values)
     best = [c for c, value in zip(choices, values, strict=True) if value >= top - 1e-9]
     sign = -1 if keeps_more else 1
     return top, min(best, key=lambda choice: (sign * len(choice), sum(choice)))
 
 
-@pytest.mark.parametrize("weights", [(1.0, 0.0), (1.0, 1.45), (0.3, 0.2), (0.0, 0.0), (0.0, 1.0)])
+WEIGHTS = [(1.0, 0.0), (1.0, 1.45), (0.3, 0.2), (0.0, 0.0), (0.0, 1.0), (2.0, 0.5), (30.0, 0.4)]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
 def test_the_programme_is_solved_as_by_brute_force(weights: tuple[float, float]) -> None:
     rng = np.random.default_rng(7)
     for _ in range(25):
-        programme = random_programme(rng, *weights)
+        case = random_programme(rng, *weights)
+        programme = case.programme
         for keeps_more in (False, True):
-            top, _ = brute(programme, keeps_more=keeps_more)
+            top, expected = brute(case, keeps_more=keeps_more)
             found = programme.solve(keeps_more=keeps_more)
             kept = set(np.flatnonzero(found).tolist())
-            assert programme.value(found) == pytest.approx(plain_value(programme, kept), abs=1e-12)
+            assert programme.value(found) == pytest.approx(plain_value(case, kept), abs=1e-12)
             assert programme.value(found) == pytest.approx(top, abs=2e-9)
-            expected = brute(programme, keeps_more=keeps_more)[1]
             assert (len(kept), sum(kept)) == (len(expected), sum(expected))
+
+
+@pytest.mark.slow
+def test_the_programme_is_solved_on_trees_of_twelve_leaves() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(40):
+        weights = float(rng.choice([0.0, 0.5, 1.0, 5.0])), float(rng.choice([0.0, 0.5, 1.45]))
+        case = random_programme(rng, *weights, most=12)
+        top, expected = brute(case, keeps_more=False)
+        kept = set(np.flatnonzero(case.programme.solve(keeps_more=False)).tolist())
+        assert plain_value(case, kept) == pytest.approx(top, abs=2e-9)
+        assert (len(kept), sum(kept)) == (len(expected), sum(expected))
 
 
 def test_a_huge_cost_keeps_one_leaf_and_a_huge_diversity_one_of_each_cluster() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
-        assert random_programme(rng, 1e6, 0.0).solve(keeps_more=False).sum() == 1
-        programme = random_programme(rng, 1.0, 1e6)
+        assert random_programme(rng, 1e6, 0.0).programme.solve(keeps_more=False).sum() == 1
+        programme = random_programme(rng, 1.0, 1e6).programme
         kept = programme.solve(keeps_more=False)
         assert set(programme.labels[kept]) == set(programme.labels)
 

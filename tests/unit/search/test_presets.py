@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import get_args
 
 import polars as pl
 import pytest
+import search_oracle as plain
 from search_worlds import Compared, World
 
 import ttsframe as tts
@@ -127,6 +131,8 @@ def test_search_and_learn_dvts_loses_a_finished_solution_that_is_not_the_best() 
         ("search_and_learn_dvts", "boxed{"),
         ("rebase", "The answer is"),
         ("ets_beam", "The answer is"),
+        ("its_hub_beam", "\\boxed"),
+        ("its_hub_particle", "\\boxed"),
     ],
 )
 def test_a_mark_in_the_text_ends_a_solution(name: PresetName, mark: str) -> None:
@@ -175,3 +181,91 @@ def test_beam_and_dvts_of_ets_go_by_the_square_root() -> None:
     assert given("ets_beam", 8, list(scores)) == [0, 0, 0, 0, 0, 3, 3, 3]
     nodes = run("ets_dvts", 16)
     assert nodes["subtree"].unique().sort().to_list() == [0, 1, 2, 3]
+
+
+WORDS = World(n_texts=3, digits=12, unscored=0.0, cut=0.1)
+PLAIN: dict[PresetName, tuple[World, Callable[[plain.Search], None]]] = {
+    "compute_optimal_tts": (
+        WORDS,
+        partial(plain.compute_optimal_tts, width=16, m=4, word_of=lambda node: node % 3),
+    ),
+    "its_hub_beam": (
+        World(digits=12, unscored=0.0, cut=0.1),
+        partial(plain.its_hub_beam, width=16, n_kept=4),
+    ),
+    "its_hub_particle": (World(cut=0.1), partial(plain.its_hub_particle, width=16)),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("max_rounds", [5, 32])
+def test_a_preset_is_its_plain_version(name: PresetName, max_rounds: int) -> None:
+    world, oracle = PLAIN[name]
+    # No step is asked for twice here: which ones are is tested below.
+    policy = replace(S.preset(name, 16), max_rounds=max_rounds)
+    if name == "compute_optimal_tts":
+        policy = replace(policy, truncated="drop")
+    compared = Compared(world, 60)
+    problems = compared.problems()
+    nodes = S.search(problems, world.generate, world.verify, policy, seed=3)
+    compared.check(policy, oracle, nodes, seed=3)
+    solutions = S.to_trajectories(nodes, policy=policy)
+    unfinished = solutions.filter(pl.col("finish_reason") != "stop")
+    assert (unfinished.drop_nulls("completion").height > 0) == (max_rounds == 5)
+
+
+def test_compute_optimal_tts_returns_a_quarter_of_its_width() -> None:
+    policy = S.preset("compute_optimal_tts", 16)
+    solutions = S.to_trajectories(run("compute_optimal_tts", 16), policy=policy)
+    assert solutions.group_by("problem_id").len()["len"].max() == 4
+    frontier = {"is_terminal": [True, False, True, False], "depth": [1, 2, 2, 2]}
+    frontier |= {"round": [2] * 4, "n_scores": [None] * 4, "text": list("abcd")}
+    # One place of two is held by the finished path of the round before.
+    assert given("compute_optimal_tts", 8, [0.1, 0.8, 0.9, 0.7], **frontier) == [1, 0, 1, 0]
+    assert given("compute_optimal_tts", 8, [0.1, 0.8, 0.6, 0.7], **frontier) == [1, 4, 0, 0]
+
+
+def test_compute_optimal_tts_takes_a_list_of_the_wrong_length_for_0() -> None:
+    frontier = {"round": [1] * 3, "n_scores": [1, 2, None]}
+    assert given("compute_optimal_tts", 4, [0.3, 0.9, 0.2], **frontier) == [4, 0, 0]
+
+
+def test_compute_optimal_tts_tries_three_times_where_all_steps_are_cut() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def cutting(requests: pl.DataFrame) -> pl.DataFrame:
+        asked.append((requests["depth"][0], int(requests["n"].sum())))
+        n = int(requests["n"].sum())
+        # Only the second try of first steps brings one that is whole.
+        whole = len(asked) == 2
+        reasons = ["step" if whole and i == 0 else "length" for i in range(n)]
+        return pl.DataFrame({
+            "text": [f"{len(asked)}-{i}" for i in range(n)],
+            "finish_reason": reasons,
+        })
+
+    policy = S.preset("compute_optimal_tts", 8)
+    nodes = S.search(PROBLEMS.head(1), cutting, World().verify, policy, seed=0)
+    assert asked == [(0, 8), (0, 8), (1, 4), (1, 4), (1, 4)]
+    assert set(nodes.filter(finish_reason="length")["dropped_because"]) == {"truncated"}
+
+
+def test_its_hub_multiplies_finished_paths_and_returns_as_many_as_its_width() -> None:
+    for name in ("its_hub_beam", "its_hub_particle"):
+        policy = S.preset(name, 16)
+        nodes = run(name, 16)
+        solutions = S.to_trajectories(nodes, policy=policy)
+        assert solutions.group_by("problem_id").len()["len"].unique().to_list() == [16]
+        assert solutions.height > solutions["node_id"].n_unique()
+    assert run("its_hub_beam", 8).filter(depth=1).group_by("problem_id").len()["len"].max() == 2
+    frontier = {"is_terminal": [True, False], "n_copies": [3, 1]}
+    assert given("its_hub_beam", 8, [0.9, 0.1], **frontier) == [6, 2]
+    assert given("its_hub_beam", 8, [0.1, 0.9], **frontier) == [6, 2]
+    with pytest.raises(tts.TtsframeError, match="width == 6, must be a multiple of 4"):
+        S.preset("its_hub_beam", 6)
+
+
+def test_its_hub_continues_a_cut_step() -> None:
+    for name in ("its_hub_beam", "its_hub_particle"):
+        nodes = run(name, 16, World(cut=0.5))
+        assert nodes.filter(finish_reason="length")["n_children"].max() > 0

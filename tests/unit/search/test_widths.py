@@ -42,3 +42,28 @@ def test_subsets_of_a_search_are_refused() -> None:
     with pytest.raises(tts.TtsframeError, match="is_exchangeable is false"):
         tts.expected_accuracy(solutions(Beam(8)), budgets=[2])
     assert tts.expected_accuracy(solutions(BestOfN(8)), budgets=[2]).height > 0
+
+
+def test_a_search_has_no_smaller_budgets_but_best_of_n_has() -> None:
+    problems, generator, prm = S.simulate(6, seed=0)
+    runs = {}
+    for policy in (S.Beam(8), S.DVTS(8), S.BestOfN(8)):
+        nodes = S.search(problems, generator, prm, policy, seed=0)
+        solutions = S.to_trajectories(nodes, policy=policy, problems=problems)
+        runs[policy.name] = solutions.pipe(tts.score_trajectories)
+    for name in ("beam", "dvts"):
+        for call in (
+            lambda run: tts.select_answers(run, budgets=[4, 8]),
+            lambda run: tts.majority_vote(run.lazy(), budgets=4, by="policy").collect(),
+            lambda run: tts.tally_votes(run, budgets=[4]),
+        ):
+            with pytest.raises(
+                tts.TtsframeError, match=f"budgets has 4, but this is a search by {name} at width 8"
+            ):
+                call(runs[name])
+        whole = tts.select_answers(runs[name], budgets=[8]).drop("budget")
+        assert whole.equals(tts.select_answers(runs[name]).drop("budget"))
+        # A file of another program, which does not say at which width it was made, keeps its first attempts.
+        tts.select_answers(runs[name].drop("policy", "width"), budgets=[4])
+    curve = tts.select_answers(runs["best_of_n"], budgets=[4, 8]).pipe(tts.scaling_curve)
+    assert curve["budget"].unique().sort().to_list() == [4, 8]

@@ -69,9 +69,15 @@ def test_mcnemar_is_the_binomial_test_of_those_that_differ(
     table: tuple[int, int, int, int], p_value: float
 ) -> None:
     both, wins, losses, neither = table
-    row = compared(from_table(*table))
-    assert row["test"] == "mcnemar"
+    row = compared(from_table(*table), mcnemar="exact")
+    assert (row["test"], row["interval"]) == ("mcnemar_exact", "bonett_price")
     assert row["p_value"] == pytest.approx(p_value, rel=1e-12)
+    mid = compared(from_table(*table))
+    assert mid["test"] == "mcnemar_mid_p"
+    # The exact one less the chance of what was seen, as Fagerland et al. (2013) write it.
+    halved = p_value - stats.binom.pmf(wins, wins + losses, 0.5) if wins != losses else 1.0
+    assert mid["p_value"] == pytest.approx(halved, rel=1e-9)
+    assert (mid["ci_low"], mid["ci_high"]) == (row["ci_low"], row["ci_high"])
     if wins + losses:
         assert row["p_value"] == pytest.approx(stats.binomtest(wins, wins + losses).pvalue)
     assert (row["n_wins"], row["n_ties"], row["n_losses"]) == (wins, both + neither, losses)
@@ -205,15 +211,17 @@ def plain(
     n = len(differences)
     mean = statistics.fmean(differences)
     sums: dict[Any, float] = defaultdict(float)
+    sizes: dict[Any, int] = defaultdict(int)
     for problem, (a, b) in kept.items():
         sums[clusters[problem] if clusters else problem] += a - b - mean
-    g = len(sums)
+        sizes[clusters[problem] if clusters else problem] += 1
+    squares = math.fsum(s * s / (1 - sizes[cluster] / n) for cluster, s in sums.items())
     return {
         "n_pairs": n,
         "accuracy": statistics.fmean(a for a, _ in kept.values()),
         "baseline_accuracy": statistics.fmean(b for _, b in kept.values()),
         "difference": mean,
-        "standard_error": math.sqrt(g / (g - 1) * math.fsum(s * s for s in sums.values())) / n,
+        "standard_error": math.sqrt(squares) / n,
         "n_wins": sum(d > 1e-9 for d in differences),
         "n_losses": sum(d < -1e-9 for d in differences),
         "n_ties": sum(abs(d) <= 1e-9 for d in differences),
@@ -296,9 +304,11 @@ def test_clusters_are_the_units_where_they_are_named(engine: EngineType) -> None
     for name, value in plain(frame, "new", "old", texts).items():
         assert row[name] == pytest.approx(value, abs=1e-12), name
     assert (row["test"], row["n_clusters"]) == ("clustered_t", 11)
-    p_value = 2 * stats.t.sf(abs(row["difference"] / row["standard_error"]), 10)
+    # Clusters of 7 or 8 problems, so hardly fewer than 10.
+    assert row["df"] == pytest.approx(9.97, abs=0.005)
+    p_value = 2 * stats.t.sf(abs(row["difference"] / row["standard_error"]), row["df"])
     assert row["p_value"] == pytest.approx(p_value)
-    half = stats.t.ppf(0.975, 10) * row["standard_error"]
+    half = stats.t.ppf(0.975, row["df"]) * row["standard_error"]
     assert row["ci_high"] - row["ci_low"] == pytest.approx(2 * half)
 
 
@@ -306,8 +316,9 @@ def test_clusters_of_one_problem_change_nothing_but_the_test() -> None:
     frame = pairs([0.5, 1.0, 0.25, 0.5] * 9, [0.5, 0.5, 0.5, 0.0] * 9)
     alone = compared(frame)
     clustered = compared(frame.with_columns(own=pl.col("problem_id")), cluster="own")
-    assert clustered.pop("n_clusters") == 36
+    assert (clustered.pop("n_clusters"), clustered.pop("df")) == (36, pytest.approx(35.0))
     assert (alone.pop("test"), clustered.pop("test")) == ("paired_t", "clustered_t")
+    assert (alone.pop("interval"), clustered.pop("interval")) == ("student_t", "clustered_t")
     assert clustered == pytest.approx(alone)
 
 
@@ -350,7 +361,7 @@ def test_holm_by_hand() -> None:
     """Four tests: 4 p1, 3 p2, 2 p3, p4, each at least the one before."""
     tables = [(0, 9, 0, 1), (0, 8, 1, 1), (0, 7, 1, 2), (0, 5, 5, 0)]
     frames = [from_table(*table).with_columns(budget=pl.lit(i)) for i, table in enumerate(tables)]
-    table = tts.compare(pl.concat(frames), column="model", baseline="old")
+    table = tts.compare(pl.concat(frames), column="model", baseline="old", mcnemar="exact")
     p = table["p_value"].to_list()
     assert p == pytest.approx([2 / 512, 20 / 512, 18 / 256, 1.0])
     assert table["p_adjusted"].to_list() == pytest.approx([4 * p[0], 3 * p[1], 2 * p[2], 1.0])
@@ -556,9 +567,38 @@ def test_sizes_of_the_exact_test_are_never_above_the_level() -> None:
         from_table(3, wins, m - wins, 3).with_columns(budget=pl.lit(i))
         for i, (m, wins) in enumerate(tables)
     ]
-    found = tts.compare(pl.concat(frames), column="model", baseline="old", correction="none")
+    options = {"column": "model", "baseline": "old", "correction": "none", "mcnemar": "exact"}
+    found = tts.compare(pl.concat(frames), **options)
     size: dict[int, float] = defaultdict(float)
     for (m, wins), p_value in zip(tables, found["p_value"], strict=True):
         size[m] += stats.binom.pmf(wins, m, 0.5) * (p_value <= 0.05)
     assert max(size.values()) <= 0.05
     assert max(size.values()) > 0.03
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("cluster", [None, "text"])
+def test_intervals_that_are_not_bonett_and_prices_agree_with_the_test(
+    level: float, cluster: str | None
+) -> None:
+    """Few differences, in few clusters: the bound of the sign test decides, for both."""
+    draws = random.Random(7)
+    tables = [
+        pairs(
+            [draws.choice([0.25, 0.5, 0.5, 0.5, 1.0]) for _ in range(n)],
+            [draws.choice([0.25, 0.5, 0.5]) for _ in range(n)],
+        ).with_columns(budget=pl.lit(i), text=pl.col("problem_id") % 5)
+        for i, n in enumerate([6, 8, 12, 20, 40] * 12)
+    ]
+    found = tts.compare(
+        pl.concat(tables),
+        column="model",
+        baseline="old",
+        cluster=cluster,
+        confidence_level=level,
+        correction="none",
+    ).filter(pl.col("interval") != "bonett_price")
+    excludes = (found["ci_low"] > 0.0) | (found["ci_high"] < 0.0)
+    assert found.height > 20
+    assert 0 < excludes.sum() < found.height
+    assert excludes.to_list() == (found["p_value"] <= 1.0 - level).to_list()

@@ -103,7 +103,7 @@ def test_the_fit_is_the_maximum_that_an_optimiser_finds(counts: list[tuple[int, 
         method="Nelder-Mead",
         options={"xatol": 1e-9, "fatol": 1e-11},
     )
-    found = row(tts.fit_pass_at_k(graded(counts)).parameters)
+    found = row(tts.fit_pass_at_k(graded(counts), model="beta_binomial").parameters)
     assert found["status"] == "ok"
     np.testing.assert_allclose([found["alpha"], found["beta"]], np.exp(best.x), rtol=1e-3)
     height = betabinom.logpmf(c, n, found["alpha"], found["beta"]).sum()
@@ -113,7 +113,7 @@ def test_the_fit_is_the_maximum_that_an_optimiser_finds(counts: list[tuple[int, 
 def test_the_interval_is_the_range_over_the_likelihood_region() -> None:
     counts = drawn(0.4, 1.5, 60, 12, seed=5)
     n, c = np.array(counts).T
-    fit = tts.fit_pass_at_k(graded(counts), confidence_level=0.9)
+    fit = tts.fit_pass_at_k(graded(counts), model="beta_binomial", confidence_level=0.9)
     found = row(fit.parameters)
     best = betabinom.logpmf(c, n, found["alpha"], found["beta"]).sum()
     grid = np.exp(np.linspace(-4.5, 4.0, 700))
@@ -142,7 +142,7 @@ def test_many_problems_give_back_what_was_put_in(never: float) -> None:
     truth = (1 - never) * (1 - 2.0 / (2.0 + 1600))
     at = row(fit.predict(1600))
     assert at["ci_low"] < truth < at["ci_high"]
-    plain = row(tts.fit_pass_at_k(run).parameters)
+    plain = row(tts.fit_pass_at_k(run, model="beta_binomial").parameters)
     gain = 2 * (found["log_likelihood"] - plain["log_likelihood"])
     assert gain > 20 if never else -1e-3 < gain < 5
 
@@ -151,7 +151,7 @@ def test_the_simulation_is_recovered_and_extrapolated() -> None:
     run = tts.simulate_trajectories(
         2000, 32, seed=2, accuracy=(0.5, 2.0), keys=True, missing_share=0.0
     )
-    found = row(tts.fit_pass_at_k(run).parameters)
+    found = row(tts.fit_pass_at_k(run, model="beta_binomial").parameters)
     assert found["alpha"] == pytest.approx(0.5, rel=0.1)
     assert found["beta"] == pytest.approx(2.0, rel=0.15)
 
@@ -203,15 +203,17 @@ def test_ends_are_named(
 
 
 def test_ends_are_extrapolated_by_what_they_stand_for() -> None:
-    equal = tts.fit_pass_at_k(graded([(8, 4)] * 20)).predict([1, 3, 10**9])
+    equal = tts.fit_pass_at_k(graded([(8, 4)] * 20), model="beta_binomial").predict([1, 3, 10**9])
     np.testing.assert_allclose(equal["accuracy"], [0.5, 0.875, 1.0], atol=1e-7)
-    either = tts.fit_pass_at_k(graded([(8, 0)] * 10 + [(8, 8)] * 10)).predict([1, 10**9])
+    either = tts.fit_pass_at_k(
+        graded([(8, 0)] * 10 + [(8, 8)] * 10), model="beta_binomial"
+    ).predict([1, 10**9])
     np.testing.assert_allclose(either["accuracy"], [0.5, 0.5], atol=1e-6)
-    right = tts.fit_pass_at_k(graded([(8, 8)] * 20)).predict([1, 10**9])
+    right = tts.fit_pass_at_k(graded([(8, 8)] * 20), model="beta_binomial").predict([1, 10**9])
     assert right["accuracy"].to_list() == right["ci_high"].to_list() == [1.0, 1.0]
     # Where problems are always or never solved, 20 right ones leave exp(-1.92 / 20) possible.
     np.testing.assert_allclose(right["ci_low"], np.exp(-chi2.ppf(0.95, 1) / 40), rtol=1e-4)
-    wrong = tts.fit_pass_at_k(graded([(8, 0)] * 20)).predict([1, 8, 800])
+    wrong = tts.fit_pass_at_k(graded([(8, 0)] * 20), model="beta_binomial").predict([1, 8, 800])
     assert wrong["accuracy"].to_list() == wrong["ci_low"].to_list() == [0.0, 0.0, 0.0]
     unseen = 1 - np.exp(-chi2.ppf(0.95, 1) / 40)
     np.testing.assert_allclose(wrong["ci_high"][:2], [unseen, unseen], rtol=1e-4)
@@ -290,12 +292,14 @@ def test_a_prediction_is_a_curve_that_the_chart_draws_beside_the_measured_one() 
     run = tts.simulate_trajectories(60, 16, seed=1, keys=True)
     curve = tts.scaling_curve(tts.oracle(run, budgets=[1, 4, 16]))
     predicted = tts.fit_pass_at_k(run).predict([1, 4, 16, 64, 256])
-    assert predicted.schema == curve.schema
+    assert [*predicted.columns] == [*curve.columns, "interval_for", "is_moved"]
+    assert set(predicted["interval_for"]) == {"new_problems"}
     assert predicted["budget"].to_list() == [1, 4, 16, 64, 256]
     assert predicted["n_problems"].to_list() == [60] * 5
-    together = pl.concat([curve.with_columns(subsets=pl.lit("all")), predicted])
+    measured = curve.with_columns(subsets=pl.lit("all"))
+    together = pl.concat([measured, predicted], how="diagonal")
     text = str(charts.scaling_curve(together).to_dict())
-    assert "beta binomial" in text
+    assert "nonparametric" in text
     for name in ("accuracy", "ci_low", "ci_high"):
         assert predicted[name].is_sorted()
     assert (predicted["ci_low"] < predicted["accuracy"]).all()
@@ -321,7 +325,7 @@ def test_attempts_for_a_target_are_the_fewest_that_reach_it(model: str) -> None:
 
 
 def test_whole_numbers_of_attempts_are_not_missed_by_rounding() -> None:
-    fit = tts.fit_pass_at_k(graded([(8, 4)] * 20))
+    fit = tts.fit_pass_at_k(graded([(8, 4)] * 20), model="beta_binomial")
     # One chance of a half for all, known to 1e-8: a little above and below 1 - 2^-k.
     found = fit.attempts_for([1 - 2.0**-k - 1e-6 for k in range(1, 6)])["n_attempts"]
     assert found.to_list() == [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -334,7 +338,8 @@ def test_a_target_above_what_is_ever_solved_is_never_reached() -> None:
     answers = tts.fit_pass_at_k(run, model="zero_inflated").attempts_for([0.3, 0.8])
     assert answers["n_attempts"].is_infinite().to_list() == [False, True]
     assert answers["ci_low"].to_list()[1] == math.inf
-    assert tts.fit_pass_at_k(run).attempts_for(0.8)["n_attempts"].is_finite().all()
+    beta = tts.fit_pass_at_k(run, model="beta_binomial")
+    assert beta.attempts_for(0.8)["n_attempts"].is_finite().all()
 
 
 def test_the_power_law_is_fitted_to_the_unbiased_curve() -> None:
@@ -464,7 +469,9 @@ def test_runs_that_cannot_be_extrapolated_are_refused(function: object) -> None:
 def test_impossible_parameters_are_refused() -> None:
     run = graded(drawn(0.5, 1.0, 10, 8, seed=1))
     fit = tts.fit_pass_at_k(run)
-    with pytest.raises(ParameterError, match="model == 'weibull', must be one of 'beta_binomial'"):
+    with pytest.raises(
+        ParameterError, match="model == 'weibull', must be one of 'nonparametric', 'beta_binomial'"
+    ):
         tts.fit_pass_at_k(run, model="weibull")  # type: ignore[arg-type]
     for targets in (0.0, 1.0, [0.5, 1.5], []):
         with pytest.raises(ParameterError, match="target"):
@@ -512,7 +519,7 @@ def test_the_game_of_24_is_predicted_from_a_quarter_of_its_samples(shared_data: 
     assert set(last["observed"].round(12)) == {0.49}
     assert last["is_covered"].all()
     assert last["error"].is_between(-0.08, -0.05).all()
-    fit = tts.fit_pass_at_k(run)
+    fit = tts.fit_pass_at_k(run, model="beta_binomial")
     found = row(fit.parameters)
     assert found["n_problems"] == 100
     assert 0.1 < found["alpha"] < 1.0

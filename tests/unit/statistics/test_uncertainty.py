@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -216,13 +216,14 @@ def error(values: Sequence[float | None], clusters: Sequence[object] | None = No
 
 
 def plain_clustered_error(values: Sequence[float], clusters: Sequence[object]) -> float:
-    """Write Miller's formula, with the correction for the number of clusters, as loops."""
+    """Write Bell and McCaffrey's CR2, as loops."""
     mean = statistics.fmean(values)
     sums: dict[object, float] = defaultdict(float)
     for value, cluster in zip(values, clusters, strict=True):
         sums[cluster] += value - mean
-    n = len(sums)
-    return math.sqrt(n / (n - 1) * math.fsum(s * s for s in sums.values())) / len(values)
+    n = len(values)
+    sizes = Counter(clusters)
+    return math.sqrt(math.fsum(s * s / (1 - sizes[g] / n) for g, s in sums.items())) / n
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 4)), min_size=2, max_size=40))

@@ -179,7 +179,7 @@ CASES: dict[str, tuple[Callable[[], pl.DataFrame], dict[tuple[str, str], int], s
     ),
     "logits": (
         lambda: clean(score=pl.col("score") * 30 - 60),
-        {("logit_scores", "score"): 120},
+        {("log_scores", "score"): 120},
         "warning",
     ),
     "constant scores": (
@@ -289,7 +289,10 @@ def test_examples_name_the_first_places() -> None:
 
 def test_by_tells_runs_apart() -> None:
     runs = pl.concat([
-        CLEAN.with_columns(run=pl.lit(name), source_file=pl.lit(name)) for name in "ab"
+        CLEAN.with_columns(
+            run=pl.lit(name), source_file=pl.lit(name), completion=pl.col("completion") + name
+        )
+        for name in "ab"
     ])
     assert ("duplicate_attempts", "attempt") in codes(runs)
     assert codes(runs, by="run") == {}

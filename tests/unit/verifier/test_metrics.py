@@ -262,8 +262,9 @@ def test_intervals_of_a_bin_take_problems_as_units() -> None:
     assert row["standard_error"] == pytest.approx(0.5 / math.sqrt(n_problems - 1))
     assert row["ci_high"] - row["ci_low"] > 0.3
     pure = only(tts.verifier.reliability_curve(run.filter("is_correct"), n_bins=1))
-    wilson = pl.select(tts.wilson_interval(pl.lit(20), pl.lit(20)).struct.unnest()).row(0)
-    assert (pure["ci_low"], pure["ci_high"]) == pytest.approx(wilson)
+    # Wilson's of 20 problems, with the quantile of Student's t with 19 degrees of freedom.
+    assert (pure["ci_low"], pure["ci_high"]) == pytest.approx((20 / (20 + 2.093024**2), 1.0))
+    assert pure["df"] == pytest.approx(19.0)
 
 
 def test_a_score_of_a_bins_end_is_in_it_and_zero_is_in_the_first() -> None:

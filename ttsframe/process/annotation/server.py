@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 from ttsframe._checks import check_between, check_positive
+from ttsframe._http import ServerSettings, check_address, check_api_key, require_httpx
 from ttsframe.errors import (
     CompletionError,
-    MissingExtraError,
     ParameterError,
     ParameterTypeError,
 )
@@ -19,7 +18,7 @@ from ttsframe.process.annotation.completers import Completer, Prefix
 
 __all__ = ["openai_completer"]
 
-_MAX_QUOTE: Final = 300
+_MAX_REPLY_BYTES: Final = 1 << 29
 _MAX_TEMPERATURE: Final = 100.0
 _MIN_SECONDS: Final = 0.001
 _MAX_SECONDS: Final = 86_400.0
@@ -96,7 +95,7 @@ def openai_completer(
         Time limit of one try in seconds. It covers the headers and all completions of the request.
     retries
         Maximum number of retries of a request that could not be delivered, timed out, or was
-        answered with 408, 409, 425, 429 or 5xx.
+        answered with 408, 409, 425, 429 or 5xx except 501 and 505.
     backoff
         Seconds before the first retry. The pause doubles with each retry up to 60 seconds and is
         shortened at random by up to half. A `Retry-After` of the server takes precedence.
@@ -131,27 +130,21 @@ def openai_completer(
     >>> completer
     OpenAI-compatible completer of 'peiyi9979/mistral-7b-sft' at http://localhost:8000/v1
     """
-    try:
-        import httpx  # noqa: F401 - only its absence matters here
-    except ImportError as error:
-        raise MissingExtraError(
-            "openai_completer needs httpx, which is not installed. Hint: python -m pip install 'ttsframe[server]'."
-        ) from error
+    require_httpx("openai_completer")
     for name, text in {"base_url": base_url, "model": model}.items():
         if not isinstance(text, str):
             raise ParameterTypeError(f"{name} is a {type(text).__name__}, must be a str.")
     if not model:
         raise ParameterError("model is empty, must be a name that the server knows.")
-    _check_address(base_url)
-    if api_key is not None:
-        _check_api_key(api_key)
+    address = check_address(base_url)
+    check_api_key(api_key)
     _check_counts(n_per_request=n_per_request, max_tokens=max_tokens, n_workers=n_workers)
     _check_counts(retries=retries or None)
     check_between(temperature, "temperature", 0.0, _MAX_TEMPERATURE)
     check_between(backoff, "backoff", 0.0, _MAX_SECONDS)
     check_between(timeout, "timeout", _MIN_SECONDS, _MAX_SECONDS)
     return _Server(
-        base_url=base_url.rstrip("/"),
+        base_url=address,
         model=model,
         api_key=api_key,
         is_chat=bool(chat),
@@ -169,36 +162,6 @@ def _check_counts(**counts: int | None) -> None:
     for name, count in counts.items():
         if count is not None:
             check_positive(count, name)
-
-
-def _check_address(base_url: str) -> None:
-    """Check that an address is plain; the message does not show it, since it could hold a password."""
-    import httpx
-
-    hint = "Hint: 'http://localhost:8000/v1'."
-    try:
-        parts = urlsplit(base_url)
-        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname)
-        _ = parts.port, httpx.URL(base_url).host
-    except (ValueError, httpx.InvalidURL):
-        is_address = False
-    if not is_address or not base_url.isascii() or not base_url.isprintable() or " " in base_url:
-        raise ParameterError(f"base_url must be an http:// or https:// address. {hint}")
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ParameterError(
-            f"base_url has a user name, a query or a fragment, must end with its path. {hint} Pass a key "
-            "as api_key."
-        )
-
-
-def _check_api_key(api_key: str) -> None:
-    """Check that a key can be sent in a header, without showing it."""
-    if not isinstance(api_key, str):
-        raise ParameterTypeError(f"api_key is a {type(api_key).__name__}, must be a str.")
-    if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-        raise ParameterError(
-            "api_key must be printable ASCII without blanks. Hint: .strip() removes a newline at the end."
-        )
 
 
 def _fields(
@@ -262,12 +225,28 @@ class _Server:
         return json.dumps({"chat": self.is_chat, **self.fields}, sort_keys=True)
 
     @property
+    def _path(self) -> str:
+        return "/chat/completions" if self.is_chat else "/completions"
+
+    @property
     def url(self) -> str:
-        return f"{self.base_url}/{'chat/' if self.is_chat else ''}completions"
+        return f"{self.base_url}{self._path}"
+
+    def _settings(self) -> ServerSettings:
+        return ServerSettings(
+            base_url=self.base_url,
+            api_key=self.api_key,
+            timeout=self.timeout,
+            retries=self.retries,
+            backoff=self.backoff,
+            n_workers=self.n_workers,
+            max_reply_bytes=_MAX_REPLY_BYTES,
+            repeats_lost=True,
+        )
 
     def __call__(self, prefixes: list[str], n: int, /) -> list[list[str]]:
         """Return `n` completions of each prefix."""
-        from ttsframe.process.annotation._http import Poster
+        from ttsframe._http.client import Client
 
         if n > 1 and self.fields["temperature"] == 0:
             raise ParameterError(
@@ -276,20 +255,13 @@ class _Server:
             )
         at_most = self.n_per_request or n
         shares = [min(at_most, n - start) for start in range(0, n, at_most)]
-        poster = Poster(
-            url=self.url,
-            api_key=self.api_key,
-            timeout=self.timeout,
-            retries=self.retries,
-            backoff=self.backoff,
-            n_workers=self.n_workers,
-            redact=self._redact,
-        )
         prompts = [self._prompt(prefix) for prefix in prefixes]
-        replies = poster.post_all(
-            [{**self.fields, **prompt, "n": share} for prompt in prompts for share in shares],
-            lambda number, reply: self._texts(reply, shares[number % len(shares)]),
-        )
+        with Client(self._settings(), name="completer") as client:
+            replies = client.send_all(
+                self._path,
+                [{**self.fields, **prompt, "n": share} for prompt in prompts for share in shares],
+                lambda number, reply: self._texts(reply, shares[number % len(shares)]),
+            )
         return [
             [text for texts in replies[start : start + len(shares)] for text in texts]
             for start in range(0, len(replies), len(shares))
@@ -317,7 +289,7 @@ class _Server:
         """Return the completions of a reply."""
         choices = reply.get("choices") if isinstance(reply, dict) else None
         if not isinstance(choices, list):
-            quote = self._redact(json.dumps(reply))
+            quote = self._settings().redact(json.dumps(reply))
             raise CompletionError(f"{self.url}: the answer has no list 'choices': {quote}.")
         if len(choices) != n:
             raise CompletionError(
@@ -342,12 +314,6 @@ class _Server:
             where = f"message.{name}" if self.is_chat else name
             raise CompletionError(
                 f"{self.url}: returned a choice without a string {where!r}: "
-                f"{self._redact(json.dumps(choice))}."
+                f"{self._settings().redact(json.dumps(choice))}."
             )
         return text
-
-    def _redact(self, text: str) -> str:
-        """Make a text of the server fit for a message: short, on one line, without the key."""
-        if self.api_key is not None:
-            text = text.replace(self.api_key, "***")
-        return " ".join(text.split())[:_MAX_QUOTE]

@@ -66,6 +66,8 @@ def count_ends(data: bytes) -> int:
 
 def read_chunks(file: DataFile) -> Iterator[Chunk]:
     """Yield the rows of JSON lines, of a JSON document (an array or one object), or as unpacked."""
+    if file.rows is not None and file.rows.chunks:
+        return iter(file.rows.chunks)
     if file.unpack is not None:
         return _from_rows(file.unpack(file))
     return _from_document(file) if file.container == "json" else _from_lines(file)

@@ -12,7 +12,7 @@ from ttsframe.readers.engine.dtypes import resolve_dtype
 from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, fault_error, scan
 from ttsframe.readers.engine.scan import open_table
 from ttsframe.readers.engine.sources import Candidate, Source, one_source
-from ttsframe.readers.engine.survey import open_file
+from ttsframe.readers.engine.survey import Room, open_file
 from ttsframe.readers.engine.table import order_columns, problem_hash
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
@@ -104,7 +104,7 @@ def find_gold(attempts: pl.LazyFrame, source: Source) -> Gold:
 def _read_table(candidate: Candidate) -> pl.DataFrame:
     """Read the gold answers with canonical column names, all as String."""
     path = candidate.name
-    opened = open_file(candidate, (), {})
+    opened = open_file(candidate, (), {}, Room())
     if opened is None:
         raise SourceError(
             f"{path}: is neither Parquet, Arrow IPC, JSON nor CSV, judging by its first bytes."

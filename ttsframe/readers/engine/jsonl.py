@@ -15,8 +15,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
@@ -43,12 +44,16 @@ from ttsframe.readers.engine.json_rows import (
     parse_row,
     rows_to_frame,
 )
-from ttsframe.readers.engine.sniff import DataFile
+from ttsframe.readers.engine.sniff import DataFile, HeldRows
 
 ROW = "\ue000row"
 FILE = "\ue000file"
 """Names of added columns; their private character keeps them apart from columns of a source."""
 _SLOW_LINES = 32
+_SMALL = 1 << 16
+"""Bytes up to which a query costs more than its work: such files are parsed together."""
+_JOINED_BYTES = 1 << 21
+_JOINED_FILES = 256
 _FRAMES_AT_ONCE = 3
 """Chunks per batch: fewer and larger batches are cheaper for the rest of the query."""
 _SPACE = r"[ \t\r\n]*"
@@ -81,6 +86,11 @@ class JsonFile(NamedTuple):
     """The bytes to read, of uncompressed JSON lines; if empty, the complete file."""
 
 
+_Job: TypeAlias = tuple[JsonFile, Chunk | Span]
+_Parsed: TypeAlias = tuple[JsonFile | None, pl.DataFrame, list[Fault]]
+"""A part of a file with its faults; without a file, rows of several that name theirs."""
+
+
 def locate(file: DataFile, row: int) -> str:
     """Name a row of a file by its line, by its element in an array, or by its place."""
     if file.unpack is not None:
@@ -96,6 +106,26 @@ def inspect_file(file: DataFile, known: Collection[str]) -> Inspection:
     return _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
 
 
+def inspect_unpacked(
+    file: DataFile, known: Collection[str], most_bytes: int
+) -> tuple[Inspection, DataFile]:
+    """Inspect a file that is no table; its rows are held if they have no more than some bytes."""
+    chunks: list[Chunk] = []
+    n_bytes = 0
+
+    def keep() -> Iterator[Chunk]:
+        nonlocal n_bytes
+        for chunk in read_chunks(file):
+            n_bytes += len(chunk.data)
+            if n_bytes <= most_bytes:
+                chunks.append(chunk)
+            yield chunk
+
+    inspection = _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), keep())))
+    is_held = n_bytes <= most_bytes
+    return inspection, file._replace(rows=HeldRows(chunks)) if is_held else file
+
+
 def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:
     """Inspect a file whose spans can be read independently, by the workers themselves."""
 
@@ -107,7 +137,10 @@ def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:
     spans: list[Span] = []
     parts: list[Inspection] = []
     n_before = 0
-    for span, n_ends, inspection in on_all_cores(inspect_span, cut_spans(file)):
+    cut = cut_spans(file)
+    # A pool for a single span would cost more than the work.
+    done = on_all_cores(inspect_span, cut) if len(cut) > 1 else map(inspect_span, cut)
+    for span, n_ends, inspection in done:
         if inspection is not None:
             faults = [fault._replace(row=fault.row + n_before) for fault in inspection.faults]
             parts.append(inspection._replace(faults=faults))
@@ -143,10 +176,11 @@ def _inspect(chunk: Chunk, known: Collection[str]) -> Inspection:
             for name, dtype in dtypes.items()
             if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
         }
-        searched = search(chunk.data, doubtful)
+        is_small = len(chunk.data) <= _SMALL
+        searched = _search_small(chunk.data) if is_small else search(chunk.data, doubtful)
         if doubtful.keys() - searched.confirmed:
             pl.read_ndjson(chunk.data, schema=doubtful)
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, UnicodeDecodeError):
         halves = chunk.halves() if chunk.n_lines > _SLOW_LINES else None
         if halves is not None:
             return _combine([_inspect(half, known) for half in halves])
@@ -192,6 +226,12 @@ def search(data: bytes, columns: Mapping[str, pl.DataType]) -> SearchResult:
     )
     confirmed = frozenset(name for name in columns if matches.get(f"in {name}"))
     return SearchResult(matches["half"], confirmed)
+
+
+def _search_small(data: bytes) -> SearchResult:
+    """Search the text of a few rows, of which a query costs more than parsing them."""
+    data.decode()
+    return SearchResult(rb"\ud" in data or rb"\uD" in data, frozenset())
 
 
 def _column_pattern(name: str, dtype: pl.DataType) -> str | None:
@@ -274,6 +314,9 @@ def _read_frames(
     files: Sequence[JsonFile], columns: Mapping[str, pl.DataType], as_text: frozenset[str]
 ) -> Iterator[pl.DataFrame]:
     for item, frame, faults in _parse_files(files, columns, as_text):
+        if item is None:
+            yield frame
+            continue
         for fault in faults:
             if fault.row not in item.skipped:
                 raise fault_error(item.file, fault)
@@ -291,17 +334,72 @@ def find_misfits(
 
 def _parse_files(
     files: Sequence[JsonFile], columns: Mapping[str, pl.DataType], as_text: frozenset[str]
-) -> Iterator[tuple[JsonFile, pl.DataFrame, list[Fault]]]:
+) -> Iterator[_Parsed]:
     in_python = not as_text.isdisjoint(columns)
 
-    def parse(job: tuple[JsonFile, Chunk | Span]) -> tuple[JsonFile, pl.DataFrame, list[Fault]]:
-        item, part = job
-        chunk = read_span(item.file, part) if isinstance(part, Span) else part
-        has_lone = item.has_lone_surrogates
-        return item, *_parse(chunk, columns, has_lone=has_lone, in_python=in_python)
+    def parse(jobs: Sequence[_Job]) -> list[_Parsed]:
+        chunks = [
+            (item, read_span(item.file, part) if isinstance(part, Span) else part)
+            for item, part in jobs
+        ]
+        if len(chunks) > 1 and not in_python:
+            joined = _parse_together(chunks, columns)
+            if joined is not None:
+                return [(None, joined, [])]
+        return [
+            (
+                item,
+                *_parse(chunk, columns, has_lone=item.has_lone_surrogates, in_python=in_python),
+            )
+            for item, chunk in chunks
+        ]
 
-    return on_all_cores(
-        parse, ((item, part) for item in files for part in item.spans or read_chunks(item.file))
+    for parsed in on_all_cores(parse, _join_small(files)):
+        yield from parsed
+
+
+def _join_small(files: Sequence[JsonFile]) -> Iterator[list[_Job]]:
+    """Yield the parts of files in order, small files together."""
+    joined: list[_Job] = []
+    size = 0
+    for item in files:
+        for part in item.spans or read_chunks(item.file):
+            n_bytes = part.end - part.start if isinstance(part, Span) else len(part.data)
+            is_plain = not (item.skipped or item.has_lone_surrogates)
+            is_full = size + n_bytes > _JOINED_BYTES or len(joined) == _JOINED_FILES
+            if joined and (n_bytes > _SMALL or not is_plain or is_full):
+                yield joined
+                joined, size = [], 0
+            joined.append((item, part))
+            size += n_bytes
+            if n_bytes > _SMALL or not is_plain:
+                yield joined
+                joined, size = [], 0
+    if joined:
+        yield joined
+
+
+def _parse_together(
+    chunks: Sequence[tuple[JsonFile, Chunk]], columns: Mapping[str, pl.DataType]
+) -> pl.DataFrame | None:
+    """Parse small files at once; None if one of them needs a closer look."""
+    texts = [
+        chunk.data if chunk.data.endswith(b"\n") else chunk.data + b"\n" for _, chunk in chunks
+    ]
+    joined = Chunk(b"".join(texts), 1)
+    sizes = [chunk.n_lines for _, chunk in chunks]
+    try:
+        frame = pl.read_ndjson(joined.data, schema=columns)
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.height != sum(sizes) or _holds_json(frame, joined):
+        return None
+    starts = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
+    firsts = np.repeat([chunk.first for _, chunk in chunks], sizes)
+    names = pl.Series([item.file.name for item, _ in chunks], dtype=pl.String)
+    return frame.with_columns(
+        pl.Series(ROW, np.arange(len(starts)) - starts + firsts, dtype=pl.UInt32),
+        names.gather(np.repeat(np.arange(len(chunks)), sizes)).alias(FILE),
     )
 
 

@@ -102,6 +102,11 @@ def advise(
     row: str,
 ) -> str | None:
     """Return what would read a table that no format recognizes; None if that is not known."""
+    if {"doc_id", "resps"} <= columns.keys() and row == "attempt":
+        return (
+            "It may hold log-likelihoods of choices from lm-evaluation-harness, which are no attempts. Hint: "
+            "name the files of tasks that generate text."
+        )
     other = next((name for name, each in elsewhere.items() if _reads(each, columns)), None)
     if other is not None and row == "attempt":
         return (

@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
@@ -45,6 +45,17 @@ class Unpacked(NamedTuple):
     fault: str | None = None
 
 
+class HeldRows:
+    """Unpacked rows as chunks of JSON lines, held while they are few; they are not pickled."""
+
+    def __init__(self, chunks: Sequence[Any] = ()) -> None:
+        self.chunks = tuple(chunks)
+
+    def __reduce__(self) -> tuple[type[HeldRows], tuple[()]]:
+        """Leave the chunks behind: another process unpacks the file again."""
+        return HeldRows, ()
+
+
 class DataFile(NamedTuple):
     """A file or what stands for one, and how its bytes are encoded."""
 
@@ -57,6 +68,8 @@ class DataFile(NamedTuple):
     url: str | None = None
     unpack: Callable[[DataFile], Iterator[Unpacked]] | None = None
     """How its rows are found, if it is no table."""
+    rows: HeldRows | None = None
+    """The rows that were found, where they are few."""
 
     @property
     def name(self) -> str:

@@ -30,6 +30,7 @@ from ttsframe.readers.engine.jsonl import (
     fault_error,
     find_misfits,
     inspect_file,
+    inspect_unpacked,
     locate,
     on_all_cores,
 )
@@ -84,8 +85,15 @@ class OpenFile(NamedTuple):
     """The format that unpacks the file, if it is no table."""
 
 
+class Room:
+    """How many bytes of unpacked rows may still be held, over all files of a source."""
+
+    def __init__(self) -> None:
+        self.n_bytes = 1 << 28
+
+
 def open_file(
-    candidate: Candidate, formats: Iterable[FileFormat], rename: Mapping[str, str]
+    candidate: Candidate, formats: Iterable[FileFormat], rename: Mapping[str, str], room: Room
 ) -> OpenFile | None:
     """Find the columns of a file; None if it is no table in a known container."""
     file = _recognize_file(candidate)
@@ -95,9 +103,9 @@ def open_file(
     elif file.container in {"text", "zip"}:
         return None
     if file.is_json:
-        known = {name for file_format in formats for name in file_format.dtypes}
-        inspection = inspect_file(file, known)
         if unpacker is not None:
+            inspection, file = inspect_unpacked(file, unpacker.dtypes, room.n_bytes)
+            room.n_bytes -= sum(len(chunk.data) for chunk in file.rows.chunks) if file.rows else 0
             return OpenFile(
                 file,
                 # A log may hold no attempts yet, and gives an empty table with these columns.
@@ -109,6 +117,8 @@ def open_file(
                 n_rows=inspection.n_rows,
                 format=unpacker,
             )
+        known = {name for file_format in formats for name in file_format.dtypes}
+        inspection = inspect_file(file, known)
         if not inspection.dtypes and not inspection.faults:
             raise SourceError(f"{file.name}: holds no rows, must hold at least one.")
         is_document = file.container == "json" or inspection.n_rows == 1
@@ -237,7 +247,8 @@ def survey_files(
     opened: list[OpenFile] = []
     chosen: list[str] = []
     others: list[str] = []
-    files = on_all_cores(lambda candidate: open_file(candidate, possible, rename), candidates)
+    room = Room()
+    files = on_all_cores(lambda candidate: open_file(candidate, possible, rename, room), candidates)
     for candidate, file in zip(candidates, files, strict=True):
         columns = {} if file is None else rename_schema(file.schema, rename)
         unpacker = None if file is None else file.format
@@ -249,7 +260,8 @@ def survey_files(
             raise fault_error(file.file, file.faults[0])
         elif candidate.is_named or (file is not None and not file.is_document):
             if file is None:
-                raise _not_a_table(candidate.name, row)
+                named = formats if format == "auto" else {format: formats[format]}
+                raise _not_a_table(candidate.name, row, named)
             raise _unrecognized(
                 candidate.name, columns, formats, format=format, row=row, elsewhere=elsewhere
             )
@@ -327,7 +339,16 @@ def _recognize(
     )
 
 
-def _not_a_table(name: str, row: str) -> SourceError:
+def _not_a_table(name: str, row: str, formats: Mapping[str, FileFormat]) -> SourceError:
+    unpacked = "; ".join(
+        f"{key}: {each.unpacking.expects}" for key, each in formats.items() if each.unpacking
+    )
+    if unpacked:
+        return SourceError(
+            f"{name}: is neither Parquet, Arrow IPC, JSON nor CSV, judging by its first bytes, and none of the "
+            f"files that are no tables ({unpacked}). Hint: write a table with one row per {row}, as Parquet or "
+            "JSON lines; unpack an archive first."
+        )
     return SourceError(
         f"{name}: is neither Parquet, Arrow IPC, JSON nor CSV, judging by its first bytes. Hint: write a "
         f"table with one row per {row}, as Parquet or JSON lines."

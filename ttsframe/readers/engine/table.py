@@ -54,8 +54,8 @@ class FileFormat(NamedTuple):
     to_rows: Callable[[Table], pl.LazyFrame]
     evidence: tuple[str, ...] = ()
     """Columns of which at least one must exist to recognize the format automatically."""
-    shapes: Mapping[str, type[pl.DataType]] = {}
-    """Dtypes of columns that distinguish it from a format with the same column names."""
+    shapes: Mapping[str, type[pl.DataType] | pl.DataType] = {}
+    """Dtypes of columns that distinguish it from a format with the same column names; of lists, at every depth."""
     as_text: frozenset[str] = frozenset()
     """Columns whose values are kept as JSON text."""
     is_row_attempt: bool = False
@@ -92,15 +92,16 @@ class FileFormat(NamedTuple):
 
     def _expected(self, name: str) -> str:
         shape = self.shapes.get(name)
-        return repr(name) if shape is None else f"{name!r} (a {shape.__name__})"
+        if shape is None:
+            return repr(name)
+        return f"{name!r} (a {shape if isinstance(shape, pl.DataType) else shape.__name__})"
 
     def has_shapes(self, schema: Mapping[str, pl.DataType]) -> bool:
         """Return whether the distinguishing columns have the right dtypes."""
         if self.is_row_attempt and list_of_attempts(schema) is not None:
             return False
         return all(
-            isinstance(schema.get(name, pl.Null()), (shape, pl.Null))
-            for name, shape in self.shapes.items()
+            _has_shape(schema.get(name, pl.Null()), shape) for name, shape in self.shapes.items()
         )
 
     def accepts(self, columns: Collection[str]) -> bool:
@@ -111,6 +112,16 @@ class FileFormat(NamedTuple):
         """Return whether a table is in this format, judging by its columns."""
         has_evidence = not self.evidence or any(name in columns for name in self.evidence)
         return has_evidence and self.accepts(columns)
+
+
+def _has_shape(dtype: pl.DataType, shape: type[pl.DataType] | pl.DataType) -> bool:
+    if isinstance(dtype, pl.Null):
+        return True
+    if isinstance(shape, pl.List):
+        return isinstance(dtype, pl.List) and _has_shape(
+            as_instance(dtype.inner), as_instance(shape.inner)
+        )
+    return dtype == shape if isinstance(shape, pl.DataType) else isinstance(dtype, shape)
 
 
 class Table(NamedTuple):
@@ -162,17 +173,42 @@ class Table(NamedTuple):
 def problem_hash(text: pl.Expr) -> pl.Expr:
     """Return an id for a problem without one: 16 hex digits of BLAKE2b-64 of its stripped text."""
     # Saved runs are paired by this id, so the digest must never change.
-    return text.map_batches(_hash_texts, return_dtype=pl.String, is_elementwise=True)
-
-
-def _hash_texts(texts: pl.Series) -> pl.Series:
-    distinct = texts.unique().drop_nulls()
-    hashes = [
-        hashlib.blake2b(text.strip().encode(), digest_size=8).hexdigest() for text in distinct
-    ]
-    return texts.replace_strict(
-        distinct, pl.Series(hashes, dtype=pl.String), default=None, return_dtype=pl.String
+    return _per_distinct(
+        text, lambda one: hashlib.blake2b(one.strip().encode(), digest_size=8).hexdigest()
     )
+
+
+def split_target(target: pl.Expr) -> dict[str, pl.Expr]:
+    """Return `gold` and `solution` of targets that may be worked out, with a mark before the answer."""
+    gold = _per_distinct(target, _final_answer)
+    return {"gold": gold, "solution": pl.when(gold != target).then(target)}
+
+
+def _final_answer(target: str) -> str:
+    """Return what a solution marks as its answer; an answer that is not worked out is returned as it is."""
+    _, mark, after = target.rpartition("####")  # as in GSM8K; elsewhere it begins a heading
+    if mark and after.strip() and "\n" not in after.strip():
+        return after.strip()
+    _, mark, after = target.rpartition("\\boxed{")
+    if not mark:
+        return target
+    depth = 1
+    for end, character in enumerate(after):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if not depth:
+            return after[:end]
+    return target
+
+
+def _per_distinct(texts: pl.Expr, function: Callable[[str], str]) -> pl.Expr:
+    """Apply a function to each distinct text."""
+
+    def apply(column: pl.Series) -> pl.Series:
+        distinct = column.unique().drop_nulls()
+        made = pl.Series([function(text) for text in distinct], dtype=pl.String)
+        return column.replace_strict(distinct, made, default=None, return_dtype=pl.String)
+
+    return texts.map_batches(apply, return_dtype=pl.String, is_elementwise=True)
 
 
 def add_problem_id(table: Table, ids: Sequence[str], text: str) -> Table:

@@ -17,6 +17,7 @@ from ttsframe._wording import (
     left_out,
     percent,
     quantity_of,
+    units_of,
 )
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.report.parts import (
@@ -57,6 +58,7 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
             problems.lazy(),
             by=data.by,
             replicates=data.replicates,
+            cluster=data.options.cluster,
             confidence_level=data.options.confidence_level,
         ).collect()
         names = [pl.lit(line[name], pl.String).alias(f"of_{name}") for name in line]
@@ -236,15 +238,18 @@ def draw(
     """Draw each curve, and list its numbers."""
     from ttsframe import charts
 
+    units = units_of([
+        name for one in (curve, agreement) if one is not None for name in one.columns
+    ])
     captions = {
         "accuracy": "Each line is one way to choose an answer among the first attempts. Majority vote "
         "needs no scores. The oracle chooses a right answer wherever one exists, so no selector can be "
         f"above it. All lines of a run are averaged over the same problems.{context.weighing} Bands are "
-        f"{context.level} intervals over problems: the unit is the problem, not the attempt.",
+        f"{context.level} intervals over {units}, not over attempts.",
         "agreement": "Without gold answers, nothing can be graded. The lines show the share of attempts "
         "that gave the chosen answer, not how often that answer is right. All lines of a run are "
         f"averaged over the same problems.{context.weighing} Bands are {context.level} intervals over "
-        "problems.",
+        f"{units}.",
     }
     parts: list[Part] = []
     for table in (curve, agreement):

@@ -33,7 +33,7 @@ _N_RUNS_MAX: Final = 8
 _N_LINES_MAX: Final = 3
 _N_DIFFERENCES: Final = 10
 _TIE: Final = 1e-9
-_NAME: Final = "run"
+NAME: Final = "run"
 _COMPARED: Final = "_compared"
 """The name of a run before it is a column of a table: a column of `by` may be called "run"."""
 _NAME_MAX: Final = 80
@@ -41,23 +41,16 @@ _NAME_MAX: Final = 80
 
 def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     """Compare each run with the first one; a single run has nothing to be compared with."""
-    runs = runs.filter(GRADED.holds)
-    if not data.by or runs.height < 2:
+    problems = paired_problems(data, runs)
+    if problems is None:
         return {"comparison": None, "differences": None}
-    names = _name_runs(runs, data.by)
-    problems = [
-        table.join(names, on=data.by, nulls_equal=True).select(
-            pl.col(_COMPARED).alias(_NAME),
-            *data.replicates,
-            *("problem_id", "budget", "selector", "reduction", "subsets", "value", "status"),
-        )
-        for _, _, table in data.split_by_budgets(runs)
-    ]
+    names = _name_runs(runs.filter(GRADED.holds), data.by)
     table = compare(
-        pl.concat(problems),
-        column=_NAME,
+        problems,
+        column=NAME,
         baseline=names[_COMPARED][0],
         replicates=data.replicates,
+        cluster=data.options.cluster,
         confidence_level=data.options.confidence_level,
     ).filter(pl.col("n_pairs") > 0)
     if table.is_empty():
@@ -65,22 +58,39 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     ranks = {name: i for i, name in enumerate(SELECTORS)}
     pairs = (
         names
-        .select(pl.col(_COMPARED).alias(_NAME))
-        .join(table, on=_NAME, maintain_order="left")
+        .select(pl.col(_COMPARED).alias(NAME))
+        .join(table, on=NAME, maintain_order="left")
         .sort(
-            pl.int_range(pl.len()).min().over(_NAME),
+            pl.int_range(pl.len()).min().over(NAME),
             pl.col("selector").replace_strict(ranks, default=len(ranks), return_dtype=pl.UInt8),
             "reduction",
             "budget",
             nulls_last=True,
         )
     )
-    own = data.attempts_of(runs).drop(data.by)
-    attempts = own.join(names.select(RUN, pl.col(_COMPARED).alias(_NAME)), on=RUN)
+    own = data.attempts_of(runs.filter(GRADED.holds)).drop(data.by)
+    attempts = own.join(names.select(RUN, pl.col(_COMPARED).alias(NAME)), on=RUN)
     return {
         "comparison": pairs,
         "differences": _find_differences(attempts, names[_COMPARED][0]),
     }
+
+
+def paired_problems(data: RunData, runs: pl.DataFrame) -> pl.DataFrame | None:
+    """Return the problems of graded runs, each run under its name; None for a single run."""
+    runs = runs.filter(GRADED.holds)
+    if not data.by or runs.height < 2:
+        return None
+    names = _name_runs(runs, data.by)
+    return pl.concat(
+        table.join(names, on=data.by, nulls_equal=True).select(
+            pl.col(_COMPARED).alias(NAME),
+            *data.replicates,
+            *data.clusters,
+            *("problem_id", "budget", "selector", "reduction", "subsets", "value", "status"),
+        )
+        for _, _, table in data.split_by_budgets(runs)
+    )
 
 
 def _name_runs(runs: pl.DataFrame, by: list[str]) -> pl.DataFrame:
@@ -102,32 +112,32 @@ def _find_differences(attempts: pl.DataFrame, baseline: str) -> pl.DataFrame:
     shares = (
         attempts
         .filter(pl.col("is_correct").is_not_null())
-        .group_by(_NAME, "problem_id")
+        .group_by(NAME, "problem_id")
         .agg(
             pl.col("is_correct").mean().alias("share"),
             pl.len().alias("n_attempts"),
             *[pl.col(name).drop_nulls().first() for name in problem],
         )
     )
-    first = shares.filter(pl.col(_NAME) == baseline).select(
+    first = shares.filter(pl.col(NAME) == baseline).select(
         "problem_id",
-        baseline=_NAME,
+        baseline=NAME,
         baseline_share="share",
         baseline_n_attempts="n_attempts",
     )
     difference = pl.col("share") - pl.col("baseline_share")
     return (
         shares
-        .filter(pl.col(_NAME) != baseline)
+        .filter(pl.col(NAME) != baseline)
         .join(first, on="problem_id")
         .with_columns(difference=difference)
-        .with_columns(n_differ=(difference.abs() > _TIE).sum().over(_NAME))
+        .with_columns(n_differ=(difference.abs() > _TIE).sum().over(NAME))
         .filter(difference.abs() > _TIE)
-        .sort(_NAME, difference.abs().round(12), "problem_id", descending=[False, True, False])
-        .group_by(_NAME, maintain_order=True)
+        .sort(NAME, difference.abs().round(12), "problem_id", descending=[False, True, False])
+        .group_by(NAME, maintain_order=True)
         .head(_N_DIFFERENCES)
         .select(
-            *(_NAME, "baseline", "problem_id", "difference", "share", "baseline_share"),
+            *(NAME, "baseline", "problem_id", "difference", "share", "baseline_share"),
             *("n_attempts", "baseline_n_attempts", "n_differ"),
             *problem,
         )
@@ -142,7 +152,7 @@ def answer(
 ) -> list[str]:
     """Say how far each run is from the first at the largest number of attempts that both have."""
     texts = []
-    for rows in comparison.partition_by(_NAME, maintain_order=True):
+    for rows in comparison.partition_by(NAME, maintain_order=True):
         ends = rows.filter(budget=rows["budget"].max()).to_dicts()
         votes = next((row for row in ends if row["selector"] == "majority_vote"), ends[0])
         others = [
@@ -152,7 +162,7 @@ def answer(
         ]
         also = f" Other lines: {', '.join(others)}." if others else ""
         text = (
-            f"{shorten(votes[_NAME], _NAME_MAX)} against {shorten(votes['baseline'], _NAME_MAX)}, on "
+            f"{shorten(votes[NAME], _NAME_MAX)} against {shorten(votes['baseline'], _NAME_MAX)}, on "
             f"{counted([votes['n_pairs']], 'problem')} that both have, with "
             f"{counted([votes['budget']], 'attempt')}: {context.name_line(votes)} answers "
             f"{format_percent(votes['accuracy'])} against {format_percent(votes['baseline_accuracy'])}, "
@@ -234,9 +244,10 @@ def _list_pairs(context: Context, comparison: pl.DataFrame) -> Table:
     """List every paired difference."""
     return make_table(
         f"Differences from {comparison['baseline'][0]} on the problems that both have, in points with "
-        f"{context.level} intervals; p-values are McNemar's or of a paired t-test, and corrected for the "
+        f"{context.level} intervals; p-values are McNemar's (mid-p; its interval, Bonett and Price's, can disagree near 5 %) or of a "
+        f"paired t-test, and corrected for the "
         "number of rows (Holm)",
-        comparison.select(_NAME, "selector", "reduction"),
+        comparison.select(NAME, "selector", "reduction"),
         [
             {
                 "attempts": f"{row['budget']:,}",
@@ -263,7 +274,7 @@ def _list_differences(differences: pl.DataFrame) -> Table:
     return make_table(
         f"Problems that differ most from {differences['baseline'][0]}, by the share of attempts that are "
         f"right: the first {_N_DIFFERENCES} of each run, equal differences by problem",
-        differences.select(_NAME, "problem_id"),
+        differences.select(NAME, "problem_id"),
         [
             {
                 "right": _format_share(row["share"], row["n_attempts"]),

@@ -65,9 +65,17 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         problems, levels = half.problems, half.levels
         chosen, choices_of_half = choose_and_answer(problems, levels=levels, by=data.by)
         # A problem without a level has no choice, and is left out of the strategies too.
+        if data.clusters:
+            unit = [*data.by, "problem_id"]
+            of_problem = problems.select(*unit, *data.clusters).unique(unit)
+            chosen = chosen.join(of_problem, on=unit, how="left", nulls_equal=True)
         both = data.keep_comparable(pl.concat([problems, chosen], how="diagonal"))
         curve = scaling_curve(
-            both.lazy(), by=data.by, replicates="fold", confidence_level=level
+            both.lazy(),
+            by=data.by,
+            replicates="fold",
+            cluster=data.options.cluster,
+            confidence_level=level,
         ).collect()
         curves.append(curve)
         choices.append(choices_of_half)
@@ -78,6 +86,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
                 baseline=_HELD_OUT,
                 by=data.by,
                 replicates="fold",
+                cluster=data.options.cluster,
                 confidence_level=level,
             )
         )

@@ -64,12 +64,21 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
             by=data.keys,
         )
         curve = cost_curve(
-            priced, by=data.by, replicates=data.replicates, confidence_level=level
+            priced,
+            by=data.by,
+            replicates=data.replicates,
+            cluster=data.options.cluster,
+            confidence_level=level,
         ).filter(pl.col("budget") > 0, pl.col("accuracy").is_not_null())
         curves.append(pareto_frontier(curve, by=data.by))
         compared = _with_baseline(priced, data.by)
         has_pairs = "majority_vote" in data.strategies and compared["selector"].n_unique() > 1
-        if has_pairs and not data.replicates and min(kept["tokens_min"].to_list()) > 0:
+        if (
+            has_pairs
+            and not data.replicates
+            and not data.clusters
+            and min(kept["tokens_min"].to_list()) > 0
+        ):
             n_draws = _N_CELLS // max(kept["n_problems"].to_list())
             gains.append(
                 efficiency_gain(

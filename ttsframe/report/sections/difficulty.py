@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from ttsframe._wording import counted
+from ttsframe._wording import counted, units_of
 from ttsframe.curves.levels import level_curve as make_level_curve
 from ttsframe.report.parts import (
     Context,
@@ -71,6 +71,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
             levels=half.levels,
             by=data.by,
             replicates=data.replicates,
+            cluster=data.options.cluster,
             confidence_level=data.options.confidence_level,
         )
         for half in halves
@@ -238,7 +239,7 @@ def draw(
         Figure(
             "accuracy-by-level",
             "The curves above, by level. They use halves of the attempts, so they end at half the "
-            f"number of attempts. Bands are {context.level} intervals over problems.{more}",
+            f"number of attempts. Bands are {context.level} intervals over {units_of(lines.columns)}.{more}",
             partial(charts.level_curves, lines, confidence_level=context.confidence_level),
         ),
         *_draw_bars(context, lines),

@@ -47,6 +47,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
             problems,
             by=data.by,
             replicates=data.replicates,
+            cluster=data.options.cluster,
             confidence_level=data.options.confidence_level,
         )
         for _, _, problems in data.split_by_budgets(runs)

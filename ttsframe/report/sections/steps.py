@@ -35,6 +35,7 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
             attempts,
             same_problems=True,
             by=data.by,
+            cluster=data.options.cluster,
             confidence_level=data.options.confidence_level,
         )
     if profile["mean_score"].count() == 0:

@@ -58,7 +58,11 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     # The picked answers give best-of-N by budget: without `attempt` the report card leaves it out.
     attempts = data.attempts_of(runs).drop("attempt")
     card = verifier_report(
-        attempts, reductions=options.reductions, by=data.by, confidence_level=level
+        attempts,
+        reductions=options.reductions,
+        by=data.by,
+        cluster=options.cluster,
+        confidence_level=level,
     )
     if runs.height == data.runs.height:
         data.profile = card.profile
@@ -70,7 +74,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         )
     if "best_of_n" in options.selectors and not data.replicates:
         declines = [
-            over_optimization(problems, by=data.by, confidence_level=level)
+            over_optimization(problems, by=data.by, cluster=options.cluster, confidence_level=level)
             for problems in data.split_selector(runs, "best_of_n")
         ]
         card = replace(card, over_optimization=data.join_runs(declines))
@@ -86,7 +90,13 @@ def _compare_reductions(
 ) -> pl.DataFrame:
     """Add the metrics of further reductions, all on the attempts that every reduction has a score for."""
     level = data.options.confidence_level
-    more = verifier_metrics(attempts, reductions=others, by=data.by, confidence_level=level)
+    more = verifier_metrics(
+        attempts,
+        reductions=others,
+        by=data.by,
+        cluster=data.options.cluster,
+        confidence_level=level,
+    )
     both = pl.concat([metrics, more])
     if both.select((pl.col("n_unscored") == 0).all()).item():
         return both

@@ -18,6 +18,8 @@ __all__ = ["word_vectors"]
 
 _WORD: Final = re.compile(r"\w+|[^\w\s]")
 _DIMENSIONS: Final = 512
+_ONE_THREAD: Final = 1 << 18
+"""Multiplications up to which OpenBLAS takes one thread."""
 
 Embedder: TypeAlias = Callable[[pl.Series], npt.ArrayLike]
 """Texts of steps to a matrix with one row per text."""
@@ -84,9 +86,18 @@ def embedded(embed: Embedder, texts: pl.Series) -> Floats:
     return np.asarray(matrix[found["row"].to_numpy()])
 
 
+def _cosines(vectors: Floats) -> Floats:
+    """Return the cosine of each pair of vectors of length 1."""
+    # In products as small as these, BLAS takes one thread. Several wait for each other, a hundred times longer
+    # than the product takes where other programs keep the processors busy.
+    rows = max(_ONE_THREAD // max(vectors.size, 1), 1)
+    starts = range(0, len(vectors), rows)
+    return np.concatenate([vectors[start : start + rows] @ vectors.T for start in starts])
+
+
 def uniqueness(vectors: Floats, temperature: float) -> Floats:
     """Return the diagonal of the row softmax of cosines: 1 for a step unlike all others."""
-    logits = (vectors @ vectors.T) / temperature
+    logits = _cosines(vectors) / temperature
     logits -= logits.max(axis=1, keepdims=True)
     weights = np.exp(logits)
     return np.asarray(np.diagonal(weights) / weights.sum(axis=1))
@@ -100,6 +111,6 @@ def clusters(vectors: Floats, cut: float) -> Integers:
     if n == 1:
         return np.zeros(1, dtype=np.int64)
     upper = np.triu_indices(n, 1)
-    distances = np.maximum(1.0 - (vectors @ vectors.T)[upper], 0.0)
+    distances = np.maximum(1.0 - _cosines(vectors)[upper], 0.0)
     tree = linkage(distances, method="average")
     return np.asarray(fcluster(tree, t=cut, criterion="distance") - 1, dtype=np.int64)

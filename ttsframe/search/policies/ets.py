@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,12 @@ from ttsframe.search.policies.arrays import by_problem, column, left_of, scores_
 from ttsframe.search.policies.embeddings import check_embedder, clusters, embedded, word_vectors
 from ttsframe.search.policies.kernels import allocate_ceil, make_groups, ranks, softmax_weights
 from ttsframe.search.policies.policy import Policy
+from ttsframe.search.policies.programme import Programme, make_branches
 
 __all__ = ["ETS"]
 
 NodeCost: TypeAlias = Literal["tokens", "nodes"]
 TieBreak: TypeAlias = Literal["fewer", "keep"]
-
-_TIE: float = 1e-9
-"""Objectives closer than this are equal."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,8 @@ class ETS(Policy):
             if size == 1:
                 is_kept[rows] = True
                 continue
-            tree = _tree(paths[rows], tokens[rows], depth[rows], self.node_cost)
+            cost = tokens[rows] if self.node_cost == "tokens" else None
+            tree = make_branches(paths[rows], cost, depth[rows])
             programme = Programme(
                 shares[rows] / width, tree, labels[rows], self.cost_weight, self.diversity_weight
             )
@@ -167,115 +166,3 @@ class ETS(Policy):
             clusters(vectors[start : start + size], self.cluster_distance)
             for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
         ])
-
-
-class Branches(NamedTuple):
-    """The tree above some leaves."""
-
-    leaf_cost: Floats
-    """Cost of each leaf; with those of branches they sum to 1."""
-    branch_cost: Floats
-    leaf: Integers
-    """Leaf of each pair of a leaf and a branch above it."""
-    branch: Integers
-
-
-def _tree(paths: pl.Series, tokens: pl.Series, depth: Integers, node_cost: NodeCost) -> Branches:
-    """Return the branches above leaves, each once, and what they cost."""
-    leaf = np.repeat(np.arange(len(paths)), depth)
-    last = np.cumsum(depth) - 1
-    ids = paths.explode(empty_as_null=False).to_numpy()
-    cost = tokens.explode(empty_as_null=False).cast(pl.Float64).to_numpy()
-    if node_cost == "nodes":
-        cost = np.ones(len(ids))
-    is_leaf = np.zeros(len(ids), dtype=np.bool_)
-    is_leaf[last] = True
-    _, first, branch = np.unique(ids[~is_leaf], return_index=True, return_inverse=True)
-    branch_cost = cost[~is_leaf][first]
-    total = float(cost[is_leaf].sum() + branch_cost.sum()) or 1.0
-    return Branches(cost[is_leaf] / total, branch_cost / total, leaf[~is_leaf], branch)
-
-
-class Programme(NamedTuple):
-    """Choose leaves: the most of shares, less the cost of their tree, plus the clusters they cover."""
-
-    shares: Floats
-    tree: Branches
-    labels: Integers
-    cost_weight: float
-    diversity_weight: float
-
-    def value(self, is_kept: Flags) -> float:
-        """Return the objective of a choice."""
-        tree = self.tree
-        branches = np.unique(tree.branch[is_kept[tree.leaf]])
-        cost = tree.leaf_cost[is_kept].sum() + tree.branch_cost[branches].sum()
-        covered = len(np.unique(self.labels[is_kept])) / (self.labels.max() + 1)
-        value = self.shares[is_kept].sum() - self.cost_weight * cost
-        return float(value + self.diversity_weight * covered)
-
-    def solve(self, *, keeps_more: bool) -> Flags:
-        """Return the best choice; of several, that with fewest leaves (or most), then the earliest."""
-        best = self._choose(self._gains(), None)
-        top = self.value(best)
-        n = len(self.shares)
-        # Together positions weigh less than one leaf, so the number of leaves decides first.
-        positions = np.arange(n) / (n * (n + 1.0))
-        preference = (1.0 - positions) if keeps_more else -(1.0 + positions)
-        extra = np.zeros(len(self._gains()))
-        extra[:n] = preference
-        tied = self._choose(extra, top - _TIE)
-        # The solver's own tolerance is wider than a tie.
-        return tied if self.value(tied) >= top - _TIE else best
-
-    def _gains(self) -> Floats:
-        n_clusters = int(self.labels.max()) + 1
-        return np.concatenate([
-            self.shares - self.cost_weight * self.tree.leaf_cost,
-            -self.cost_weight * self.tree.branch_cost,
-            np.full(n_clusters, self.diversity_weight / n_clusters),
-        ])
-
-    def _choose(self, gains: Floats, least: float | None) -> Flags:
-        """Maximize the sum of gains of leaves, branches and clusters, at an objective of at least `least`."""
-        from scipy.optimize import Bounds, LinearConstraint, milp
-        from scipy.sparse import csr_array
-
-        n, m = len(self.shares), len(self.tree.branch_cost)
-        k = int(self.labels.max()) + 1
-        pairs = len(self.tree.leaf)
-        rows = [np.arange(pairs), np.arange(pairs)]
-        columns = [self.tree.leaf, n + self.tree.branch]
-        values = [np.ones(pairs), -np.ones(pairs)]
-        # A cluster counts if one of its leaves is kept.
-        rows += [pairs + np.arange(k), pairs + self.labels]
-        columns += [n + m + np.arange(k), np.arange(n)]
-        values += [np.ones(k), -np.ones(n)]
-        rows.append(np.full(n, pairs + k))
-        columns.append(np.arange(n))
-        values.append(-np.ones(n))
-        upper = np.append(np.zeros(pairs + k), -1.0)
-        n_rows = pairs + k + 1
-        if least is not None:
-            objective = self._gains()
-            rows.append(np.full(len(objective), n_rows))
-            columns.append(np.arange(len(objective)))
-            values.append(-objective)
-            upper = np.append(upper, -least)
-            n_rows += 1
-        matrix = csr_array(
-            (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
-            shape=(n_rows, n + m + k),
-        )
-        # Only leaves need be integers: the others are then whole at the optimum.
-        found = milp(
-            -gains,
-            constraints=LinearConstraint(matrix, -np.inf, upper),
-            integrality=np.append(np.ones(n), np.zeros(m + k)),
-            bounds=Bounds(0, 1),
-            options={"mip_rel_gap": 0.0},
-        )
-        if found.x is None:
-            return np.ones(n, dtype=np.bool_)
-        chosen = np.asarray(found.x[:n] > 0.5)
-        return chosen if chosen.any() else np.arange(n) == int(np.argmax(self.shares))

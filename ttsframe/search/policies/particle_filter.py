@@ -41,6 +41,8 @@ class ParticleFilter(Policy):
     resampling
         "multinomial", independent draws; or "systematic", one draw for evenly spaced points, which
         adds less noise.
+    resamples_last
+        Whether particles are drawn once more when all are finished.
     **parameters
         Those of `tts.search.Policy`.
 
@@ -60,6 +62,7 @@ class ParticleFilter(Policy):
 
     temperature: float = 1.0
     resampling: Resampling = "multinomial"
+    resamples_last: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,6 +89,8 @@ class ParticleFilter(Policy):
         drawn = resample(
             groups, weights, width, draws, is_systematic=self.resampling == "systematic"
         )
+        if self.resamples_last:
+            return reasons(drawn, np.zeros(len(drawn), dtype=np.bool_), "zero_allocation")
         is_finished = frontier["is_terminal"].to_numpy()
         is_over = np.bitwise_and.reduceat(is_finished, groups.starts)[groups.of_row]
         given = np.where(is_over, column(frontier, "n_copies"), drawn)

@@ -16,9 +16,9 @@ from ttsframe.schema import Column
 
 __all__ = ["FRONTIER_COLUMNS", "Policy"]
 
-Truncated: TypeAlias = Literal["drop", "retry", "end"]
+Truncated: TypeAlias = Literal["drop", "retry", "end", "continue"]
 Duplicates: TypeAlias = Literal["keep", "drop"]
-LastRound: TypeAlias = Literal["stop", "finish"]
+LastRound: TypeAlias = Literal["stop", "finish", "return"]
 ChildOrder: TypeAlias = Literal["grouped", "tiled"]
 Returned: TypeAlias = Literal["all", "first", "best"]
 
@@ -31,6 +31,7 @@ FRONTIER_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({
     "subtree": Column(pl.Int64(), "part of the tree, from 0"),
     "child": Column(pl.Int64(), "index of the node among the children of its parent"),
     "score": Column(pl.Float64(), "reduced score of the path; null where there is none"),
+    "n_scores": Column(pl.Int64(), "scores that the verifier gave for the path, if it gave a list"),
     "is_terminal": Column(pl.Boolean(), "the path is a finished solution"),
     "n_copies": Column(pl.Int64(), "how often a policy that resamples holds the node"),
     "n_tokens": Column(pl.Int64(), "tokens of the step"),
@@ -61,12 +62,15 @@ class Policy(ABC):
         Rounds after which the search ends.
     last_round
         What the generator is asked for in the last round: "stop", a step as in every round, after
-        which unfinished paths are dropped; or "finish", the whole rest of the solution.
+        which unfinished paths are dropped; "finish", the whole rest of the solution; or "return", a
+        step, after which the policy is asked once more and a path is returned unfinished as often as it
+        would be continued.
     lookahead
         Number of greedy steps that the verifier sees behind each step, and that nobody else sees.
     truncated
         What happens to a step that was cut by a limit of length: "drop" ends its path; "retry" asks
-        up to three times in all, then drops; "end" takes it for a finished solution, which it is not.
+        again, up to three times in all, where every continuation of a path was cut, then drops; "end"
+        takes it for a finished solution, which it is not; "continue" goes on as if it were whole.
     duplicates
         "drop" keeps the first of several unfinished paths of a problem with the same text.
     empty_ends
@@ -186,9 +190,10 @@ class Policy(ABC):
             Why each step is dropped (`tts.search.NODE_COLUMNS`); null for one that is not.
         """
         is_open = ~pl.col("is_terminal")
+        lost = ["error"] if self.truncated == "continue" else ["length", "error"]
         return children.select(
             pl
-            .when(is_open & pl.col("finish_reason").is_in(["length", "error"]))
+            .when(is_open & pl.col("finish_reason").is_in(lost))
             .then(pl.lit("truncated"))
             .when(is_open & pl.col("is_duplicate"))
             .then(pl.lit("duplicate"))

@@ -7,11 +7,15 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ttsframe._checks import check_choice, check_positive
+from ttsframe._settings import found
+from ttsframe.errors import ParameterError
 from ttsframe.search.policies.beam import DVTS, Beam
 from ttsframe.search.policies.best_of_n import BestOfN
 from ttsframe.search.policies.dora import Dora
 from ttsframe.search.policies.ets import ETS
+from ttsframe.search.policies.particle_filter import ParticleFilter
 from ttsframe.search.policies.policy import Policy
+from ttsframe.search.policies.pooled_beam import HeldBeam, PooledBeam
 from ttsframe.search.policies.rebase import Rebase
 
 __all__ = ["PRESETS", "PresetName", "SearchPreset", "preset"]
@@ -26,12 +30,17 @@ PresetName: TypeAlias = Literal[
     "ets",
     "ets_beam",
     "ets_dvts",
+    "compute_optimal_tts",
+    "its_hub_beam",
+    "its_hub_particle",
 ]
 
 _M: Final = 4
 _ETS_DIVERSITY: Final = {16: 1.5, 64: 1.4, 256: 1.45}
 _LEAF: Final = "The answer is"
 """Text by which REBASE's and ETS's code knows the end of a solution."""
+_BOXED: Final = "\\boxed"
+"""Text by which its_hub's examples know it."""
 
 
 class SearchPreset(NamedTuple):
@@ -141,6 +150,48 @@ def _ets_dvts(width: int) -> Policy:
     return DVTS(width, beam_width="sqrt", max_rounds=25, ends_at=_LEAF)
 
 
+def _compute_optimal_tts(width: int) -> Policy:
+    n_kept = max(width // _M, 1)
+    return HeldBeam(
+        width,
+        n_first=width,
+        n_kept=n_kept,
+        n_each=width // n_kept,
+        truncated="retry",
+        last_round="return",
+    )
+
+
+def _its_hub_beam(width: int) -> Policy:
+    if width % _M:
+        raise ParameterError(
+            f"{found('width', width)}, must be a multiple of {_M} for its_hub_beam. Hint: it keeps {_M} paths and "
+            f"continues each width / {_M} times."
+        )
+    return PooledBeam(
+        width,
+        n_first=width // _M,
+        n_kept=_M,
+        n_each=width // _M,
+        child_order="tiled",
+        truncated="continue",
+        last_round="return",
+        max_rounds=32,
+        ends_at=_BOXED,
+    )
+
+
+def _its_hub_particle(width: int) -> Policy:
+    return ParticleFilter(
+        width,
+        resamples_last=True,
+        truncated="continue",
+        last_round="return",
+        max_rounds=32,
+        ends_at=_BOXED,
+    )
+
+
 PRESETS: Final[Mapping[PresetName, SearchPreset]] = MappingProxyType({
     "search_and_learn_best_of_n": SearchPreset(
         "whole solutions at once; one cut by the limit of length counts as finished", _sal_best_of_n
@@ -180,5 +231,25 @@ PRESETS: Final[Mapping[PresetName, SearchPreset]] = MappingProxyType({
         "the square root of the width is kept, each share of the width rounded up", _ets_beam
     ),
     "ets_dvts": SearchPreset("as many subtrees as the square root of the width", _ets_dvts),
+    "compute_optimal_tts": SearchPreset(
+        "a quarter of the width is kept and returned, each with four continuations; finished paths compete for "
+        "these places and hold them; equal siblings are merged; empty and cut steps are dropped, and a path is "
+        "tried three times if all are cut; a list of scores of the wrong length counts as 0; after 40 rounds "
+        "unfinished paths are returned. Not reproduced: a path that failed three times is returned too",
+        _compute_optimal_tts,
+    ),
+    "its_hub_beam": SearchPreset(
+        "a quarter of the width as first steps; then four paths, each continued a quarter of the width times; "
+        "finished paths compete in every round, with all their copies, and are multiplied too; \\boxed ends a "
+        "solution, a cut step does not; after 32 rounds unfinished paths are returned. Not reproduced: a text that "
+        "the model ended without \\boxed is continued",
+        _its_hub_beam,
+    ),
+    "its_hub_particle": SearchPreset(
+        "weights are the softmax of logits; finished particles are drawn as others, and once more at the end; "
+        "\\boxed ends a solution, a cut step does not; after 32 rounds unfinished particles are returned. Not "
+        "reproduced: a text that the model ended without \\boxed is continued",
+        _its_hub_particle,
+    ),
 })
 """Published programs by name, with what is reproduced of each."""

@@ -9,10 +9,12 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
+from ttsframe._counts import read_counts
+from ttsframe._draws import Purpose, bits_at, problem_bits
 from ttsframe._exprs import safe_names, to_safe
 from ttsframe._typing import ColumnNames
 from ttsframe.errors import ColumnsError, DataError
-from ttsframe.schema import require_columns
+from ttsframe.schema import holds_counts, require_columns
 from ttsframe.statistics.extrapolation.model import Counts
 
 
@@ -20,7 +22,7 @@ class Attempts(NamedTuple):
     """The attempts of a run, collected, under internal names."""
 
     rows: pl.DataFrame
-    """`key0`, ..., `problem`, `is_correct` and, if present, `attempt`."""
+    """`key0`, ..., `problem`, `is_correct` and, if present, `attempt`; of counts `n` and `c` instead."""
     keys: tuple[str, ...]
     names: tuple[str, ...]
     """The caller's names of the keys."""
@@ -61,6 +63,9 @@ def read_attempts(
     """Collect the columns that extrapolation reads, and check them."""
     check_frame(trajectories, "trajectories")
     names: tuple[str, ...] = check_names(by, "by", taken=taken)
+    if holds_counts(trajectories.collect_schema()):
+        keyed = safe_names(names) | {"problem": "problem_id"}
+        return Attempts(read_counts(trajectories, keyed).collect(), tuple(keyed)[:-1], names)
     schema = require_columns(trajectories, [*names, "problem_id", "is_correct"])
     if schema["is_correct"] not in {pl.Boolean, pl.Null}:
         raise ColumnsError(
@@ -98,6 +103,8 @@ def read_attempts(
 
 def count_attempts(rows: pl.DataFrame) -> pl.DataFrame:
     """Return `problem`, `n` and `c`: the graded and the correct attempts at each problem."""
+    if "n" in rows.columns:
+        return rows.select("problem", "n", "c")
     grade = pl.col("is_correct")
     return rows.group_by("problem").agg(
         grade.count().cast(pl.Int64).alias("n"), grade.sum().cast(pl.Int64).alias("c")
@@ -109,3 +116,19 @@ def distinct_counts(problems: pl.DataFrame) -> Counts:
     distinct = problems.filter(pl.col("n") > 0).group_by("n", "c").len("weight").sort("n", "c")
     n, c, weight = distinct.to_numpy().astype(np.float64).T
     return Counts(n, c, weight)
+
+
+def with_attempts(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per attempt; of counts, in an order drawn at random, the same on every call."""
+    if "n" not in rows.columns:
+        return rows
+    problems = rows.sort("problem")
+    n, c = problems["n"].to_numpy(), problems["c"].to_numpy()
+    problem = np.repeat(np.arange(len(n)), n)
+    place = np.arange(len(problem)) - np.repeat(np.cumsum(n) - n, n)
+    draws = problem_bits(0, Purpose.OUTCOME, np.arange(len(n)))
+    return pl.DataFrame({
+        "problem": problems["problem"].gather(problem),
+        "is_correct": place < c[problem],
+        "draw": bits_at(draws[problem], place),
+    }).select("problem", "is_correct", attempt=pl.col("draw").rank("ordinal").over("problem") - 1)

@@ -11,11 +11,12 @@ import polars as pl
 from ttsframe._checks import check_budgets, check_choices, check_fraction, check_positive
 from ttsframe._typing import ColumnNames, Floats
 from ttsframe.errors import DataError, ParameterError
-from ttsframe.schema import require_columns
+from ttsframe.schema import holds_counts, require_columns
 from ttsframe.statistics.extrapolation.attempts import (
     count_attempts,
     distinct_counts,
     read_attempts,
+    with_attempts,
 )
 from ttsframe.statistics.extrapolation.model import ExtrapolationModel
 from ttsframe.statistics.extrapolation.power_law import unbiased_passes
@@ -33,6 +34,7 @@ _CHECK_SCHEMA: Final = {
     "predicted": pl.Float64(),
     "ci_low": pl.Float64(),
     "ci_high": pl.Float64(),
+    "is_moved": pl.Boolean(),
     "observed": pl.Float64(),
     "error": pl.Float64(),
     "is_covered": pl.Boolean(),
@@ -48,6 +50,7 @@ def check_extrapolation(
     n_fitted: int | Sequence[int] | None = None,
     n_attempts: int | None = None,
     models: ExtrapolationModel | Sequence[ExtrapolationModel] = (
+        "nonparametric",
         "beta_binomial",
         "zero_inflated",
         "power_law",
@@ -63,7 +66,8 @@ def check_extrapolation(
     Parameters
     ----------
     trajectories
-        One row per attempt, with `problem_id`, `attempt` and `is_correct`, as for `fit_pass_at_k`.
+        One row per attempt, with `problem_id`, `attempt` and `is_correct`, or a table of counts, as
+        for `fit_pass_at_k`. Counts have no first attempts; a seeded draw puts theirs in an order.
     n_fitted
         Numbers of first attempts to fit on, each at least 2; None: 1/16, 1/8, 1/4 and 1/2 of
         `n_attempts`.
@@ -85,7 +89,7 @@ def check_extrapolation(
         - `budget` (UInt32): k, twice `n_fitted`, four times, and so on up to `n_attempts`;
         - `ratio` (Float64): `budget / n_fitted`;
         - `predicted`, `ci_low`, `ci_high` (Float64): pass@k of the fit on the first attempts; null
-          without a fit;
+          without a fit; `is_moved` (Boolean): as `PassAtKFit.predict` returns it;
         - `observed` (Float64): unbiased pass@k from the first `n_attempts`, the mean over the same
           problems;
         - `error` (Float64): `predicted - observed`; `is_covered` (Boolean): whether `observed` lies
@@ -137,11 +141,12 @@ def check_extrapolation(
     if n_attempts is not None:
         check_positive(n_attempts, "n_attempts")
     attempts = read_attempts(trajectories, by, taken=("problem_id", *_CHECK_SCHEMA))
-    require_columns(trajectories, ["attempt"])
+    if not holds_counts(trajectories.collect_schema()):
+        require_columns(trajectories, ["attempt"])
     groups = attempts.groups()
     tables = [
         _check(
-            group,
+            with_attempts(group),
             sizes=sizes,
             n_attempts=n_attempts,
             models=chosen,
@@ -183,16 +188,15 @@ def _check(
             ratios = [2.0**i for i in range(1, (most // size).bit_length())]
             k: Floats = np.array(ratios) * size
             some = distinct_counts(count_attempts(first.filter(pl.col("position") < size)))
-            predicted, low, high = predict_range(
-                model, MODELS[model].fit(some, confidence_level), k
-            )
+            predicted = predict_range(model, MODELS[model].fit(some, confidence_level), k)
             observed = counts.weight @ unbiased_passes(counts, k) / counts.weight.sum()
             table = pl.DataFrame({
                 "budget": k,
                 "ratio": ratios,
-                "predicted": predicted,
-                "ci_low": low,
-                "ci_high": high,
+                "predicted": predicted.passes,
+                "ci_low": predicted.low,
+                "ci_high": predicted.high,
+                "is_moved": predicted.is_moved,
                 "observed": observed,
             })
             tables.append(table.with_columns(model=pl.lit(model), n_fitted=size))

@@ -1,7 +1,8 @@
 """Models of pass@k: counts per problem in, an estimate and a confidence region out.
 
 A fit is an estimate and points on the edge of a confidence region of the parameters. The interval of
-a number computed from the parameters is its range over these points.
+a number computed from the parameters is its range over these points. An estimate outside of it is
+moved to the nearer end.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import numpy as np
 
 from ttsframe._typing import Floats
 
-ExtrapolationModel: TypeAlias = Literal["beta_binomial", "zero_inflated", "power_law"]
+ExtrapolationModel: TypeAlias = Literal[
+    "nonparametric", "beta_binomial", "zero_inflated", "power_law"
+]
 FitStatus: TypeAlias = Literal[
     "ok", "equal", "all_or_none", "all_wrong", "all_correct", "too_few", "ungraded"
 ]
@@ -34,6 +37,8 @@ class Fit(NamedTuple):
     estimate: Floats
     edge: Floats
     log_likelihood: float
+    chances: Floats = np.empty(0)
+    """The grid of a mixture, whose `edge` has a weight per chance."""
 
 
 class Model(NamedTuple):
@@ -41,8 +46,11 @@ class Model(NamedTuple):
 
     fit: Callable[[Counts, float], Fit]
     """Fits counts at a confidence level."""
-    passes: Callable[[Floats, Floats], Floats]
-    """Returns pass@k for parameters, (n_parameters, ...), and numbers of attempts."""
+    passes: Callable[[Fit, Floats], Floats]
+    """Returns pass@k, (1 + n_members, n_k): of the estimate, then of each member of the region.
+
+    The numbers of attempts are (n_k,), or (1 + n_members, n_k).
+    """
 
 
 def log_rising(x: Floats, m: Floats) -> Floats:

@@ -29,7 +29,7 @@ from ttsframe._typing import (
     Weights,
 )
 from ttsframe.errors import DataError, ParameterError
-from ttsframe.schema import require_columns
+from ttsframe.schema import holds_counts, require_columns
 from ttsframe.votes.engine.picked import ALL_ATTEMPTS, PROBLEM_COLUMNS, check_one_run
 from ttsframe.votes.engine.pools import Pools, key_dtype, map_pools
 from ttsframe.votes.engine.registry import (
@@ -38,6 +38,7 @@ from ttsframe.votes.engine.registry import (
     columns_read,
     make_picks,
 )
+from ttsframe.votes.expectation.counts import expect_of_counts
 from ttsframe.votes.expectation.expected import (
     NEVER_GRADED,
     OK,
@@ -84,7 +85,8 @@ def expected_accuracy(
     trajectories
         One row per attempt, with `problem_id`, `attempt` (unique within `by` and problem),
         `answer_key` (null: no answer found) and `is_correct`. Selectors that read a score need
-        `score` (Float64, higher is better) or `step_scores`.
+        `score` (Float64, higher is better) or `step_scores`. For "oracle" alone, also a table of
+        counts: one row per problem with `n_attempts` and `n_correct`, both of graded attempts.
     selectors, reductions
         As in `select_answers`.
     budgets
@@ -212,6 +214,8 @@ def expected_accuracy(
     sampling = Sampling(n_subsets, check_seed(seed))
     names: tuple[str, ...] = check_names(by, "by", taken=("problem_id", *_COLUMNS))
     keys: list[str] = [*names, "problem_id"]
+    if holds_counts(trajectories.collect_schema()):
+        return expect_of_counts(trajectories, selectors=chosen, budgets=checked, by=names)
     schema: pl.Schema = require_columns(
         trajectories, [*keys, "attempt", "answer_key", "is_correct"]
     )

@@ -1,0 +1,124 @@
+"""Averages over subjects, and bands that hold at all budgets."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import ttsframe as tts
+from benchmarks.average_coverage import auroc, bands, profile, strata
+from ttsframe.errors import ColumnsError, ParameterError
+
+
+@pytest.fixture(scope="module")
+def problems() -> pl.DataFrame:
+    run = tts.simulate_trajectories(60, 8, seed=4, keys=True)
+    subject = pl.col("problem_id").str.slice(-1).str.to_integer()
+    run = run.with_columns(subject=pl.when(subject < 6).then(pl.lit("a")).otherwise(pl.lit("b")))
+    return tts.expected_accuracy(
+        run, selectors=["majority_vote", "oracle"], budgets=[1, 2, 4], by="subject"
+    )
+
+
+def test_both_averages_are_those_of_plain_loops(problems: pl.DataFrame) -> None:
+    curve = tts.curves.stratified_curve(problems, strata="subject")
+    for row in curve.iter_rows(named=True):
+        of_line = problems.filter(selector=row["selector"], budget=row["budget"])
+        values = [part["value"].to_list() for part in of_line.partition_by("subject")]
+        n = sum(map(len, values))
+        weights = [0.5, 0.5] if row["average"] == "macro" else [len(own) / n for own in values]
+        mean = sum(w * statistics.fmean(own) for w, own in zip(weights, values, strict=True))
+        parts = [
+            w * w * statistics.variance(own) / len(own)
+            for w, own in zip(weights, values, strict=True)
+        ]
+        assert row["accuracy"] == pytest.approx(mean)
+        assert row["standard_error"] == pytest.approx(math.sqrt(sum(parts)))
+        spread = sum(p * p / (len(own) - 1) for p, own in zip(parts, values, strict=True))
+        assert row["df"] == pytest.approx(sum(parts) ** 2 / spread)
+        assert (row["n_strata"], row["n_problems"]) == (2, 60)
+        assert row["ci_low"] < mean < row["ci_high"]
+    micro = curve.filter(average="micro")
+    alone = tts.scaling_curve(problems)
+    assert micro["accuracy"].to_list() == pytest.approx(alone["accuracy"].to_list())
+    assert (micro["standard_error"] <= alone["standard_error"] * 1.02).all()
+    lazy = tts.curves.stratified_curve(problems.lazy(), strata="subject")
+    assert_frame_equal(lazy.collect(), curve)
+    assert lazy.collect_schema() == curve.schema
+
+
+def test_subjects_of_equal_values_keep_a_width() -> None:
+    frame = pl.DataFrame({
+        "problem_id": range(9),
+        "subject": ["a"] * 4 + ["b"] * 4 + ["c"],
+        "value": [1.0] * 9,
+    }).with_columns(
+        budget=pl.lit(1, pl.UInt32),
+        selector=pl.lit("x"),
+        reduction=pl.lit(None, pl.String),
+        status=pl.lit("ok"),
+    )
+    for row in tts.curves.stratified_curve(frame, strata="subject").iter_rows(named=True):
+        assert (row["accuracy"], row["ci_high"]) == (1.0, 1.0)
+        assert row["ci_low"] < 0.75
+        assert row["standard_error"] > 0.0
+    with pytest.raises(ColumnsError, match="'topic'"):
+        tts.curves.stratified_curve(frame, strata="topic")
+
+
+def test_bands_are_wider_than_single_intervals(problems: pl.DataFrame) -> None:
+    band = tts.curves.simultaneous_curve(problems, seed=1)
+    single = tts.scaling_curve(problems)
+    names = ["selector", "budget", "accuracy", "standard_error", "n_problems"]
+    assert_frame_equal(band.select(names), single.select(names))
+    assert (band["ci_low"] <= single["ci_low"]).all()
+    assert (band["ci_high"] >= single["ci_high"]).all()
+    assert band["quantile"].is_between(2.0, 3.5).all()
+    assert_frame_equal(tts.curves.simultaneous_curve(problems.lazy(), seed=1).collect(), band)
+    shuffled = problems.sample(fraction=1.0, shuffle=True, seed=2)
+    assert_frame_equal(tts.curves.simultaneous_curve(shuffled, seed=1), band)
+    by = tts.curves.simultaneous_curve(problems, by="subject")
+    assert by.columns[0] == "subject"
+    with pytest.raises(ParameterError, match="n_resamples"):
+        tts.curves.simultaneous_curve(problems, n_resamples=0)
+
+
+def test_one_budget_has_the_quantile_of_student(problems: pl.DataFrame) -> None:
+    one = problems.filter(budget=2, selector="oracle")
+    from scipy.stats import t
+
+    # The largest of one is that of a normal resampling, times t / z.
+    quantile = tts.curves.simultaneous_curve(one, n_resamples=4_000)["quantile"][0]
+    assert quantile == pytest.approx(t.ppf(0.975, 59), rel=0.06)
+    assert quantile >= t.ppf(0.975, 59)
+
+
+def test_a_seeded_part_of_the_coverage() -> None:
+    margin = 300.0 * math.sqrt(0.05 * 0.95 / 200)
+    both, single, _ = bands(200, 100, is_fractional=False)
+    assert both > 95.0 - margin
+    assert single < 93.0
+    found = strata(200, [40, 20, 10], [0.9, 0.5, 0.2], 1)
+    assert min(found.values()) > 95.0 - margin
+    # Where Student's t knows too little of the few problems that make the difference.
+    held, by_t = profile(300, 20, 0.98)
+    assert held > 93.0
+    assert by_t < 70.0
+    _, held, _ = auroc(200, 20, 4, 3.5)
+    assert held >= 98.0
+
+
+def test_ten_ordered_problems_do_not_make_a_perfect_verifier() -> None:
+    frame = pl.DataFrame({
+        "problem_id": np.repeat(np.arange(10), 2),
+        "is_correct": [True, False] * 10,
+        "score": [0.9, 0.1] * 10,
+    })
+    row = tts.verifier_metrics(frame).row(0, named=True)
+    assert (row["auroc_within"], row["ci_high"]) == (1.0, 1.0)
+    assert row["ci_low"] == pytest.approx(0.7224672)

@@ -1,0 +1,72 @@
+"""What a client has sent, got and lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+LossKind: TypeAlias = Literal["failed", "too_long"]
+
+
+class Lost(NamedTuple):
+    """A request that was given up, because to repeat it could favor short texts."""
+
+    kind: LossKind
+    reason: str
+
+
+@dataclass
+class Usage:
+    r"""Requests and tokens of a server so far.
+
+    Parameters
+    ----------
+    n_requests
+        Requests that were answered or given up; one that is repeated counts once.
+    n_prompt_tokens
+        Tokens of the prompts, as far as the server reports them.
+    n_completion_tokens
+        Generated tokens, as far as the server reports them.
+    retries
+        Repeated tries, by reason.
+    lost
+        Requests and texts that were given up, by reason.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> generator = tts.search.servers.llama_cpp_generator(
+    ...     "http://localhost:8080", prompt="{problem}\n"
+    ... )
+    >>> print(generator.usage)
+    0 requests
+    """
+
+    n_requests: int = 0
+    n_prompt_tokens: int = 0
+    n_completion_tokens: int = 0
+    retries: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def n_retries(self) -> int:
+        """Number of repeated tries."""
+        return self.retries.total()
+
+    @property
+    def n_lost(self) -> int:
+        """Number of requests and texts that were given up."""
+        return self.lost.total()
+
+    def __str__(self) -> str:
+        """Return one line for a person."""
+        parts = [f"{self.n_requests:,} requests"]
+        if self.n_prompt_tokens or self.n_completion_tokens:
+            parts.append(f"{self.n_prompt_tokens:,} prompt tokens")
+            parts.append(f"{self.n_completion_tokens:,} generated tokens")
+        for name, counts in (("repeated", self.retries), ("given up", self.lost)):
+            if counts:
+                reasons = ", ".join(f"{n:,} {reason}" for reason, n in counts.most_common(5))
+                parts.append(f"{counts.total():,} {name} ({reasons})")
+        return ", ".join(parts)

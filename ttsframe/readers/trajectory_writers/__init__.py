@@ -1,0 +1,1 @@
+"""One module per format that trajectories are written in."""

@@ -1,0 +1,446 @@
+"""Step generators that speak the OpenAI protocol: vLLM, SGLang and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ttsframe._checks import check_between, check_choice, check_positive
+from ttsframe._http import Usage
+from ttsframe.errors import CompletionError
+from ttsframe.search.servers.generator import Ask, ServerGenerator, merged
+from ttsframe.search.servers.prompts import Prompt, prompt_function
+from ttsframe.search.servers.service import check_text, server_settings
+from ttsframe.search.servers.steps import UNSAID, Step, StepEnd, StepRule
+
+__all__ = ["chat_generator", "openai_generator"]
+
+_STEP_ENDS: Final = ("auto", "text", "newline")
+
+
+def openai_generator(
+    base_url: str,
+    model: str,
+    *,
+    prompt: Prompt,
+    separator: str = "\n\n",
+    step_end: StepEnd = "auto",
+    temperature: float = 0.8,
+    top_p: float = 1.0,
+    max_tokens: int = 2048,
+    logprobs: bool = False,
+    extra: Mapping[str, object] | None = None,
+    n_per_request: int | None = None,
+    api_key: str | None = None,
+    n_workers: int = 64,
+    timeout: float = 600.0,
+    retries: int = 5,
+    backoff: float = 1.0,
+    max_lost: float = 0.1,
+) -> ServerGenerator:
+    r"""Make a generator of steps that asks `/completions` of an OpenAI-compatible server.
+
+    A step ends where the model writes the separator; what stopped a text is read from `stop_reason`
+    (vLLM) or `matched_stop` (SGLang), and a separator that the server cut off is put back. Needs the
+    extra `server`: ``pip install 'ttsframe[server]'``.
+
+    Parameters
+    ----------
+    base_url
+        Address of the server including the `/v1` of most servers: `"http://localhost:8000/v1"`.
+        Proxies are read from the environment, certificates from the system.
+    model
+        Name of the model on the server.
+    prompt
+        What comes before the steps: a text with `{problem}` in it, or a function of the problem, such
+        as `chat_prompt` makes by the model's chat template.
+    separator
+        Text that ends a step, and is part of it.
+    step_end
+        How to tell the end of a step from the end of the solution.
+
+        - ``"auto"``: by what the server says; if it says nothing, by the separator at the end of the
+          text. A server that says nothing and cuts the separator off is refused.
+        - ``"text"``: the same, for a server that is known to leave the separator in its texts.
+        - ``"newline"``: no stop text is sent. The model writes on, and the text is cut after the first
+          separator. Works everywhere, and wastes the tokens behind it.
+    temperature
+        Sampling temperature; lookaheads use 0.
+    top_p
+        Share of the probability that is sampled from.
+    max_tokens
+        Maximum number of tokens of a step. One that is cut there has `finish_reason` "length".
+    logprobs
+        Whether to ask for the log-probabilities of the tokens. The sum over the step is returned as
+        `logprob`; `search` does not keep it.
+    extra
+        Further fields of a request, or other values of those sent: `{"top_k": 20}`. None takes a field
+        out, for servers that refuse what they do not know: `{"top_k": None, "min_p": None,
+        "repetition_penalty": None, "return_token_ids": None, "include_stop_str_in_output": None}`.
+    n_per_request
+        Maximum number of continuations per request; None: all of a node. A server that returns fewer is
+        asked for the rest, and for no more at once from then on. With 1 each continuation has its own
+        seed and token count; with more they share a seed, from which the server draws different ones.
+    api_key
+        Sent as a bearer token, only to this address: redirects are refused. The key never appears in
+        a message, a file or a representation.
+    n_workers
+        Number of concurrent requests.
+    timeout
+        Time limit of one try in seconds, for headers and body together. A request that takes longer is
+        not repeated, because that would favor short steps: its steps have `finish_reason` "error".
+    retries
+        Maximum number of repetitions of a request that was answered with 409, 425, 429 or 502 to 504, or
+        was refused or cut off before the first byte. Nothing else is repeated.
+    backoff
+        Seconds before the first repetition. The pause doubles up to 60 seconds and is shortened at
+        random by up to half. A `Retry-After` of the server takes precedence.
+    max_lost
+        Share of requests that may be given up (timeouts, replies of 500, replies that break off); above
+        it, and from the fourth on, the search stops.
+
+    Returns
+    -------
+    ServerGenerator
+        The generator, for `tts.search.search`.
+
+    Raises
+    ------
+    ParameterTypeError
+        When a parameter has the wrong type.
+    ParameterError
+        When a parameter cannot be used.
+    MissingExtraError
+        When httpx is not installed.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> tts.search.servers.openai_generator(
+    ...     "http://localhost:8000/v1", "meta-llama/Llama-3.2-1B", prompt="{problem}\n\n", api_key="secret"
+    ... )
+    ServerGenerator of 'meta-llama/Llama-3.2-1B' at http://localhost:8000/v1
+    """
+    settings = server_settings(
+        "openai_generator",
+        base_url,
+        api_key=api_key,
+        n_workers=n_workers,
+        timeout=timeout,
+        retries=retries,
+        backoff=backoff,
+        max_lost=max_lost,
+        repeats_lost=False,
+    )
+    fields = _fields(model, temperature, top_p, max_tokens)
+    fields |= {"return_token_ids": True, "include_stop_str_in_output": True}
+    if logprobs:
+        fields["logprobs"] = 1
+    wire = _Completions(
+        path="/completions",
+        where=settings.base_url,
+        fields=merged(fields, extra),
+        rule=_rule(separator, step_end),
+        prompt=prompt_function(prompt),
+    )
+    most = None if n_per_request is None else check_positive(n_per_request, "n_per_request")
+    return ServerGenerator(wire, model, settings, n_per_request=most)
+
+
+def chat_generator(
+    base_url: str,
+    model: str,
+    *,
+    system: str | None = None,
+    separator: str = "\n\n",
+    step_end: StepEnd = "auto",
+    temperature: float = 0.8,
+    top_p: float = 1.0,
+    max_tokens: int = 2048,
+    extra: Mapping[str, object] | None = None,
+    n_per_request: int | None = None,
+    api_key: str | None = None,
+    n_workers: int = 64,
+    timeout: float = 600.0,
+    retries: int = 5,
+    backoff: float = 1.0,
+    max_lost: float = 0.1,
+) -> ServerGenerator:
+    """Make a generator of steps that asks `/chat/completions` to continue the assistant's message.
+
+    For servers without `/completions`, or models whose chat template is only on the server. The first
+    call checks with three requests of one token that the server continues the message, instead of
+    beginning a new one, and that its template keeps the separator at the end; otherwise it is refused.
+    `openai_generator` with `chat_prompt` needs no such check.
+
+    Parameters
+    ----------
+    base_url
+        As for `openai_generator`.
+    model
+        Name of the model on the server.
+    system
+        Text of a system message; None: no such message.
+    separator
+        Text that ends a step, and is part of it.
+    step_end
+        As for `openai_generator`.
+    temperature
+        Sampling temperature; lookaheads use 0.
+    top_p
+        Share of the probability that is sampled from.
+    max_tokens
+        Maximum number of tokens of a step.
+    extra
+        Further fields of a request; None takes a field out.
+    n_per_request
+        Maximum number of continuations per request; None: all of a node.
+    api_key
+        Sent as a bearer token.
+    n_workers
+        Number of concurrent requests.
+    timeout
+        Time limit of one try in seconds.
+    retries
+        Maximum number of repetitions, as for `openai_generator`.
+    backoff
+        Seconds before the first repetition.
+    max_lost
+        Share of requests that may be given up.
+
+    Returns
+    -------
+    ServerGenerator
+        The generator, for `tts.search.search`.
+
+    Raises
+    ------
+    ParameterTypeError
+        When a parameter has the wrong type.
+    ParameterError
+        When a parameter cannot be used.
+    MissingExtraError
+        When httpx is not installed.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> tts.search.servers.chat_generator("http://localhost:8000/v1", "Qwen/Qwen2.5-1.5B-Instruct")
+    ServerGenerator of 'Qwen/Qwen2.5-1.5B-Instruct' at http://localhost:8000/v1
+    """
+    settings = server_settings(
+        "chat_generator",
+        base_url,
+        api_key=api_key,
+        n_workers=n_workers,
+        timeout=timeout,
+        retries=retries,
+        backoff=backoff,
+        max_lost=max_lost,
+        repeats_lost=False,
+    )
+    fields = _fields(model, temperature, top_p, max_tokens)
+    fields |= {"return_token_ids": True, "include_stop_str_in_output": True}
+    wire = _Chat(
+        path="/chat/completions",
+        where=settings.base_url,
+        fields=merged(fields, extra),
+        rule=_rule(separator, step_end),
+        prompt=lambda problem: problem,
+        system=system,
+    )
+    most = None if n_per_request is None else check_positive(n_per_request, "n_per_request")
+    return ServerGenerator(wire, model, settings, n_per_request=most, check=wire.check)
+
+
+def _rule(separator: str, step_end: StepEnd) -> StepRule:
+    check_choice(step_end, "step_end", _STEP_ENDS)
+    return StepRule(check_text(separator, "separator"), step_end)
+
+
+def _fields(model: str, temperature: float, top_p: float, max_tokens: int) -> dict[str, object]:
+    """Return all sampling values, because servers take those that are missing from the model's files."""
+    check_text(model, "model")
+    check_between(temperature, "temperature", 0.0, 100.0)
+    check_between(top_p, "top_p", 0.0, 1.0)
+    return {
+        "model": model,
+        "temperature": float(temperature),
+        "top_p": float(top_p),
+        "top_k": -1,
+        "min_p": 0.0,
+        "repetition_penalty": 1.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
+        "max_tokens": check_positive(max_tokens, "max_tokens"),
+    }
+
+
+@dataclass
+class _Completions:
+    """The wire of `/completions`."""
+
+    path: str
+    where: str
+    fields: Mapping[str, object]
+    rule: StepRule
+    prompt: Callable[[str], str]
+
+    def body(self, ask: Ask) -> dict[str, object]:
+        body = dict(self.fields) | self.asked(ask) | {"n": ask.n, "seed": ask.seed}
+        if ask.is_greedy:
+            body |= {"temperature": 0.0, "top_p": 1.0}
+        if ask.until == "step" and self.rule.stops:
+            body["stop"] = self.rule.stops
+        return body
+
+    def asked(self, ask: Ask) -> dict[str, object]:
+        """Return the fields that hold the path."""
+        return {"prompt": self.prompt(ask.problem) + ask.prefix}
+
+    def read(self, reply: object, ask: Ask, usage: Usage) -> list[Step]:
+        where = f"{self.where}{self.path}"
+        choices = reply.get("choices") if isinstance(reply, dict) else None
+        if not isinstance(reply, dict) or not isinstance(choices, list):
+            raise CompletionError(f"{where}: the answer has no list 'choices': {_quote(reply)}.")
+        if not all(isinstance(choice, dict) for choice in choices):
+            raise CompletionError(f"{where}: a choice is no object: {_quote(choices)}.")
+        indices = [choice.get("index", i) for i, choice in enumerate(choices)]
+        if sorted(map(str, indices)) != sorted(map(str, range(len(choices)))):
+            raise CompletionError(
+                f"{where}: the choices have the indices {indices}, must be 0 to {len(choices) - 1}."
+            )
+        choices = [choices[indices.index(i)] for i in range(len(choices))]
+        prompt_tokens, generated, new_tokens = _usage(reply.get("usage"))
+        usage.n_prompt_tokens += prompt_tokens
+        usage.n_completion_tokens += generated or 0
+        steps = [self._step(choice, ask, where, usage) for choice in choices]
+        if len(steps) == 1 and steps[0].n_tokens is None:
+            steps = [steps[0]._replace(n_tokens=generated)]
+        if new_tokens is not None:  # the prompt of a request is read once
+            steps = [
+                step._replace(n_prompt_tokens_new=new_tokens if i == 0 else 0)
+                for i, step in enumerate(steps)
+            ]
+        return steps
+
+    def _step(self, choice: dict[str, object], ask: Ask, where: str, usage: Usage) -> Step:
+        text = self.text(choice, where)
+        n_tokens, logprob = _counted(choice)
+        finish = choice.get("finish_reason")
+        if finish not in {"stop", "length"}:  # such as "abort" and "content_filter"
+            usage.lost[f"ended by {_quote(finish)}"] += 1
+            return Step(None, "error", n_tokens)
+        stopped_by = choice.get("stop_reason", choice.get("matched_stop", UNSAID))
+        ended = self.rule.ended(
+            text, is_cut=finish == "length", stopped_by=stopped_by, until=ask.until, where=where
+        )
+        return Step(*ended, n_tokens, None, logprob)
+
+    def text(self, choice: dict[str, object], where: str) -> str:
+        """Return the text of a choice."""
+        text = choice.get("text")
+        if not isinstance(text, str):
+            raise CompletionError(f"{where}: a choice has no string 'text': {_quote(choice)}.")
+        return text
+
+
+@dataclass
+class _Chat(_Completions):
+    """The wire of `/chat/completions`, which continues the assistant's message."""
+
+    system: str | None = None
+
+    def asked(self, ask: Ask) -> dict[str, object]:
+        return self._messages(ask.problem, ask.prefix)
+
+    def _messages(self, problem: str, prefix: str, *, continues: bool = True) -> dict[str, object]:
+        messages = [] if self.system is None else [{"role": "system", "content": self.system}]
+        messages.append({"role": "user", "content": problem})
+        if prefix:
+            messages.append({"role": "assistant", "content": prefix})
+        is_continued = continues and bool(prefix)
+        return {
+            "messages": messages,
+            "add_generation_prompt": not is_continued,
+            "continue_final_message": is_continued,
+        }
+
+    def text(self, choice: dict[str, object], where: str) -> str:
+        message = choice.get("message")
+        text = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(text, str):
+            raise CompletionError(
+                f"{where}: a choice has no string 'message.content': {_quote(choice)}. Hint: a server with a "
+                "reasoning parser returns the text elsewhere; start it without."
+            )
+        return text
+
+    def check(self, generator: ServerGenerator) -> None:
+        """Check that the server continues a message as it stands, by the lengths of three prompts."""
+        where = f"{self.where}{self.path}"
+        step = "First, 1 + 1 = 2."
+        asked = [
+            self._messages("What is 1 + 1 + 1?", step),
+            self._messages("What is 1 + 1 + 1?", step, continues=False),
+            self._messages("What is 1 + 1 + 1?", step + self.rule.separator),
+        ]
+        fields = dict(self.fields) | {"max_tokens": 1, "n": 1, "seed": 0}
+        lengths = generator._client.send_all(  # noqa: SLF001 - the wire is part of its generator
+            self.path,
+            [fields | messages for messages in asked],
+            lambda _, reply: _usage(reply.get("usage") if isinstance(reply, dict) else None)[0],
+        )
+        hint = "Hint: openai_generator with chat_prompt renders the messages here."
+        if not all(lengths):
+            raise CompletionError(
+                f"{where}: gives no 'usage', so it cannot be checked that it continues a message. {hint}"
+            )
+        continued, begun, longer = lengths
+        if continued >= begun:
+            raise CompletionError(
+                f"{where}: does not continue the assistant's message but begins a new one: prompts of "
+                f"{continued} and {begun} tokens with and without 'continue_final_message'. {hint}"
+            )
+        if longer <= continued:
+            raise CompletionError(
+                f"{where}: the chat template cuts off {self.rule.separator!r} at the end of a step: prompts "
+                f"of {longer} and {continued} tokens with and without it. {hint}"
+            )
+
+
+def _usage(usage: object) -> tuple[int, int | None, int | None]:
+    """Return prompt tokens, generated tokens, and prompt tokens that no cache held, where it is told."""
+    if not isinstance(usage, dict):
+        return 0, None, None
+    prompt, generated = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    n_prompt = prompt if isinstance(prompt, int) else 0
+    is_told = isinstance(prompt, int) and isinstance(cached, int)
+    return (
+        n_prompt,
+        generated if isinstance(generated, int) else None,
+        n_prompt - cached if is_told and isinstance(cached, int) else None,
+    )
+
+
+def _counted(choice: dict[str, object]) -> tuple[int | None, float | None]:
+    """Return the tokens of a choice and the sum of their log-probabilities, as far as they are told."""
+    ids, logprobs = choice.get("token_ids"), choice.get("logprobs")
+    values: list[object] | None = None
+    if isinstance(logprobs, dict):
+        listed = logprobs.get("token_logprobs")
+        content = logprobs.get("content")
+        if isinstance(listed, list):
+            values = listed
+        elif isinstance(content, list):
+            values = [each.get("logprob") if isinstance(each, dict) else None for each in content]
+    n_tokens = len(ids) if isinstance(ids, list) else None if values is None else len(values)
+    numbers = [float(v) for v in values or () if isinstance(v, int | float)]
+    return n_tokens, sum(numbers) if values is not None else None
+
+
+def _quote(value: object) -> str:
+    return " ".join(repr(value).split())[:300]

@@ -1,0 +1,121 @@
+"""Means over clusters of unequal size: CR2 standard error, its degrees of freedom, and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ttsframe._checks import check_names
+from ttsframe._exprs import raise_where
+from ttsframe._typing import Floats, Integers
+from ttsframe.errors import DataError, ParameterError
+from ttsframe.statistics.intervals import FEW, FLAT, student_t_interval, t_quantile, wilson_ends
+
+_PRIOR: Final = 0.3
+"""Weight of clusters that agree within themselves, in effective right (or wrong) values."""
+
+
+def cluster_statistics(total: pl.Expr, size: pl.Expr) -> dict[str, pl.Expr]:
+    """Build the columns of `cluster_spread` from the sum and the number of values of clusters."""
+    n = size.sum().cast(pl.Float64)
+    return cluster_spread((total - total.sort().sum() / n * size) / n, size / n)
+
+
+def cluster_spread(pull: pl.Expr, share: pl.Expr) -> dict[str, pl.Expr]:
+    """Build `standard_error` (CR2), `df` and `most_share`, aggregating clusters; null below two."""
+    # `share` is of all values, and `pull` the deviation from the mean times that share. `most_share`
+    # is the variance of values that are equal within clusters, as a share of that of one value.
+    # Sums are of sorted terms, so that they do not depend on the order of rows.
+    leverage = share**2 / (1.0 - share)
+    squares = (share**2).sort().sum()
+    spread = squares + leverage.sort().sum() ** 2 - (leverage**2).sort().sum()
+    has_two = (share > 0).sum() > 1
+    return {
+        "standard_error": pl.when(has_two).then((pull**2 / (1.0 - share)).sort().sum().sqrt()),
+        "df": pl.when(has_two).then((1.0 / spread).clip(lower_bound=1.0)),
+        "most_share": squares,
+    }
+
+
+class ClusterError(NamedTuple):
+    """What `cluster_spread` aggregates, as numbers; NaN below two clusters."""
+
+    standard_error: float
+    df: float
+    most_share: float
+
+
+def sum_by_cluster(values: Floats, clusters: Integers) -> tuple[Floats, Floats]:
+    """Return the sum and the number of the values of each cluster."""
+    _, codes = np.unique(clusters, return_inverse=True)
+    return np.bincount(codes, values).astype(np.float64), np.bincount(codes).astype(np.float64)
+
+
+def cluster_error(totals: Floats, sizes: Floats) -> ClusterError:
+    """Return the CR2 standard error of the mean over clusters and its degrees of freedom."""
+    if len(sizes) < 2:
+        return ClusterError(float("nan"), float("nan"), float("nan"))
+    n = sizes.sum()
+    share = sizes / n
+    leverage = share**2 / (1.0 - share)
+    pull = totals - totals.sum() / n * sizes
+    error = np.sqrt(np.sort(pull**2 / (1.0 - share)).sum()) / n
+    squares = float((share**2).sum())
+    spread = squares + leverage.sum() ** 2 - (leverage**2).sum()
+    return ClusterError(float(error), max(1.0, float(1.0 / spread)), squares)
+
+
+def cluster_interval(n_values: str, confidence_level: float, *, mean: str = "accuracy") -> pl.Expr:
+    """Build the interval of a mean over clusters of values in [0, 1]."""
+    # Over the columns `accuracy`, `standard_error`, `df`, `most_share` and `is_fractional`, and
+    # `n_values` values behind the mean. Where few are right, or wrong, few clusters hold them, and the
+    # design effect is underestimated: it is drawn towards the largest possible.
+    center, n = pl.col(mean), pl.col(n_values).cast(pl.Float64)
+    variance = center * (1.0 - center) / n
+    effect = pl.col("standard_error") ** 2 / variance
+    effect = pl.when(variance > FLAT**2).then(effect).otherwise(1.0).clip(1.0)
+    few = pl.min_horizontal(center, 1.0 - center).clip(0.0) * n / effect
+    most = pl.max_horizontal(pl.col("most_share") * n, effect)
+    n_effective = n / (effect + _PRIOR / (_PRIOR + few) * (most - effect))
+    quantile = t_quantile(pl.col("df"), confidence_level)
+    low, high = wilson_ends(center * n_effective, n_effective, quantile)
+    wilson = pl.struct(low.clip(0.0, 1.0).alias("ci_low"), high.clip(0.0, 1.0).alias("ci_high"))
+    student = student_t_interval(
+        mean, "standard_error", pl.col("df") + 1.0, confidence_level=confidence_level
+    )
+    interval = pl.when(pl.col("is_fractional") & (few >= FEW)).then(student).otherwise(wilson)
+    return pl.when(pl.col("df").is_not_null()).then(interval)
+
+
+def in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
+    """Build a filter that raises if a problem is in several clusters."""
+
+    def error(rows: pl.DataFrame) -> DataError:
+        row = rows.sort([*unit]).row(0, named=True)
+        named = ", ".join(
+            f"{name} {row[key]!r}" for key, name in unit.items() if row[key] is not None
+        )
+        return DataError(
+            f"{named}: in {row['n_clusters']} values of {cluster!r}, expected one. "
+            "Hint: all rows of a problem must be in one cluster."
+        )
+
+    is_broken = (pl.col("n_clusters") > 1).alias("broken")
+    return raise_where(pl.struct(is_broken, *unit, "n_clusters"), error)
+
+
+def check_cluster(
+    cluster: str | None, taken: Iterable[str], named: Sequence[str]
+) -> tuple[str, ...]:
+    """Check the column of clusters, and return its name, if there is one."""
+    clusters: tuple[str, ...] = (
+        () if cluster is None else check_names(cluster, "cluster", taken=taken)
+    )
+    if cluster in named:
+        raise ParameterError(
+            f"cluster names {cluster!r}, which another parameter names too; a column has one use."
+        )
+    return clusters
