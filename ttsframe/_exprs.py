@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
 from ttsframe._typing import FrameT, IntoExprColumn
-from ttsframe.errors import ParameterTypeError, TtsframeError
+from ttsframe.errors import ColumnsError, ParameterTypeError, TtsframeError
 
 
 def into_expr(value: IntoExprColumn, parameter: str) -> pl.Expr:
@@ -40,6 +41,25 @@ def map_column(
         [source], _OfOneColumn(function), return_dtype=dtype, is_elementwise=True
     )
     return keep_name(mapped, source)
+
+
+def as_numbers(source: pl.Expr, parameter: str) -> pl.Expr:
+    """Cast a column of numbers or Booleans to Float64, with an error that names any other column."""
+    return map_column(source, partial(_to_numbers, parameter=parameter), pl.Float64())
+
+
+def _to_numbers(values: pl.Series, parameter: str) -> pl.Series:
+    dtype = values.dtype
+    if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
+        name = values.name
+        mended = f"pl.col({name!r}).cast(pl.Float64)"
+        if dtype == pl.String and parameter == "is_correct":
+            mended = f"pl.col({name!r}).str.to_lowercase() == 'true'"
+        raise ColumnsError(
+            f"{parameter} is the column {name!r} of dtype {dtype}, must be Boolean or a number. Hint: "
+            f"{mended}."
+        )
+    return values.cast(pl.Float64)
 
 
 @dataclass(frozen=True)

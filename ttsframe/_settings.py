@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 _MOST_RECENT: Final = 1_000
@@ -63,3 +64,13 @@ SCORES: Final = constant("scores", text="scores='...'")
 SKIP_ROWS: Final = constant("on_error", "skip", text='on_error="skip"')
 STEP_PATHS: Final = constant("paths", text="tts.process.step_paths(steps)")
 VALIDATE: Final = constant("validate", text="tts.validate_trajectories(trajectories)")
+
+
+# User and password, and the query, in which signed addresses have their signature.
+_PASSWORD: Final = re.compile(r"(?<=://)[^/@\s'\"]*@")
+_QUERY: Final = re.compile(r"(://[^?\s'\"]*)\?[^\s'\"]*?(?=:?(?:[\s'\"]|$))")
+
+
+def hide_secrets(text: str) -> str:
+    """Replace passwords and queries in addresses."""
+    return _QUERY.sub(r"\1?…", _PASSWORD.sub("…@", text))

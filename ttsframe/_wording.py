@@ -60,6 +60,11 @@ def is_unreached() -> pl.Expr:
     return (pl.col("n_problems") == 0) & (pl.col("n_short") > 0) & (pl.sum_horizontal(others) == 0)
 
 
+def is_minority() -> pl.Expr:
+    """Return whether a curve's row averages fewer than half of the problems that it could."""
+    return (pl.col("n_problems").cast(pl.Int64) < count_left_out()) & ~is_unreached()
+
+
 def count_left_out() -> pl.Expr:
     """Count the problems that a curve's row leaves out."""
     counts = [pl.col(f"n_{status}").cast(pl.Int64) for status in LEFT_OUT]

@@ -19,7 +19,7 @@ from ttsframe._typing import (
     Reduction,
     Weights,
 )
-from ttsframe._wording import is_unreached, left_out
+from ttsframe._wording import count_left_out, is_minority, is_unreached, left_out
 from ttsframe.answers import AnswerPolicy, extract_answer, gold_key
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError, ParameterError
@@ -462,11 +462,29 @@ def _note_unreached(curve: pl.DataFrame, by: Sequence[str]) -> list[str]:
     return notes
 
 
+def _note_minority(curve: pl.DataFrame, by: Sequence[str]) -> list[str]:
+    """Write a note on each run of which all lines leave out most problems."""
+    notes = []
+    for run in curve.partition_by(by, maintain_order=True) if by else [curve]:
+        few = run.filter(is_minority()).with_columns(count_left_out(), omitted=left_out())
+        is_rest_empty = few["n_problems"].sum() == 0
+        if is_rest_empty or few.height < run.filter(~is_unreached()).height:
+            continue
+        row = few.sort("n_problems").row(0, named=True)
+        of_run = "".join(f" of {row[name]}" for name in by)
+        notes.append(
+            f"Only {row['n_problems']:,} of {row['n_problems'] + row['n_left_out']:,} problems{of_run} "
+            f"are averaged, because all budgets average the same problems (left out: {row['omitted']})."
+            + (" Hint: leave out the budgets that few problems have." if row["n_short"] else "")
+        )
+    return notes
+
+
 def note_fewer_problems(curve: pl.DataFrame | None, by: Sequence[str]) -> list[str]:
     """Write a note on each line that is averaged over fewer problems than others of its run."""
     if curve is None:
         return []
-    notes = _note_unreached(curve, by)
+    notes = [*_note_unreached(curve, by), *_note_minority(curve, by)]
     n_problems = pl.col("n_problems")
     most = n_problems.max().over(by) if by else n_problems.max()
     lines = (

@@ -17,6 +17,7 @@ __all__ = [
     "CompletionError",
     "DataError",
     "EngineError",
+    "FewProblemsWarning",
     "LostColumnsWarning",
     "MissingExtraError",
     "ParameterError",
@@ -62,8 +63,8 @@ class TtsframeError(Exception):
         self.settings = _settings.settings_in(str(self))
 
     def __str__(self) -> str:
-        """Return the message, without what Polars appends to an exception raised in a query."""
-        return super().__str__().split(_POLARS_TRAILER, maxsplit=1)[0]
+        """Return the message without secrets of addresses, and without what Polars appends in a query."""
+        return _settings.hide_secrets(super().__str__().split(_POLARS_TRAILER, maxsplit=1)[0])
 
 
 class ParameterError(TtsframeError, ValueError):
@@ -135,7 +136,12 @@ class MissingExtraError(TtsframeError, ImportError):
     """A feature needs a package that is not installed, or that cannot be imported."""
 
 
-class SkippedRowsWarning(UserWarning):
+class _Told(UserWarning):
+    def __str__(self) -> str:
+        return _settings.hide_secrets(super().__str__())
+
+
+class SkippedRowsWarning(_Told):
     """Rows were left out because of `on_error="skip"`; the message counts them.
 
     Parameters
@@ -151,13 +157,17 @@ class SkippedRowsWarning(UserWarning):
         self.n_skipped = n_skipped
 
 
-class SourceWarning(UserWarning):
+class SourceWarning(_Told):
     """A source was read, but what it holds may not be what it seems: a log without samples, for example."""
 
 
-class LostColumnsWarning(UserWarning):
+class LostColumnsWarning(_Told):
     """A format does not hold all columns of the table that was written in it; the message names them."""
 
 
-class UnmatchedGoldWarning(UserWarning):
+class UnmatchedGoldWarning(_Told):
     """The file of reference answers lacks some problems, which cannot be graded."""
+
+
+class FewProblemsWarning(UserWarning):
+    """A curve averages fewer than half of its problems."""

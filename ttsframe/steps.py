@@ -19,7 +19,7 @@ import polars as pl
 from ttsframe._exprs import into_expr, keep_name, map_column
 from ttsframe._own import call, check_named, describe, failed, name_of
 from ttsframe._typing import IntoExprColumn, OwnReduction, Reduction, StepReduction
-from ttsframe.errors import ParameterError, TtsframeError
+from ttsframe.errors import ColumnsError, ParameterError, TtsframeError
 
 __all__ = [
     "STEP_REDUCTIONS",
@@ -354,7 +354,25 @@ class _Own:
 
 def _float_lists(source: pl.Expr) -> pl.Expr:
     """Return the column as lists of Float64; free for a column of that dtype."""
-    return source.cast(pl.List(pl.Float64))
+    return map_column(source, _to_float_lists, pl.List(pl.Float64))
+
+
+def _to_float_lists(values: pl.Series) -> pl.Series:
+    dtype = values.dtype
+    inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
+    is_number = inner is not None and (inner.is_numeric() or inner in (pl.Boolean, pl.Null))
+    if dtype != pl.Null and not is_number:
+        name = repr(values.name)
+        hint = "an attempt with a single score has it in the column score, which needs no reduction"
+        if dtype == pl.String:
+            hint = f"pl.col({name}).str.json_decode(pl.List(pl.Float64))"
+        elif inner == pl.String:
+            hint = f"pl.col({name}).cast(pl.List(pl.Float64))"
+        raise ColumnsError(
+            f"step_scores is the column {name} of dtype {dtype}, must be a list of numbers. Hint: "
+            f"{hint}."
+        )
+    return values.cast(pl.List(pl.Float64))
 
 
 def _nan_where_any_is(scores: pl.Expr, reduced: pl.Expr) -> pl.Expr:

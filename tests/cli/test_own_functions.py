@@ -29,6 +29,9 @@ def latest(step_scores):
 def never():
     return pl.col("answer").is_null() & pl.col("answer").is_not_null()
 
+def undecided():
+    return pl.when(pl.col("attempt") > 3).then(pl.lit(True))
+
 def peek():
     return pl.col("attempt").sort_by("is_correct").last()
 """
@@ -137,3 +140,13 @@ def test_the_installed_command_imports_from_pythonpath_and_not_from_the_working_
     accepted = run(PYTHONPATH=str(own))
     assert accepted.returncode == 0, accepted.stderr
     assert json.loads(accepted.stdout)["curve"][0]["selector"] == "best"
+
+
+@pytest.mark.usefixtures("own")
+def test_grades_that_are_null_are_explained(ttsframe: Callable[..., Result], sample: Path) -> None:
+    done = ttsframe("curve", sample, "--grade", f"{MODULE}:undecided")
+    assert done.exit_code == 0, done.stderr
+    assert (
+        "ungraded: --grade gave null, neither right nor wrong, for a chosen attempt" in done.stdout
+    )
+    assert "--gold" not in done.stdout

@@ -17,7 +17,7 @@ from polars.testing import assert_series_equal
 
 import ttsframe as tts
 from ttsframe._typing import StepReduction
-from ttsframe.errors import ParameterTypeError
+from ttsframe.errors import ColumnsError, ParameterTypeError
 
 ENGINES: tuple[EngineType, ...] = ("in-memory", "streaming")
 NAN = float("nan")
@@ -232,9 +232,9 @@ def test_every_context_gives_the_same_rows(name: StepReduction, engine: EngineTy
 
 def test_scores_that_are_no_list_are_refused(name: StepReduction) -> None:
     reduce = tts.STEP_REDUCTIONS[name]
-    with pytest.raises(pl.exceptions.InvalidOperationError):
+    with pytest.raises(ColumnsError, match="'s' of dtype Float64, must be a list of numbers"):
         pl.DataFrame({"s": [0.5]}).select(reduce("s"))
-    with pytest.raises(pl.exceptions.InvalidOperationError):
+    with pytest.raises(ColumnsError, match=r"'s' of dtype List\(String\)"):
         pl.DataFrame({"s": [["good"]]}).select(reduce("s"))
     with pytest.raises(ParameterTypeError, match=r"step_scores must be .*, got float"):
         reduce(0.5)  # type: ignore[arg-type]

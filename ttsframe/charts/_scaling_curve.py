@@ -210,7 +210,7 @@ def scaling_curve(
                 style.scores_from(reductions[0]) if len(reductions) == 1 else "",
                 f"{n_drawn:,} of {n_budgets:,} budgets drawn" if n_drawn < n_budgets else "",
             ],
-            [tables.describe_left_out(known)],
+            [tables.describe_left_out(known), tables.describe_few_problems(known)],
             [_describe_different_problems(drawn)],
             ["" if is_single else describe_equal_lines(drawn, quantity)],
             [tables.describe_undrawn(rows, quantity)],

@@ -43,7 +43,7 @@ class BudgetAxis(NamedTuple):
         if self.is_all:
             return "all attempts of each"
         # Not "attempts each": a curve may be extrapolated beyond what any problem has.
-        largest = f"{short_number(self.budgets[-1])} {unit_name(self.unit)}"
+        largest = count_units(self.budgets[-1], self.unit)
         return f"budget: {largest}" if len(self.budgets) == 1 else f"budgets up to {largest}"
 
     @property
@@ -92,6 +92,12 @@ class BudgetAxis(NamedTuple):
 def unit_name(unit: str) -> str:
     """Write a unit of budget as charts show it."""
     return _NAMES.get(unit, unit)
+
+
+def count_units(value: float, unit: str) -> str:
+    """Write a budget with its unit: "1 attempt", "16 attempts"."""
+    name = unit_name(unit)
+    return f"{short_number(value)} {name.removesuffix('s') if value == 1 else name}"
 
 
 def per_problem(unit: str) -> str:

@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe._wording import interval, percent, shorten
 from ttsframe.charts import style
-from ttsframe.charts.budgets import BudgetAxis, per_problem
+from ttsframe.charts.budgets import BudgetAxis, count_units
 from ttsframe.charts.lines import LinePlot
 from ttsframe.charts.tables import inline, inline_marks
 
@@ -41,9 +41,9 @@ def draw_dots(
         schema={"line": pl.String, "x": pl.Float64},
     ).with_columns(numbers=percent(pl.col("x")))
     order = [*rows["line"], *compared["line"]]
-    attempts = (
-        "all attempts" if budgets.is_all else f"{budgets.budgets[0]:,g} {per_problem(budgets.unit)}"
-    )
+    attempts = "all attempts"
+    if not budgets.is_all:
+        attempts = f"{count_units(budgets.budgets[0], budgets.unit)} per problem"
     axis = style.axis(
         f"{plot.y.capitalize()} with {attempts}",
         format=".0%",

@@ -16,6 +16,7 @@ from ttsframe._wording import (
     LEFT_OUT,
     counted,
     interval,
+    is_minority,
     left_out,
     quantity_of,
     shorten,
@@ -402,6 +403,15 @@ def describe_left_out(rows: pl.DataFrame, begin: str = "Left out: ") -> str:
         if max(numbers) > 0
     ]
     return f"{begin}{', '.join(texts)}" if texts else ""
+
+
+def describe_few_problems(rows: pl.DataFrame) -> str:
+    """Say where fewer than half of the problems are averaged."""
+    is_known = set(rows.columns) >= {"n_problems", *(f"n_{status}" for status in LEFT_OUT)}
+    if not is_known or rows.filter(is_minority()).is_empty():
+        return ""
+    where = "" if rows.select(is_minority().all()).item() else " in some points"
+    return f"Averaged over fewer than half of the problems{where}"
 
 
 def explain_missing(rows: pl.DataFrame) -> str:

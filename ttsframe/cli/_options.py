@@ -16,6 +16,7 @@ import polars as pl
 from click.shell_completion import CompletionItem
 
 from ttsframe._own import load
+from ttsframe._settings import hide_secrets
 from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
 from ttsframe.cli._names import Name
@@ -173,7 +174,9 @@ class Sources:
     @property
     def label(self) -> str:
         """The sources in a few words."""
-        return self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} sources"
+        if len(self.sources) > 1:
+            return f"{len(self.sources)} sources"
+        return hide_secrets(self.sources[0])
 
 
 @dataclass(frozen=True, kw_only=True)

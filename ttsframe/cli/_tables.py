@@ -22,6 +22,7 @@ _REASONS: Final = {
     "are neither answers to vote on nor gold answers, as for code",
     "ungraded": "no reference answer; --gold reads them from a second file",
 }
+_NO_OWN_GRADE: Final = "--grade gave null, neither right nor wrong, for a chosen attempt"
 
 
 def table_text(
@@ -71,7 +72,7 @@ def _blocks(widths: Sequence[int], n_fixed: int, room: int) -> Iterator[list[int
     yield fixed + columns
 
 
-def curve_text(curve: pl.DataFrame, *, confidence_level: float) -> str:
+def curve_text(curve: pl.DataFrame, *, confidence_level: float, is_own_grade: bool = False) -> str:
     """Write a curve: one table per run, with a row per budget and a column per selector."""
     quantity = quantity_of(curve.columns)
     parts = [_curve_title(curve, confidence_level)]
@@ -90,7 +91,8 @@ def curve_text(curve: pl.DataFrame, *, confidence_level: float) -> str:
             parts.append(f"{note}\n{_run_text(other, quantity)}")
     left_out = _statuses(curve.filter(~is_unreached()))
     if left_out:
-        reasons = [f"  {status}: {_REASONS[status]}" for status in left_out]
+        why = {**_REASONS, "ungraded": _NO_OWN_GRADE} if is_own_grade else _REASONS
+        reasons = [f"  {status}: {why[status]}" for status in left_out]
         parts.append("\n".join(["Problems left out:", *reasons]))
     return "\n\n".join(parts)
 

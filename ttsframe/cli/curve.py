@@ -89,7 +89,12 @@ def curve(
             *(note for table in made for note in note_fewer_problems(table, choice.options.by)),
         ]
         for table in made:
-            console.say(curve_text(table, confidence_level=choosing.confidence_level) + "\n")
+            text = curve_text(
+                table,
+                confidence_level=choosing.confidence_level,
+                is_own_grade=choosing.grade is not None,
+            )
+            console.say(f"{text}\n")
         for note in notes:
             console.say(note)
         if result is not None and output is not None:

@@ -128,7 +128,12 @@ def report(
     console.say(f"{size}\n")
     for table in (made.curve, made.agreement):
         if table is not None:
-            console.say(curve_text(table, confidence_level=choosing.confidence_level) + "\n")
+            text = curve_text(
+                table,
+                confidence_level=choosing.confidence_level,
+                is_own_grade=choosing.grade is not None,
+            )
+            console.say(f"{text}\n")
     said = "\n".join(_sentences(made))
     if said:
         console.say(said + "\n")

@@ -126,7 +126,7 @@ def _health_text(health: pl.DataFrame, by: Sequence[str]) -> str:
         ])
     numbers = [*[False] * (len(by) + 1), True, True, True, True]
     table = table_text(names, rows, numbers=numbers, n_fixed=len(by) + 1)
-    return f"{table}\n\nHad all these attempts been right, the accuracy at one attempt would be higher by at most this."
+    return f"{table}\n\nHad all these attempts been right, pass@1 over all attempts would be higher by at most this."
 
 
 def _with_answers(attempts: pl.LazyFrame, options: PickOptions) -> pl.LazyFrame:

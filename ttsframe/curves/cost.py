@@ -163,8 +163,11 @@ def add_costs(
     verifier = pl.when(is_scored).then(to_score).otherwise(0.0)
 
     def count_tokens(lazy: pl.LazyFrame) -> pl.LazyFrame:
+        # A join with the few counts that occur first is much smaller.
+        occurring = lazy.select(n_seen=pl.col("n_attempts").cast(pl.Int64)).unique()
+        kept_tokens = tokens.join(occurring, on="n_seen", how="semi")
         return lazy.join(
-            tokens.rename({**other, "tokens": total, "n_seen": n_seen}),
+            kept_tokens.rename({**other, "tokens": total, "n_seen": n_seen}),
             left_on=[*keys, pl.col("n_attempts").cast(pl.Int64)],
             right_on=[*other.values(), n_seen],
             how="left",

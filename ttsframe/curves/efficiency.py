@@ -65,6 +65,7 @@ class _Line(NamedTuple):
     """Values and costs in the order of budgets, of the problems that have status "ok" at all."""
     n_problems: int
     """Number of all problems."""
+    budget_unit: str | None
 
 
 def efficiency_gain(
@@ -245,8 +246,11 @@ def _compare_lines(
 ) -> pl.DataFrame:
     """Make the row of each pair."""
     keys = [*comparison.line]
-    lines = rows.sort(*keys, "problem_id").partition_by(*keys, as_dict=True, maintain_order=True)
-    pairs = []
+    parts = rows.partition_by(*keys, as_dict=True)
+    key_dtypes = {key: dtypes[key] for key in keys}
+    order = pl.DataFrame([*parts], schema=key_dtypes, orient="row").sort(keys).rows()
+    lines = {key: _line_of(parts[key], comparison) for key in order}
+    pairs, compared = [], []
     for key, line in lines.items():
         columns = dict(zip(keys, key, strict=True))
         if columns[comparison.compared] == comparison.baseline:
@@ -261,9 +265,15 @@ def _compare_lines(
                 f"{comparison.line[comparison.compared]} {comparison.baseline!r} to compare it with. "
                 "Hint: baseline=... must be an existing value."
             )
-        gain = _gain(_line_of(baseline, comparison), _line_of(line, comparison), comparison)
-        pairs.append(columns | {"budget_unit": line["budget_unit"][0]} | gain)
-    return pl.DataFrame(pairs, schema=dict(dtypes))
+        gain, sides = _gain(baseline, line, comparison)
+        pairs.append(columns | {"budget_unit": line.budget_unit} | gain)
+        compared.append(sides)
+    ends = _intervals(compared, comparison)
+    gains = [
+        pair | {"ci_low": low, "ci_high": high}
+        for pair, (low, high) in zip(pairs, ends, strict=True)
+    ]
+    return pl.DataFrame(gains, schema=dict(dtypes))
 
 
 def _line_of(rows: pl.DataFrame, comparison: _Comparison) -> _Line:
@@ -288,16 +298,18 @@ def _line_of(rows: pl.DataFrame, comparison: _Comparison) -> _Line:
             "column that identifies the run in by=(...)."
         )
     complete = of_problem.filter("is_ok", pl.col("n_rows") == n_budgets)
-    return _Line(complete.drop("n_rows", "is_ok"), of_problem.height)
+    return _Line(complete.drop("n_rows", "is_ok"), of_problem.height, rows["budget_unit"][0])
 
 
-def _gain(base: _Line, other: _Line, comparison: _Comparison) -> dict[str, object]:
-    """Compare two lines on the problems that both have."""
+def _gain(
+    base: _Line, other: _Line, comparison: _Comparison
+) -> tuple[dict[str, object], list[Floats]]:
+    """Compare two lines on the problems that both have, and return what the interval resamples."""
     both = base.table.join(other.table, on="problem_id", suffix="_other").sort("problem_id")
     n_all = max(base.n_problems, other.n_problems)
     counts: dict[str, object] = {"n_problems": both.height, "n_left_out": n_all - both.height}
     if not both.height:
-        return {"status": "unknown", **counts}
+        return {"status": "unknown", **counts}, []
     names = ("value", "cost", "value_other", "cost_other")
     sides = [
         both[name].explode(empty_as_null=False).cast(pl.Float64).to_numpy().reshape(both.height, -1)
@@ -312,8 +324,7 @@ def _gain(base: _Line, other: _Line, comparison: _Comparison) -> dict[str, objec
     gain = from_base.budget / from_other.budget
     low, high = _bounds(from_base, from_other, gain)
     status = _status(low[0], high[0])
-    ends = _interval(sides, comparison)
-    return {
+    gains = {
         **counts,
         "accuracy": float(height[0]),
         "baseline_budget": _budget_of(from_base),
@@ -321,9 +332,8 @@ def _gain(base: _Line, other: _Line, comparison: _Comparison) -> dict[str, objec
         "gain": float(gain[0]) if status == "ok" else None,
         "status": status,
         "bound": float(gain[0]) if status in {"at_least", "at_most"} else None,
-        "ci_low": ends[0],
-        "ci_high": ends[1],
     }
+    return gains, sides
 
 
 def _status(low: float, high: float) -> str:
@@ -372,32 +382,53 @@ def _budget_of(crossing: _Crossing) -> float | None:
     return float(crossing.budget[0]) if is_known else None
 
 
-def _interval(
-    sides: Sequence[Floats], comparison: _Comparison
-) -> tuple[float | None, float | None]:
-    """Resample problems and return the percentiles of the gain."""
-    n_problems = len(sides[0])
-    if n_problems < 2:
-        return None, None
-    widths = np.cumsum([0, *[side.shape[1] for side in sides]])
-    stacked = np.concatenate(sides, axis=1)
+def _intervals(
+    pairs: Sequence[Sequence[Floats]], comparison: _Comparison
+) -> list[tuple[float | None, float | None]]:
+    """Resample problems and return the percentiles of the gain of each pair."""
+    ends: list[tuple[float | None, float | None]] = [(None, None)] * len(pairs)
+    sizes = [len(sides[0]) if sides else 0 for sides in pairs]
+    # The draws depend on the number of problems alone, so pairs with equal numbers share them.
+    for n_problems in {size for size in sizes if size > 1}:
+        alike = [i for i, size in enumerate(sizes) if size == n_problems]
+        found = _resample([pairs[i] for i in alike], n_problems, comparison)
+        for i, pair_ends in zip(alike, found, strict=True):
+            ends[i] = pair_ends
+    return ends
+
+
+def _resample(
+    pairs: Sequence[Sequence[Floats]], n_problems: int, comparison: _Comparison
+) -> list[tuple[float | None, float | None]]:
+    """Return the percentiles of the gains of pairs of lines, all on as many problems."""
+    widths = [np.cumsum([0, *[side.shape[1] for side in sides]]) for sides in pairs]
+    stacked = [np.concatenate(sides, axis=1) for sides in pairs]
     rng = np.random.default_rng(comparison.seed)
-    lows, highs, n_left = [], [], comparison.n_resamples
+    bounds: list[list[tuple[Floats, Floats]]] = [[] for _ in pairs]
+    n_left = comparison.n_resamples
     while n_left:
         n_drawn = min(n_left, max(1, _BLOCK_SIZE // n_problems))
-        weights = rng.multinomial(n_problems, np.full(n_problems, 1 / n_problems), n_drawn)
-        means = weights.astype(np.float64) @ stacked / n_problems
-        curves = [means[:, a:b] for a, b in itertools.pairwise(widths)]
-        _, base, other = _cross_both(curves, comparison.accuracy)
-        low, high = _bounds(base, other, base.budget / other.budget)
-        lows.append(low)
-        highs.append(high)
+        draws = rng.multinomial(n_problems, np.full(n_problems, 1 / n_problems), n_drawn)
+        weights = draws.astype(np.float64)
+        for i, values in enumerate(stacked):
+            means = weights @ values / n_problems
+            curves = [means[:, a:b] for a, b in itertools.pairwise(widths[i])]
+            _, base, other = _cross_both(curves, comparison.accuracy)
+            bounds[i].append(_bounds(base, other, base.budget / other.budget))
         n_left -= n_drawn
-    tail = (1.0 - comparison.level) / 2.0
+    return [_percentiles(of_pair, comparison.level) for of_pair in bounds]
+
+
+def _percentiles(
+    bounds: Sequence[tuple[Floats, Floats]], level: float
+) -> tuple[float | None, float | None]:
+    """Return the percentiles of lower and of upper bounds; None: no bound, or none but one value."""
+    lows, highs = (np.concatenate(side) for side in zip(*bounds, strict=True))
+    tail = (1.0 - level) / 2.0
     # No interpolation between a number and an infinite bound.
     ends = (
-        np.quantile(np.concatenate(lows), tail, method="lower"),
-        np.quantile(np.concatenate(highs), 1.0 - tail, method="higher"),
+        np.quantile(lows, tail, method="lower"),
+        np.quantile(highs, 1.0 - tail, method="higher"),
     )
     if ends[0] == ends[1]:
         return None, None

@@ -407,16 +407,24 @@ def _select_optimal(
     """Return the rows of `select_optimal`, sorted where that is asked for."""
     if not name:
         raise ParameterError("name is empty, must be the selector of the line.")
-    groups = tuple(
-        group for group in check_names(by, "by", taken=_CURVE_COLUMNS) if group != "level"
-    )
-    setting: _Setting = _check(
+    setting: _Setting = _check(problems, levels, by=_without_level(by), cost=cost, **options)
+    return run_plan(
         problems,
-        levels,
-        by=groups,
-        cost=cost,
-        **options,
+        lambda lazy: _answer_rows(
+            _values_by_level(lazy, levels.lazy(), setting), setting, name, is_sorted=is_sorted
+        ),
     )
+
+
+def _without_level(by: ColumnNames) -> tuple[str, ...]:
+    """Check the columns of curves; there is one for each level anyway."""
+    return tuple(name for name in check_names(by, "by", taken=_CURVE_COLUMNS) if name != "level")
+
+
+def _answer_rows(
+    values: pl.LazyFrame, setting: _Setting, name: str, *, is_sorted: bool
+) -> pl.LazyFrame:
+    """Return the rows of `select_optimal` from those of `_values_by_level`."""
     others: dict[str, str] = {
         key: own
         for key, own in setting.line.items()
@@ -434,21 +442,36 @@ def _select_optimal(
         pl.lit(None, pl.String).alias("reduction"),
         pl.col("level", "value", "status"),
     ]
-    if cost is not None:
+    if setting.cost is not None:
         columns.append(pl.col("cost"))
+    rows = [
+        _answers(_choose(values, setting, names), setting),
+        _left_out(values, setting, names),
+    ]
+    answers = pl.concat(rows, how="diagonal")
+    if is_sorted:
+        answers = answers.sort(*setting.groups, "problem_id", "fold", "budget", "name", *others)
+    return answers.select(columns)
 
-    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        values = _values_by_level(lazy, levels.lazy(), setting)
-        rows = [
-            _answers(_choose(values, setting, names), setting),
-            _left_out(values, setting, names),
-        ]
-        answers = pl.concat(rows, how="diagonal")
-        if is_sorted:
-            answers = answers.sort(*setting.groups, "problem_id", "fold", "budget", "name", *others)
-        return answers.select(columns)
 
-    return run_plan(problems, plan)
+def choose_and_answer(
+    problems: pl.DataFrame, /, *, levels: pl.DataFrame, by: ColumnNames = ()
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the rows of `select_optimal`, in any order, and those of `optimal_choices`, from one pass."""
+    setting = _check(
+        problems,
+        levels,
+        strategy=_STRATEGY,
+        by=_without_level(by),
+        replicates=(),
+        cost=None,
+        n_folds=2,
+        seed=0,
+        include="common",
+    )
+    values = _values_by_level(problems.lazy(), levels.lazy(), setting).collect().lazy()
+    answers = _answer_rows(values, setting, "compute_optimal", is_sorted=False)
+    return answers.collect(), _choice_rows(values, setting).collect()
 
 
 def optimal_choices(
@@ -551,6 +574,14 @@ def optimal_choices(
         seed=seed,
         include=include,
     )
+    return run_plan(
+        problems,
+        lambda lazy: _choice_rows(_values_by_level(lazy, levels.lazy(), setting), setting),
+    )
+
+
+def _choice_rows(values: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
+    """Return the rows of `optimal_choices` from those of `_values_by_level`."""
     groups: dict[str, str] = setting.groups
     others: dict[str, str] = {key: name for key, name in setting.line.items() if key not in groups}
     names = ("held_out", "in_sample")
@@ -563,39 +594,36 @@ def optimal_choices(
         *from_safe(setting.strategy),
         pl.col(_CHOICE_COLUMNS),
     ]
-    if cost is not None:
+    if setting.cost is not None:
         columns.append(pl.col("cost"))
 
     def evaluated(column: str) -> pl.Expr:
         """Return a sum over the problems that the choice is for."""
         return pl.when(is_held_out).then(column).otherwise(f"{column}_all")
 
-    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        mean_cost = evaluated("cost") / evaluated("n")
-        return (
-            _choose(_values_by_level(lazy, levels.lazy(), setting), setting, names)
-            .filter(pl.col("n_all") > pl.col("n"))
-            .select(
-                *setting.line,
-                *setting.strategy,
-                "level",
-                "budget",
-                problem_fold=pl.when(is_held_out).then("problem_fold"),
-                accuracy_seen=pl.col("total_seen") / pl.col("n_seen"),
-                accuracy=evaluated("total") / evaluated("n"),
-                n_seen=pl.col("n_problems_seen").cast(pl.UInt32),
-                n_problems=evaluated("n_problems").cast(pl.UInt32),
-                n_strategies=pl.col("n_strategies"),
-                n_tied=pl.col("n_tied"),
-                cost=pl.when(mean_cost.is_finite()).then(mean_cost),
-            )
-            # A choice on all problems is the same for every fold.
-            .unique([*setting.line, "level", "budget", "problem_fold"])
-            .sort(*groups, "level", "budget", *others, "problem_fold", nulls_last=True)
-            .select(columns)
+    mean_cost = evaluated("cost") / evaluated("n")
+    return (
+        _choose(values, setting, names)
+        .filter(pl.col("n_all") > pl.col("n"))
+        .select(
+            *setting.line,
+            *setting.strategy,
+            "level",
+            "budget",
+            problem_fold=pl.when(is_held_out).then("problem_fold"),
+            accuracy_seen=pl.col("total_seen") / pl.col("n_seen"),
+            accuracy=evaluated("total") / evaluated("n"),
+            n_seen=pl.col("n_problems_seen").cast(pl.UInt32),
+            n_problems=evaluated("n_problems").cast(pl.UInt32),
+            n_strategies=pl.col("n_strategies"),
+            n_tied=pl.col("n_tied"),
+            cost=pl.when(mean_cost.is_finite()).then(mean_cost),
         )
-
-    return run_plan(problems, plan)
+        # A choice on all problems is the same for every fold.
+        .unique([*setting.line, "level", "budget", "problem_fold"])
+        .sort(*groups, "level", "budget", *others, "problem_fold", nulls_last=True)
+        .select(columns)
+    )
 
 
 def _check(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import polars as pl
 
-from ttsframe._checks import check_choice, check_fraction, check_frame
+from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
 from ttsframe._exprs import from_safe, run_plan
 from ttsframe._typing import ColumnNames, FrameT, IntervalTarget, ProblemSet
+from ttsframe._wording import count_left_out, counted, is_minority, left_out
 from ttsframe.curves.lines import LEFT_OUT, CurveLines, curve_lines, refuse_where
-from ttsframe.errors import ParameterError
+from ttsframe.errors import FewProblemsWarning, ParameterError
 from ttsframe.schema import CURVE_SCHEMA
 from ttsframe.statistics.clusters import cluster_interval, cluster_statistics
-from ttsframe.statistics.problem_values import mean_interval
+from ttsframe.statistics.problem_values import describe_row, mean_interval
 from ttsframe.statistics.these_problems import ADDED, for_these_problems, sampling_columns
 
 __all__ = ["scaling_curve"]
@@ -52,7 +54,8 @@ def scaling_curve(
         "common" averages the same problems at every budget: those with status "ok" at all budgets.
         "available" averages, at each budget, the problems with status "ok" at that budget. A budget
         that no problem reaches is left out of what "common" asks for: its row is null, with every
-        problem in `n_short`.
+        problem in `n_short`. Where "common" averages fewer than half of the problems of a DataFrame,
+        a `ttsframe.errors.FewProblemsWarning` says so; a LazyFrame is not collected to find out.
     confidence_level
         Coverage of the interval, in (0, 1).
     target
@@ -198,7 +201,31 @@ def scaling_curve(
             *from_safe(lines.groups), *CURVE_SCHEMA, *added
         )
 
-    return run_plan(problems, plan)
+    made = run_plan(problems, plan)
+    if include == "common":
+        _warn_of_few_problems(made, check_names(by, "by"))
+    return made
+
+
+def _warn_of_few_problems(curve: pl.DataFrame | pl.LazyFrame, by: Sequence[str]) -> None:
+    """Warn of the line that averages the smallest share of its problems, if that is below a half."""
+    if isinstance(curve, pl.LazyFrame):
+        return
+    few = curve.filter(is_minority()).with_columns(count_left_out(), reasons=left_out())
+    if few.is_empty():
+        return
+    row = few.sort(pl.col("n_problems") / pl.col("n_left_out")).row(0, named=True)
+    line = describe_row(row, {name: name for name in (*by, "selector", "reduction")})
+    n_problems, n_left_out = row["n_problems"], row["n_left_out"]
+    warnings.warn(
+        f"{line}: averages {n_problems:,} of {counted([n_problems + n_left_out], 'problem')}, fewer than "
+        f"half (left out: {row['reasons']}). With include='common' a problem counts only if it has a "
+        "result at every budget. Hint: "
+        + ("leave out the budgets that few problems have, or " if row["n_short"] else "")
+        + "average what each budget has with include='available'.",
+        FewProblemsWarning,
+        stacklevel=3,
+    )
 
 
 def with_problem_columns(table: FrameT) -> FrameT:

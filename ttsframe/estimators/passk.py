@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_between, check_choice, check_draws, check_positive
-from ttsframe._exprs import into_expr, keep_name
+from ttsframe._exprs import as_numbers, into_expr, keep_name
 from ttsframe._typing import Flags, Floats, Integers, IntoExprColumn
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.estimators.counting import best_of_draws, mean_excess
@@ -108,7 +108,7 @@ def pass_at_k(
     if n_attempts is not None:
         return _of_counts(is_correct, k, "pass@", _chance_of_any, n_attempts=n_attempts)
     source = into_expr(is_correct, "is_correct")
-    n_correct = source.cast(pl.Float64).sum()
+    n_correct = as_numbers(source, "is_correct").sum()
     return keep_name(_of_marked(source, k, n_correct, "pass@", lambda none: 1.0 - none), source)
 
 
@@ -160,7 +160,7 @@ def pass_hat_k(
     if n_attempts is not None:
         return _of_counts(is_correct, k, "pass^", _chance_of_all, n_attempts=n_attempts)
     source = into_expr(is_correct, "is_correct")
-    n_wrong = source.count() - source.cast(pl.Float64).sum()
+    n_wrong = source.count() - as_numbers(source, "is_correct").sum()
     return keep_name(_of_marked(source, k, n_wrong, "pass^", lambda none: none), source)
 
 
@@ -411,8 +411,8 @@ def best_of_k(is_correct: IntoExprColumn, score: IntoExprColumn, k: int | Sequen
     fields = [f"best_of@{draw}" for draw in draws] if isinstance(k, Sequence) else None
     source = into_expr(is_correct, "is_correct")
     attempts = pl.struct(
-        source.cast(pl.Float64).alias("value"),
-        into_expr(score, "score").cast(pl.Float64).alias("score"),
+        as_numbers(source, "is_correct").alias("value"),
+        as_numbers(into_expr(score, "score"), "score").alias("score"),
     ).implode()
 
     def estimate(groups: pl.Series) -> pl.Series:
@@ -493,7 +493,7 @@ def _of_counts(
     draws = np.array(check_draws(k))
     fields = [f"{prefix}{draw}" for draw in draws] if isinstance(k, Sequence) else None
     source = into_expr(is_correct, "is_correct")
-    value = source.cast(pl.Float64)
+    value = as_numbers(source, "is_correct")
     counts = (
         pl.struct(
             source.count().cast(pl.Int64).alias("n"),

@@ -214,7 +214,10 @@ class EvaluationResult:
             When the result has no trajectories, as one made by hand.
         """
         selector = SELECTOR_OF_METHOD[method_of(self)]
-        curve = scaling_curve(problems_of(self), by="complexity", confidence_level=confidence_level)
+        problems = problems_of(self).lazy()
+        curve = scaling_curve(
+            problems, by="complexity", confidence_level=confidence_level
+        ).collect()
         oracle = curve.filter(selector="oracle").select("complexity", oracle_accuracy="accuracy")
         return (
             curve

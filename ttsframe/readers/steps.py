@@ -18,10 +18,11 @@ from ttsframe.readers.engine.faults import DAMAGED, naming
 from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import OnError, order_columns
-from ttsframe.readers.step_formats import math_aps, math_shepherd, openr, prm800k, table, trl
 from ttsframe.readers.step_formats.nodes import step_paths
-from ttsframe.readers.step_formats.step_format import STEP_COLUMNS, Labels, StepFormat
+from ttsframe.readers.step_formats.registry import STEP_FORMATS, StepFormatName
+from ttsframe.readers.step_formats.step_format import STEP_COLUMNS, Labels
 from ttsframe.readers.step_formats.writing import refuse_nonfinite, sort_steps
+from ttsframe.readers.trajectories import READERS
 
 __all__ = [
     "STEP_COLUMNS",
@@ -34,22 +35,8 @@ __all__ = [
     "write_steps",
 ]
 
-StepFormatName: TypeAlias = Literal[
-    "math_shepherd", "math_aps", "math_aps_tree", "prm800k", "openr", "trl", "table"
-]
 WritableStepFormat: TypeAlias = Literal["math_shepherd", "openr", "trl", "table"]
 Format: TypeAlias = Literal["auto"] | StepFormatName
-
-STEP_FORMATS: Final[Mapping[StepFormatName, StepFormat]] = MappingProxyType({
-    "math_shepherd": math_shepherd.FORMAT,
-    "math_aps": math_aps.LIST_FORMAT,
-    "math_aps_tree": math_aps.TREE_FORMAT,
-    "prm800k": prm800k.FORMAT,
-    "openr": openr.FORMAT,
-    "trl": trl.FORMAT,
-    "table": table.FORMAT,
-})
-"""The formats by name, as `format=` takes them; `"auto"` uses the first that recognizes a file."""
 
 _TABLES: Final[Mapping[str, Callable[[pl.DataFrame, Path], None]]] = MappingProxyType({
     ".parquet": lambda frame, path: frame.write_parquet(path),
@@ -135,7 +122,13 @@ def _plan(
     """Scan labeled steps, and name the files."""
     formats = {str(name): step_format.reader for name, step_format in STEP_FORMATS.items()}
     frame, survey, skipped = scan_source(
-        source, formats, format=format, rename=rename, on_error=on_error, row="step"
+        source,
+        formats,
+        format=format,
+        rename=rename,
+        on_error=on_error,
+        row="step",
+        elsewhere=READERS,
     )
     for warning in skipped:
         warnings.warn(warning, stacklevel=3)

@@ -18,7 +18,7 @@ from ttsframe.readers.engine.scan import Survey, scan_survey
 from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError
-from ttsframe.readers.steps import STEP_FORMATS
+from ttsframe.readers.step_formats.registry import STEP_FORMATS
 from ttsframe.readers.trajectory_formats import (
     compute_optimal_tts,
     counts,

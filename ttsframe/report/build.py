@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 
@@ -30,6 +33,20 @@ from ttsframe.votes.engine.registry import AnySelector, SelectorName, check_sele
 
 _ALWAYS_SELECTED: Final[tuple[SelectorName, ...]] = ("majority_vote", "oracle")
 _ALWAYS_SHOWN: Final[tuple[SectionName, ...]] = ("loaded", "accuracy")
+_CHAINS: Final[tuple[tuple[SectionName, ...], ...]] = (
+    ("difficulty", "compute_optimal"),
+    ("verifier", "steps"),
+    ("cost",),
+)
+"""The dearest sections first; those of a chain share halves of the attempts, or a step profile."""
+_N_AT_ONCE: Final = 2
+
+
+class _Made(NamedTuple):
+    """What came of a section."""
+
+    tables: dict[str, Any]
+    reason: str | None
 
 
 def build_report(
@@ -207,23 +224,44 @@ def _make_tables(
     data: RunData, names: Sequence[SectionName]
 ) -> tuple[dict[str, Any], dict[SectionName, str]]:
     """Make the tables of sections, and give the reasons why some are left out."""
+    chains = [tuple(name for name in one if name in names) for one in _CHAINS]
+    chained = {*chain.from_iterable(chains)}
+    chains += [(name,) for name in names if name not in chained]
+    # Alone, a section leaves threads of Polars idle; its tables are the same beside others.
+    with ThreadPoolExecutor(min(_N_AT_ONCE, pl.thread_pool_size())) as threads:
+        try:
+            made = dict(chain.from_iterable(threads.map(partial(_make_chain, data), chains)))
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
     tables: dict[str, Any] = {}
     omitted: dict[SectionName, str] = {}
     for name in names:
-        section, runs = SECTIONS[name], data.runs
+        of_section, reason = made[name]
+        tables.update(of_section)
+        if reason is not None:
+            omitted[name] = reason
+    return tables, omitted
+
+
+def _make_chain(data: RunData, names: Sequence[SectionName]) -> list[tuple[SectionName, _Made]]:
+    """Make sections one after the other."""
+    return [(name, _make_section(data, name)) for name in names]
+
+
+def _make_section(data: RunData, name: SectionName) -> _Made:
+    """Make the tables of a section, or say why it is left out, for all runs or for some."""
+    section, runs, reason = SECTIONS[name], data.runs, None
+    try:
         if section.needs is not None:
             runs, reason = keep_runs(runs, section.needs(data), data.by)
-            if reason is not None:
-                omitted[name] = reason
         if runs.is_empty():
-            continue
-        try:
-            tables.update(section.module.make(data, runs))
-        except NoTableError as explanation:
-            omitted[name] = str(explanation)
-        except ParameterError as error:
-            # `by` and `replicates` may name columns that the tables of this section have.
-            if not data.keys or name in _ALWAYS_SHOWN:
-                raise
-            omitted[name] = str(error)
-    return tables, omitted
+            return _Made({}, reason)
+        return _Made(section.module.make(data, runs), reason)
+    except NoTableError as explanation:
+        return _Made({}, str(explanation))
+    except ParameterError as error:
+        # `by` and `replicates` may name columns that the tables of this section have.
+        if not data.keys or name in _ALWAYS_SHOWN:
+            raise
+        return _Made({}, str(error))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from ttsframe._own import name_of
+from ttsframe._settings import hide_secrets
 from ttsframe._wording import shorten
 from ttsframe.answers import AnswerPolicy
 from ttsframe.errors import ParameterError
@@ -24,10 +24,6 @@ _N_SOURCES_MAX: Final = 20
 _SOURCE_MAX: Final = 200
 _COMMAND_MAX: Final = 1_000
 _VALUE_MAX: Final = 200
-
-# User and password, and the query, in which signed addresses have their signature.
-_PASSWORD: Final = re.compile(r"(?<=://)[^/@\s'\"]*@")
-_QUERY: Final = re.compile(r"(://[^?\s'\"]*)\?[^\s'\"]*")
 
 
 class Origin(NamedTuple):
@@ -69,11 +65,6 @@ def describe_origin(
             ("Versions", ", ".join([package, *others, f"Python {platform.python_version()}"])),
         ],
     )
-
-
-def hide_secrets(text: str) -> str:
-    """Replace passwords and queries in addresses."""
-    return _QUERY.sub(r"\1?…", _PASSWORD.sub("…@", text))
 
 
 def refuse_pdf(path: str | os.PathLike[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from ttsframe._exprs import from_safe, safe_names, to_safe, unused_name
+from ttsframe._wording import counted
 from ttsframe.validation.finding import Finding, Pending, Severity
 
 
@@ -175,7 +176,11 @@ def inconsistent_answers(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFram
 def grade_findings(answers: pl.DataFrame) -> Iterator[Pending]:
     """Report the inconsistent answers, if any."""
     if answers.height:
-        message = f"{answers.height:,} answers are graded as correct in some attempts and as wrong in others"
+        verb = "is" if answers.height == 1 else "are"
+        message = (
+            f"{counted([answers.height], 'answer')} {verb} graded as correct in some attempts and as wrong "
+            "in others"
+        )
         hint = (
             "a vote takes the grade of its first attempt. Either only grading tells them apart (a percent "
             "sign, the content of an option), or 'answer_key' merges different answers, or a recorded "

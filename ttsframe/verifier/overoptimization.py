@@ -134,8 +134,9 @@ def over_optimization(
         line: list[str] = [*lines.columns]
         return (
             scaling_curve(
-                rows, by=[*groups], cluster=own_cluster, confidence_level=confidence_level
+                rows.lazy(), by=[*groups], cluster=own_cluster, confidence_level=confidence_level
             )
+            .collect()
             .join(
                 _drops(rows, line, schema["budget"], confidence_level),
                 on=[*line, "budget"],

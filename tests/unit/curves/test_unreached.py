@@ -7,7 +7,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
+from ttsframe import charts
 from ttsframe.defaults import note_fewer_problems
+from ttsframe.errors import FewProblemsWarning
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,8 @@ def test_one_problem_that_reaches_a_budget_is_enough_to_ask_for_it(attempts: pl.
     one = attempts.filter(problem_id=longer).with_columns(pl.col("attempt") + 4)
     curve = curve_at(pl.concat([attempts, one]), [1, 4, 8])
     assert set(curve["n_problems"]) == {1}
-    assert note_fewer_problems(curve, ()) == []
+    (note,) = note_fewer_problems(curve, ())
+    assert note.startswith("Only 1 of 12 problems are averaged")
 
 
 def test_only_the_run_that_lacks_it_has_an_empty_row(attempts: pl.DataFrame) -> None:
@@ -72,3 +75,29 @@ def test_a_note_names_only_what_there_is(attempts: pl.DataFrame) -> None:
     assert note_fewer_problems(curve_at(attempts, [1, 2]), ()) == []
     (note,) = note_fewer_problems(curve_at(attempts, [8, 16]), ())
     assert note == "Budget 8 and 16: no problem has so many attempts, so no number is shown."
+
+
+def _short_run() -> pl.DataFrame:
+    """Return answers of 40 problems, of which 10 have 8 attempts and 30 have 4."""
+    run = tts.simulate_trajectories(40, 8, seed=1, keys=True)
+    return run.filter((pl.col("attempt") < 4) | (pl.col("problem_id") < "sim-000010"))
+
+
+def test_a_curve_of_fewer_than_half_of_the_problems_warns() -> None:
+    problems = tts.select_answers(_short_run(), budgets=[1, 4, 8])
+    with pytest.warns(FewProblemsWarning, match=r"averages 10 of 40 problems, .*30 short.*budgets"):
+        eager = tts.scaling_curve(problems)
+    lazy = tts.scaling_curve(problems.lazy()).collect()
+    assert_frame_equal(eager, lazy)
+    tts.scaling_curve(problems, include="available")
+    tts.scaling_curve(tts.select_answers(_short_run(), budgets=[1, 4]))
+    (left_out,) = [
+        line for line in charts.scaling_curve(eager).title.subtitle if "Left out" in line
+    ]
+    assert "fewer than half of the problems" in left_out
+
+
+def test_a_report_says_that_most_problems_are_left_out() -> None:
+    report = tts.build_report(_short_run(), budgets=[1, 4, 8], sections="accuracy")
+    (note,) = report.notes
+    assert "the same 10 of 40 problems (left out: 30 short), fewer than half, and" in note

@@ -103,3 +103,15 @@ def test_a_file_with_a_near_name(tmp_path: Path) -> None:
     assert message.endswith(f"Hint: did you mean {tmp_path / 'runs'}?")
     message = message_of(tmp_path / "runs" / "vote.jsonl")
     assert message.endswith("holds beam.jsonl, bon_completions.jsonl.")
+
+
+def test_attempts_read_as_steps_name_their_format_and_command(shared_data: Path) -> None:
+    files = {
+        "ets/synthetic_20x16.json": "rebase",
+        "search_and_learn/synthetic_100x64.parquet": "search_and_learn",
+    }
+    for name, format_name in files.items():
+        with pytest.raises(
+            SourceError, match=f"attempts in format '{format_name}'.*ttsframe report"
+        ):
+            tts.scan_steps(shared_data / name)

@@ -187,3 +187,15 @@ def test_standard_input_that_is_no_run(monkeypatch: pytest.MonkeyPatch, tmp_path
         tts.batch.transform("-", tmp_path / "out.parquet")
     with pytest.raises(SourceError, match="named twice"):
         tts.scan_trajectories(["-", "-"])
+
+
+def test_no_message_shows_a_signature_or_a_password() -> None:
+    for url in (
+        "http://127.0.0.1:9/a.jsonl?X-Amz-Date=2026-01-01T00:00:00&X-Amz-Signature=SECRET",
+        "http://me:SECRET@127.0.0.1:9/a.parquet?sig=SECRET",
+    ):
+        for read in (tts.read_trajectories, tts.read_steps):
+            with pytest.raises(SourceError, match=r"127.0.0.1:9/a.*\?…: cannot be read") as caught:
+                read(url)
+            assert "SECRET" not in str(caught.value)
+            assert "00:00" not in str(caught.value)

@@ -35,7 +35,7 @@ def test_the_sentence_names_the_issue_that_may_cost_most() -> None:
     now, then = (round(100 * by_problem[name].mean(), 1) for name in ("right", "then"))  # type: ignore[operator,arg-type]
     (text,) = sentence(frame)
     assert text == (
-        f"160 attempts (50.0%) are truncated: if all had been right, the accuracy at one attempt would be "
+        f"160 attempts (50.0%) are truncated: if all had been right, pass@1 over all attempts would be "
         f"{then}% instead of {now}%, the most that any issue may cost."
     )
     page = tts.build_report(frame, sections="health").to_html()

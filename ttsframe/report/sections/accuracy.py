@@ -13,6 +13,7 @@ from ttsframe._wording import (
     count_left_out,
     counted,
     interval,
+    is_minority,
     left_out,
     percent,
     quantity_of,
@@ -54,12 +55,12 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
     incomplete = []
     for group, line, problems in data.list_incomplete():
         average = scaling_curve(
-            problems,
+            problems.lazy(),
             by=data.by,
             replicates=data.replicates,
             cluster=data.options.cluster,
             confidence_level=data.options.confidence_level,
-        )
+        ).collect()
         names = [pl.lit(line[name], pl.String).alias(f"of_{name}") for name in line]
         if not group.is_graded:
             average = average.rename({"accuracy": "agreement"})
@@ -116,10 +117,14 @@ def note_problems(
     notes = []
     if curve is not None:
         for prefix, rows in split_runs(curve, context.by):
-            ends = rows.filter(budget=rows["budget"].max())
-            if (ends["n_problems"] == 0).all() or _is_complete(ends.with_columns(n_short=0)):
+            few = rows.filter(is_minority())
+            ends = rows.filter(budget=few["budget"].max() if few.height else rows["budget"].max())
+            if (ends["n_problems"] == 0).all() or (
+                few.is_empty() and _is_complete(ends.with_columns(n_short=0))
+            ):
                 continue
-            text = f"every line is averaged over the same {_count_problems(ends)}."
+            text = f"every line is averaged over the same {_count_problems(ends)}"
+            text += ", fewer than half, and may not hold for the others." if few.height else "."
             notes.append(start_sentence(prefix, text))
     if incomplete is not None:
         for prefix, rows in split_runs(select_incomplete(incomplete), context.by):

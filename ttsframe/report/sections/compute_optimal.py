@@ -9,7 +9,7 @@ from typing import Any, Final
 import polars as pl
 
 from ttsframe._wording import counted
-from ttsframe.curves.optimal import optimal_choices, select_optimal
+from ttsframe.curves.optimal import choose_and_answer
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.report.parts import (
     Context,
@@ -63,7 +63,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     curves, choices, gains = [], [], []
     for half in data.halve(runs):
         problems, levels = half.problems, half.levels
-        chosen = select_optimal(problems, levels=levels, by=data.by)
+        chosen, choices_of_half = choose_and_answer(problems, levels=levels, by=data.by)
         # A problem without a level has no choice, and is left out of the strategies too.
         if data.clusters:
             unit = [*data.by, "problem_id"]
@@ -71,14 +71,14 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
             chosen = chosen.join(of_problem, on=unit, how="left", nulls_equal=True)
         both = data.keep_comparable(pl.concat([problems, chosen], how="diagonal"))
         curve = scaling_curve(
-            both,
+            both.lazy(),
             by=data.by,
             replicates="fold",
             cluster=data.options.cluster,
             confidence_level=level,
-        )
+        ).collect()
         curves.append(curve)
-        choices.append(optimal_choices(problems, levels=levels, by=data.by))
+        choices.append(choices_of_half)
         compared = _find_best_single(curve, data.by)
         gains.append(
             compare(

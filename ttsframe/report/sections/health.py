@@ -21,7 +21,7 @@ _WORDS: Final = {
     "ungraded": "ungraded",
 }
 _LIMITS: Final = (
-    "What an issue costs at most is how much higher the accuracy at one attempt would be, had all these "
+    "What an issue costs at most is how much higher pass@1 over all attempts would be, had all these "
     "attempts been right; an attempt may have several issues. Attempts are missing where a problem has fewer "
     "than another one of its run."
 )
@@ -60,7 +60,7 @@ def _name_largest(rows: pl.DataFrame) -> str:
         return f"{text}, which costs no accuracy."
     then = most["accuracy"] + most["lost_at_most"]
     return (
-        f"{text}: if all had been right, the accuracy at one attempt would be {format_percent(then)} "
+        f"{text}: if all had been right, pass@1 over all attempts would be {format_percent(then)} "
         f"instead of {format_percent(most['accuracy'])}, the most that any issue may cost."
     )
 
