@@ -63,7 +63,8 @@ def write_trajectories(
         - `"datasets"`: the same rows, with the features that `datasets.load_dataset("parquet", ...)`
           reads.
         - `"search_and_learn"`: JSON lines, one row per problem, with `completions` and `scores`.
-        - `"lm_eval"`: JSON lines as in `samples_*.jsonl`, one row per problem, all attempts in `resps`.
+        - `"lm_eval"`: JSON lines as in `samples_*.jsonl`, one row per problem, all attempts in `resps`;
+          other columns of the problem go into `doc`, where they are when it is read.
         - `"every_eval_ever"`: JSON lines, one instance per attempt, all of them graded.
 
         Formats in JSON lines hold one run, without NaN.

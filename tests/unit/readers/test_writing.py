@@ -174,6 +174,8 @@ def test_lm_eval_samples_hold_repeats(tmp_path: Path) -> None:
     assert first["doc"]["problem_id"] == "b"
     assert first["target_hash"] == hashlib.sha256(b"2").hexdigest()
     assert first["metrics"] == []
+    held = ["problem_id", "attempt", "problem", "completion", "gold"]
+    assert_frame_equal(sort(tts.read_trajectories(path).select(held)), sort(RUN.select(held)))
 
 
 def test_every_eval_ever_instances_follow_the_schema(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ def _write(attempts: pl.LazyFrame, path: Path) -> list[str]:
                 "prompt_hash": _hash(problem),
                 "target_hash": _hash(target),
             }
+            if not is_number:  # the tool numbers documents; our reader takes this id
+                sample["problem_id"] = row["problem_id"]
             if graded:
                 grade = row["is_correct"][0]
                 sample["exact_match"] = None if grade is None else float(grade)

@@ -29,7 +29,7 @@ def refuse_prefixes(
         least = min(budget for budget in budgets if budget <= row["__attempt"])
         return DataError(
             f"{where}: budgets has {least}, but this is a search by {row['__policy']} at width {row['__width']} with "
-            f"more solutions. Its first {least} are those that finished first, not a search of width {least}. Hint: "
+            f"more solutions. Those that finished first are no search of width {least}. Hint: "
             "tts.search.select_by_width(trajectories) takes each search whole, and searches at several "
             "widths make a curve; tts.search.replay gives smaller DVTS searches."
         )
