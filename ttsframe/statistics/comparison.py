@@ -136,10 +136,11 @@ def compare(
           second;
         - `standard_error` (Float64): of the difference, over problems or clusters;
         - `ci_low`, `ci_high` (Float64 in [-1, 1]): interval of the difference;
-        - `interval` (String): method of the interval, "student_t", "clustered_t",
-          "sampling_z" or "bonett_price";
-          the last can disagree with the p-value on whether 0 is plausible, the others never do;
-        - `test` (String): "mcnemar_mid_p", "mcnemar_exact", "paired_t" or "clustered_t";
+        - `interval` (String): method of the interval, "student_t", "clustered_t", "sampling_z" or
+          "bonett_price"; the last can disagree with the p-value on whether 0 is plausible, the others
+          never do;
+        - `test` (String): "mcnemar_mid_p", "mcnemar_exact", "paired_t", "clustered_t" or
+          "sampling_z";
         - `p_value`, `p_adjusted` (Float64): two-sided, and corrected;
         - `n_wins`, `n_ties`, `n_losses` (UInt32): problems on which the value is higher than, equal
           to (within 1e-9), or lower than the baseline's;

@@ -148,7 +148,6 @@ def pairs_of_these_problems(
         "standard_error": error,
         "ci_low": (difference - z * wide).clip(-1.0, 1.0),
         "ci_high": (difference + z * wide).clip(-1.0, 1.0),
-        "interval": pl.lit("sampling_z"),
         "test": pl.lit("sampling_z"),
         "interval": pl.lit("sampling_z"),
         "p_value": p_value,
