@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import selection_oracle
+
 
 class Attempt(NamedTuple):
     key: str | None
@@ -46,6 +48,31 @@ def _vote(weighed: Sequence[tuple[Attempt, float]]) -> float:
     return math.fsum(_rate(attempts) for attempts in leading) / len(leading)
 
 
+def ranked_vote(selector: str) -> Callable[[Sequence[Attempt]], float]:
+    """Return the rule of a selector that weighs votes by their place among the scores."""
+
+    def vote(subset: Sequence[Attempt]) -> float:
+        numbered = dict(enumerate(subset))
+        scored = [
+            {"attempt": i, "answer_key": a.key, "score": a.score}
+            for i, a in numbered.items()
+            if a.score is not None
+        ]
+        if not scored:
+            return 0.0
+        weighed = selection_oracle.share(scored, selector, "score", {})
+        return _vote([(numbered[row["attempt"]], weight) for row, weight in weighed or []])
+
+    return vote
+
+
+def minimum_bayes_risk(subset: Sequence[Attempt]) -> float:
+    keys = [attempt.key for attempt in subset if attempt.key is not None]
+    # An answer's vote weighs its mean similarity to all answers, so its total is their sum.
+    gain = {key: math.fsum(selection_oracle.token_f1(key, other) for other in keys) for key in keys}
+    return _vote([(a, gain[a.key] / keys.count(a.key)) for a in subset if a.key is not None])
+
+
 def best_of_n(subset: Sequence[Attempt]) -> float:
     scores = [attempt.score for attempt in subset if attempt.score is not None]
     return _rate([a for a in subset if a.score is not None and a.score == max(scores)])
@@ -68,6 +95,20 @@ EXACT: dict[str, Callable[[Sequence[Attempt]], float]] = {
     "best_of_n": best_of_n,
     "first_valid": first_valid,
     "oracle": oracle,
+}
+
+
+RANKED: dict[str, Callable[[Sequence[Attempt]], float]] = {
+    **{
+        name: ranked_vote(name)
+        for name in (
+            "borda_vote",
+            "confidence_vote",
+            "top_fraction_vote",
+            "majority_of_the_bests",
+        )
+    },
+    "minimum_bayes_risk": minimum_bayes_risk,
 }
 
 

@@ -5,8 +5,9 @@ import random
 import runpy
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import permutations
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from contract_frames import one_problem
 from contract_registry import ENGINES, run
 from expectation_oracle import (
     EXACT,
+    RANKED,
     Attempt,
     over_all_subsets,
     softmax_vote,
@@ -167,6 +169,54 @@ def test_sampled_votes_are_near_the_mean_over_every_subset(weights: Any) -> None
     assert misses < 0.1 * n_checked
 
 
+@pytest.mark.parametrize("selector", RANKED)
+def test_ties_are_shared_in_every_subset(selector: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # All orders of the attempts have every subset of a size equally often.
+    def every_order(_: object, __: object, n: int) -> Iterator[Any]:
+        yield np.array(list(permutations(range(n))))
+
+    monkeypatch.setattr(_subset_votes, "shuffles", every_order)
+    draws = random.Random(6)
+    n_fractional = n_checked = 0
+    for i in range(24):
+        texts = {"a": "x y", "b": "x", "c": "y z", "d": "w", None: None}
+        drawn = random_attempts(draws, is_consistent=i % 2 == 0)[:6]
+        attempts = [attempt._replace(key=texts[attempt.key]) for attempt in drawn]
+        found = tts.expected_accuracy(
+            frame_of(attempts), selectors=selector, budgets=range(1, len(attempts) + 1)
+        )
+        for budget, value, status in found.select("budget", "value", "status").rows():
+            if status == "ok":
+                expected = over_all_subsets(attempts, budget, RANKED[selector])
+                assert value == pytest.approx(expected, abs=1e-12), (attempts, budget)
+                n_fractional += budget == len(attempts) and 0.0 < value < 1.0
+                n_checked += 1
+    assert n_checked > 60
+    assert n_fractional > 0
+
+
+@pytest.mark.parametrize("selector", RANKED)
+def test_all_attempts_are_one_subset(selector: str) -> None:
+    frame = one_problem(["a", "b", "c"], is_correct=[False, True, False], scores=[0.5] * 3)
+    row = tts.expected_accuracy(frame, selectors=selector, budgets=3, n_subsets=2).row(
+        0, named=True
+    )
+    assert row["value"] == pytest.approx(1 / 3, abs=1e-15)
+    assert row["monte_carlo_error"] == 0.0
+
+
+def test_similar_answers_are_compared_by_their_earliest_texts() -> None:
+    # Of two spellings of one answer, only the first shares a token with the other answer.
+    keys = ["a", "a", "b", "c"]
+    frame = one_problem(keys, is_correct=[False, False, True, False]).with_columns(
+        answer=pl.Series(["x y", "z", "x", "w"])
+    )
+    options: dict[str, Any] = {"selectors": "minimum_bayes_risk"}
+    whole = tts.expected_accuracy(frame, budgets=4, n_subsets=50, **options)
+    assert whole["value"].to_list() == tts.select_answers(frame, **options)["value"].to_list()
+    assert whole["monte_carlo_error"].to_list() == [0.0]
+
+
 def test_a_low_weight_of_a_softmax_counts_where_no_high_one_is_drawn() -> None:
     keys, scores = ["a", "b", "c"], [0.0, -1_000.0, -2_000.0]
     frame = one_problem(keys, is_correct=[False, True, False], scores=scores)
@@ -205,7 +255,7 @@ def test_another_selector_picks_from_shuffles() -> None:
     )
     budgets = np.array([1, 4, 16])
     drawn = [
-        _subset_votes._picked(
+        _subset_votes.pick_in_subsets(
             attempts,
             Pick(name, SELECTORS[name], None),
             order,

@@ -58,9 +58,11 @@ def pick_top_fraction(ballots: Ballots, reading: int, *, fraction: float = 0.1) 
     is_voting = ~np.isnan(score) & ballots.is_answer[ballots.answer]
     shape = len(ballots.budgets), ballots.n_answers
     totals, first = np.zeros(shape), np.full(shape, LATER)
+    is_kept_within = np.zeros((len(ballots.budgets), len(score)), bool)
     for budget, row, share in _ranked(ballots, reading, is_voting, is_kept):
         # Equal scores are kept together.
         kept = row[share > 0.0]
+        is_kept_within[budget, kept] = True
         answer = ballots.answer[kept]
         weight = _weights(ballots, reading, kept)
         totals[budget] = np.bincount(answer, weight, ballots.n_answers)
@@ -70,7 +72,7 @@ def pick_top_fraction(ballots: Ballots, reading: int, *, fraction: float = 0.1) 
     if ballots.kind == "softmax":
         with np.errstate(invalid="ignore"):
             totals /= ballots.sum_answers(totals)[:, ballots.answer_problem]
-    return pick_heaviest(ballots, totals, first)
+    return pick_heaviest(ballots, totals, first, is_kept_within)
 
 
 def _weights(ballots: Ballots, reading: int, rows: Integers) -> Floats:
@@ -91,7 +93,7 @@ def _most_shares(ballots: Ballots, reading: int, shares: Callable[[int], Floats]
     totals = np.zeros((len(ballots.budgets), ballots.n_answers))
     for budget, row, share in _ranked(ballots, reading, is_ranked, shares):
         totals[budget] = np.bincount(ballots.answer[row], share, ballots.n_answers)
-    return pick_heaviest(ballots, totals, ballots.first_scored(reading))
+    return pick_heaviest(ballots, totals, ballots.first_scored(reading), is_ranked)
 
 
 def _ranked(

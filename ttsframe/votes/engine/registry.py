@@ -79,13 +79,17 @@ def pick_majority(ballots: Ballots, _: int) -> Winners:
 
 def pick_weighted(ballots: Ballots, reading: int) -> Winners:
     """Pick the answer with the most weight."""
-    return pick_heaviest(ballots, ballots.weights(reading), ballots.first_scored(reading))
+    is_scored = ~np.isnan(ballots.scores[reading])
+    return pick_heaviest(
+        ballots, ballots.weights(reading), ballots.first_scored(reading), is_scored
+    )
 
 
 def pick_confident(ballots: Ballots, reading: int, *, temperature: float = 1.0) -> Winners:
     """Pick the answer with the largest share of a softmax of the scores."""
     shares = ballots.softmax(reading, temperature)
-    return pick_heaviest(ballots, shares, ballots.first_scored(reading))
+    is_scored = ~np.isnan(ballots.scores[reading])
+    return pick_heaviest(ballots, shares, ballots.first_scored(reading), is_scored)
 
 
 def pick_best(ballots: Ballots, reading: int) -> Winners:

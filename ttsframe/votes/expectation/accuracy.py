@@ -152,7 +152,7 @@ def expected_accuracy(
     :math:`c_0` abstentions; the integral shares ties equally. All other selectors, and a majority
     vote that takes much longer to count than to sample (more than 256 answers given equally often),
     are averaged over `n_subsets` subsets drawn without replacement. Only one subset has all
-    attempts. At 256 attempts a count takes 1 to 2 times as long as 200 subsets. A selector of your own
+    attempts, so at that budget only a selector of your own is drawn. At 256 attempts a count takes 1 to 2 times as long as 200 subsets. A selector of your own
     gets the place of an attempt in its subset, from 0, as `attempt`.
 
     The Monte-Carlo error of a mean over problems is that of one problem over the square root of
@@ -165,7 +165,8 @@ def expected_accuracy(
     without an answer is wrong where there is a gold answer. Where something else than answers is
     graded, as in `select_answers`, a vote is "undefined": always without any answers, else at the
     budgets at which a subset may be right without one. Ties are shared equally;
-    totals within 1e-9 of the sum of weights are tied.
+    totals within 1e-9 of the sum of weights are tied. `minimum_bayes_risk` reads each answer as its
+    earliest attempt at the problem spells it. A selector of your own breaks its ties itself.
 
     References
     ----------

@@ -16,10 +16,10 @@ import numpy as np
 
 from ttsframe._draws import bits_at
 from ttsframe._typing import Floats, Integers, Weights
-from ttsframe.votes.engine.ballots import NONE, Ballots, weigh
+from ttsframe.votes.engine.ballots import Ballots, weigh
 from ttsframe.votes.engine.pools import Block
 from ttsframe.votes.engine.registry import Pick
-from ttsframe.votes.engine.winners import TIE_TOLERANCE
+from ttsframe.votes.engine.winners import TIE_TOLERANCE, share_right
 from ttsframe.votes.expectation.majority import Pool, majority_accuracy
 
 _BLOCK: Final = 1 << 19
@@ -68,10 +68,15 @@ def vote_accuracies(
     n = len(attempts.key)
     values = np.full((len(picks), len(budgets)), np.nan)
     errors = np.zeros_like(values)
+    attempts = _with_one_text(attempts)
     polls = [_poll(attempts, pick, weights) for pick in picks]
-    for index, poll in enumerate(polls):
+    for index, (pick, poll) in enumerate(zip(picks, polls, strict=True)):
         if poll is not None:
             values[index] = _counted(poll, budgets, sampling.n_subsets)
+        elif budgets[-1] == n and not pick.selector.is_own:
+            # Only one subset has all attempts.
+            whole = pick_in_subsets(attempts, pick, np.arange(n)[None, :], budgets[-1:], weights)
+            values[index, -1] = whole[0, 0]
     missing = [np.flatnonzero(np.isnan(of_pick)) for of_pick in values]
     if not any(map(len, missing)):
         return values, errors
@@ -81,7 +86,7 @@ def vote_accuracies(
             if not len(left):
                 continue
             if poll is None:
-                of_pick.append(_picked(attempts, pick, order, budgets[left], weights))
+                of_pick.append(pick_in_subsets(attempts, pick, order, budgets[left], weights))
             else:
                 of_pick.append(vote_in_subsets(poll, order, budgets[left]))
     for index, (left, of_pick) in enumerate(zip(missing, drawn, strict=True)):
@@ -188,18 +193,22 @@ def _share_right(weights: Floats, votes: Floats, right: Floats) -> Floats:
     return result
 
 
-def _picked(
+def _with_one_text(attempts: Block) -> Block:
+    """Give each answer the text of its earliest attempt, so that the order of a subset has no effect."""
+    if attempts.texts is None:
+        return attempts
+    _, first, number = np.unique(attempts.key, return_index=True, return_inverse=True)
+    return attempts._replace(texts=attempts.texts.take(first[number]))
+
+
+def pick_in_subsets(
     attempts: Block, pick: Pick, order: Integers, budgets: Integers, weights: Weights
 ) -> Floats:
-    """Let any selector pick from the first attempts of each shuffle, as if it were a problem."""
+    """Return the chance that any selector is right on the first attempts of each shuffle."""
     n_subsets, n = order.shape
     row = order.ravel()
     shuffled = attempts.take(row, np.arange(n_subsets + 1) * n)._replace(
         attempt=np.tile(np.arange(n, dtype=np.uint32), n_subsets)
     )
     ballots = Ballots(shuffled, budgets, weights)
-    # Ties go to the first in the shuffle, which shares them equally.
-    winner = pick.winners(ballots).row
-    is_right = (winner != NONE) & (ballots.grade[np.where(winner == NONE, 0, winner)] == 1)
-    result: Floats = is_right.T.astype(np.float64)
-    return result
+    return share_right(ballots, pick.winners(ballots)).T
