@@ -35,6 +35,39 @@ def test_best_of_n_picks_the_top_scored_attempt_even_without_an_answer() -> None
     assert (row["n_votes"], row["weight"]) == (0, 0.9)
 
 
+def test_a_best_attempt_without_an_answer_is_wrong_in_every_function() -> None:
+    # Every grade of the winner, and of the other attempt, with and without a gold answer.
+    cases = itertools.product([None, False, True], [None, False, True], [None, "7"])
+    frame = pl.concat([
+        one_problem([None, "a"], is_correct=grades, scores=[0.9, 0.8], problem_id=f"{i:02}")
+        .cast({"is_correct": pl.Boolean})
+        .with_columns(gold=pl.lit(gold, pl.String))
+        for i, (*grades, gold) in enumerate(cases)
+    ])
+    picked = tts.best_of_n(frame, budgets=[2])
+    # It is right only where no gold answer says otherwise, ungraded only where nothing is graded.
+    assert picked["value"].to_list() == [
+        *[None, None, 0.0, 0.0, 0.0, 0.0],
+        *[0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        *[1.0, 0.0, 1.0, 0.0, 1.0, 0.0],
+    ]
+    for problem_id, value in picked.select("problem_id", "value").rows():
+        attempts = frame.filter(problem_id=problem_id)
+        grades = tts.grade_failures("is_correct", "answer_key")
+        is_kept = attempts["is_correct"][1] is not None or attempts["is_correct"][0] is None
+        if is_kept:
+            expected = only(tts.expected_accuracy(attempts, selectors="best_of_n", budgets=2))
+            assert expected["value"] == value
+            if attempts["gold"][0] is None:
+                assert attempts.select(tts.best_of_k(grades, "score", 2)).item() == value
+        if value is not None:
+            # Two problems, since a curve needs them.
+            twice = pl.concat([attempts, attempts.with_columns(problem_id=pl.lit("again"))])
+            report = tts.verifier_report(twice, budgets=[2]).over_optimization
+            assert report is not None
+            assert report["accuracy"].to_list() == [value]
+
+
 @pytest.mark.parametrize("selector", tts.SELECTORS)
 def test_all_abstain_is_wrong_where_the_problem_can_be_graded(selector: str) -> None:
     frame = one_problem([None, None], is_correct=[False, False], scores=[0.5, 0.5])

@@ -42,6 +42,8 @@ _READ: Final = (
     "attempt",
     "answer_key",
     "is_correct",
+    "gold_key",
+    "gold",
     "score",
     "step_scores",
     "n_tokens",

@@ -73,10 +73,8 @@ def vote_accuracies(
     for index, (pick, poll) in enumerate(zip(picks, polls, strict=True)):
         if poll is not None:
             values[index] = _counted(poll, budgets, sampling.n_subsets)
-        elif budgets[-1] == n and not pick.selector.is_own:
-            # Only one subset has all attempts.
-            whole = pick_in_subsets(attempts, pick, np.arange(n)[None, :], budgets[-1:], weights)
-            values[index, -1] = whole[0, 0]
+        else:
+            values[index] = _of_all_attempts(attempts, pick, budgets, weights)
     missing = [np.flatnonzero(np.isnan(of_pick)) for of_pick in values]
     if not any(map(len, missing)):
         return values, errors
@@ -190,6 +188,16 @@ def _share_right(weights: Floats, votes: Floats, right: Floats) -> Floats:
     is_tied = (votes > 0) & (deficit <= TIE_TOLERANCE * weights.sum(axis=1, keepdims=True))
     rate = np.divide(right, votes, out=np.zeros_like(right), where=is_tied)
     result: Floats = rate.sum(axis=1) / np.maximum(is_tied.sum(axis=1), 1)
+    return result
+
+
+def _of_all_attempts(attempts: Block, pick: Pick, budgets: Integers, weights: Weights) -> Floats:
+    """Return the accuracy where a subset has all attempts, NaN for the other budgets."""
+    n = len(attempts.key)
+    result = np.full(len(budgets), np.nan)
+    # A function of the user may read the order of the attempts.
+    if budgets[-1] == n and not pick.selector.is_own:
+        result[-1:] = pick_in_subsets(attempts, pick, np.arange(n)[None], budgets[-1:], weights)[0]
     return result
 
 
