@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ttsframe.evaluator.aggregator import TrajectoryAggregator
 from ttsframe.evaluator.evaluator import Evaluator
-from ttsframe.evaluator.k_report import AccuracyDifference, KComparison, KRow, KScaling, Rise
+from ttsframe.evaluator.k_report import AccuracyDifference, Area, KComparison, KRow, KScaling, Rise
 from ttsframe.evaluator.reasoner import SimulatedReasoner
 from ttsframe.evaluator.results import AggregatedResult, EvaluationResult
 from ttsframe.evaluator.tasks import (
@@ -23,6 +23,7 @@ from ttsframe.evaluator.tasks import (
 __all__ = [
     "AccuracyDifference",
     "AggregatedResult",
+    "Area",
     "ArithmeticSequence",
     "EvaluationResult",
     "Evaluator",

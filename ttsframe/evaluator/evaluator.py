@@ -264,7 +264,17 @@ class Evaluator:
         at both K does not narrow this interval, because the position of a level depends on each K
         alone; it narrows ``accuracy_differences``.
 
-        The test is conservative, above all with few instances: 9 of 10 instances must be solved to
+        ``area`` asks less: whether accuracy was gained at all, in levels. With :math:`\bar d_j` the mean
+        over the n instances of level :math:`x_j` of the value at the largest K minus that at the
+        smallest, and :math:`w_j` half the distance between the levels beside it (a half at the first and
+        the last of consecutive levels), the area is :math:`\sum_j w_j \bar d_j`, with the variance
+        :math:`\sum_j w_j^2 s_j^2 / n_j` and Student's t with Satterthwaite's degrees of freedom. A level
+        whose pairs all agree has :math:`2 / (n + 2)^2` in the place of :math:`s^2 / n`. If both curves fall
+        from above .95 to below .05, this is the rise of the mean of the levels at which instances begin
+        to fail, the estimate of Spearman and Kaerber. Otherwise it is accuracy gained within the levels
+        tested, and never shows that harder levels became solvable.
+
+        The test of the largest solvable level is conservative, above all with few instances: 9 of 10 instances must be solved to
         show that a level passes one half, and 9 unsolved to show that it fails. A bootstrap of the
         instances is not conservative: it sees rises where accuracy grows on levels that are solved
         already. The repository's ``benchmarks/results/k_scaling.txt`` has the size of the test, the
@@ -281,7 +291,9 @@ class Evaluator:
         Drug Clinical Trials and Preclinical Assays: A-Priori Ordered Hypotheses, in Vollmar (ed.),
         Biometrie in der chemisch-pharmazeutischen Industrie 6, 3-18, on testing in order. Clopper and
         Pearson (1934), The Use of Confidence or Fiducial Limits Illustrated in the Case of the
-        Binomial, Biometrika 26, 404-413.
+        Binomial, Biometrika 26, 404-413. Finney (1978), Statistical Method in Biological Assay, on the
+        estimate of Spearman and Kaerber. Satterthwaite (1946), An Approximate Distribution of Estimates of
+        Variance Components, Biometrics Bulletin 2, 110-114.
         """
         return scale_with_k(
             results,

@@ -11,12 +11,15 @@ from ttsframe import _html
 
 __all__ = [
     "AccuracyDifference",
+    "Area",
     "KComparison",
     "KRow",
     "KScaling",
     "Rise",
     "ScalingView",
     "conclude",
+    "describe_area",
+    "describe_need",
 ]
 
 
@@ -88,6 +91,38 @@ class Rise(TypedDict):
     p_value: float
 
 
+class Area(TypedDict):
+    """Area between the accuracy curves of the smallest and the largest K, in levels.
+
+    Parameters
+    ----------
+    from_k
+        Smallest K.
+    to_k
+        Largest K.
+    area
+        The accuracy gained at each level, times the width of the level, summed; the first and the
+        last level count half.
+    ci_low
+        Lower end of its interval; None with a single level, or below two instances a level.
+    ci_high
+        Upper end of that interval.
+    p_value
+        Two-sided p-value of no gain or loss.
+    is_whole
+        Whether both curves are above 0.95 at the first level and below 0.05 at the last. Only then
+        is the area a rise of the solved complexity, by the estimate of Spearman and Kaerber.
+    """
+
+    from_k: int
+    to_k: int
+    area: float
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    is_whole: bool
+
+
 class AccuracyDifference(TypedDict):
     """Difference in accuracy between a K and the smallest one over all instances, by `compare`.
 
@@ -104,7 +139,7 @@ class AccuracyDifference(TypedDict):
     ci_high
         Upper end of that interval.
     p_value
-        Two-sided: McNemar's exact test of values 0 and 1, else the paired t.
+        Two-sided: McNemar's mid-p test of values 0 and 1, else the paired t.
     p_adjusted
         The same, with Holm's correction for the number of K.
     """
@@ -129,6 +164,11 @@ class KComparison(TypedDict):
         One row per K, ascending.
     rise
         The result in numbers.
+    area
+        The area between the curves; None if the K do not have the same instances.
+    n_instances_needed
+        Instances a level, each solved or not, that would show the rise of `largest_solvable` at the
+        accuracies found; None without a rise, or if no number up to 100,000 would show it.
     accuracy_differences
         One row per K except the smallest; empty if the K do not have the same instances.
     conclusion
@@ -138,6 +178,8 @@ class KComparison(TypedDict):
     token_budget: int | None
     by_k: list[KRow]
     rise: Rise
+    area: Area | None
+    n_instances_needed: int | None
     accuracy_differences: list[AccuracyDifference]
     conclusion: str
 
@@ -185,6 +227,37 @@ class ScalingView(dict[str, Any]):
         return _html.fragment(
             _html.paragraph(self["conclusion"]), _html.table(pl.DataFrame(self["by_k"]))
         )
+
+
+def describe_area(area: Area) -> str:
+    """Say what the area between the curves shows, and what it does not."""
+    low, high = area["ci_low"], area["ci_high"]
+    if low is None or high is None:
+        return ""
+    numbers = (
+        f"{area['area']:+.2f} levels from K = {area['from_k']} to K = {area['to_k']} "
+        f"(interval {low:+.2f} to {high:+.2f}, p = {area['p_value']:.2g})"
+    )
+    if low <= 0.0 <= high:
+        return f" The area between the curves, {numbers}, shows no gain or loss."
+    if area["is_whole"]:
+        change = "rise" if area["area"] > 0.0 else "fall"
+        return f" The area between the curves is a {change} of the solved complexity: {numbers}."
+    change = "gained" if area["area"] > 0.0 else "lost"
+    return (
+        f" Accuracy {change} within the levels tested: {numbers}. The levels do not hold both curves whole, "
+        "from above 95% to below 5%, so this does not show that harder levels became solvable."
+    )
+
+
+def describe_need(n_needed: int | None, n_per_level: int) -> str:
+    """Say how many instances would show the rise that was found and not shown."""
+    if n_needed is None or n_needed <= n_per_level:
+        return ""
+    return (
+        f" At the accuracies found, {n_needed:,} instances a level would show a rise; the smallest level "
+        f"has {n_per_level:,}."
+    )
 
 
 def conclude(

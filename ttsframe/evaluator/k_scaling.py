@@ -11,6 +11,7 @@ import polars as pl
 from ttsframe._checks import check_between, check_budgets, check_fraction
 from ttsframe._typing import Floats
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
+from ttsframe.evaluator._area import area_between, instances_needed
 from ttsframe.evaluator._crossings import (
     LevelTests,
     largest_solvable,
@@ -26,6 +27,8 @@ from ttsframe.evaluator.k_report import (
     Rise,
     ScalingView,
     conclude,
+    describe_area,
+    describe_need,
 )
 from ttsframe.evaluator.results import (
     SELECTOR_OF_METHOD,
@@ -164,19 +167,39 @@ def _compared(settings: _Settings, budget: int | None) -> KComparison:
         ci_high=last[1] - first[0],
         p_value=rise_p_value(tests[0], tests[-1]),
     )
+    conclusion = conclude(
+        rise,
+        by_k,
+        budget=budget,
+        lowest=settings.levels[0],
+        confidence_level=settings.confidence_level,
+        is_oracle=method_of(next(iter(settings.results.values()))) == "oracle",
+    )
+    area = None
+    if settings.is_paired:
+        area = area_between(
+            values[0],
+            values[-1],
+            settings.levels,
+            of_k=(rise["from_k"], rise["to_k"]),
+            confidence_level=settings.confidence_level,
+        )
+        conclusion += describe_area(area)
+    n_needed = None
+    if rise["rise"] > 0:
+        means = ([float(of_level.mean()) for of_level in values[end]] for end in (0, -1))
+        n_needed = instances_needed(*means, settings.threshold, 1.0 - settings.confidence_level)
+    if rise["ci_low"] <= 0:
+        fewest = min(of_level.size for of_k in (values[0], values[-1]) for of_level in of_k)
+        conclusion += describe_need(n_needed, fewest)
     return KComparison(
         token_budget=budget,
         by_k=by_k,
         rise=rise,
+        area=area,
+        n_instances_needed=n_needed,
         accuracy_differences=_differences(problems, settings),
-        conclusion=conclude(
-            rise,
-            by_k,
-            budget=budget,
-            lowest=settings.levels[0],
-            confidence_level=settings.confidence_level,
-            is_oracle=method_of(next(iter(settings.results.values()))) == "oracle",
-        ),
+        conclusion=conclusion,
     )
 
 

@@ -13,10 +13,12 @@ import numpy as np
 import polars as pl
 import pytest
 from evaluator_oracle import Echo, echoing, score
+from scipy import stats
 
 import ttsframe as tts
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
-from ttsframe.evaluator import EvaluationResult, Evaluator, TaskInstance, TrajectoryAggregator
+from ttsframe.evaluator import Area, EvaluationResult, Evaluator, TaskInstance, TrajectoryAggregator
+from ttsframe.evaluator._area import area_between, instances_needed
 from ttsframe.evaluator._crossings import (
     LevelTests,
     largest_solvable,
@@ -147,8 +149,9 @@ def test_differences_of_accuracy_are_those_of_compare(*, reuse: bool) -> None:
             for k, result in results.items()
         }
         wins, losses = (int((right[5] & ~right[1]).sum()), int((right[1] & ~right[5]).sum()))
-        tail = sum(math.comb(wins + losses, i) for i in range(min(wins, losses) + 1))
-        p_value = min(1.0, 2.0 * tail / 2 ** (wins + losses))
+        ways = [math.comb(wins + losses, i) for i in range(min(wins, losses) + 1)]
+        # The mid-p value counts half of what was found.
+        p_value = min(1.0, (2.0 * sum(ways) - ways[-1]) / 2 ** (wins + losses))
         assert found["accuracy_differences"][1]["p_value"] == pytest.approx(p_value)
 
 
@@ -294,6 +297,87 @@ def test_no_change_a_fall_and_a_range_that_shows_nothing_are_called_what_they_ar
     assert "cannot show" in bottom
     few = concluded({1: 2, 5: 4}, trials_per_complexity=2)
     assert "No rise is shown; one of up to" in few
+
+
+# --- the area between the curves
+
+
+def area_of(low: list[Any], high: list[Any], levels: list[int], gamma: float = 0.95) -> Area:
+    values = [[np.asarray(of_level, float) for of_level in of_k] for of_k in (low, high)]
+    return area_between(*values, levels, of_k=(1, 5), confidence_level=gamma)
+
+
+def test_the_area_is_the_integral_of_the_gain_over_the_levels() -> None:
+    draws = np.random.default_rng(1)
+    levels = [1, 2, 5, 6, 10]
+    low, high = draws.random((2, 5, 7))
+    gain = (high - low).mean(axis=1)
+    found = area_of([*low], [*high], levels)
+    steps = zip(levels, levels[1:], gain, gain[1:], strict=False)
+    trapezoids = [(b - a) * (left + right) / 2 for a, b, left, right in steps]
+    assert found["area"] == pytest.approx(math.fsum(trapezoids))
+    assert found["ci_low"] is not None
+    assert found["ci_high"] is not None
+    assert found["ci_low"] + found["ci_high"] == pytest.approx(2 * found["area"])
+    backwards = area_of([*high], [*low], levels)
+    assert backwards["area"] == pytest.approx(-found["area"])
+    assert backwards["p_value"] == pytest.approx(found["p_value"])
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.95])
+def test_at_two_levels_it_is_welchs_test_of_one_gain_against_the_other_turned(gamma: float) -> None:
+    draws = np.random.default_rng(2)
+    for n in (2, 3, 20):
+        first, last = draws.normal(0.3, 0.2, n), draws.normal(0.1, 0.5, n + 3)
+        found = area_of([first * 0, last * 0], [first, last], [1, 5], gamma)
+        welch = stats.ttest_ind(first, -last, equal_var=False)
+        assert found["p_value"] == pytest.approx(welch.pvalue)
+        ends = [max(-4.0, min(4.0, 2.0 * end)) for end in welch.confidence_interval(gamma)]
+        assert [found["ci_low"], found["ci_high"]] == pytest.approx(ends)
+
+
+def test_an_area_needs_two_levels_of_two_pairs() -> None:
+    for low, high in (([[0, 0]], [[1, 1]]), ([[0], [0, 1]], [[1], [1, 1]])):
+        found = area_of(low, high, [1, 2][: len(low)])
+        assert (found["ci_low"], found["ci_high"], found["p_value"]) == (None, None, None)
+    # Pairs that all agree leave an interval of positive width.
+    found = area_of([[1, 1], [0, 0]], [[1, 1], [0, 0]], [1, 2])
+    assert found["area"] == 0.0
+    assert found["ci_low"] is not None
+    assert found["ci_low"] < 0.0 < (found["ci_high"] or 0.0)
+
+
+def test_only_curves_that_are_seen_whole_show_a_rise_of_the_complexity() -> None:
+    evaluator, results = evaluate(solving({1: 3, 5: 5}), (2, 6))
+    report = evaluator.compare_k_scaling(results)
+    assert report["area"] is not None
+    assert (report["area"]["area"], report["area"]["is_whole"]) == (2.0, True)
+    assert "The area between the curves is a rise of the solved complexity" in report["conclusion"]
+    evaluator, results = evaluate(solving({1: 3, 5: 6}), (2, 6))
+    report = evaluator.compare_k_scaling(results)
+    assert report["area"] is not None
+    assert (report["area"]["area"], report["area"]["is_whole"]) == (2.5, False)
+    assert "Accuracy gained within the levels tested" in report["conclusion"]
+    assert "does not show that harder levels became solvable" in report["conclusion"]
+    assert "shows no gain or loss" in concluded({1: 3, 5: 3})
+    assert "Accuracy lost" in concluded({1: 6, 5: 3})
+    assert "is a fall of the solved complexity" in concluded({1: 5, 5: 3})
+
+
+def test_the_conclusion_says_how_many_instances_would_show_a_rise() -> None:
+    # All solved or none: 4 / 2^n is at most .05 from 7 instances on.
+    shares = [1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0]
+    assert instances_needed(*shares, 0.5, 0.05) == 7
+    assert instances_needed(*reversed(shares), 0.5, 0.05) == 7
+    assert instances_needed(shares[0], shares[0], 0.5, 0.05) is None
+    said = concluded({1: 2, 5: 4}, trials_per_complexity=4)
+    assert "7 instances a level would show a rise; the smallest level has 4." in said
+    assert "would show a rise" not in concluded({1: 2, 5: 4})
+    assert "would show a rise" not in concluded({1: 3, 5: 3})
+    evaluator, results = evaluate(solving({1: 2, 5: 4}), (2, 6), trials_per_complexity=7)
+    report = evaluator.compare_k_scaling(results)
+    assert report["n_instances_needed"] == 7
+    assert report["rise"]["p_value"] <= 0.05
 
 
 # --- tests of levels
