@@ -62,7 +62,7 @@ def write_runs(folder: Path, sizes: list[list[int]], *, seed: int, is_shuffled: 
     is_folder=st.booleans(),
 )
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_commands_write_what_the_library_makes(
     ttsframe: Run,
@@ -215,9 +215,9 @@ def test_log_json_is_an_object_per_line(ttsframe: Run, sample: Path, lines: list
 
 
 def test_progress_is_logged_at_most_every_second(tmp_path: Path) -> None:
-    jobs = make_jobs(tmp_path, 300)
+    jobs = make_jobs(tmp_path, 100)
     command = [*PROGRAM, *jobs[0].command, "-o", str(jobs[0].sink), "--log-json", "--quiet"]
-    command += ["--rows-per-part", "100"]
+    command += ["--rows-per-part", "50"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == ""
     seen = [event for event in events(done.stderr) if event["event"] == "progress"]
