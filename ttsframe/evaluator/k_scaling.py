@@ -187,8 +187,11 @@ def _compared(settings: _Settings, budget: int | None) -> KComparison:
         conclusion += describe_area(area)
     n_needed = None
     if rise["rise"] > 0:
-        means = ([float(of_level.mean()) for of_level in values[end]] for end in (0, -1))
-        n_needed = instances_needed(*means, settings.threshold, 1.0 - settings.confidence_level)
+        least, most = (
+            [float(of_level.mean()) for of_level in of_k] for of_k in (values[0], values[-1])
+        )
+        error = 1.0 - settings.confidence_level
+        n_needed = instances_needed(least, most, settings.threshold, error)
     if rise["ci_low"] <= 0:
         fewest = min(of_level.size for of_k in (values[0], values[-1]) for of_level in of_k)
         conclusion += describe_need(n_needed, fewest)

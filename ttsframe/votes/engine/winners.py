@@ -53,7 +53,8 @@ def share_right(ballots: Ballots, winners: Winners) -> Floats:
     """Return the chance that a pick is right, as a matrix of problems: ties are shared equally."""
     if winners.tied is None:
         picked = np.where(winners.row == NONE, 0, winners.row)
-        return ((winners.row != NONE) & (ballots.grade[picked] == 1)).astype(np.float64)
+        right: Flags = (winners.row != NONE) & (ballots.grade[picked] == 1)
+        return right.astype(np.float64)
     is_right = ballots.grade == 1
     is_voting = True if winners.is_voting is None else winners.is_voting
     result = np.zeros(winners.row.shape)
