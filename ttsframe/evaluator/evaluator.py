@@ -272,7 +272,8 @@ class Evaluator:
         whose pairs all agree has :math:`2 / (n + 2)^2` in the place of :math:`s^2 / n`. If both curves fall
         from above .95 to below .05, this is the rise of the mean of the levels at which instances begin
         to fail, the estimate of Spearman and Kaerber. Otherwise it is accuracy gained within the levels
-        tested, and never shows that harder levels became solvable.
+        tested, and never shows that harder levels became solvable. Its coverage and power are in
+        ``benchmarks/results/k_area.txt``.
 
         The test of the largest solvable level is conservative, above all with few instances: 9 of 10 instances must be solved to
         show that a level passes one half, and 9 unsolved to show that it fails. A bootstrap of the

@@ -246,7 +246,7 @@ def describe_area(area: Area) -> str:
     change = "gained" if area["area"] > 0.0 else "lost"
     return (
         f" Accuracy {change} within the levels tested: {numbers}. The levels do not hold both curves whole, "
-        "from above 95% to below 5%, so this does not show that harder levels became solvable."
+        "from above 95% to below 5%, so the area alone does not show that harder levels became solvable."
     )
 
 
