@@ -20,16 +20,21 @@ from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError
 from ttsframe.readers.step_formats.registry import STEP_FORMATS
 from ttsframe.readers.trajectory_formats import (
+    boinf,
     compute_optimal_tts,
     counts,
     inspect_ai,
+    large_language_monkeys,
     lighteval,
     lm_eval,
     long_form,
     nemo_skills,
+    openr1_math,
     qwen_math,
     rebase,
     search_and_learn,
+    trl,
+    verl,
 )
 
 __all__ = [
@@ -44,6 +49,11 @@ Format: TypeAlias = Literal[
     "lm_eval",
     "lighteval",
     "nemo_skills",
+    "verl",
+    "trl",
+    "boinf",
+    "openr1_math",
+    "large_language_monkeys",
     "search_and_learn",
     "qwen_math",
     "rebase",
@@ -57,6 +67,11 @@ READERS: Final[Mapping[str, FileFormat]] = MappingProxyType({
     "lm_eval": lm_eval.FORMAT,
     "lighteval": lighteval.FORMAT,
     "nemo_skills": nemo_skills.FORMAT,
+    "verl": verl.FORMAT,
+    "trl": trl.FORMAT,
+    "boinf": boinf.FORMAT,
+    "openr1_math": openr1_math.FORMAT,
+    "large_language_monkeys": large_language_monkeys.FORMAT,
     "search_and_learn": search_and_learn.FORMAT,
     "qwen_math": qwen_math.FORMAT,
     "rebase": rebase.FORMAT,
