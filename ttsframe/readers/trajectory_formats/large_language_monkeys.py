@@ -61,6 +61,8 @@ def _recognizes(file: DataFile) -> bool:
 def _rows(file: DataFile) -> Iterator[Unpacked]:
     try:
         row = _row(_fields(file))
+    except SourceError:
+        raise
     except ValueError as error:
         yield Unpacked("the document", fault=str(error))
         return
@@ -87,9 +89,7 @@ def _fields(file: DataFile) -> dict[str, Any]:
         return _flat(yaml.parse(data, Loader=loader))
     except yaml.YAMLError as error:
         found = " ".join(str(error).split())[:200]
-        raise SourceError(
-            f"{file.name}: is not valid YAML ({found}). Hint: the file may be cut off."
-        ) from error
+        raise ValueError(f"is not valid YAML ({found}), so it may be cut off") from error
 
 
 def _flat(events: Iterable[Any]) -> dict[str, Any]:
