@@ -130,6 +130,29 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
         }
         for i in range(4)
     ],
+    "livecodebench": [
+        {
+            "question_id": f"q{i}",
+            "question_content": f"Print {i}.",
+            "difficulty": "easy",
+            "output_list": [rf"So \boxed{{{i}}}", "no"],
+            "code_list": ["print(1)", ""],
+            "graded_list": [True, False],
+            "pass@1": 0.5,
+            "metadata": ["{}", "{}"],
+        }
+        for i in range(4)
+    ],
+    "human_eval": [
+        {
+            "task_id": f"HumanEval/{i}",
+            "completion": f"    return {attempt}",
+            "result": "passed" if attempt == 1 else "failed: ",
+            "passed": attempt == 1,
+        }
+        for i in range(4)
+        for attempt in range(2)
+    ],
     "long_form": [
         {
             "problem_id": f"p{i}",

@@ -2,6 +2,9 @@
 
 large-language-monkeys: ScalingIntelligence/large_language_monkeys at 5c2d75a, `save_yaml` of llmonk/utils.py,
 `run_inference` of llmonk/generate/{gsm8k,code_contests}.py, `process_sample` of llmonk/evaluate/math_datasets.py.
+human-eval: openai/human-eval at 9d3aa8b, human_eval/evaluation.py, `combine_results`.
+LiveCodeBench: LiveCodeBench/LiveCodeBench at 19133f2, lcb_runner/benchmarks/code_generation.py,
+`insert_output_evaluation`.
 OpenR1-Math: the columns of the data set open-r1/OpenR1-Math-220k as its card lists them.
 """
 
@@ -33,7 +36,8 @@ def test_real_answers_equal_a_plain_walk_and_their_majority(shared_data: Path) -
                 (*key, number, answer or None, n_tokens, row["gold_answer"])
                 for number, (answer, n_tokens) in enumerate(row["all_answers"])
             ]
-            counts = Counter(answer for answer, _ in row["all_answers"] if answer)
+            # The tool counts an empty answer as one more answer.
+            counts = Counter(answer for answer, _ in row["all_answers"])
             (_, most), *others = counts.most_common(2)
             majorities[key] = row["majority_answer"]
             tied |= {key} if others and others[0][1] == most else set()
@@ -41,7 +45,7 @@ def test_real_answers_equal_a_plain_walk_and_their_majority(shared_data: Path) -
     assert sorted(run.select(names).rows()) == sorted(expected)
     votes = (
         run
-        .drop_nulls("answer")
+        .with_columns(pl.col("answer").fill_null(""))
         .group_by("source_file", "problem_id", "answer")
         .agg(pl.len())
         .sort("len")
@@ -51,6 +55,11 @@ def test_real_answers_equal_a_plain_walk_and_their_majority(shared_data: Path) -
     found = {(file, number): answer for file, number, answer in votes.rows()}
     assert {key for key in found if found[key] != majorities[key]} <= tied
     assert len(found) == 30 * len(paths)
+    traps = tts.READERS["boinf"].traps
+    findings = tts.validate_trajectories(run, traps=traps, by="source_file").findings
+    without = {key for key, majority in majorities.items() if not majority}
+    n_attempts = sum((file, number) in without for file, number, *_ in expected)
+    assert [each.count for each in findings if each.code == "empty_majority"] == [n_attempts]
 
 
 def test_answers_without_texts_can_be_voted_on(shared_data: Path) -> None:
@@ -179,8 +188,29 @@ def test_samples_that_were_not_evaluated_have_no_grades(tmp_path: Path) -> None:
 
 def test_what_the_writer_of_yaml_writes_comes_back(tmp_path: Path) -> None:
     yaml = pytest.importorskip("yaml")
-    samples = ["true", "null", "~", "", "12", "1:30", "- a", "a: b", "&x *y", "é\u2028z", "\t", "# c"]
-    samples += ["x" * 300, "two\nlines\n", " lead", "'q' \"r\"", "2024-01-01", "\U0001f600", "!!int 3"]
+    samples = [
+        "true",
+        "null",
+        "~",
+        "",
+        "12",
+        "1:30",
+        "- a",
+        "a: b",
+        "&x *y",
+        "é\u2028z",
+        "\t",
+        "# c",
+    ]
+    samples += [
+        "x" * 300,
+        "two\nlines\n",
+        " lead",
+        "'q' \"r\"",
+        "2024-01-01",
+        "\U0001f600",
+        "!!int 3",
+    ]
     out = {"prompt": "p", "question": "q", "samples": samples, "gt_answer": "12"}
     (tmp_path / "0.yaml").write_text(yaml.dump(out, sort_keys=True))
     run = tts.read_trajectories(tmp_path)
@@ -221,3 +251,51 @@ def test_without_its_package_the_error_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(SourceError, match=r"0\.yaml: YAML needs PyYAML.*ttsframe\[yaml\]"):
         tts.read_trajectories(gsm8k(tmp_path / "0.yaml", 0))
+
+
+# -- programs -------------------------------------------------------------------------------------
+
+
+def test_samples_of_human_eval(tmp_path: Path) -> None:
+    rows = [
+        {"task_id": task, "completion": f"    return {n}", "result": result, "passed": n == 1}
+        for n, result in ((1, "passed"), (2, "timed out"))
+        for task in ("HumanEval/0", "HumanEval/1")
+    ]
+    path = tmp_path / "samples.jsonl_results.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = tts.read_trajectories(path)
+    names = ("problem_id", "attempt", "completion", "is_correct", "result")
+    assert run.select(names).rows() == [
+        (row["task_id"], number // 2, row["completion"], row["passed"], row["result"])
+        for number, row in enumerate(rows)
+    ]
+
+
+def test_questions_of_livecodebench(tmp_path: Path) -> None:
+    rows = [
+        {
+            "question_title": "t",
+            "question_content": f"Print {number}.",
+            "question_id": f"1873_{number}",
+            "difficulty": "easy",
+            "output_list": ["so\nprint(1)", "none"],
+            "code_list": ["print(1)", ""],
+            "graded_list": [True, False],
+            "pass@1": 0.5,
+            "metadata": ["{}", json.dumps({"error_code": -2})],
+        }
+        for number in range(2)
+    ]
+    path = tmp_path / "Scenario.codegeneration_2_0.2_eval_all.json"
+    path.write_text(json.dumps(rows, indent=4))
+    run = tts.read_trajectories(path)
+    names = ("problem_id", "attempt", "problem", "completion", "code", "is_correct", "difficulty")
+    assert run.select(names).rows() == [
+        (row["question_id"], number, row["question_content"], output, code, grade, "easy")
+        for row in rows
+        for number, (output, code, grade) in enumerate(
+            zip(row["output_list"], row["code_list"], row["graded_list"], strict=True)
+        )
+    ]
+    assert "metadata" not in run.columns

@@ -455,6 +455,13 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "generations": ["a", "b"],
         "correctness_math_verify": [True, False],
     },
+    "livecodebench": {
+        "question_id": "a",
+        "output_list": ["x"],
+        "code_list": ["x"],
+        "graded_list": [True],
+    },
+    "human_eval": {"task_id": "a", "completion": "x", "passed": True, "result": "passed"},
     "search_and_learn": best_of_n(),
     "qwen_math": qwen(),
     "rebase": rebase(),

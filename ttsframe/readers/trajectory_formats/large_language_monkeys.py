@@ -43,7 +43,13 @@ _TEXTS: Final = ("question", "prompt", "gt_answer", "theorem_name")
 _GRADES: Final = ("is_corrects", "is_correct")
 _MOST_BYTES: Final = 1 << 28
 _DEEPEST: Final = 20
-_WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None, "~": None, "": None}
+_WORDS: Final[Mapping[str, bool | None]] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "~": None,
+    "": None,
+}
 _BEGINS: Final = re.compile(
     rb"(?:---\s*)?(?:gt_answer|is_corrects?|prompt|question|samples|theorem_name|header|id|name):"
 )
@@ -141,9 +147,10 @@ def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{name!r} must be text")  # noqa: TRY004 - of the file, not of a call
         if value is not None:
             row[name] = value
-    name = next((name for name in _GRADES if fields.get(name) is not None), None)
-    if name is not None:
-        grades = fields[name]
+    for name in _GRADES:
+        grades = fields.get(name)
+        if grades is None:
+            continue
         if not isinstance(grades, list) or not all(isinstance(one, bool) for one in grades):
             raise ValueError(f"{name!r} must be a list of true and false")
         row["is_corrects"] = grades
