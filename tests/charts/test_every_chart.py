@@ -357,6 +357,7 @@ def rows_of(chart: alt.TopLevelMixin, field: str) -> list[dict[str, Any]]:
     return [row for table in tables for row in table if field in row]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", DRAWN.values(), ids=DRAWN)
 def test_a_large_table_fits_on_a_page(
     make: Callable[[], alt.TopLevelMixin],

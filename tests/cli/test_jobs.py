@@ -62,7 +62,7 @@ def write_runs(folder: Path, sizes: list[list[int]], *, seed: int, is_shuffled: 
     is_folder=st.booleans(),
 )
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_commands_write_what_the_library_makes(
     ttsframe: Run,
@@ -215,9 +215,9 @@ def test_log_json_is_an_object_per_line(ttsframe: Run, sample: Path, lines: list
 
 
 def test_progress_is_logged_at_most_every_second(tmp_path: Path) -> None:
-    jobs = make_jobs(tmp_path, 300)
+    jobs = make_jobs(tmp_path, 100)
     command = [*PROGRAM, *jobs[0].command, "-o", str(jobs[0].sink), "--log-json", "--quiet"]
-    command += ["--rows-per-part", "100"]
+    command += ["--rows-per-part", "50"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == ""
     seen = [event for event in events(done.stderr) if event["event"] == "progress"]
@@ -252,9 +252,9 @@ def read_all(descriptor: int) -> Iterator[bytes]:
 
 
 def test_a_terminal_shows_one_line_that_is_gone_at_the_end(tmp_path: Path) -> None:
-    job = make_jobs(tmp_path, 300)[0]
+    job = make_jobs(tmp_path, 100)[0]
     ours, theirs = pty.openpty()
-    command = [*PROGRAM, *job.command, "-o", str(job.sink), "--rows-per-part", "100"]
+    command = [*PROGRAM, *job.command, "-o", str(job.sink), "--rows-per-part", "50"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as process:
         os.close(theirs)
         shown = b"".join(read_all(ours)).decode()
@@ -290,7 +290,9 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[Job]:
     return make_jobs(tmp_path_factory.mktemp("jobs"), 100)
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize(
+    "number", [0, *[pytest.param(number, marks=pytest.mark.slow) for number in (1, 2, 3)]]
+)
 def test_a_killed_job_goes_on_to_the_same_rows(jobs: list[Job], number: int) -> None:
     found = kill_often(jobs[number], 2, Random(number))
     assert len(found.kills) == 2

@@ -91,9 +91,7 @@ def test_the_curve_is_that_of_the_solutions(ttsframe: Run) -> None:
 def test_a_replay_gives_solutions_of_the_bank_with_their_texts(
     ttsframe: Run, bank: pl.DataFrame
 ) -> None:
-    command = (
-        "search --replay bank.parquet --problems problems.csv --policy rebase --width 4 -o run"
-    )
+    command = "search problems.csv --replay bank.parquet --policy rebase --width 4 -o run"
     result = ttsframe(*command.split())
     assert result.exit_code == 0, result.output
     solutions = pl.read_parquet("run/trajectories.parquet")
@@ -110,9 +108,7 @@ def test_a_replay_gives_solutions_of_the_bank_with_their_texts(
 def test_problems_that_ran_short_give_bounds_and_no_curve(
     ttsframe: Run, bank: pl.DataFrame
 ) -> None:
-    command = (
-        "search --replay bank.parquet --problems problems.csv --policy beam --width 4,16 -o run"
-    )
+    command = "search problems.csv --replay bank.parquet --policy beam --width 4,16 -o run"
     result = ttsframe(*command.split(), "--json")
     document = json.loads(result.stdout)
     assert {row["budget"] for row in document["curve"]} == {4}
@@ -172,9 +168,9 @@ def test_a_command_that_was_stopped_goes_on(ttsframe: Run, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("", "neither was given"),
-        ("--simulate 3 --replay bank.parquet", "both were given"),
-        ("--simulate 3 --problems problems.csv", "--problems belongs to --replay"),
+        ("", "none was given"),
+        ("--simulate 3 --replay bank.parquet", "--simulate and --replay were given"),
+        ("problems.csv --simulate 3", "PROBLEMS is no input of --simulate"),
         ("--replay bank.parquet --set noise=1", "belong to --simulate"),
         ("--simulate 3 --policy bean", "Did you mean 'beam'"),
         ("--simulate 3 --policy preset:beam", "Did you mean 'preset:ets_beam'"),
@@ -187,6 +183,8 @@ def test_a_command_that_was_stopped_goes_on(ttsframe: Run, monkeypatch: pytest.M
         ("--simulate 3 --set noise=-1", "noise == -1, must be at least 0"),
         ("--replay bank.parquet --lookahead 2 --policy beam", "must be 0 in a replay"),
         ("--replay problems.csv --policy beam", "Hint"),
+        ("--generator http://localhost:1/v1", "PROBLEMS is missing"),
+        ("problems.csv --generator http://localhost:1/v1 --prm http://localhost:1", "'problem'"),
     ],
 )
 def test_bad_input_is_one_message_and_leaves_no_folder(

@@ -22,7 +22,7 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     "compare": "Paired differences on the same problems.",
     "rank": "Models, runs or selectors in order, with the ranks they can have.",
     "steps": "Labeled steps: counts, agreement, conversion.",
-    "search": "Search against a verifier, simulated or on stored steps.",
+    "search": "Search with a verifier: simulated, on stored steps, or on servers.",
     "simulate": "Simulate a run with known true answers.",
 }
 """The commands, each in the module of its name, as the list of commands shows them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
@@ -19,6 +19,7 @@ from ttsframe._own import load
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
 from ttsframe.cli._names import did_you_mean
+from ttsframe.cli._servers import make_servers, watching
 from ttsframe.errors import ParameterError, ParameterTypeError, SourceError, TtsframeError
 from ttsframe.schema import require_columns
 from ttsframe.search import (
@@ -60,6 +61,8 @@ class Source(NamedTuple):
     """What identifies it, as JSON; a folder of results belongs to one source."""
     find: Callable[[Policy, int, Path], Found]
     """Search with a policy and a seed; a folder keeps what came before the search was stopped."""
+    shows_progress: bool = False
+    """Whether it shows its own progress."""
 
 
 class Search(NamedTuple):
@@ -220,6 +223,20 @@ def replayed(bank: Path, problems: Path | None) -> Source:
     return Source(about, find)
 
 
+def served(path: Path, asked: Mapping[str, Any], console: Console) -> Source:
+    """Return a model and a verifier on servers."""
+    problems = _read_problems(path, None)
+    require_columns(problems, ["problem_id", "problem"], where=str(path))
+    made = make_servers(**asked)
+
+    def find(policy: Policy, seed: int, folder: Path) -> Found:
+        with watching(console, made):
+            nodes = search(problems, made.generator, made.prm, policy, seed=seed, checkpoint=folder)
+        return Found(nodes, to_trajectories(nodes, policy=policy, problems=problems))
+
+    return Source({"problems": str(path), **made.about}, find, shows_progress=True)
+
+
 def _read_problems(path: Path, dtype: pl.DataType | None) -> pl.DataFrame:
     """Read a table with a row per problem."""
     match path.suffix.lower():
@@ -299,7 +316,8 @@ class ResultFolder:
             if (where / "solutions.parquet").exists():
                 continue
             width = counted([one.policy.width], "path")
-            with console.status(f"{one.label}, {width}: search {number} of {len(searches)}"):
+            title = f"{one.label}, {width}: search {number} of {len(searches)}"
+            with nullcontext() if source.shows_progress else console.status(title):
                 where.mkdir(exist_ok=True)
                 with self._removed_if_empty():
                     nodes, solutions = source.find(one.policy, one.seed, where / "journal")

@@ -60,8 +60,16 @@ _OPTIONS: Final = (
         show_default=True,
         help="How to tell the end of a step from that of the solution, if the server does not say it.",
     ),
-    click.option("--temperature", type=float, default=0.8, show_default=True),
-    click.option("--top-p", type=float, default=1.0, show_default=True),
+    click.option(
+        "--temperature", type=float, default=0.8, show_default=True, help="Temperature of steps."
+    ),
+    click.option(
+        "--top-p",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Probability mass that steps are drawn from.",
+    ),
     click.option(
         "--max-tokens", type=int, default=2048, show_default=True, help="Tokens of a step at most."
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import polars as pl
@@ -23,8 +23,10 @@ from ttsframe.cli._searches import (
     read_policy_names,
     read_settings,
     replayed,
+    served,
     simulated,
 )
+from ttsframe.cli._servers import server_options
 from ttsframe.cli._tables import curve_text, rows_text
 from ttsframe.curves import scaling_curve
 from ttsframe.scoring import score_trajectories
@@ -44,9 +46,10 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     epilog=examples(
         "ttsframe search --simulate 100 --policy best_of_n,beam,dvts --width 4,16 -o run/",
         "ttsframe search --simulate 100 --set accuracy=0.3,noise=2 --policy preset:rebase -o run/",
-        "ttsframe search --replay bank.parquet --problems problems.parquet --policy beam --width 4 -o run/",
+        "ttsframe search problems.parquet --replay bank.parquet --policy beam --width 4 -o run/",
     ),
 )
+@click.argument("problems", type=_FILE, required=False, metavar="[PROBLEMS]")
 @click.option(
     "--simulate",
     "n_simulated",
@@ -61,12 +64,6 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     metavar="FILE",
     help="Search a stored bank of steps and scores without a model: a Parquet file of nodes of which no "
     "score chose any.",
-)
-@click.option(
-    "--problems",
-    type=_FILE,
-    metavar="FILE",
-    help="With --replay: Parquet, JSONL or CSV with problem_id and gold, so that solutions are graded.",
 )
 @click.option(
     "--policy",
@@ -121,6 +118,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     metavar="NAME=NUMBER,...",
     help=f"With --simulate: {', '.join(SETTINGS)}. Repeatable.",
 )
+@server_options
 @level_option
 @click.option(
     "-o",
@@ -146,18 +144,28 @@ def search(
     confidence_level: float,
     output: Path,
     console: Console,
+    **asked: Any,  # noqa: ANN401
 ) -> None:
     """Search for solutions against a verifier, and keep every step of the tree.
 
-    The steps and scores come from a simulation, or from a stored bank. ttsframe report FOLDER shows the
-    results.
+    The steps and scores come from a simulation (--simulate), from a stored bank (--replay), or from models on
+    servers (--generator and --prm). PROBLEMS is Parquet, JSONL or CSV with problem_id, the text problem, which
+    models are asked, and gold, by which solutions are graded. ttsframe report FOLDER shows the results.
     """
     searches = [
         Search(one.label, one.policy, seed)
         for one in read_policies(policies, widths, lookahead)
         for seed in seeds
     ]
-    source = _source(n_simulated, bank, problems, n_steps, settings)
+    source = _source(
+        n_simulated=n_simulated,
+        bank=bank,
+        problems=problems,
+        n_steps=n_steps,
+        settings=settings,
+        asked=asked,
+        console=console,
+    )
     policies_made = [repr(one.policy) for one in searches]
     folder = ResultFolder(
         output,
@@ -193,25 +201,47 @@ def search(
 
 
 def _source(
+    *,
     n_simulated: int | None,
     bank: Path | None,
     problems: Path | None,
     n_steps: tuple[int, int],
     settings: dict[str, float],
+    asked: dict[str, Any],
+    console: Console,
 ) -> Source:
     """Return where steps and scores come from, by the options that were given."""
-    if (n_simulated is None) == (bank is None):
-        what = "neither was" if bank is None else "both were"
-        raise click.UsageError(f"steps come from --simulate N or from --replay FILE; {what} given.")
+    is_served = asked["generator"] is not None or asked["prm"] is not None
+    given = [
+        name
+        for name, is_given in (
+            ("--simulate", n_simulated is not None),
+            ("--replay", bank is not None),
+            ("--generator and --prm", is_served),
+        )
+        if is_given
+    ]
+    if len(given) != 1:
+        what = f"{' and '.join(given)} were" if given else "none was"
+        raise click.UsageError(
+            "steps come from --simulate N, from --replay FILE, or from --generator URL with --prm URL; "
+            f"{what} given."
+        )
     if n_simulated is not None:
         if problems is not None:
-            raise click.UsageError("--problems belongs to --replay; simulated problems are known.")
+            raise click.UsageError(
+                "PROBLEMS is no input of --simulate; simulated problems are known."
+            )
         return simulated(n_simulated, n_steps, settings)
     if settings or tuple(n_steps) != _N_STEPS:
         raise click.UsageError("--set and --n-steps belong to --simulate.")
-    if bank is None:  # one of the two is given
-        raise click.UsageError("--replay needs a file.")
-    return replayed(bank, problems)
+    if bank is not None:
+        return replayed(bank, problems)
+    if problems is None:
+        raise click.UsageError(
+            "PROBLEMS is missing: a file with problem_id and problem, the text that the model is asked."
+        )
+    return served(problems, asked, console)
 
 
 def _costs(folder: ResultFolder, searches: list[Search]) -> pl.DataFrame:

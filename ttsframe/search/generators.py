@@ -17,7 +17,7 @@ from ttsframe.search.nodes import FINISH_REASONS
 
 __all__ = ["PREFIX_COLUMNS", "REQUEST_COLUMNS", "Generator", "ProcessRewardModel"]
 
-Scores: TypeAlias = pl.Series | Sequence[float | None] | Sequence[Sequence[float | None] | None]
+Scores: TypeAlias = pl.Series | Sequence[float | Sequence[float | None] | None]
 """What a verifier returns: a number, or the scores of all steps, for each prefix."""
 
 REQUEST_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({

@@ -323,7 +323,7 @@ tts.batch.transform(sys.argv[1], sys.argv[2], stages=stages, rows_per_part=100, 
 """
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_job_that_is_killed_again_and_again_gives_the_same_rows(
     source: Path, tmp_path: Path, whole: list[bytes], seed: int
 ) -> None:

@@ -119,7 +119,10 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name != "oracle")) for name in METHODS],
+)
 @pytest.mark.parametrize("kind", [TowerOfHanoi, ArithmeticSequence, LogicalDeduction])
 def test_hostile_responses_are_never_right(method: Any, kind: Any) -> None:
     task = kind(seed=1)

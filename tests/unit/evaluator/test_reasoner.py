@@ -127,7 +127,10 @@ def test_shares_of_answers_are_those_of_the_parameters(make: type[SeededTask]) -
         assert abs(counts[answer] / n - chance) < 4.5 * sqrt(chance * (1 - chance) / n)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name != "majority_vote")) for name in METHODS],
+)
 def test_expected_accuracy_is_that_of_the_aggregator(method: KnownMethod) -> None:
     task = LogicalDeduction(seed=1)
     reasoner = SimulatedReasoner(task, collapse_at=4, wrong_weights=(2, 1), seed=7)

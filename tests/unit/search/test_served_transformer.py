@@ -19,22 +19,11 @@ import ttsframe as tts
 from ttsframe.cli._console import Console
 from ttsframe.cli._servers import make_servers, server_options, watching
 
-COMMAND = """
-import click, polars as pl, ttsframe as tts
-from ttsframe.cli._servers import make_servers, server_options
-
-@click.command()
-@click.argument("folder")
-@server_options
-def run(folder, **options):
-    problems = pl.DataFrame({"problem_id": ["a", "b", "c"], "problem": ["1 + 2?", "3 + 4?", "5 - 6?"]})
-    _, generator, prm = make_servers(**options)
-    policy = tts.search.DVTS(4, max_rounds=5)
-    tts.search.search(problems, generator, prm, policy, seed=5, checkpoint=folder)
-
-if __name__ == "__main__":
-    run()
-"""
+PROBLEMS = pl.DataFrame({
+    "problem_id": ["a", "b", "c"],
+    "problem": ["1 + 2?", "3 + 4?", "5 - 6?"],
+    "gold": ["3", "7", "-1"],
+})
 
 
 @pytest.fixture(autouse=True)
@@ -50,12 +39,12 @@ def options(url: str) -> list[str]:
 
 
 def test_a_search_is_killed_and_goes_on(tmp_path: Path) -> None:
-    script = tmp_path / "command.py"
-    script.write_text(COMMAND)
+    PROBLEMS.write_ndjson(tmp_path / "problems.jsonl")
 
     def start(folder: str, url: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, str(script), str(tmp_path / folder), *options(url)]
-        return subprocess.Popen(command)
+        command = [sys.executable, "-m", "ttsframe", "search", "problems.jsonl", *options(url)]
+        command += ["--policy", "dvts", "--width", "4", "--seed", "5", "-o", folder]
+        return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
 
     with fake.serving(plain := TransformerServer()) as url:
         assert start("whole", url).wait(300) == 0
@@ -70,6 +59,7 @@ def test_a_search_is_killed_and_goes_on(tmp_path: Path) -> None:
             time.sleep(0.02)
         process.kill()
         assert process.wait(60) < 0
+    assert (tmp_path / "killed" / "unfinished").is_dir()
     assert not (tmp_path / "killed" / "nodes.parquet").exists()
     with fake.serving(rest := TransformerServer()) as url:
         assert start("killed", url).wait(300) == 0
@@ -79,12 +69,13 @@ def test_a_search_is_killed_and_goes_on(tmp_path: Path) -> None:
     )
     assert_frame_equal(whole, resumed)
     assert whole["step_score"].n_unique() > whole.height / 2
-    assert whole["round"].max() == 4
+    assert whole["round"].max() > 3
     steps = whole.filter(finish_reason="step")
     assert steps.height
     assert steps["text"].str.ends_with(SEPARATOR).all()
-    solutions = tts.search.to_trajectories(whole)
+    solutions = pl.read_parquet(tmp_path / "whole" / "trajectories.parquet")
     assert solutions["problem_id"].n_unique() == 3
+    assert solutions["gold"].null_count() == 0
 
 
 def test_the_scores_are_those_of_the_transformer(capsys: pytest.CaptureFixture[str]) -> None:

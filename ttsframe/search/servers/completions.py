@@ -176,38 +176,14 @@ def chat_generator(
 
     Parameters
     ----------
-    base_url
-        As for `openai_generator`.
-    model
-        Name of the model on the server.
+    base_url, model
+        Address of the server, and name of the model there.
     system
         Text of a system message; None: no such message.
-    separator
-        Text that ends a step, and is part of it.
-    step_end
-        As for `openai_generator`.
-    temperature
-        Sampling temperature; lookaheads use 0.
-    top_p
-        Share of the probability that is sampled from.
-    max_tokens
-        Maximum number of tokens of a step.
-    extra
-        Further fields of a request; None takes a field out.
-    n_per_request
-        Maximum number of continuations per request; None: all of a node.
-    api_key
-        Sent as a bearer token.
-    n_workers
-        Number of concurrent requests.
-    timeout
-        Time limit of one try in seconds.
-    retries
-        Maximum number of repetitions, as for `openai_generator`.
-    backoff
-        Seconds before the first repetition.
-    max_lost
-        Share of requests that may be given up.
+    separator, step_end, temperature, top_p, max_tokens, extra, n_per_request
+        As in `openai_generator`.
+    api_key, n_workers, timeout, retries, backoff, max_lost
+        As in `openai_generator`.
 
     Returns
     -------

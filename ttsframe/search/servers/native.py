@@ -41,30 +41,12 @@ def llama_cpp_generator(
     ----------
     base_url
         Address of the server: `"http://localhost:8080"`; a `/v1` at its end is left out.
-    prompt
-        What comes before the steps, as for `openai_generator`.
-    separator
-        Text that ends a step, and is part of it.
-    temperature
-        Sampling temperature; lookaheads use 0.
-    top_p
-        Share of the probability that is sampled from.
-    max_tokens
-        Maximum number of tokens of a step.
-    extra
-        Further fields of a request: `{"top_k": 20}`; None takes a field out.
-    api_key
-        Sent as a bearer token.
+    prompt, separator, temperature, top_p, max_tokens, extra
+        As in `openai_generator`.
     n_workers
         Number of concurrent requests; more than the server's slots (`-np`) wait there.
-    timeout
-        Time limit of one try in seconds, as for `openai_generator`.
-    retries
-        Maximum number of repetitions, as for `openai_generator`.
-    backoff
-        Seconds before the first repetition.
-    max_lost
-        Share of requests that may be given up.
+    api_key, timeout, retries, backoff, max_lost
+        As in `openai_generator`.
 
     Returns
     -------
@@ -142,30 +124,14 @@ def tgi_generator(
     ----------
     base_url
         Address of the server: `"http://localhost:3000"`; a `/v1` at its end is left out.
-    prompt
-        What comes before the steps, as for `openai_generator`.
-    separator
-        Text that ends a step, and is part of it.
+    prompt, separator, max_tokens, extra
+        As in `openai_generator`.
     temperature
         Sampling temperature, above 0; lookaheads are greedy.
     top_p
         Share of the probability that is sampled from; 1 is not sent, since the server refuses it.
-    max_tokens
-        Maximum number of tokens of a step.
-    extra
-        Further fields of `parameters`: `{"top_k": 20}`; None takes a field out.
-    api_key
-        Sent as a bearer token.
-    n_workers
-        Number of concurrent requests.
-    timeout
-        Time limit of one try in seconds, as for `openai_generator`.
-    retries
-        Maximum number of repetitions, as for `openai_generator`.
-    backoff
-        Seconds before the first repetition.
-    max_lost
-        Share of requests that may be given up.
+    api_key, n_workers, timeout, retries, backoff, max_lost
+        As in `openai_generator`.
 
     Returns
     -------
