@@ -232,6 +232,8 @@ def test_what_the_writer_of_yaml_writes_comes_back(tmp_path: Path) -> None:
         ("question: q\nsamples:\n- \x07\n", "is not valid YAML"),
         ("question: q\nsamples:\n- a\nis_correct:\n- true\n- true\n", "1 'samples' but 2"),
         ("question: q\nsamples: []\n", "no attempt"),
+        ("question: q\nsamples:\n- a\n---\nquestion: r\n", "is not one mapping"),
+        ("question: q\n? [a]\n: b\nsamples:\n- a\n", "is no mapping of names"),
     ],
 )
 def test_damage_is_named_or_skipped(tmp_path: Path, content: str, reason: str) -> None:

@@ -43,6 +43,14 @@ _TEXTS: Final = ("question", "prompt", "gt_answer", "theorem_name")
 _GRADES: Final = ("is_corrects", "is_correct")
 _MOST_BYTES: Final = 1 << 28
 _DEEPEST: Final = 20
+_KINDS: Final[Mapping[str, str]] = {
+    "MappingStartEvent": "start",
+    "SequenceStartEvent": "start",
+    "MappingEndEvent": "end",
+    "SequenceEndEvent": "end",
+    "ScalarEvent": "text",
+    "AliasEvent": "alias",
+}
 _WORDS: Final[Mapping[str, bool | None]] = {
     "true": True,
     "false": False,
@@ -102,32 +110,43 @@ def _flat(events: Iterable[Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     key: str | None = None
     items: list[object] | None = None
-    depth = 0
-    for event in events:
-        kind = type(event).__name__
-        if kind == "AliasEvent":
-            raise ValueError(f"refers to '*{event.anchor}', must have each value in its place")
-        if kind in {"MappingStartEvent", "SequenceStartEvent"}:
-            depth += 1
-            if depth > _DEEPEST:
-                raise ValueError(f"has more than {_DEEPEST} lists within each other")
-            if (depth == 1 and kind == "SequenceStartEvent") or (depth == 2 and key is None):
+    for depth, kind, event in _checked(events):
+        if depth == 1 and key is None:
+            if kind != "text":
                 raise ValueError("is no mapping of names to values")
-            items = [] if depth == 2 and kind == "SequenceStartEvent" else None
-        elif kind in {"MappingEndEvent", "SequenceEndEvent"}:
-            depth -= 1
-            if depth == 1 and key is not None:
-                fields[key], key = items, None
-        elif kind == "ScalarEvent":
-            if depth == 0:
-                raise ValueError("is no mapping of names to values")
-            if depth == 2 and items is not None:
-                items.append(_value(event))
-            elif depth == 1 and key is None:
-                key = event.value
-            elif depth == 1 and key is not None:
-                fields[key], key = _value(event), None
+            key = event.value
+        elif depth == 1 and key is not None:
+            if kind == "start":
+                items = [] if type(event).__name__ == "SequenceStartEvent" else None
+            else:
+                fields[key] = _value(event) if kind == "text" else items
+                key = None
+        elif depth == 2 and kind == "start":
+            items = None
+        elif depth == 2 and items is not None:
+            items.append(_value(event))
     return fields
+
+
+def _checked(events: Iterable[Any]) -> Iterator[tuple[int, str, Any]]:
+    """Yield what one mapping consists of, with the number of lists and mappings around it."""
+    depth = 0
+    n_documents = 0
+    for event in events:
+        name = type(event).__name__
+        kind = _KINDS.get(name)
+        n_documents += name == "DocumentStartEvent"
+        if kind is None:
+            continue
+        if kind == "alias":
+            raise ValueError(f"refers to '*{event.anchor}', must have each value in its place")
+        depth -= kind == "end"
+        if n_documents > 1 or (depth == 0 and name not in {"MappingStartEvent", "MappingEndEvent"}):
+            raise ValueError("is not one mapping of names to values")
+        yield depth, kind, event
+        depth += kind == "start"
+        if depth > _DEEPEST:
+            raise ValueError(f"has more than {_DEEPEST} lists within each other")
 
 
 def _value(event: Any) -> object:  # noqa: ANN401 - PyYAML has no types
