@@ -116,7 +116,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
         }
         for i in range(4)
     ],
-    "openr1_math": [
+    "openr1": [
         {
             "uuid": f"u{i}",
             "problem": f"What is {i}?",

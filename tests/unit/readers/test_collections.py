@@ -123,7 +123,7 @@ def test_either_grader_makes_an_attempt_right(tmp_path: Path) -> None:
     assert run["finish_reason"].to_list() == [None] * 6 + ["stop", "length", "stop"]
     assert set(run["gold"]) == {"1"}
     assert {"messages", "correctness_count", "uuid"}.isdisjoint(run.columns)
-    found = tts.validate_trajectories(run, traps=tts.READERS["openr1_math"].traps).findings
+    found = tts.validate_trajectories(run, traps=tts.READERS["openr1"].traps).findings
     counts = {each.code: each.count for each in found}
     assert counts["graders_differ"] == 2
     assert counts["incomplete_reasoning"] == 3

@@ -449,7 +449,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "verl": {"input": "p", "output": "x", "gts": "1", "score": 1.0, "step": 1},
     "trl": {"prompt": "p", "completion": "x", "step": 1, "advantage": 0.5},
     "boinf": {"problem_num": 0, "all_answers": [["1", 5]], "gold_answer": "1"},
-    "openr1_math": {
+    "openr1": {
         "problem": "p",
         "answer": "1",
         "generations": ["a", "b"],
