@@ -5,7 +5,7 @@ large-language-monkeys: ScalingIntelligence/large_language_monkeys at 5c2d75a, `
 human-eval: openai/human-eval at 9d3aa8b, human_eval/evaluation.py, `combine_results`.
 LiveCodeBench: LiveCodeBench/LiveCodeBench at 19133f2, lcb_runner/benchmarks/code_generation.py,
 `insert_output_evaluation`.
-OpenR1-Math: the columns of the data set open-r1/OpenR1-Math-220k as its card lists them.
+OpenR1-Math: the columns of the data set open-r1/OpenR1-Math-220k, as projects that read it list them.
 """
 
 from __future__ import annotations

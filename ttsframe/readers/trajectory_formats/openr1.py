@@ -1,8 +1,7 @@
 """OpenR1-Math: a row per problem with its `generations` and the verdicts of two graders (Parquet).
 
-A generation is right if one of the graders says so, as in `correctness_count`; a grader that did not run has
-no list, and an attempt that neither saw has no grade. Both verdicts stay as columns. Only problems with a right generation
-are in the published data, so their accuracy says nothing about a model.
+A generation is right if one of the graders says so. A grader that did not run has no list, and an attempt
+that neither saw has no grade. Both verdicts stay as columns.
 """
 
 from __future__ import annotations

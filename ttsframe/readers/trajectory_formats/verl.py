@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from ttsframe._settings import setting
 from ttsframe._traps import Trap
 from ttsframe.readers.engine.sniff import DataFile
 from ttsframe.readers.engine.table import (
@@ -65,7 +64,7 @@ def notices(_file: DataFile, columns: Mapping[str, pl.DataType]) -> Iterator[str
     if "problem_id" not in columns:
         yield (
             "has no id of a problem, so equal prompts are taken for one problem. If a column has the id: "
-            f"{setting('rename', {'yours': 'problem_id'})}."
+            "rename={'yours': 'problem_id'} (--rename yours=problem_id)."
         )
 
 
