@@ -17,6 +17,9 @@ settings.register_profile(
 settings.register_profile(
     "full", max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile(
+    "brief", max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

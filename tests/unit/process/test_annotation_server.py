@@ -100,6 +100,7 @@ class Server:
 
 @contextmanager
 def serving(answer: Answer, protocol: str = "HTTP/1.0") -> Iterator[Server]:
+    gc.freeze()  # so that the collection below looks at what came since, not at all that tests have loaded
     server = Server(answer, protocol)
     server.thread.start()
     try:
@@ -110,6 +111,7 @@ def serving(answer: Answer, protocol: str = "HTTP/1.0") -> Iterator[Server]:
         server.thread.join()
         server.http.server_close()
         gc.collect()  # a socket left open would be a warning here, which is an error
+        gc.unfreeze()
 
 
 def send(handler: BaseHTTPRequestHandler, body: bytes, status: int = 200, **headers: str) -> None:
