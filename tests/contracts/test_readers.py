@@ -78,6 +78,81 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
         for i in range(4)
         for attempt in range(2)
     ],
+    "verl": [
+        {
+            "problem_id": f"p{i}",  # the tool has none: without it, reading warns
+            "input": f"What is {i}?",
+            "output": rf"So \boxed{{{attempt}}}",
+            "gts": "1",
+            "score": 0.5,
+            "step": 10,
+            "acc": attempt == 1,
+            "pred": str(attempt),
+        }
+        for i in range(4)
+        for attempt in range(2)
+    ],
+    "trl": [
+        {
+            "problem_id": f"p{i}",
+            "step": 10,
+            "prompt": [{"role": "user", "content": f"What is {i}?"}],
+            "completion": rf"So \boxed{{{attempt}}}",
+            "accuracy_reward": 1.0,
+            "gold": "1",
+            "advantage": 0.5,
+        }
+        for i in range(4)
+        for attempt in range(2)
+    ],
+    "boinf": [
+        {
+            "problem_num": i,
+            "total_answers": 2,
+            "answer_counts": {"1": 1, "2": 1},
+            "gold_answer": "1",
+            "majority_answer": "1",
+            "all_answers": [["1", 100], ["2", 200]],
+        }
+        for i in range(4)
+    ],
+    "openr1": [
+        {
+            "uuid": f"u{i}",
+            "problem": f"What is {i}?",
+            "solution": "So it is.",
+            "answer": str(i),
+            "generations": [rf"So \boxed{{{i}}}", "no"],
+            "correctness_math_verify": [True, False],
+            "correctness_llama": None,
+            "is_reasoning_complete": [True, True],
+            "finish_reasons": ["stop", "length"],
+        }
+        for i in range(4)
+    ],
+    "livecodebench": [
+        {
+            "question_id": f"q{i}",
+            "question_content": f"Print {i}.",
+            "difficulty": "easy",
+            "output_list": [rf"So \boxed{{{i}}}", "no"],
+            "code_list": ["print(1)", ""],
+            "graded_list": [True, False],
+            "pass@1": 0.5,
+            "metadata": ["{}", "{}"],
+        }
+        for i in range(4)
+    ],
+    "human_eval": [
+        {
+            "task_id": f"HumanEval/{i}",
+            "completion": f"    return {attempt}",
+            "result": "passed" if attempt == 1 else "failed: ",
+            "passed": attempt == 1,
+        }
+        for i in range(4)
+        for attempt in range(2)
+    ],
     "long_form": [
         {
             "problem_id": f"p{i}",

@@ -446,6 +446,22 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "expected_answer": "1",
         "predicted_answer": "1",
     },
+    "verl": {"input": "p", "output": "x", "gts": "1", "score": 1.0, "step": 1},
+    "trl": {"prompt": "p", "completion": "x", "step": 1, "advantage": 0.5},
+    "boinf": {"problem_num": 0, "all_answers": [["1", 5]], "gold_answer": "1"},
+    "openr1": {
+        "problem": "p",
+        "answer": "1",
+        "generations": ["a", "b"],
+        "correctness_math_verify": [True, False],
+    },
+    "livecodebench": {
+        "question_id": "a",
+        "output_list": ["x"],
+        "code_list": ["x"],
+        "graded_list": [True],
+    },
+    "human_eval": {"task_id": "a", "completion": "x", "passed": True, "result": "passed"},
     "search_and_learn": best_of_n(),
     "qwen_math": qwen(),
     "rebase": rebase(),
@@ -460,6 +476,7 @@ def test_every_format_has_an_example_here() -> None:
     assert EXAMPLES.keys() == tables
 
 
+@pytest.mark.filterwarnings("ignore::ttsframe.errors.SourceWarning")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_format_is_recognised_and_can_be_named(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, [EXAMPLES[name]])

@@ -16,6 +16,7 @@ from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.dtypes import as_instance, struct_fields
 from ttsframe.readers.engine.jsonl import FILE, ROW, locate, row_error
 from ttsframe.readers.engine.sniff import DataFile, Unpacked
+from ttsframe.schema import TRAJECTORY_COLUMNS
 
 OnError: TypeAlias = Literal["raise", "skip"]
 
@@ -340,6 +341,19 @@ def unpack_structs(
         pl.col(column).struct.field(field).alias(f"__{name}") for field, name in names.items()
     ).drop(column)
     return unpacked.rename({f"__{name}": name for name in names.values()}), list(names.values())
+
+
+def set_apart(table: Table, kept: Collection[str], prefix: str) -> Table:
+    """Rename columns that only happen to have the name of a column of attempts."""
+    names = {
+        name: f"{prefix}{name}"
+        for name in table.schema
+        if name in TRAJECTORY_COLUMNS and name not in {"problem_id", "source_file", *kept}
+    }
+    return table._replace(
+        frame=table.frame.rename(names),
+        schema={names.get(name, name): dtype for name, dtype in table.schema.items()},
+    )
 
 
 def number_attempts(frame: pl.LazyFrame) -> pl.LazyFrame:
