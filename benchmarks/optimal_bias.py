@@ -154,10 +154,11 @@ def lines(problems: pl.DataFrame, levels: pl.DataFrame, seed: int) -> pl.DataFra
     )
     alone = problems.group_by("run", "selector").agg(pl.col("chance").mean().alias("truth"))
     halves = ["fold"] if "fold" in problems.columns else []
-    curves = pl.concat([
+    parts = [
         tts.optimal_curve(problems, **options),
         tts.scaling_curve(problems, by="run", replicates=halves),
-    ])
+    ]
+    curves = pl.concat(parts, how="diagonal")
     is_method = pl.col("selector").str.starts_with("method")
     return curves.join(
         pl.concat([truth, alone], how="diagonal"), on=["run", "selector"], maintain_order="left"

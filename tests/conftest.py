@@ -30,3 +30,6 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real runs of ../shared/data are not here")
     return folder
+
+
+collect_ignore_glob = ["data/*"]

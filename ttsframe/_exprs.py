@@ -126,3 +126,9 @@ def to_safe(names: Mapping[str, str]) -> list[pl.Expr]:
 def from_safe(names: Mapping[str, str]) -> list[pl.Expr]:
     """Select safe names under the names that the caller gave the columns."""
     return [pl.col(key).alias(name) for key, name in names.items()]
+
+
+def in_order(value: pl.Expr) -> pl.Expr:
+    """Return the values of a group as an ascending list, so that a sum does not depend on their order."""
+    # Polars takes the sort out of `value.sort().sum()`.
+    return value.sort().implode()

@@ -142,8 +142,8 @@ def test_the_sample_report_draws_every_chart(
         "over-optimization",
         "step-scores",
     ]
-    # A single run is compared with no other.
-    assert len(page.links) == len(tts.report.SECTIONS) - 1
+    # A single run is compared with no other, and ranked among none, and has no trees.
+    assert len(page.links) == len(tts.report.SECTIONS) - 3
     votes, curve, *others, steps = page.marks.values()
     n_lines = report.curve.select("selector", "reduction").n_unique()
     assert curve["line"] == n_lines == 4
@@ -211,6 +211,7 @@ def test_two_runs_without_scores_draw_what_they_can(
         "votes-of-one",
         "accuracy-by-attempts",
         "runs-by-attempts-1",
+        "ranks",
         "lost-by-attempts",
         "problems-by-difficulty",
         "accuracy-by-level",

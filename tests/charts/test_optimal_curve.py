@@ -28,11 +28,11 @@ def tables() -> tuple[pl.DataFrame, pl.DataFrame]:
         by="fold",
     )
     plain = pl.col("reduction").is_null() | (pl.col("reduction") == "last")
-    curve = pl.concat([
+    parts = [
         tts.optimal_curve(problems, levels=levels),
         tts.scaling_curve(problems.filter(plain), replicates="fold"),
-    ])
-    return curve, tts.curves.optimal_choices(problems, levels=levels)
+    ]
+    return pl.concat(parts, how="diagonal"), tts.curves.optimal_choices(problems, levels=levels)
 
 
 def cells(chart: TopLevelMixin) -> dict[tuple[int, int], dict[str, Any]]:

@@ -84,7 +84,9 @@ def folder(tmp_path: Path, sample: Path, ttsframe: Run) -> Path:
     rollouts.write_parquet("rollouts.parquet")
     problems, bank = tts.search.simulate_bank(5, n_children=(4, 2), seed=0)
     bank.write_parquet("bank.parquet")
-    problems.write_parquet("problems.parquet")
+    problems.write_parquet("questions.parquet")
+    runs = [tts.read_trajectories(sample).with_columns(model=pl.lit(name)) for name in "abc"]
+    pl.concat(runs).write_parquet("runs.parquet")
     return tmp_path
 
 
@@ -93,6 +95,9 @@ def test_it_runs(ttsframe: Run, folder: Path, line: str) -> None:
     _, *arguments = shlex.split(line)
     if arguments[:2] == ["score", "runs/*.jsonl"]:  # into the folder that other examples read
         shutil.rmtree(folder / "scored")
+    if "runs/a.jsonl" in arguments:
+        for name in "abc":
+            shutil.copy(folder / "runs" / "bon.jsonl", folder / "runs" / f"{name}.jsonl")
     before = set(folder.rglob("*"))
     result = ttsframe(*arguments)
     assert result.exit_code == 0, result.stderr

@@ -174,8 +174,11 @@ def paired(
         if wins + losses:
             t = abs(mean) / error if error else math.inf
             p_value = max(2 * float(special.stdtr(n - 1, -t)), 2.0 ** (1 - wins - losses))
+        if wins + losses >= 6 and p_value > 1 - level:
+            low, high = min(low, 0.0), max(high, 0.0)
     else:
-        p_value = float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+        fewer, n_differ = min(wins, losses), wins + losses
+        p_value = float(sum(stats.binom.cdf([fewer, fewer - 1], n_differ, 0.5)))
     return {
         "difference": mean,
         "low": max(low, -1.0),
@@ -344,7 +347,7 @@ def expect_health(run: Run) -> Expected:
     share = percents(len(missing) / len(run.attempts))
     cells = [[len(missing)], share, [n_problems], percents(then - accuracy)]
     return Expected(
-        [len(missing), *share, *percents(then, accuracy)],
+        [len(missing), *share, 1, *percents(then, accuracy)],  # pass@1
         {"Issues": {("without an answer",): cells}},
     )
 
@@ -523,8 +526,11 @@ def expect_verifier(
         }
         rows = [row for of in by_problem.values() for row in of]
         areas = [auroc(of) for of in by_problem.values() if len({grade for grade, _ in of}) == 2]
-        mean = statistics.fmean(areas)
-        low, high = student(mean, statistics.stdev(areas) / math.sqrt(len(areas)), len(areas))
+        mean, n = statistics.fmean(areas), len(areas)
+        if 5 - 1e-9 <= mean * n <= n - 5 + 1e-9:
+            low, high = student(mean, statistics.stdev(areas) / math.sqrt(n), n)
+        else:
+            low, high = wilson(mean * n, n)
         within = [mean, max(low, 0.0), min(high, 1.0)]
         measured: list[list[Number]] = [[], [], []]
         if is_probability:

@@ -46,7 +46,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     epilog=examples(
         "ttsframe search --simulate 100 --policy best_of_n,beam,dvts --width 4,16 -o run/",
         "ttsframe search --simulate 100 --set accuracy=0.3,noise=2 --policy preset:rebase -o run/",
-        "ttsframe search problems.parquet --replay bank.parquet --policy beam --width 4 -o run/",
+        "ttsframe search questions.parquet --replay bank.parquet --policy beam --width 4 -o run/",
     ),
 )
 @click.argument("problems", type=_FILE, required=False, metavar="[PROBLEMS]")

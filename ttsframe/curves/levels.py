@@ -16,7 +16,7 @@ from ttsframe._checks import (
     check_positive,
 )
 from ttsframe._counts import read_counts
-from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
+from ttsframe._exprs import from_safe, in_order, run_plan, safe_names, to_safe
 from ttsframe._own import check_named
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet, Reduction
 from ttsframe.curves.lines import (
@@ -335,7 +335,7 @@ def _estimates(lazy: pl.LazyFrame, schema: pl.Schema, source: _Source) -> pl.Laz
     attempt, value = pl.col("attempt"), pl.col("value")
     halves = [attempt % 2 != fold for fold in _HALVES] if source.is_halved else [pl.lit(value=True)]
     # Sorted, so that a float sum does not depend on the order of rows.
-    means = [value.filter(half).sort().mean() for half in halves]
+    means = [in_order(value.filter(half)).list.mean() for half in halves]
     counts = [value.filter(half).count() for half in halves]
     folds = pl.lit([*_HALVES] if source.is_halved else [None], pl.List(pl.UInt32))
     return (
@@ -732,7 +732,7 @@ def _average(
         spread = (
             per_problem
             .group_by(*point, "cluster")
-            .agg(pl.col("pull", "share").sort().sum())
+            .agg(in_order(pl.col("pull")).list.sum(), in_order(pl.col("share")).list.sum())
             .group_by(point)
             .agg(
                 **cluster_spread(pl.col("pull"), pl.col("share")),

@@ -9,7 +9,7 @@ from typing import get_args
 import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
-from ttsframe._exprs import from_safe, run_plan
+from ttsframe._exprs import from_safe, in_order, run_plan
 from ttsframe._typing import ColumnNames, FrameT, IntervalTarget, ProblemSet
 from ttsframe._wording import count_left_out, counted, is_minority, left_out
 from ttsframe.curves.lines import LEFT_OUT, CurveLines, curve_lines, refuse_where
@@ -323,7 +323,7 @@ def _average(
         spread = (
             units
             .group_by(*point, "cluster")
-            .agg(total=value.sort().sum(), size=value.count().cast(pl.Float64))
+            .agg(total=in_order(value).list.sum(), size=value.count().cast(pl.Float64))
             .group_by(point)
             .agg(
                 **cluster_statistics(pl.col("total"), pl.col("size")),

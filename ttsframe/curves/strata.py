@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_names
-from ttsframe._exprs import from_safe, run_plan
+from ttsframe._exprs import from_safe, in_order, run_plan
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.curves.lines import LEFT_OUT, CurveLines, curve_lines
 from ttsframe.curves.scaling import check_averages
@@ -138,8 +138,8 @@ def _average(units: pl.LazyFrame, point: list[str], confidence_level: float) -> 
         units
         .group_by(*point, "stratum")
         .agg(
-            value.sort().mean().alias("mean"),
-            value.sort().var(ddof=1).alias("variance"),
+            in_order(value).list.mean().alias("mean"),
+            in_order(value).list.var(ddof=1).alias("variance"),
             value.count().cast(pl.Float64).alias("n"),
             *[(severity == rank).sum().alias(name) for name, rank in LEFT_OUT.items()],
             pl.len().alias("n_rows"),
@@ -161,10 +161,10 @@ def _average(units: pl.LazyFrame, point: list[str], confidence_level: float) -> 
         strata
         .group_by(*point, "average")
         .agg(
-            (weight * mean).sort().sum().alias("accuracy"),
-            part.sort().sum().alias("square"),
-            (part**2 / (n - 1.0).clip(1.0)).sort().sum().alias("spread"),
-            (weight**2 / n).sort().sum().alias("least_square"),
+            in_order(weight * mean).list.sum().alias("accuracy"),
+            in_order(part).list.sum().alias("square"),
+            in_order(part**2 / (n - 1.0).clip(1.0)).list.sum().alias("spread"),
+            in_order(weight**2 / n).list.sum().alias("least_square"),
             (n > 0).sum().cast(pl.UInt32).alias("n_strata"),
             n.sum().cast(pl.UInt32).alias("n_problems"),
             *[pl.col(name).sum().cast(pl.UInt32) for name in LEFT_OUT],

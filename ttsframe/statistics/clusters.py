@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_names
-from ttsframe._exprs import raise_where
+from ttsframe._exprs import in_order, raise_where
 from ttsframe._typing import Floats, Integers
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.statistics.intervals import FEW, FLAT, student_t_interval, t_quantile, wilson_ends
@@ -21,7 +21,7 @@ _PRIOR: Final = 0.3
 def cluster_statistics(total: pl.Expr, size: pl.Expr) -> dict[str, pl.Expr]:
     """Build the columns of `cluster_spread` from the sum and the number of values of clusters."""
     n = size.sum().cast(pl.Float64)
-    return cluster_spread((total - total.sort().sum() / n * size) / n, size / n)
+    return cluster_spread((total - in_order(total).list.sum() / n * size) / n, size / n)
 
 
 def cluster_spread(pull: pl.Expr, share: pl.Expr) -> dict[str, pl.Expr]:
@@ -30,11 +30,13 @@ def cluster_spread(pull: pl.Expr, share: pl.Expr) -> dict[str, pl.Expr]:
     # is the variance of values that are equal within clusters, as a share of that of one value.
     # Sums are of sorted terms, so that they do not depend on the order of rows.
     leverage = share**2 / (1.0 - share)
-    squares = (share**2).sort().sum()
-    spread = squares + leverage.sort().sum() ** 2 - (leverage**2).sort().sum()
+    squares = in_order(share**2).list.sum()
+    spread = squares + in_order(leverage).list.sum() ** 2 - in_order(leverage**2).list.sum()
     has_two = (share > 0).sum() > 1
     return {
-        "standard_error": pl.when(has_two).then((pull**2 / (1.0 - share)).sort().sum().sqrt()),
+        "standard_error": pl.when(has_two).then(
+            in_order(pull**2 / (1.0 - share)).list.sum().sqrt()
+        ),
         "df": pl.when(has_two).then((1.0 / spread).clip(lower_bound=1.0)),
         "most_share": squares,
     }
@@ -59,10 +61,11 @@ def cluster_error(totals: Floats, sizes: Floats) -> ClusterError:
     if len(sizes) < 2:
         return ClusterError(float("nan"), float("nan"), float("nan"))
     n = sizes.sum()
-    share = sizes / n
+    # Sorted before each sum, because the last bits of a sum depend on its order.
+    pull = totals - np.sort(totals).sum() / n * sizes
+    error = np.sqrt(np.sort(pull**2 / (1.0 - sizes / n)).sum()) / n
+    share = np.sort(sizes) / n
     leverage = share**2 / (1.0 - share)
-    pull = totals - totals.sum() / n * sizes
-    error = np.sqrt(np.sort(pull**2 / (1.0 - share)).sum()) / n
     squares = float((share**2).sum())
     spread = squares + leverage.sum() ** 2 - (leverage**2).sum()
     return ClusterError(float(error), max(1.0, float(1.0 / spread)), squares)

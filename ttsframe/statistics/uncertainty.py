@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction, check_positive, check_seed
-from ttsframe._exprs import into_expr, keep_name
+from ttsframe._exprs import in_order, into_expr, keep_name
 from ttsframe._typing import Floats, IntoExprColumn
 from ttsframe.statistics.clusters import cluster_error
 from ttsframe.statistics.intervals import FLAT, student_t_interval
@@ -143,7 +143,8 @@ def _over_clusters(
             .drop_nulls("value")
             .group_by("cluster")
             .agg(
-                pl.col("value").sort().sum().alias("total"), pl.len().cast(pl.Float64).alias("size")
+                in_order(pl.col("value")).list.sum().alias("total"),
+                pl.len().cast(pl.Float64).alias("size"),
             )
             .sort("size", "total")
         )

@@ -80,17 +80,17 @@ def plain_first_error(flags: list[bool | None]) -> int | None:
 
 
 def plain_mean(values: list[tuple[str, float]]) -> tuple[float | None, float | None]:
-    """Return the mean, and its standard error with problems as clusters."""
+    """Return the mean, and its standard error with problems as clusters (CR2)."""
     if not values:
         return None, None
     mean = sum(value for _, value in values) / len(values)
-    pulls: dict[str, float] = {}
+    pulls: dict[str, list[float]] = {}
     for problem, value in values:
-        pulls[problem] = pulls.get(problem, 0.0) + value - mean
-    g = len(pulls)
-    if g < 2:
+        pulls.setdefault(problem, []).append(value - mean)
+    if len(pulls) < 2:
         return mean, None
-    return mean, math.sqrt(g / (g - 1) * sum(p * p for p in pulls.values())) / len(values)
+    parts = [sum(p) ** 2 / (1 - len(p) / len(values)) for p in pulls.values()]
+    return mean, math.sqrt(sum(parts)) / len(values)
 
 
 def close(value: float | None) -> Any:
