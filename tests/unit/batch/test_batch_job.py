@@ -385,7 +385,8 @@ def test_a_file_that_goes_away_is_named_and_may_come_back(
     away.rename(source)
     seen: list[tts.batch.Progress] = []
     tts.batch.transform(source, sink, progress=seen.append, **SMALL)
-    assert 2 <= seen[0].n_tasks_done < seen[0].n_tasks
+    # What was done before is kept; how far a thread had read ahead is a matter of time.
+    assert seen[0].n_tasks_done >= 2
     assert contents(sink) == whole
 
 

@@ -41,11 +41,11 @@ def llama_cpp_generator(
     ----------
     base_url
         Address of the server: `"http://localhost:8080"`; a `/v1` at its end is left out.
-    prompt, separator, temperature, top_p, max_tokens, extra
+    prompt, separator, temperature, top_p, max_tokens, extra, api_key
         As in `openai_generator`.
     n_workers
         Number of concurrent requests; more than the server's slots (`-np`) wait there.
-    api_key, timeout, retries, backoff, max_lost
+    timeout, retries, backoff, max_lost
         As in `openai_generator`.
 
     Returns
@@ -124,12 +124,14 @@ def tgi_generator(
     ----------
     base_url
         Address of the server: `"http://localhost:3000"`; a `/v1` at its end is left out.
-    prompt, separator, max_tokens, extra
+    prompt, separator
         As in `openai_generator`.
     temperature
         Sampling temperature, above 0; lookaheads are greedy.
     top_p
         Share of the probability that is sampled from; 1 is not sent, since the server refuses it.
+    max_tokens, extra
+        As in `openai_generator`.
     api_key, n_workers, timeout, retries, backoff, max_lost
         As in `openai_generator`.
 
