@@ -142,6 +142,37 @@ def test_asynchronous_batches_share_a_journal(tmp_path: Path) -> None:
     assert len(rest.asked) < expected["parent_id"].n_unique()
 
 
+def test_records_in_any_order_of_arrival(tmp_path: Path) -> None:
+    turns: dict[int, int] = {}
+
+    async def generate(requests: pl.DataFrame) -> pl.DataFrame:
+        # The later a problem stands, the earlier it is answered.
+        depth = requests["depth"][0]
+        mine = WORLD.problems["problem_id"].to_list().index(requests["problem_id"][0])
+        while turns.get(depth, WORLD.problems.height - 1) > mine:
+            await asyncio.sleep(0)
+        turns[depth] = mine - 1
+        if depth == 2 and mine == 0:
+            raise StopError
+        return WORLD.generator(requests)
+
+    expected = S.search(WORLD.problems, WORLD.generator, WORLD.prm, Rebase(8), seed=1)
+    with pytest.raises(StopError):
+        S.search(
+            WORLD.problems,
+            generate,
+            WORLD.prm,
+            Rebase(8),
+            seed=1,
+            checkpoint=tmp_path,
+            batch_size=1,
+        )
+    found = S.search(
+        WORLD.problems, WORLD.generator, WORLD.prm, Rebase(8), seed=1, checkpoint=tmp_path
+    )
+    assert_frame_equal(found, expected)
+
+
 KILLED = """
 import os, signal, sys
 import ttsframe as tts
