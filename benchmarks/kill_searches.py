@@ -99,9 +99,9 @@ def main(n_kills: int) -> None:
             ]
             shutil.rmtree(folder)
             n_ended += 1
+    where = f"{', '.join(POLICIES)}; 40 problems in batches of 10, width 32, seed {SEED}"
     lines = [
-        f"{n_done} kills with SIGKILL at random moments of {n_ended} searches ({', '.join(POLICIES)}; 40 problems in "
-        f"batches of 10, width 32, seed {SEED}), {time.perf_counter() - start:.0f} s.",
+        f"{n_done} kills with SIGKILL at random moments of {n_ended} searches ({where}), {time.perf_counter() - start:.0f} s.",
         f"In {n_cut} cases the journal held something, in {n_cut_short} its last bytes (up to 20,000) were cut off as well.",
         f"All {n_ended} searches ended with the tree of a search without a checkpoint, and left no other file.",
     ]

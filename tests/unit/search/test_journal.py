@@ -143,16 +143,16 @@ def test_asynchronous_batches_share_a_journal(tmp_path: Path) -> None:
 
 
 def test_records_in_any_order_of_arrival(tmp_path: Path) -> None:
-    turns: dict[int, int] = {}
+    ids = WORLD.problems["problem_id"].to_list()
+    answered = {(depth, problem): asyncio.Event() for depth in range(3) for problem in ids}
 
     async def generate(requests: pl.DataFrame) -> pl.DataFrame:
         # The later a problem stands, the earlier it is answered.
-        depth = requests["depth"][0]
-        mine = WORLD.problems["problem_id"].to_list().index(requests["problem_id"][0])
-        while turns.get(depth, WORLD.problems.height - 1) > mine:
-            await asyncio.sleep(0)
-        turns[depth] = mine - 1
-        if depth == 2 and mine == 0:
+        depth, mine = requests["depth"][0], requests["problem_id"][0]
+        if mine != ids[-1]:
+            await answered[depth, ids[ids.index(mine) + 1]].wait()
+        answered[depth, mine].set()
+        if (depth, mine) == (2, ids[0]):
             raise StopError
         return WORLD.generator(requests)
 
