@@ -144,7 +144,7 @@ def test_asynchronous_batches_share_a_journal(tmp_path: Path) -> None:
 
 def test_records_in_any_order_of_arrival(tmp_path: Path) -> None:
     ids = WORLD.problems["problem_id"].to_list()
-    answered = {(depth, problem): asyncio.Event() for depth in range(3) for problem in ids}
+    answered = {(depth, problem): asyncio.Event() for depth in range(40) for problem in ids}
 
     async def generate(requests: pl.DataFrame) -> pl.DataFrame:
         # The later a problem stands, the earlier it is answered.
