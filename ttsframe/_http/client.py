@@ -34,9 +34,11 @@ class Client:
     It begins with the first request and ends with `close`; it can begin again.
     """
 
-    def __init__(self, settings: ServerSettings, *, name: str = "client") -> None:
+    def __init__(
+        self, settings: ServerSettings, *, name: str = "client", usage: Usage | None = None
+    ) -> None:
         self.settings = settings
-        self.usage = Usage()
+        self.usage = Usage() if usage is None else usage
         self._name = name
         self._lock = threading.Lock()
         self._failure: CompletionError | None = None
@@ -61,10 +63,14 @@ class Client:
         self.close()
 
     def send_all(
-        self, path: str, bodies: Sequence[Body], read: Callable[[int, object], ResultT]
+        self,
+        path: str,
+        bodies: Sequence[Body],
+        read: Callable[[int, object], ResultT],
+        lose: Callable[[int, Lost], ResultT] | None = None,
     ) -> list[ResultT]:
         """Post all bodies and read each reply, given its number; the first error cancels the rest."""
-        future = self._submit(self._send_all(path, bodies, read, None))
+        future = self._submit(self._send_all(path, bodies, read, lose))
         try:
             return future.result()
         except BaseException:
@@ -78,7 +84,7 @@ class Client:
         read: Callable[[int, object], ResultT],
         lose: Callable[[int, Lost], ResultT] | None = None,
     ) -> list[ResultT]:
-        """Post all bodies from any loop; `lose` makes a result of a request that was given up."""
+        """Post as `send_all` does, from any loop; `lose` makes a result of a request that was given up."""
         return await asyncio.wrap_future(self._submit(self._send_all(path, bodies, read, lose)))
 
     def close(self) -> None:

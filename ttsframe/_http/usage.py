@@ -49,6 +49,15 @@ class Usage:
     retries: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
 
+    def add_tokens(self, reply: object) -> None:
+        """Add the tokens that a reply in the OpenAI protocol reports."""
+        told = reply.get("usage") if isinstance(reply, dict) else None
+        if not isinstance(told, dict):
+            return
+        prompt, generated = told.get("prompt_tokens"), told.get("completion_tokens")
+        self.n_prompt_tokens += prompt if isinstance(prompt, int) else 0
+        self.n_completion_tokens += generated if isinstance(generated, int) else 0
+
     @property
     def n_retries(self) -> int:
         """Number of repeated tries."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ttsframe.process.agreement import StepAgreement, step_agreement
-from ttsframe.process.annotation import Completer, Prefix, annotate, openai_completer
+from ttsframe.process.annotation import Completer, Failed, Prefix, annotate, openai_completer
 from ttsframe.process.estimate import estimate_steps
 from ttsframe.process.ranking import rank_answers
 from ttsframe.readers.step_formats.nodes import step_paths
 
 __all__ = [
     "Completer",
+    "Failed",
     "Prefix",
     "StepAgreement",
     "annotate",

@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 import polars as pl
 import pyarrow as pa
 
-from ttsframe._files import TEMPORARY, check_parent_folder, replacing
+from ttsframe._files import TEMPORARY, check_parent_folder, remove_folder, replacing
 from ttsframe.errors import SourceError
 from ttsframe.search.engine import ANSWER_SCHEMA, Record
 from ttsframe.search.policies import Policy
@@ -75,7 +75,7 @@ class Journal:
             check_parent_folder(self._folder)
             self._folder.mkdir()
         if not self._about.exists():
-            if any(self._folder.iterdir()):
+            if set(self._folder.iterdir()) - self._unfinished():
                 raise SourceError(
                     f"{self._folder}: holds other files, must be an empty folder or the checkpoint of a search."
                 )
@@ -101,7 +101,16 @@ class Journal:
 
     def finished(self) -> pl.DataFrame | None:
         """Return the nodes if the search has come to its end."""
-        return pl.read_parquet(self._nodes) if self._nodes.exists() else None
+        if not self._nodes.exists():
+            return None
+        self._file.unlink(
+            missing_ok=True
+        )  # the process that wrote them may have been killed before it did
+        return pl.read_parquet(self._nodes)
+
+    def _unfinished(self) -> set[Path]:
+        """Return what a process that was killed did not finish."""
+        return set(self._folder.glob(f".*{TEMPORARY}"))
 
     def recorded(self) -> pl.DataFrame | None:
         """Return all whole records, and prepare to add more; what is behind them is dropped."""
@@ -133,8 +142,8 @@ class Journal:
 
     def finish(self, nodes: pl.DataFrame) -> None:
         """Replace the journal by the nodes."""
-        for file in self._folder.glob(f".{self._nodes.name}.*{TEMPORARY}"):
-            file.unlink(missing_ok=True)  # of a process that was killed: the journal is locked
+        for unfinished in self._unfinished():
+            remove_folder(unfinished)  # of a process that was killed: the journal is locked
         with replacing(self._nodes) as temporary:
             # Each second counts here, for servers may be fast: the default of Polars takes twice as long.
             nodes.write_parquet(

@@ -248,6 +248,22 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
             S.search(*WORLD, Rebase(4), seed=1, checkpoint=folder)
 
 
+def test_what_a_killed_process_left_behind_is_removed(tmp_path: Path) -> None:
+    for name in (
+        "search.json",
+        "nodes.parquet",
+    ):  # killed while it wrote the first file or the last
+        (tmp_path / f".{name}.1-ab.tmp").mkdir()
+        (tmp_path / f".{name}.1-ab.tmp" / name).write_bytes(b"{")
+    content = journal_of(tmp_path, Rebase(4))
+    nodes = S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path)
+    kept = ["nodes.parquet", "search.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+    (tmp_path / "journal.bin").write_bytes(content)  # or between the last file and the end
+    assert_frame_equal(S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path), nodes)
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+
+
 @pytest.mark.skipif(os.name == "nt", reason="files are not locked on Windows")
 def test_two_processes_do_not_share_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(StopError):
