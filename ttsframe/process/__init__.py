@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from ttsframe.process.agreement import StepAgreement, step_agreement
-from ttsframe.process.annotation import Completer, Failed, Prefix, annotate, openai_completer
+from ttsframe.process.annotation import (
+    Completer,
+    Failed,
+    Prefix,
+    RolloutProgress,
+    annotate,
+    openai_completer,
+)
 from ttsframe.process.estimate import estimate_steps
 from ttsframe.process.ranking import rank_answers
 from ttsframe.readers.step_formats.nodes import step_paths
@@ -12,6 +19,7 @@ __all__ = [
     "Completer",
     "Failed",
     "Prefix",
+    "RolloutProgress",
     "StepAgreement",
     "annotate",
     "estimate_steps",

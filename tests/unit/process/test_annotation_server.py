@@ -8,6 +8,7 @@ import gc
 import json
 import logging
 import pickle
+import re
 import signal
 import socket
 import sys
@@ -330,6 +331,63 @@ def test_a_server_that_fails_for_long_texts_leaves_no_label_for_them() -> None:
     steps = tts.process.estimate_steps(rollouts)
     assert steps["n_ungraded"].sum() == n_failed
     assert steps["n_rollouts"].sum() == len(drawn) - n_failed
+
+
+def counted(_: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    said = json.loads(choices(body, ["The answer is 4."] * body["n"]))
+    said["usage"] = {"prompt_tokens": 1_000, "completion_tokens": 200_000}
+    send(handler, json.dumps(said).encode())
+
+
+def test_progress_tells_rollouts_tokens_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    solutions = pl.DataFrame({
+        "problem_id": ["p", "q"],
+        "solution_id": 0,
+        "step": 0,
+        "problem": ["What is 3 + 1?", "What is 2 + 2?"],
+        "text": "It is simple.",
+        "gold": "4",
+    })
+    with serving(counted) as server:
+        completer = client(server)
+        with tts.process.RolloutProgress(completer, price_in=100, price_out=2.5) as progress:
+            tts.process.annotate(solutions, completer, 3, progress=progress, batch_size=1)
+    assert re.fullmatch(
+        r"6 of 6 rollouts \([\d,.]+ a second\), 2,000 prompt and 400,000 generated tokens, cost 1\.2",
+        str(progress),
+    )
+    assert capsys.readouterr().err == ""  # no terminal
+    without = tts.process.RolloutProgress(completer)
+    without(1, 2)
+    assert str(without).endswith("400,000 generated tokens")
+    alone = tts.process.RolloutProgress()
+    alone(1, 2)
+    assert str(alone).startswith("1 of 2 rollouts (0.0 a second)")
+
+
+def test_progress_is_drawn_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    with tts.process.RolloutProgress() as progress:
+        progress(12, 48)
+        progress(24, 48)
+    assert "24 of 48 rollouts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"price_in": -1.0}, ParameterError, "price_in"),
+        ({"price_out": "1"}, ParameterTypeError, "price_out"),
+        ({"completer": len, "price_out": 1.0}, ParameterTypeError, "counts tokens"),
+    ],
+)
+def test_prices_are_checked(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    completer = tts.process.openai_completer("http://localhost:8000/v1", "tiny")
+    with pytest.raises(error, match=message):
+        tts.process.RolloutProgress(**{"completer": completer} | options)
 
 
 def test_too_many_failures_end_the_work() -> None:

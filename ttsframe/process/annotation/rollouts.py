@@ -114,7 +114,7 @@ def annotate(
         always part of the cache's key.
     progress
         Called with the numbers of finished and of all rollouts, each distinct prefix counted once,
-        at the beginning and after each batch.
+        at the beginning and after each batch; a `RolloutProgress` shows them on a terminal.
 
     Returns
     -------
