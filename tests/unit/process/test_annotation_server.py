@@ -368,12 +368,14 @@ def test_progress_tells_rollouts_tokens_and_cost(capsys: pytest.CaptureFixture[s
 def test_progress_is_drawn_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
     with tts.process.RolloutProgress() as progress:
         progress(12, 48)
         progress(24, 48)
-    assert "24 of 48 rollouts" in capsys.readouterr().err
+    drawn = capsys.readouterr().err.split("\r\x1b[K")
+    assert [line[:17] for line in drawn] == ["", "12 of 48 rollouts", "24 of 48 rollouts", ""]
+    assert max(map(len, drawn)) < 30
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from ttsframe._http import Usage, check_prices
 from ttsframe.errors import ParameterTypeError
 from ttsframe.process.annotation.completers import Completer
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 __all__ = ["RolloutProgress"]
 
@@ -64,40 +63,32 @@ class RolloutProgress:
         self._begun = time.monotonic()
         self._n_first: int | None = None
         self._n_done = self._n_all = 0
-        self._bar: Progress | None = None
+        self._is_drawn = False
 
     def __enter__(self) -> Self:
         """Begin to draw."""
-        from rich import progress
-        from rich.console import Console
-
-        terminal = Console(stderr=True)
-        if terminal.is_terminal:
-            self._bar = progress.Progress(
-                progress.BarColumn(bar_width=20),
-                progress.TextColumn("{task.description}", markup=False),
-                progress.TimeRemainingColumn(),
-                console=terminal,
-                transient=True,
-            )
-            self._bar.add_task("", total=None)
-            self._bar.start()
+        self._is_drawn = sys.stderr.isatty()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Remove the line."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        if self._is_drawn:
+            self._draw("")
+        self._is_drawn = False
 
     def __call__(self, n_done: int, n_all: int, /) -> None:
         """Take the numbers of finished and of all rollouts."""
         if self._n_first is None:  # what a cache held took no time
             self._n_first, self._begun = n_done, time.monotonic()
         self._n_done, self._n_all = n_done, n_all
-        if self._bar is not None:
-            (task,) = self._bar.task_ids
-            self._bar.update(task, completed=n_done, total=n_all, description=str(self))
+        if self._is_drawn:
+            self._draw(str(self))
+
+    @staticmethod
+    def _draw(line: str) -> None:
+        n_columns = shutil.get_terminal_size().columns
+        sys.stderr.write(f"\r\x1b[K{line[: n_columns - 1]}")
+        sys.stderr.flush()
 
     def __str__(self) -> str:
         """Return what is known so far, in a line."""
