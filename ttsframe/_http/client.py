@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
@@ -231,7 +232,7 @@ class Client:
         is_whole = False
         try:
             async with asyncio.timeout(self.settings.timeout):
-                response = await connection.send(url, headers, content)
+                response = await connection.send(_parsed_url(url), headers, content)
                 is_good = 200 <= response.status < 300
                 limit = self.settings.max_reply_bytes if is_good else _MAX_ERROR_BYTES
                 body = bytearray()
@@ -278,6 +279,11 @@ class Client:
             raise CompletionError(
                 f"{url}: {reason}. Hint: is this the address of an OpenAI-compatible server?"
             ) from error
+
+
+@lru_cache(maxsize=64)
+def _parsed_url(url: str) -> httpcore.URL:
+    return httpcore.URL(url)
 
 
 @dataclass(frozen=True)
