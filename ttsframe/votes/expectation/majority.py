@@ -71,6 +71,7 @@ class _Circle:
     """Points on the unit circle that separate subsets of one size from all others."""
 
     def __init__(self, n: int, budget: int) -> None:
+        self.budget = budget
         self.share = (budget + 0.5) / (n + 1.0)
         chances = _binomials(np.array([n]), self.share)[0]
         self.size_chance = float(chances[budget])
@@ -139,7 +140,7 @@ def majority_accuracy(pool: Pool, budget: int, *, most: float = math.inf) -> flo
     total = 0.0
     for target in targets.tolist():
         votes = np.flatnonzero(may_win[target])
-        chance = _win_chance(pool, target, votes, n_nodes[votes], budget, circle, chances)
+        chance = _win_chance(pool, target, _pairs(votes, n_nodes[votes]), circle, chances)
         total += float(shares[target]) * chance
     if is_complement:
         total = 1.0 - pool.all_abstain(budget) - total
@@ -157,13 +158,12 @@ def _may_win(pool: Pool, chances: Floats) -> Flags:
 def _win_chance(
     pool: Pool,
     target: int,
-    votes: Integers,
-    n_nodes: Integers,
-    budget: int,
+    pairs: tuple[Integers, Floats, Floats],
     circle: _Circle,
     chances: Floats,
 ) -> float:
     """Return the probability that an answer wins a subset with these votes, ties shared."""
+    votes, nodes, weights = pairs
     low, high = int(votes[0]), int(votes[-1]) + 1
     n_rivals = pool.repeats.copy()
     n_rivals[target] -= 1
@@ -172,7 +172,6 @@ def _win_chance(
     rivals = np.flatnonzero((n_rivals > 0) & (pool.sizes >= low))
     powers = circle.powers(low, high)
     fewer = chances[rivals, :low] @ circle.powers(0, low)
-    votes, nodes, weights = _pairs(votes, n_nodes)
     row, is_single = votes - low, len(votes) == high - low
     result = (chances[target, votes] * weights)[:, None] * powers[row]
     at_once = max(_NUMBERS_AT_ONCE // powers.size, 1)
@@ -190,7 +189,9 @@ def _win_chance(
             factors[index] = _power(factors[index], int(n_rivals[part[index]]))
         result *= factors.prod(axis=0)
     coefficients = result.sum(axis=0)
-    coefficients *= np.exp(n_other * circle.log_step) * circle.powers(-budget, 1 - budget)[0]
+    coefficients *= (
+        np.exp(n_other * circle.log_step) * circle.powers(-circle.budget, 1 - circle.budget)[0]
+    )
     total = float(coefficients[0].real + 2.0 * coefficients[1:].real.sum())
     return total / (circle.n_points * circle.size_chance)
 
