@@ -27,7 +27,7 @@ _BLOCK: Final = 1 << 19
 
 _WORTHWHILE: Final = 8.0
 """Complex numbers that an exact count may compute per attempt that a sample would shuffle. Such a
-count took 0.5 to 2 times as long as 200 subsets (benchmarks/bench_expected.py) and has no error."""
+count took at most about as long as 200 subsets (benchmarks/bench_expected.py) and has no error."""
 
 
 class Sampling(NamedTuple):
