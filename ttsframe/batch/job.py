@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -75,6 +76,10 @@ class Job:
         """Raise if the output cannot be written."""
         check_parent_folder(self.sink)
         check_kind(self.sink)
+        if self.sink.is_dir() and not os.access(self.sink, os.W_OK):
+            raise SourceError(
+                f"{self.sink}: cannot be written to, so it cannot be replaced. Hint: give the output another name."
+            )
         check_no_link(self.folder)
         for inside in self.folder.glob("*"):
             check_no_link(inside)

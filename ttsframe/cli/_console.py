@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 
@@ -34,8 +34,16 @@ def _lines(text: str) -> str:
 
 def _document(value: object, **options: Any) -> str:  # noqa: ANN401 - options of json
     """Write JSON in which characters that control a terminal are escaped, as those below 32 always are."""
-    text = json.dumps(_finite(value), ensure_ascii=False, default=str, **options)
+    text = json.dumps(
+        _finite(value), ensure_ascii=not is_unicode(sys.stdout), default=str, **options
+    )
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def is_unicode(stream: TextIO | None) -> bool:
+    """Return whether a stream takes any character."""
+    name = getattr(stream, "encoding", None) or "utf-8"
+    return str(name).lower().replace("-", "").startswith("utf")
 
 
 @dataclass
@@ -57,7 +65,11 @@ class Console:
     @property
     def shows_progress(self) -> bool:
         """Whether progress is drawn: only on a terminal."""
-        return sys.stderr.isatty() and not (self.is_quiet or self.is_log_json)
+        return (
+            sys.stderr is not None
+            and sys.stderr.isatty()
+            and not (self.is_quiet or self.is_log_json)
+        )
 
     def say(self, text: str) -> None:
         """Print a result for people."""
