@@ -13,6 +13,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import ttsframe as tts
@@ -131,3 +132,62 @@ def test_what_is_stopped_while_writing_leaves_the_old_file(
         assert [path.name for path in target.parent.iterdir()] == [target.name]
     else:
         assert process.returncode == -signal.SIGKILL
+
+
+LOADING = """
+import os, signal, sys
+sys.argv = ["/bin/ttsframe"]
+
+class Sends:
+    def find_spec(self, name, path=None, target=None):
+        if name == "polars":
+            os.kill(os.getpid(), {sent})
+
+
+sys.meta_path.insert(0, Sends())
+from ttsframe.cli import main
+"""
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_it_loads_ends_it_without_a_traceback(
+    sent: signal.Signals, status: int
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING.format(sent=int(sent))],
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (status, b"")
+
+
+def test_streams_that_are_closed_or_narrow(sample: Path, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m ttsframe vote {tmp_path / 'gone'} 2>&-"
+    assert subprocess.run(["/bin/sh", "-c", command], check=False).returncode == 2
+    run = tts.read_trajectories(sample).with_columns(model=pl.lit("\u6a21\u578b \U0001f600"))
+    run.write_parquet(tmp_path / "run.parquet")
+    arguments = ["vote", tmp_path / "run.parquet", "--by", "model"]
+    narrow = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    for extra in ([], ["--json"]):
+        done = subprocess.run(
+            [*PROGRAM, *map(str, arguments), *extra], capture_output=True, check=True, env=narrow
+        )
+        assert done.stderr == b""
+        if extra:
+            (row, *_) = json.loads(done.stdout)["problems"]
+            assert row["model"] == "\u6a21\u578b \U0001f600"
+        else:
+            assert rb"\u6a21\u578b \U0001f600" in done.stdout
+
+
+def test_charts_without_docstrings(sample: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-OO", "-m", "ttsframe", "report", str(sample)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: charts need Altair, which needs the docstrings")

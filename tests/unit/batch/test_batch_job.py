@@ -198,6 +198,18 @@ def test_another_version_or_a_changed_source_is_not_mixed_in(
         tts.batch.transform(source, sink, **SMALL)
 
 
+def test_a_folder_that_cannot_be_replaced_is_named_before_any_work(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = tmp_path / "out"
+    tts.batch.transform(source, sink, **SMALL)
+    # Rights do not hold for root, who may run this test.
+    access = os.access
+    monkeypatch.setattr("os.access", lambda path, mode: path != sink and access(path, mode))
+    with pytest.raises(SourceError, match="out: cannot be written to, so it cannot be replaced"):
+        tts.batch.transform(source, sink, overwrite=True, engine=Stops(0), **SMALL)
+
+
 def test_a_source_that_changes_meanwhile_is_noticed_at_the_end(
     source: Path, tmp_path: Path
 ) -> None:

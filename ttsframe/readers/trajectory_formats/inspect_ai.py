@@ -29,7 +29,7 @@ import polars as pl
 from ttsframe._traps import Trap
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.archive import Archive, BadMemberError, open_archive
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of, open_binary
+from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of, open_binary, read_whole
 from ttsframe.readers.engine.table import FileFormat, Table, Unpacking, add_problem_id, cast_columns
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
@@ -180,7 +180,7 @@ def _header(archive: Archive, name: str) -> _Log:
 def _document_rows(file: DataFile) -> Iterator[Unpacked]:
     with open_binary(file) as stream:
         try:
-            document = _parse(stream.read())
+            document = _parse(read_whole(stream, file))
         except BadMemberError as reason:
             raise SourceError(
                 f"{file.name}: {reason}. Hint: the log may be cut off, or still being written."
