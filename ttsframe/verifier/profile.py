@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_fraction, check_frame, check_names, check_positive
-from ttsframe._exprs import run_plan, safe_names, to_safe
+from ttsframe._exprs import name_numbers, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers
 from ttsframe.errors import ColumnsError
 from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
@@ -21,7 +21,7 @@ from ttsframe.statistics.clusters import (
 )
 from ttsframe.statistics.intervals import student_t_interval
 from ttsframe.statistics.problem_values import mean_interval
-from ttsframe.verifier.tables import CLUSTERED, CLUSTERED_ALSO, Schema, name_numbers
+from ttsframe.verifier.tables import CLUSTERED, CLUSTERED_ALSO, Schema
 
 __all__ = ["step_profile"]
 
@@ -145,6 +145,7 @@ def step_profile(
     )
     _check_dtypes(schema)
     keys: dict[str, str] = safe_names(groups)
+
     def apply(frame: pl.DataFrame) -> pl.DataFrame:
         return _profiles(
             frame, [*keys], n_bins, confidence_level, same_problems=same_problems
@@ -273,7 +274,8 @@ def _is_kept(problem: Integers, outcome: Integers) -> Flags | None:
     is_mixed: Flags = has[:, 0] & has[:, 1]
     if is_mixed.all() or not is_mixed.any():
         return None
-    return is_mixed[problem] | (outcome == _UNGRADED)
+    is_kept: Flags = is_mixed[problem] | (outcome == _UNGRADED)
+    return is_kept
 
 
 def _one_group(
