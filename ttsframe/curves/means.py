@@ -109,13 +109,26 @@ def _numbers(column: pl.Series) -> Integers:
 def _compress(keys: Integers) -> tuple[Integers, int]:
     """Return numbers from 0 in the order of the keys, equal ones for equal keys, and how many there are."""
     size = int(keys.max()) + 1
-    if size > 8 * len(keys) + 1_000_000:
+    if _is_sparse(keys, size):
         distinct, numbers = np.unique(keys, return_inverse=True)
         return numbers, len(distinct)
-    occurs = np.zeros(size, dtype=bool)
-    occurs[keys] = True
+    occurs = np.bincount(keys, minlength=size) > 0
+    if occurs.all():
+        return keys, size
     number: Integers = np.cumsum(occurs) - 1
     return number[keys], int(number[-1]) + 1
+
+
+def _is_sparse(keys: Integers, size: int) -> bool:
+    return size > 8 * len(keys) + 1_000_000
+
+
+def _has_repeated(keys: Integers) -> bool:
+    """Return whether two keys are equal."""
+    size = int(keys.max()) + 1
+    if _is_sparse(keys, size):
+        return len(np.unique(keys)) < len(keys)
+    return bool((np.bincount(keys) > 1).any())
 
 
 def _first_rows(numbers: Integers, n: int) -> Integers:
@@ -159,12 +172,17 @@ def _lay_out(
     seed, n_seeds = np.zeros(frame.height, dtype=np.int64), 1
     for name in lines.seeds:
         seed, n_seeds = _with(seed, frame[name])
-    if _compress(cell * n_seeds + seed)[1] < frame.height:
+    if _has_repeated(cell * n_seeds + seed):
         # This raises, and names the problem.
         folds = ["fold"] if levels else []
         lines.units(frame.lazy(), include, pl.lit(0), halves=folds, levels=levels).collect()
     shape = (n_budgets, n_units)
-    severity = _worst(frame["severity"].to_numpy(), cell, n_budgets * n_units, include)
+    severity = np.full(n_budgets * n_units, _ABSENT)
+    ranks = frame["severity"].to_numpy()
+    severity[cell] = ranks
+    if n_seeds > 1:
+        # "common" leaves a problem out for one replicate, "available" only for all.
+        (np.maximum if include == "common" else np.minimum).at(severity, cell, ranks)
     # In the order of replicates, so that a sum does not depend on the order of rows.
     order = np.argsort(seed, kind="stable") if n_seeds > 1 else None
     values = {
@@ -193,15 +211,6 @@ def _lay_out(
         caveat=_numbers(caveats)[of_unit],
         cluster=None if lines.cluster is None else _numbers(frame["cluster"])[of_unit],
     )
-
-
-def _worst(ranks: Integers, cell: Integers, n_cells: int, include: ProblemSet) -> Integers:
-    """Return the severity of each cell."""
-    severity = np.full(n_cells, _ABSENT)
-    severity[cell] = ranks
-    # "common" leaves a problem out for one replicate, "available" only for all.
-    (np.maximum if include == "common" else np.minimum).at(severity, cell, ranks)
-    return severity
 
 
 def _means(column: pl.Series, cell: Integers, n_cells: int, order: Integers | None) -> Floats:
