@@ -3,7 +3,7 @@ r"""Answers in boxes: the content of the last `\boxed{...}` or `\fbox{...}`, and
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 import polars as pl
 
@@ -13,14 +13,17 @@ from ttsframe.answers.columns import (
     only_where,
     per_distinct,
     prefer,
+    scattered,
     true_where,
 )
 from ttsframe.answers.statements import is_placeholder
 
-__all__ = ["boxed_answers", "has_box", "last_boxes"]
+__all__ = ["Boxes", "boxed_answers", "find_boxes", "has_box", "last_boxes"]
 
 _NESTING: Final = 12
 _LONGEST_JOIN: Final = 200
+_LONGEST_END: Final = 600
+"""Number of characters at the end of a text that hold the last box of most texts, and what is joined to it."""
 
 
 def _balanced(depth: int) -> str:
@@ -47,26 +50,75 @@ def has_box(texts: pl.Series) -> pl.Series:
     return texts.str.contains(r"\\(?:boxed|fbox)")
 
 
-def boxed_answers(texts: pl.Series) -> pl.Series:
-    """Return the content of the last box, null where there is none or it holds no answer."""
-    pieces = texts.str.split("\\boxed")
-    is_boxed = pieces.list.len() > 1
-    after = keep_where(pieces.list.get(-1), is_boxed)
-    content = after.str.extract(_FLAT_CONTENT, 1)
-    nested = keep_where(after, content.is_null()).str.extract(_BOX_CONTENT, 1)
-    content = prefer(content, nested)
-    before = pieces.list.get(-2, null_on_oob=True)
-    is_near = (pieces.list.len() > 2) & (before.str.len_bytes() <= _LONGEST_JOIN)
+class Boxes(NamedTuple):
+    """The content of the last box of each text, null where it holds no answer, and which texts hold a box."""
+
+    answers: pl.Series
+    are_there: pl.Series
+
+
+def find_boxes(texts: pl.Series) -> Boxes:
+    """Read the last box of each text."""
+    pieces = _pieces(texts.str.tail(_LONGEST_END))
+    is_certain = (pieces["n"] > 2) | ((pieces["n"] == 2) & (pieces["n_before"] > _LONGEST_JOIN))
+    far = (~is_certain).to_numpy().nonzero()[0]
+    if len(far):
+        near = is_certain.to_numpy().nonzero()[0]
+        parts = [pieces[near], _pieces(texts.gather(far))]
+        pieces = scattered(parts, [near, far], pieces)
+    after, before = pieces["after"], pieces["before"]
+    nested = only_where(
+        after,
+        pieces["flat"].is_null() & (pieces["n"] > 1),
+        lambda some: some.str.extract(_BOX_CONTENT, 1),
+    )
+    content = prefer(pieces["flat"], nested)
+    is_near = (pieces["n"] > 2) & (pieces["n_before"] <= _LONGEST_JOIN)
+    is_framed = texts.str.contains("\\fbox", literal=True)
     is_hard = (
-        (is_boxed & (content.is_null() | before.str.ends_with("\\")))
+        ((pieces["n"] > 1) & (content.is_null() | pieces["is_escaped"]))
         | true_where(before, is_near, _joins_next_box)
-        | texts.str.contains("\\fbox", literal=True)
+        | is_framed
     )
     hard = only_where(texts, is_hard, lambda some: per_distinct(some, last_boxes))
-    answers = prefer(hard, keep_where(content, ~is_hard)).str.strip_chars()
-    answers = keep_where(answers, answers != "")
-    is_suspect = answers.str.contains(_MAY_BE_PLACEHOLDER)
-    return change_where(answers, is_suspect, lambda some: per_distinct(some, _real))
+    trimmed = pl.col("answer").str.strip_chars()
+    answers = (
+        prefer(hard, keep_where(content, ~is_hard))
+        .to_frame("answer")
+        .select(
+            pl.when(trimmed != "").then(trimmed).alias("answer"),
+            is_suspect=trimmed.str.contains(_MAY_BE_PLACEHOLDER),
+        )
+    )
+    real = change_where(
+        answers["answer"], answers["is_suspect"], lambda some: per_distinct(some, _real)
+    )
+    return Boxes(real, (pieces["n"] > 1) | is_framed)
+
+
+def boxed_answers(texts: pl.Series) -> pl.Series:
+    """Return the content of the last box, null where there is none or it holds no answer."""
+    return find_boxes(texts).answers
+
+
+def _pieces(texts: pl.Series) -> pl.DataFrame:
+    """Split texts at their boxes: the parts before and after the last one, and the number of parts."""
+    pieces, after, before = pl.col("pieces"), pl.col("after"), pl.col("before")
+    return (
+        texts.str
+        .split("\\boxed")
+        .to_frame("pieces")
+        .select(
+            n=pieces.list.len(),
+            after=pl.when(pieces.list.len() > 1).then(pieces.list.get(-1)),
+            before=pieces.list.get(-2, null_on_oob=True),
+        )
+        .with_columns(
+            flat=after.str.extract(_FLAT_CONTENT, 1),
+            n_before=before.str.len_bytes(),
+            is_escaped=before.str.ends_with("\\"),
+        )
+    )
 
 
 def _joins_next_box(before: pl.Series) -> pl.Series:

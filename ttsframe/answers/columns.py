@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import polars as pl
 
+from ttsframe._typing import Integers
 from ttsframe.errors import ColumnsError
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "only_where",
     "per_distinct",
     "prefer",
+    "scattered",
     "true_where",
 ]
 
@@ -97,3 +99,18 @@ def true_where(
     is_true = mask.fill_null(value=False).to_numpy().copy()
     is_true[is_true] = test(values.filter(pl.Series(is_true))).fill_null(value=False).to_numpy()
     return pl.Series(is_true)
+
+
+def scattered(
+    parts: list[pl.DataFrame], places: list[Integers], nothing: pl.DataFrame
+) -> pl.DataFrame:
+    """Put the rows of some tables where they belong; `nothing` has the result's height and all its rows null."""
+    if len(parts) == 1 and parts[0].height == nothing.height:
+        return parts[0]
+    is_open = np.ones(nothing.height, dtype=bool)
+    for rows in places:
+        is_open[rows] = False
+    rest = is_open.nonzero()[0]
+    order = np.empty(nothing.height, dtype=np.int64)
+    order[np.concatenate([*places, rest])] = np.arange(nothing.height)
+    return pl.concat([*parts, nothing.head(len(rest))])[order]

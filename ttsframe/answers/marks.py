@@ -10,13 +10,14 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.answers.columns import change_where, keep_where, only_where
+from ttsframe.answers.columns import change_where, keep_where, only_where, true_where
 from ttsframe.answers.statements import REACH
 
 __all__ = [
     "after_hash",
     "after_phrase",
     "has_field",
+    "has_phrase",
     "has_question",
     "in_final_sentence",
     "is_finished",
@@ -26,9 +27,8 @@ __all__ = [
     "question_pieces",
     "tagged",
     "up_to_final_sentence",
-    "without_chat_marks",
+    "without_marks_of_chats",
     "without_question",
-    "without_thoughts",
 ]
 
 _VERB: Final = (
@@ -95,9 +95,20 @@ _SENTENCE_BEFORE_HOPE: Final = r"(?:final answer|Final Answer|Final answer|he an
 _QUESTION: Final = (
     r"\n[ \t]*(?:#{1,6} |\*\*|> )?(?:\*\*)?(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
 )
+# quick to search, because it begins with letters
+_QUESTION_WORD: Final = r"(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
 
 
-def without_chat_marks(texts: pl.Series) -> pl.Series:
+def without_marks_of_chats(texts: pl.Series) -> pl.Series:
+    """Drop chat tokens, what the model wrote for the user after its own turn, and its thoughts."""
+    return change_where(
+        texts,
+        texts.str.contains("<", literal=True),
+        lambda some: _without_thoughts(_without_chat_marks(some)),
+    )
+
+
+def _without_chat_marks(texts: pl.Series) -> pl.Series:
     """Drop chat tokens, and whatever the model wrote for the user after its own turn."""
     return change_where(texts, texts.str.contains("<|", literal=True), _clean_chat)
 
@@ -110,7 +121,7 @@ def _clean_chat(texts: pl.Series) -> pl.Series:
     return own.str.replace_all(_CHAT_MARK, "\n")
 
 
-def without_thoughts(texts: pl.Series) -> pl.Series:
+def _without_thoughts(texts: pl.Series) -> pl.Series:
     """Drop blocks between `<think>` and `</think>`, also where one of the tags is missing."""
     return change_where(texts, texts.str.contains(_THOUGHT_MARK), _clean_thoughts)
 
@@ -123,7 +134,9 @@ def _clean_thoughts(texts: pl.Series) -> pl.Series:
 
 def has_question(texts: pl.Series) -> pl.Series:
     """Tell which texts hold a line that begins a question."""
-    return texts.str.contains(_QUESTION).fill_null(value=False)
+    return true_where(
+        texts, texts.str.contains(_QUESTION_WORD), lambda some: some.str.contains(_QUESTION)
+    )
 
 
 def question_pieces(texts: pl.Series) -> pl.Series:
@@ -138,14 +151,16 @@ def without_question(texts: pl.Series) -> pl.Series:
 
 def up_to_final_sentence(texts: pl.Series) -> pl.Series:
     """Return the text up to "The final answer is X. I hope it is correct.", null where it is not there."""
-    first = texts.str.find(_HOPE, literal=True)
-    holds = first.is_not_null()
-    if not holds.any():
-        return only_where(texts, holds, _up_to_hope)
-    # where a box in the only such sentence ends the text, the last box is the answer anyway
-    is_last = first + _LONGEST_HOPE >= texts.str.len_bytes()
-    is_boxed = texts.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
-    return only_where(texts, holds & ~(is_last & is_boxed), _up_to_hope)
+    return only_where(texts, texts.str.contains(_HOPE, literal=True), _up_to_hope_unless_boxed)
+
+
+def _up_to_hope_unless_boxed(texts: pl.Series) -> pl.Series:
+    """Return texts up to "I hope it is correct", unless this is found without: a box is in the last one."""
+    text = pl.col("text")
+    is_last = text.str.find(_HOPE, literal=True) + _LONGEST_HOPE >= text.str.len_bytes()
+    is_boxed = text.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
+    others = texts.to_frame("text").select(~(is_last & is_boxed)).to_series()
+    return only_where(texts, others, _up_to_hope)
 
 
 def _up_to_hope(texts: pl.Series) -> pl.Series:
@@ -185,6 +200,11 @@ def after_hash(texts: pl.Series) -> pl.Series:
     )
 
 
+def has_phrase(texts: pl.Series) -> pl.Series:
+    """Tell which texts hold a phrase that announces an answer."""
+    return texts.str.contains(f"{_ENGLISH}|{_OTHER_LANGUAGES}")
+
+
 def phrase_pieces(texts: pl.Series) -> pl.Series:
     """Split the texts after each phrase that announces an answer."""
     is_ascii = texts.str.len_bytes() == texts.str.len_chars()
@@ -211,11 +231,18 @@ def number_at_end(texts: pl.Series) -> pl.Series:
 def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
     """Return a phrase that is a special one, a null character, and what follows, counted from the end."""
     before = pieces.list.get(-1 - place, null_on_oob=True).str.tail(_LONGEST_CONTEXT)
-    # the phrase may end on the delimiter that opens the answer
-    opening = before.str.extract(_OPENING, 1).fill_null("")
-    context = before.str.extract(_CONTEXT, 1).fill_null("")
     following = pieces.list.get(-place, null_on_oob=True).str.head(REACH)
-    return keep_where(context + "\0" + opening + following, before.is_not_null())
+    phrase = pl.col("phrase")
+    # the phrase may end on the delimiter that opens the answer
+    opening = phrase.str.extract(_OPENING, 1).fill_null("")
+    context = phrase.str.extract(_CONTEXT, 1).fill_null("")
+    stated = pl.when(phrase.is_not_null()).then(context + "\0" + opening + pl.col("following"))
+    return (
+        pl
+        .DataFrame({"phrase": before, "following": following})
+        .select(stated.alias("statement"))
+        .to_series()
+    )
 
 
 def plain_numbers(statements: pl.Series) -> pl.Series:
