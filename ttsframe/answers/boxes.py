@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from ttsframe.answers.columns import (
     change_where,
-    keep_where,
+    nothing_for,
     only_where,
     per_distinct,
     prefer,
@@ -59,41 +60,40 @@ class Boxes(NamedTuple):
 
 def find_boxes(texts: pl.Series) -> Boxes:
     """Read the last box of each text."""
-    pieces = _pieces(texts.str.tail(_LONGEST_END))
-    is_certain = (pieces["n"] > 2) | ((pieces["n"] == 2) & (pieces["n_before"] > _LONGEST_JOIN))
-    far = (~is_certain).to_numpy().nonzero()[0]
-    if len(far):
-        near = is_certain.to_numpy().nonzero()[0]
-        parts = [pieces[near], _pieces(texts.gather(far))]
-        pieces = scattered(parts, [near, far], pieces)
-    after, before = pieces["after"], pieces["before"]
-    nested = only_where(
-        after,
-        pieces["flat"].is_null() & (pieces["n"] > 1),
-        lambda some: some.str.extract(_BOX_CONTENT, 1),
+    # most boxes stand at the end, so that few texts are searched from their beginning
+    ends = texts.str.tail(_LONGEST_END)
+    is_near = ends.to_frame("text").select_seq(_IS_NEAR).to_series().to_numpy()
+    is_there = is_near.copy()
+    is_there[~is_near] = has_box(texts.filter(~is_near)).to_numpy()
+    rows = np.concatenate([is_near.nonzero()[0], (is_there & ~is_near).nonzero()[0]])
+    if not len(rows):
+        return Boxes(nothing_for(texts), pl.Series(is_there))
+    whole = texts.gather(rows)
+    read = pl.concat([ends.filter(is_near), whole.slice(int(is_near.sum()))])
+    pieces = read.str.split("\\boxed").to_frame("pieces").select_seq(_LAST_PIECES)
+    pieces = pieces.with_columns_seq(_MARKS_OF_PIECES)
+    content = pieces["flat"]
+    content = prefer(
+        content,
+        only_where(
+            pieces["after"], content.is_null(), lambda some: some.str.extract(_BOX_CONTENT, 1)
+        ),
     )
-    content = prefer(pieces["flat"], nested)
-    is_near = (pieces["n"] > 2) & (pieces["n_before"] <= _LONGEST_JOIN)
-    is_framed = texts.str.contains("\\fbox", literal=True)
     is_hard = (
-        ((pieces["n"] > 1) & (content.is_null() | pieces["is_escaped"]))
-        | true_where(before, is_near, _joins_next_box)
-        | is_framed
+        content.is_null()
+        | pieces["is_escaped"]
+        | true_where(pieces["before"], pieces["may_join"], _joins_next_box)
+        | whole.str.contains("\\fbox", literal=True)
     )
-    hard = only_where(texts, is_hard, lambda some: per_distinct(some, last_boxes))
-    trimmed = pl.col("answer").str.strip_chars()
-    answers = (
-        prefer(hard, keep_where(content, ~is_hard))
-        .to_frame("answer")
-        .select(
-            pl.when(trimmed != "").then(trimmed).alias("answer"),
-            is_suspect=trimmed.str.contains(_MAY_BE_PLACEHOLDER),
-        )
+    answers = change_where(
+        content, is_hard, lambda _: per_distinct(whole.filter(is_hard), last_boxes)
     )
+    answers = answers.to_frame("answer").select_seq(_TRIMMED)
     real = change_where(
         answers["answer"], answers["is_suspect"], lambda some: per_distinct(some, _real)
     )
-    return Boxes(real, (pieces["n"] > 1) | is_framed)
+    found = scattered([real.to_frame()], [rows], nothing_for(texts).to_frame("answer"))
+    return Boxes(found["answer"], pl.Series(is_there))
 
 
 def boxed_answers(texts: pl.Series) -> pl.Series:
@@ -101,24 +101,26 @@ def boxed_answers(texts: pl.Series) -> pl.Series:
     return find_boxes(texts).answers
 
 
-def _pieces(texts: pl.Series) -> pl.DataFrame:
-    """Split texts at their boxes: the parts before and after the last one, and the number of parts."""
-    pieces, after, before = pl.col("pieces"), pl.col("after"), pl.col("before")
-    return (
-        texts.str
-        .split("\\boxed")
-        .to_frame("pieces")
-        .select(
-            n=pieces.list.len(),
-            after=pl.when(pieces.list.len() > 1).then(pieces.list.get(-1)),
-            before=pieces.list.get(-2, null_on_oob=True),
-        )
-        .with_columns(
-            flat=after.str.extract(_FLAT_CONTENT, 1),
-            n_before=before.str.len_bytes(),
-            is_escaped=before.str.ends_with("\\"),
-        )
-    )
+_IS_NEAR: Final = (pl.col("text").str.find("\\boxed", literal=True) > _LONGEST_JOIN).fill_null(
+    value=False
+)
+_PIECES: Final = pl.col("pieces")
+_BEFORE: Final = pl.col("before")
+_LAST_PIECES: Final = (
+    _PIECES.list.len().alias("n"),
+    _PIECES.list.get(-2, null_on_oob=True).alias("before"),
+    pl.when(_PIECES.list.len() > 1).then(_PIECES.list.get(-1)).alias("after"),
+)
+_MARKS_OF_PIECES: Final = (
+    pl.col("after").str.extract(_FLAT_CONTENT, 1).alias("flat"),
+    _BEFORE.str.ends_with("\\").fill_null(value=False).alias("is_escaped"),
+    ((pl.col("n") > 2) & (_BEFORE.str.len_bytes() <= _LONGEST_JOIN)).alias("may_join"),
+)
+_ANSWER: Final = pl.col("answer").str.strip_chars()
+_TRIMMED: Final = (
+    pl.when(_ANSWER != "").then(_ANSWER).alias("answer"),
+    _ANSWER.str.contains(_MAY_BE_PLACEHOLDER).alias("is_suspect"),
+)
 
 
 def _joins_next_box(before: pl.Series) -> pl.Series:

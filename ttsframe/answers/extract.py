@@ -23,6 +23,7 @@ from ttsframe.answers.columns import (
     as_strings,
     change_where,
     keep_where,
+    nothing_for,
     only_where,
     per_distinct,
     prefer,
@@ -305,7 +306,7 @@ def _apply(texts: pl.Series, chain: _Chain) -> pl.DataFrame:
         places.append(rows[is_decided])
         rows = rows[~is_decided]
         left = left.filter(~found.decided)
-    nothing = _nothing(texts)
+    nothing = nothing_for(texts)
     no_rule = pl.Series([None], dtype=_RULE).new_from_index(0, len(texts))
     nowhere = pl.DataFrame({"answer": nothing, "rule": no_rule, "excerpt": nothing})
     return scattered(parts, places, nowhere)
@@ -380,7 +381,7 @@ def _in_tag(texts: pl.Series) -> _Found:
 def _in_box(texts: pl.Series) -> _Found:
     """Read the last box."""
     boxes = find_boxes(texts)
-    return _Found(boxes.answers, boxes.are_there, _nothing(texts))
+    return _Found(boxes.answers, boxes.are_there, nothing_for(texts))
 
 
 def _after_hash(texts: pl.Series) -> _Found:
@@ -427,10 +428,12 @@ def _in_phrase(texts: pl.Series) -> _Found:
         parts.append(pl.DataFrame({"answer": answers, "excerpt": statements}).filter(is_read))
         places.append(rows[is_read.to_numpy()])
         rows, pieces = rows[answers.is_null().to_numpy()], pieces.filter(~is_read)
-    nothing = _nothing(texts)
+    nothing = nothing_for(texts)
     found = scattered(parts, places, pl.DataFrame({"answer": nothing, "excerpt": nothing}))
+    names = _constant("phrase", texts)
     is_field = _marks.has_field(found["excerpt"]).fill_null(value=False)
-    names = _constant("field", texts).zip_with(is_field, _constant("phrase", texts))
+    if is_field.any():
+        names = names.zip_with(~is_field, _constant("field", texts))
     return _Found(found["answer"], found["answer"].is_not_null(), found["excerpt"], names)
 
 
@@ -439,14 +442,12 @@ def _in_ending(texts: pl.Series, *, is_text: bool = True) -> _Found:
     endings = texts.str.tail(_statements.REACH)
     is_finished = _marks.is_finished(endings) | (endings.str.len_chars() < _statements.REACH)
     read_ending = partial(_read_ending, is_text=is_text)
-    read = (
-        per_distinct(keep_where(endings, is_finished), read_ending)
-        .str.split_exact("\0", 1)
-        .struct.unnest()
-    )
-    return _Found(
-        read["field_1"], read["field_1"].is_not_null(), endings, read["field_0"].cast(_RULE)
-    )
+    read = per_distinct(keep_where(endings, is_finished), read_ending)
+    is_read = read.is_not_null()
+    if not is_read.any():
+        return _Found(read, is_read, endings)
+    parts = read.str.split_exact("\0", 1).struct.unnest()
+    return _Found(parts["field_1"], is_read, endings, parts["field_0"].cast(_RULE))
 
 
 def _read_ending(ending: str, *, is_text: bool) -> str | None:
@@ -471,7 +472,7 @@ def _last_number(texts: pl.Series) -> _Found:
     """Read the last number of each text."""
     numbers = texts.str.extract(_LAST_NUMBER, 1)
     numbers = prefer(numbers, keep_where(texts, numbers.is_null()).str.extract(_LAST_NUMBER, 2))
-    return _Found(numbers, numbers.is_not_null(), _nothing(texts))
+    return _Found(numbers, numbers.is_not_null(), nothing_for(texts))
 
 
 def _read_statements(statements: pl.Series) -> pl.Series:
@@ -492,11 +493,6 @@ def _read_statement(statement: str) -> str | None:
 def _constant(rule: ExtractionRule, texts: pl.Series) -> pl.Series:
     """Return a column with the name of a rule."""
     return pl.Series([rule], dtype=_RULE).new_from_index(0, len(texts))
-
-
-def _nothing(texts: pl.Series) -> pl.Series:
-    """Return a column of nulls."""
-    return pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
 
 
 _MARKED: Final[_Chain] = (

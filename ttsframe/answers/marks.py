@@ -77,6 +77,7 @@ _CHAT_MARK: Final = (
     r"<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>|<\|im_start\|>\s*\w*|<\|[a-z_0-9]+\|>"
 )
 _THOUGHT_MARK: Final = r"</?(?:think|thinking|thought|thoughts|reasoning|scratchpad)>"
+_MARK_OF_CHATS: Final = rf"<\||{_THOUGHT_MARK}"
 _THOUGHT: Final = (
     r"(?s)<(?:think|thinking|thought|thoughts|reasoning|scratchpad)>.*?"
     r"</(?:think|thinking|thought|thoughts|reasoning|scratchpad)>"
@@ -97,13 +98,31 @@ _QUESTION: Final = (
 )
 # quick to search, because it begins with letters
 _QUESTION_WORD: Final = r"(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
+_TEXT: Final = pl.col("text")
+_IS_READ: Final = ~(
+    (_TEXT.str.find(_HOPE, literal=True) + _LONGEST_HOPE >= _TEXT.str.len_bytes())
+    & _TEXT.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
+)
+_PHRASE: Final = pl.col("phrase")
+# the phrase may end on the delimiter that opens the answer
+_STATED: Final = (
+    pl
+    .when(_PHRASE.is_not_null())
+    .then(
+        _PHRASE.str.extract(_CONTEXT, 1).fill_null("")
+        + "\0"
+        + _PHRASE.str.extract(_OPENING, 1).fill_null("")
+        + pl.col("following")
+    )
+    .alias("statement")
+)
 
 
 def without_marks_of_chats(texts: pl.Series) -> pl.Series:
     """Drop chat tokens, what the model wrote for the user after its own turn, and its thoughts."""
     return change_where(
         texts,
-        texts.str.contains("<", literal=True),
+        texts.str.contains(_MARK_OF_CHATS),
         lambda some: _without_thoughts(_without_chat_marks(some)),
     )
 
@@ -156,11 +175,7 @@ def up_to_final_sentence(texts: pl.Series) -> pl.Series:
 
 def _up_to_hope_unless_boxed(texts: pl.Series) -> pl.Series:
     """Return texts up to "I hope it is correct", unless this is found without: a box is in the last one."""
-    text = pl.col("text")
-    is_last = text.str.find(_HOPE, literal=True) + _LONGEST_HOPE >= text.str.len_bytes()
-    is_boxed = text.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
-    others = texts.to_frame("text").select(~(is_last & is_boxed)).to_series()
-    return only_where(texts, others, _up_to_hope)
+    return only_where(texts, texts.to_frame("text").select_seq(_IS_READ).to_series(), _up_to_hope)
 
 
 def _up_to_hope(texts: pl.Series) -> pl.Series:
@@ -232,17 +247,7 @@ def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
     """Return a phrase that is a special one, a null character, and what follows, counted from the end."""
     before = pieces.list.get(-1 - place, null_on_oob=True).str.tail(_LONGEST_CONTEXT)
     following = pieces.list.get(-place, null_on_oob=True).str.head(REACH)
-    phrase = pl.col("phrase")
-    # the phrase may end on the delimiter that opens the answer
-    opening = phrase.str.extract(_OPENING, 1).fill_null("")
-    context = phrase.str.extract(_CONTEXT, 1).fill_null("")
-    stated = pl.when(phrase.is_not_null()).then(context + "\0" + opening + pl.col("following"))
-    return (
-        pl
-        .DataFrame({"phrase": before, "following": following})
-        .select(stated.alias("statement"))
-        .to_series()
-    )
+    return pl.DataFrame({"phrase": before, "following": following}).select_seq(_STATED).to_series()
 
 
 def plain_numbers(statements: pl.Series) -> pl.Series:
