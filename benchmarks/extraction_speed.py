@@ -111,8 +111,8 @@ def main() -> None:
     unit = (time.process_time() - start) / 10 * 1e3
     assert len(table) == 64
     lines = [
-        "Extraction on one thread: MB of text per second of processor time, best of "
-        f"{N_PROCESSES * N_CALLS} calls; nothing remembered between calls.",
+        f"Extraction on one thread, MB of text per second of processor time, best of {N_PROCESSES * N_CALLS} calls.",
+        "Nothing is remembered from one call to the next.",
         f"to compare machines: 100,000 entries of a dict in a loop {unit:.1f} ms",
         f"{'column':38} {'MB':>6} {'no answer':>9} {'MB/s':>6}"
         + "".join(f" {'other':>6} {'ratio':>6}" for _ in checkouts[1:]),

@@ -69,8 +69,8 @@ def find_boxes(texts: pl.Series) -> Boxes:
     if not len(rows):
         return Boxes(nothing_for(texts), pl.Series(is_there))
     whole = texts.gather(rows)
-    read = pl.concat([ends.filter(is_near), whole.slice(int(is_near.sum()))])
-    pieces = read.str.split("\\boxed").to_frame("pieces").select_seq(_LAST_PIECES)
+    searched = pl.concat([ends.filter(is_near), whole.slice(int(is_near.sum()))])
+    pieces = searched.str.split("\\boxed").to_frame("pieces").select_seq(_LAST_PIECES)
     pieces = pieces.with_columns_seq(_MARKS_OF_PIECES)
     content = pieces["flat"]
     content = prefer(
@@ -85,12 +85,10 @@ def find_boxes(texts: pl.Series) -> Boxes:
         | true_where(pieces["before"], pieces["may_join"], _joins_next_box)
         | whole.str.contains("\\fbox", literal=True)
     )
-    answers = change_where(
-        content, is_hard, lambda _: per_distinct(whole.filter(is_hard), last_boxes)
-    )
-    answers = answers.to_frame("answer").select_seq(_TRIMMED)
+    read = change_where(content, is_hard, lambda _: per_distinct(whole.filter(is_hard), last_boxes))
+    trimmed = read.to_frame("answer").select_seq(_TRIMMED)
     real = change_where(
-        answers["answer"], answers["is_suspect"], lambda some: per_distinct(some, _real)
+        trimmed["answer"], trimmed["is_suspect"], lambda some: per_distinct(some, _real)
     )
     found = scattered([real.to_frame()], [rows], nothing_for(texts).to_frame("answer"))
     return Boxes(found["answer"], pl.Series(is_there))

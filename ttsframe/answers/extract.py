@@ -306,6 +306,8 @@ def _apply(texts: pl.Series, chain: _Chain) -> pl.DataFrame:
         places.append(rows[is_decided])
         rows = rows[~is_decided]
         left = left.filter(~found.decided)
+    if len(parts) == 1 and parts[0].height == len(texts):
+        return parts[0]
     nothing = nothing_for(texts)
     no_rule = pl.Series([None], dtype=_RULE).new_from_index(0, len(texts))
     nowhere = pl.DataFrame({"answer": nothing, "rule": no_rule, "excerpt": nothing})
@@ -476,10 +478,11 @@ def _last_number(texts: pl.Series) -> _Found:
 
 
 def _read_statements(statements: pl.Series) -> pl.Series:
-    """Read what follows a phrase: a plain number at once, other statements once per distinct text."""
-    numbers = _marks.plain_numbers(statements)
-    others = per_distinct(keep_where(statements, numbers.is_null()), _read_statement)
-    return prefer(numbers, others)
+    """Read what follows a phrase: plain values at once, other statements once per distinct text."""
+    plain = _marks.plain_numbers(statements)
+    plain = prefer(plain, _marks.plain_mathematics(statements))
+    others = per_distinct(keep_where(statements, plain.is_null()), _read_statement)
+    return prefer(plain, others)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -23,6 +23,7 @@ __all__ = [
     "is_finished",
     "number_at_end",
     "phrase_pieces",
+    "plain_mathematics",
     "plain_numbers",
     "question_pieces",
     "tagged",
@@ -65,6 +66,12 @@ _CONTEXT: Final = (
 )
 _FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
 _PLAIN_NUMBER: Final = r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"
+# no words, no equation, no box: nothing that `statements.answer_announced` would read otherwise than as it is
+_PLAIN_MATHEMATICS: Final = (
+    r"^\x00[ :]{0,3}\$([0-9A-Za-z]|(?:[-+0-9a-zA-Z(\[{|]|\\[ac-zA-Z{},;!%])"
+    r"(?:[!-#%-;>-\[\]-~]|\\[ac-zA-Z{},;!%]| \\[ac-ln-su-zA-Z{},;!%]| [!-#%-;>-@\[\]-`{-~]){0,150}"
+    r"[0-9A-Za-z)}\]|])\$\.(?:(?:[ \t][^\n:：]*)?(?:\n|$)|[ \t]+I hope it is correct)"
+)
 _LONGEST_HOPE: Final = 32
 _LONGEST_BOX_AT_END: Final = 160
 _BOX_AT_END: Final = r"boxed\{[^\n]*I hope it is correct\W*$"
@@ -253,6 +260,11 @@ def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
 def plain_numbers(statements: pl.Series) -> pl.Series:
     """Return the numbers that are all that the first line of a statement holds."""
     return statements.str.extract(_PLAIN_NUMBER, 1)
+
+
+def plain_mathematics(statements: pl.Series) -> pl.Series:
+    """Return the mathematics between dollar signs that ends the first sentence of a statement, and is all of it."""
+    return statements.str.extract(_PLAIN_MATHEMATICS, 1)
 
 
 def is_finished(endings: pl.Series) -> pl.Series:
