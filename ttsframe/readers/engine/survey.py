@@ -61,7 +61,7 @@ _DERIVED_FROM = {
 
 _N_LISTED = 5
 _N_NAMES = 20
-_N_EXPLAINED = 8
+_N_EXPLAINED = 12
 """Of more formats than this, a message names only the names."""
 
 
