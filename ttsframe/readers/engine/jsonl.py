@@ -130,9 +130,11 @@ def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:
     """Inspect a file whose spans can be read independently, by the workers themselves."""
 
     def inspect_span(span: Span) -> tuple[Span, int, Inspection | None]:
-        chunk = read_span(file, span)
+        read = read_span(file, span)
+        n_ends = count_ends(read.data)
+        chunk = read._replace(n_ends=n_ends)
         inspection = None if chunk.data.isspace() else _inspect(chunk, known)
-        return span, count_ends(chunk.data), inspection
+        return span._replace(n_ends=n_ends), n_ends, inspection
 
     spans: list[Span] = []
     parts: list[Inspection] = []
