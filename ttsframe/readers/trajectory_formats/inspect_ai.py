@@ -45,6 +45,11 @@ _SAMPLE: Final = re.compile(r"samples/(.+)_epoch_([0-9]+)(?:\.json|/sample\.json
 _IS_LOG: Final = re.compile(
     rb'\s*\{\s*"version"\s*:\s*[0-9]+\s*,\s*"status"\s*:\s*"([a-z]+)".*?"eval"\s*:\s*\{', re.DOTALL
 )
+_EVENTS: Final = (
+    (b',"events":[', b'],"model_usage":'),
+    (b'\n  "events": [', b'],\n  "model_usage":'),
+)
+"""Where the events of a sample begin, and what follows them, in one line or with indents."""
 _REFERENCES: Final = ("attachment://", "tc://")
 _GRADES: Final = {"C": True, "I": False, "N": False, "true": True, "false": False}
 _NUMBERS: Final = {"1": True, "1.0": True, "0": False, "0.0": False}
@@ -142,7 +147,7 @@ def _archive_rows(file: DataFile) -> Iterator[Unpacked]:
         for name in _sample_names(archive):
             place = f"member {name!r}"
             try:
-                sample = parse_object(_without_events(archive.read(name)))
+                sample = _parse_sample(archive.read(name))
                 texts = _Attachments(sample, archive, name)
                 if name.endswith("/sample.json"):
                     metadata = name.removesuffix("sample.json") + "metadata.json"
@@ -363,12 +368,28 @@ def _tokens(
     }
 
 
-def _without_events(data: bytes) -> bytes:
-    """Cut out the events of a sample that was written with indents: most of it, and not needed."""
-    # A text has no line end of its own in JSON, so this is the list of the outermost object.
-    start = data.find(b'\n  "events": [\n')
-    end = data.find(b"\n  ]", start) if start >= 0 else -1
-    return data if end < 0 else data[:start] + b'\n  "events": [' + data[end:]
+def _parse_sample(data: bytes) -> dict[str, Any]:
+    """Parse a sample without its events, which are most of it and not needed."""
+    cut = _without_events(data)
+    if cut is None:
+        return parse_object(data)
+    try:
+        sample = parse_object(cut)
+    except BadMemberError:
+        return parse_object(data)
+    # Other brackets than those of the outermost object would leave it without one of the two.
+    return sample if sample.get("events") == [] and "model_usage" in sample else parse_object(data)
+
+
+def _without_events(data: bytes) -> bytes | None:
+    """Cut out what may be the events; None where that is not seen."""
+    # A text has no line end and no bare quote of its own in JSON, so these are keys.
+    for start_mark, end_mark in _EVENTS:
+        start = data.find(start_mark)
+        end = data.rfind(end_mark) if start >= 0 else -1
+        if end > start:
+            return data[: start + len(start_mark)] + data[end:]
+    return None
 
 
 def _notices(file: DataFile, columns: Mapping[str, pl.DataType]) -> Iterator[str]:
