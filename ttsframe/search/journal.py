@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 import polars as pl
 import pyarrow as pa
 
-from ttsframe._files import TEMPORARY, check_parent_folder, remove_folder, replacing
+from ttsframe._files import TEMPORARY, check_parent_folder, open_own, remove_folder, replacing
 from ttsframe.errors import SourceError
 from ttsframe.search.engine import ANSWER_SCHEMA, Record
 from ttsframe.search.policies import Policy
@@ -115,7 +115,7 @@ class Journal:
     def recorded(self) -> pl.DataFrame | None:
         """Return all whole records, and prepare to add more; what is behind them is dropped."""
         # Opened once for reading and writing, and locked: a second process would spoil it.
-        self._handle = self._file.open("a+b")
+        self._handle = os.fdopen(open_own(self._file, os.O_RDWR | os.O_APPEND), "a+b")
         _lock(self._handle, self._folder)
         self._handle.seek(0)
         content = self._handle.read()
