@@ -92,7 +92,7 @@ def complete(line: str) -> list[str]:
     [
         ("ttsframe co", ["plain,convert", "plain,compare"]),
         ("ttsframe curve --bud", ["plain,--budgets"]),
-        ("ttsframe curve x --selectors best", ["plain,best_of_n"]),
+        ("ttsframe curve x --selectors best", ["plain,best_of_n", "plain,best_of_majority"]),
         (
             "ttsframe vote x --selectors oracle,m",
             [
