@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ttsframe.curves.adaptive import allocate_attempts, select_allocated, stopping_points
+from ttsframe.curves.at_k import estimator_curve, majority_limit
 from ttsframe.curves.bands import simultaneous_curve
 from ttsframe.curves.cost import add_costs, cost_curve, pareto_frontier
 from ttsframe.curves.efficiency import efficiency_gain
@@ -22,8 +23,10 @@ __all__ = [
     "cost_curve",
     "difficulty_levels",
     "efficiency_gain",
+    "estimator_curve",
     "halve_attempts",
     "level_curve",
+    "majority_limit",
     "optimal_choices",
     "optimal_curve",
     "pareto_frontier",
