@@ -18,7 +18,7 @@ import ttsframe as tts
 from ttsframe._typing import Floats
 
 N_RUNS: Final = 1_000
-N_VOTE_RUNS: Final = 300
+N_VOTE_RUNS: Final = 1_000
 NOISES: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "noises"
 
 
@@ -124,7 +124,7 @@ def bayes(draws: np.random.Generator) -> None:
         print("real models: ../shared/data/noises is not here")
         return
     table = pl.read_csv(NOISES / "aime2024.csv")
-    for _, rows in table.partition_by("model", as_dict=True).items():
+    for rows in table.partition_by("model"):
         if rows["n"].min() < 512:  # type: ignore[operator]
             continue
         n_all, c_all = rows["n"].to_numpy(), rows["c"].to_numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ttsframe.curves.adaptive import allocate_attempts, select_allocated, stopping_points
+from ttsframe.curves.adaptive import allocate_attempts, select_allocated
 from ttsframe.curves.at_k import estimator_curve, majority_limit
 from ttsframe.curves.bands import simultaneous_curve
 from ttsframe.curves.cost import add_costs, cost_curve, pareto_frontier
@@ -15,6 +15,7 @@ from ttsframe.curves.optimal import (
     select_optimal,
 )
 from ttsframe.curves.scaling import scaling_curve
+from ttsframe.curves.stopping import stop_when_narrow, stopping_points, tune_stopping
 from ttsframe.curves.strata import stratified_curve
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
     "select_optimal",
     "selection_gap",
     "simultaneous_curve",
+    "stop_when_narrow",
     "stopping_points",
     "stratified_curve",
+    "tune_stopping",
 ]
