@@ -7,6 +7,7 @@ from ttsframe.curves.at_k import estimator_curve, majority_limit
 from ttsframe.curves.bands import simultaneous_curve
 from ttsframe.curves.cost import add_costs, cost_curve, pareto_frontier
 from ttsframe.curves.efficiency import efficiency_gain
+from ttsframe.curves.ensemble import ensemble_vote
 from ttsframe.curves.gaps import selection_gap
 from ttsframe.curves.levels import difficulty_levels, halve_attempts, level_curve
 from ttsframe.curves.optimal import (
@@ -15,15 +16,22 @@ from ttsframe.curves.optimal import (
     select_optimal,
 )
 from ttsframe.curves.scaling import scaling_curve
-from ttsframe.curves.stopping import stop_when_narrow, stopping_points, tune_stopping
+from ttsframe.curves.stopping import (
+    STOPPING_RULES,
+    stop_when_narrow,
+    stopping_points,
+    tune_stopping,
+)
 from ttsframe.curves.strata import stratified_curve
 
 __all__ = [
+    "STOPPING_RULES",
     "add_costs",
     "allocate_attempts",
     "cost_curve",
     "difficulty_levels",
     "efficiency_gain",
+    "ensemble_vote",
     "estimator_curve",
     "halve_attempts",
     "level_curve",

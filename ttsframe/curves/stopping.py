@@ -434,7 +434,9 @@ def tune_stopping(
     """Stop by the threshold that was cheapest on other problems without loss of accuracy there.
 
     A threshold that is chosen on the problems it is judged on saves more, and loses less, than it would
-    on others.
+    on others. Few problems choose badly: on 30 AIME problems, a threshold that lost nothing on the 15
+    others lost 1.8 points of accuracy on those it was scored on ("beta", mean of 11 models), and saved 91
+    % of the tokens; the default lost .3 points and saved 77 % (`benchmarks/results/stopping.txt`).
 
     Parameters
     ----------
@@ -531,7 +533,7 @@ def tune_stopping(
             for bound, of_bound in zip(bounds, points, strict=True)
         ]
         whole = _values(majority_vote(rows, budgets=cap, by=by), keys).select(*keys, whole="value")
-        folds = _folds(rows["problem_id"], n_folds, seed)
+        folds = assign_folds(rows["problem_id"], n_folds, seed)
         table = (
             pl
             .concat(points)
@@ -560,7 +562,7 @@ def _values(problems: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return problems.select(*keys, value=pl.when(pl.col("status") == "ok").then("value"))
 
 
-def _folds(problems: pl.Series, n_folds: int, seed: int) -> pl.DataFrame:
+def assign_folds(problems: pl.Series, n_folds: int, seed: int) -> pl.DataFrame:
     """Divide problems into folds of equal size, by a shuffle of their sorted ids."""
     ids = problems.unique().sort()
     fold = np.random.default_rng(seed).permutation(len(ids)) % n_folds
@@ -672,10 +674,10 @@ def stop_when_narrow(
         \qquad p_q = c_q / n
 
     It is looked at after every attempt, so a run stops when its estimated variance happens to be low.
-    With at least 8 attempts this hardly matters, because the variance is a sum over all problems:
-    `benchmarks/results/stopping.txt` has the coverage at 30 and 100 problems, with fewer attempts, and
-    of an asymptotic confidence sequence (Waudby-Smith et al.), which holds under any stopping but is
-    half as wide again.
+    With at least 8 attempts this hardly matters, because the variance is a sum over all problems: in
+    simulation 95 % intervals held the accuracy in 94.2 to 96.1 % of runs of 30 and 100 problems, in 92.6
+    % in the worst case with at least 2 (`benchmarks/results/stopping.txt`). An asymptotic confidence
+    sequence (Waudby-Smith et al.), which holds under any stopping, needs more than twice the attempts.
 
     References
     ----------
