@@ -18,9 +18,14 @@ def main() -> None:
     answers = pl.read_parquet(DATA / "arithmetic_search.parquet")
     n_seeds, n_problems = answers["seed"].n_unique(), answers["problem_id"].n_unique()
     print(f"{n_problems} held-out problems, {n_seeds} seeds\n")
-    single = answers.filter(pl.col("policy") == "best_of_n", pl.col("width") == pl.col("width").max())
-    one = single.unique(["problem_id", "seed", "digits"]).group_by("digits").agg(
-        pl.col("pass_at_1").mean(), pl.col("is_covered").mean()
+    single = answers.filter(
+        pl.col("policy") == "best_of_n", pl.col("width") == pl.col("width").max()
+    )
+    one = (
+        single
+        .unique(["problem_id", "seed", "digits"])
+        .group_by("digits")
+        .agg(pl.col("pass_at_1").mean(), pl.col("is_covered").mean())
     )
     print("pass@1 and coverage of the widest best-of-N by digits:")
     for digits, share, covered in one.sort("digits").iter_rows():
@@ -35,15 +40,24 @@ def main() -> None:
     )
     for (selector,), rows in table.partition_by("selector", as_dict=True).items():
         print(f"{selector}: accuracy (tokens per problem) by width")
-        for (policy,), line in rows.partition_by("policy", as_dict=True, maintain_order=True).items():
+        for (policy,), line in rows.partition_by(
+            "policy", as_dict=True, maintain_order=True
+        ).items():
             cells = line.select(
-                pl.format("{}: {} ({})", "width", pl.col("accuracy").round(3), pl.col("tokens").round(0).cast(int))
+                pl.format(
+                    "{}: {} ({})",
+                    "width",
+                    pl.col("accuracy").round(3),
+                    pl.col("tokens").round(0).cast(int),
+                )
             )
             print(f"  {policy:10s}", ", ".join(cells.to_series()))
     print()
     for selector in ("weighted_vote", "best_of_n"):
         rows = answers.filter(selector=selector)
-        print(f"{selector}: policy minus best-of-N of the same width; p-values by Holm over these 12 tests")
+        print(
+            f"{selector}: policy minus best-of-N of the same width; p-values by Holm over these 12 tests"
+        )
         found = tts.compare(rows, column="policy", baseline="best_of_n", replicates="seed")
         for row in found.sort("policy", "budget").iter_rows(named=True):
             print(

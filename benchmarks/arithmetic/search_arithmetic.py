@@ -1,15 +1,13 @@
-"""Search with the trained models: `python benchmarks/arithmetic/search_arithmetic.py FOLDER`.
+"""Search with the trained models: `python benchmarks/arithmetic/search_arithmetic.py`.
 
 Best-of-N, beam search, DVTS and REBASE at four widths and three seeds on held-out problems. The
-answers go to `FOLDER/arithmetic_search.parquet`; `compare_arithmetic.py` prints the paired tests.
+answers go to `data/arithmetic_search.parquet`; `compare_arithmetic.py` prints the paired tests.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import arithmetic_models as models
 import polars as pl
@@ -60,7 +58,7 @@ def answers(solutions: pl.DataFrame) -> pl.DataFrame:
     return priced.join(shares, on="problem_id", maintain_order="left")
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     asked = problems(N_PROBLEMS, 7, held_out=True)
     generator = models.LocalGenerator(models.Writer(models.load("arithmetic_generator")))
     judge = models.Judge(models.load("arithmetic_verifier"))
@@ -77,8 +75,8 @@ def main(folder: Path) -> None:
                 f"{time.process_time():.0f} s",
                 flush=True,
             )
-            pl.concat(found).write_parquet(folder / "arithmetic_search.parquet")
+            pl.concat(found).write_parquet(models.DATA / "arithmetic_search.parquet")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

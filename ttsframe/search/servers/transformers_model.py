@@ -13,7 +13,6 @@ from ttsframe._checks import check_between, check_positive
 from ttsframe._draws import bits_at, uniforms
 from ttsframe._typing import Floats, Integers
 from ttsframe.errors import CompletionError, MissingExtraError, ParameterError, ParameterTypeError
-from ttsframe.search.generators import REQUEST_COLUMNS
 from ttsframe.search.servers.prompts import Prompt, prompt_function
 from ttsframe.search.servers.service import check_text
 from ttsframe.search.servers.steps import Step, StepRule
@@ -91,19 +90,17 @@ class TransformersGenerator:
 
     def _calls(self, requests: pl.DataFrame) -> Iterator[list[_Row]]:
         """Yield the rows of each call: alike in what a call has one of, prompts of like length together."""
-        asked = requests.select(
-            REQUEST_COLUMNS.keys() - {"node_id", "depth", "state", "problem_id"}
-        )
+        columns = ("problem", "prefix", "is_greedy", "until", "n")
+        problems, prefixes, greedy, until, wanted = (requests[name].to_list() for name in columns)
         prompts = [
             self._prompt(problem) + prefix
-            for problem, prefix in asked.select("problem", "prefix").iter_rows()
+            for problem, prefix in zip(problems, prefixes, strict=True)
         ]
         lengths = [len(ids) for ids in self._tokenizer(prompts)["input_ids"]] if prompts else []
-        copies = asked["n"].to_numpy()
+        copies = np.array(wanted, dtype=np.int64)
         request = np.repeat(np.arange(len(prompts)), copies)
         child = np.arange(len(request)) - np.repeat(copies.cumsum() - copies, copies)
-        keys = bits_at(asked["draw"].to_numpy()[request], child).tolist()
-        greedy, until = asked["is_greedy"].to_list(), asked["until"].to_list()
+        keys = bits_at(requests["draw"].to_numpy()[request], child).tolist()
         rows = []
         for place, number in enumerate(request.tolist()):
             room = self._max_tokens
