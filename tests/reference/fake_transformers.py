@@ -63,8 +63,12 @@ class Tokenizer:
         is_left = padding_side == "left"
         pairs = [(fill, ids), (gaps, ones)] if is_left else [(ids, fill), (ones, gaps)]
         whole, mask = ([a + b for a, b in zip(*pair, strict=True)] for pair in pairs)
+        # Some tokenizers return this too, which generate refuses.
+        types = np.zeros((len(whole), longest), dtype=np.int64).view(Tensor)
         return Encoding(
-            input_ids=np.array(whole).view(Tensor), attention_mask=np.array(mask).view(Tensor)
+            input_ids=np.array(whole).view(Tensor),
+            attention_mask=np.array(mask).view(Tensor),
+            token_type_ids=types,
         )
 
     @staticmethod

@@ -145,7 +145,8 @@ class TransformersGenerator:
         keys = np.array([row.key for row in rows], dtype=np.uint64)
         temperature = 0.0 if is_greedy else self._temperature
         sequences = self._model.generate(
-            **inputs,
+            input_ids=inputs["input_ids"],
+            attention_mask=inputs["attention_mask"],
             # The one token that `_Sampler` leaves is the likeliest; the library's own sampling
             # draws from one stream for the whole batch.
             do_sample=False,
