@@ -1,8 +1,7 @@
 """Train the generator: `python benchmarks/arithmetic/train_generator.py FOLDER`.
 
 Training ends as soon as a given share of held-out problems is solved, sampled at temperature 1. The
-weights go to `FOLDER/generator.npz` and, in half precision, to `data/arithmetic_generator.npz`. Training
-then goes on, at a falling rate, to `FOLDER/base.npz`, on which the verifier is trained.
+weights go to `FOLDER/generator.npz` and, in half precision, to `data/arithmetic_generator.npz`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ SHAPE = {"width": 64, "n_layers": 3, "inner": 256}
 BATCH, RATE, WARM_UP, MOST_STEPS, EVERY = 64, 2e-3, 100, 6000, 50
 GOAL = 0.45
 """Mean accuracy over the numbers of digits at which training ends."""
-BASE_STEPS, BASE_RATE = 300, 1e-3
 
 
 def accuracy(weights: net.Weights) -> list[float]:
@@ -35,18 +33,15 @@ def accuracy(weights: net.Weights) -> list[float]:
     return found
 
 
-def train(
-    seed: int, weights: net.Weights, n_steps: int, rate: float, *, until_goal: bool
-) -> net.Weights:
-    """Train on fresh problems until the goal is reached, or for some steps at a falling rate."""
+def train(seed: int) -> net.Weights:
+    weights = net.random_weights(seed, len(task.VOCABULARY), task.MOST, **SHAPE)
     adam, draw = net.Adam(weights), np.random.default_rng(seed)
     losses: list[float] = []
-    for step in range(1, n_steps + 1):
+    for step in range(1, MOST_STEPS + 1):
         digits = int(draw.choice(task.DIGITS))
         ids = task.solutions(*task.numbers(draw, BATCH, digits, held_out=False), digits)
         loss, gradients = net.next_loss(weights, ids, task.HEAD, n_heads=models.N_HEADS)
-        left = 1.0 if until_goal else 1 - step / n_steps
-        adam.step(gradients, rate * left * min(1.0, step / WARM_UP))
+        adam.step(gradients, RATE * min(1.0, step / WARM_UP))
         losses.append(loss)
         if step % EVERY == 0:
             by_digits = accuracy(weights)
@@ -56,19 +51,12 @@ def train(
                 f"{time.process_time():.0f} s",
                 flush=True,
             )
-            if until_goal and np.mean(by_digits) >= GOAL:
+            if np.mean(by_digits) >= GOAL:
                 break
     return weights
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    if not (folder / "generator.npz").exists():
-        fresh = net.random_weights(0, len(task.VOCABULARY), task.MOST, **SHAPE)
-        trained = train(0, fresh, MOST_STEPS, RATE, until_goal=True)
-        np.savez(folder / "generator.npz", **trained)
-        models.store("arithmetic_generator", trained)
-    generator = dict(np.load(folder / "generator.npz"))
-    print("the model that the verifier is trained on:")
-    base = train(4, generator, BASE_STEPS, BASE_RATE, until_goal=False)
-    np.savez(folder / "base.npz", **base)
+    trained = train(0)
+    np.savez(Path(sys.argv[1]) / "generator.npz", **trained)
+    models.store("arithmetic_generator", trained)

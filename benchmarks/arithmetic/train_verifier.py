@@ -1,7 +1,7 @@
 """Label steps by rollouts and train the verifier: `python benchmarks/arithmetic/train_verifier.py FOLDER`.
 
-The solutions and their rollouts are sampled from `FOLDER/generator.npz`; the verifier starts from
-`FOLDER/base.npz`, which has been trained longer, and goes to `data/arithmetic_verifier.npz`, in half precision.
+The solutions and their rollouts are sampled from `FOLDER/generator.npz`, from which the verifier is
+trained on. It goes to `data/arithmetic_verifier.npz`, in half precision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import ttsframe as tts
 
 N_PROBLEMS, N_SOLUTIONS, N_ROLLOUTS = 500, 4, 4
 """Problems for each number of digits, solutions of each, rollouts of each step."""
-BATCH, RATE, N_STEPS, WARM_UP = 64, 1e-3, 1000, 50
+BATCH, RATE, N_STEPS, WARM_UP = 64, 2e-3, 1600, 50
 FIRST_DIGITS = 5
 """Half of the training sees no longer numbers: their rollouts tell right from wrong steps best."""
 
@@ -127,21 +127,18 @@ def train(
     weights["score"] = np.zeros_like(weights["score"])
     adam, draw = net.Adam(weights), np.random.default_rng(seed)
     data = examples(steps)
-    # A batch has one length, so solutions are padded behind; what is left of there cannot see it.
-    lengths = np.array([padded_length(len(ids)) for ids, _ in data])
-    sizes = np.unique(lengths)
-    chances = np.array([(lengths == size).sum() for size in sizes], dtype=float)
-    short = chances * (sizes <= padded_length(task.HEAD + 10 * FIRST_DIGITS + 2))
+    lengths = np.array([len(ids) for ids, _ in data])
+    # One batch has one length. Malformed steps make rare lengths, which are left out.
+    common = np.array([x for x in np.unique(lengths) if (lengths == x).sum() >= BATCH])
+    chances = np.array([(lengths == x).sum() for x in common], dtype=float)
+    short = chances * (common < len_of(FIRST_DIGITS + 1))
     losses: list[float] = []
     for step in range(1, N_STEPS + 1):
         some_chances = short if step <= N_STEPS // 2 else chances
-        size = draw.choice(sizes, p=some_chances / some_chances.sum())
-        some = draw.choice(np.flatnonzero(lengths == size), BATCH, replace=False)
-        ids = np.full((BATCH, size), task.IDS[task.PAD])
-        labels = np.full(ids.shape, np.nan)
-        for row, number in enumerate(some):
-            tokens, values = data[number]
-            ids[row, : len(tokens)], labels[row, : len(tokens)] = tokens, values
+        length = draw.choice(common, p=some_chances / some_chances.sum())
+        some = draw.choice(np.flatnonzero(lengths == length), BATCH, replace=False)
+        ids = np.stack([data[number][0] for number in some])
+        labels = np.stack([data[number][1] for number in some])
         loss, gradients = net.score_loss(weights, ids, labels, n_heads=models.N_HEADS)
         rate = RATE * min(1.0, step / WARM_UP, 2 * (1 - step / N_STEPS) + 0.01)
         adam.step(gradients, rate)
@@ -156,9 +153,9 @@ def train(
     return weights
 
 
-def padded_length(length: int) -> int:
-    """Return the length of the batch: that of a whole solution of some number of digits."""
-    return min(size for digits in task.DIGITS if (size := task.HEAD + 10 * digits + 4) >= length)
+def len_of(digits: int) -> int:
+    """Return the tokens of the shortest whole solution of a number of digits."""
+    return task.HEAD + 9 * digits + digits + 2
 
 
 def labeled(writer: models.Writer, folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -175,8 +172,8 @@ def labeled(writer: models.Writer, folder: Path) -> tuple[pl.DataFrame, pl.DataF
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    generator, base = (dict(np.load(folder / f"{name}.npz")) for name in ("generator", "base"))
+    generator = dict(np.load(folder / "generator.npz"))
     steps, held_out = labeled(models.Writer(generator), folder)
-    models.store("arithmetic_verifier", train(base, steps, 3, held_out))
+    models.store("arithmetic_verifier", train(generator, steps, 3, held_out))
     stored = auroc_within(models.load("arithmetic_verifier"), held_out)
     print("stored, held out:", stored, flush=True)
