@@ -18,6 +18,7 @@ from ttsframe._http.connection import Connection
 from ttsframe._http.failures import Failure, refusal, timed_out, unreachable
 from ttsframe._http.settings import ServerSettings
 from ttsframe._http.usage import Lost, Usage
+from ttsframe._waits import join, result_of
 from ttsframe.errors import CompletionError
 
 ResultT = TypeVar("ResultT")
@@ -66,7 +67,7 @@ class Client:
         """Post all bodies and read each reply, given its number; the first error cancels the rest."""
         future = self._submit(self._send_all(path, bodies, read, None))
         try:
-            return future.result()
+            return result_of(future)
         except BaseException:
             future.cancel()
             raise
@@ -88,7 +89,7 @@ class Client:
             self._loop = self._thread = None
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join()
+            join(thread)
 
     def _submit(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
         with self._lock:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 import click
 
+from ttsframe._waits import join
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import Command
 from ttsframe.search import servers
@@ -238,7 +239,7 @@ def watching(console: Console, made: Servers) -> Iterator[None]:
         finally:
             is_over.set()
             if thread is not None:
-                thread.join()
+                join(thread)
     console.note(f"Model: {made.generator.usage}. Verifier: {made.prm.usage}.")
 
 

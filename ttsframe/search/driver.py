@@ -16,6 +16,7 @@ import polars as pl
 
 from ttsframe._checks import check_positive, check_seed
 from ttsframe._typing import Flags
+from ttsframe._waits import join, result_of
 from ttsframe.errors import CompletionError, DataError, ParameterTypeError
 from ttsframe.schema import require_columns
 from ttsframe.search.engine import Batch, Call, Record, Rounds
@@ -292,11 +293,11 @@ def run_coroutine(coroutine: Coroutine[Any, Any, None]) -> None:
     thread = threading.Thread(target=run, name="ttsframe-search")
     thread.start()
     try:
-        thread.join()
+        join(thread)
     except BaseException:  # an interrupt
         with contextlib.suppress(RuntimeError):  # it has ended since
-            running.result()()
-        thread.join()
+            result_of(running)()
+        join(thread)
         raise
     if failures:
         raise failures[0]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from ttsframe._files import check_parent_folder, replacing
+from ttsframe._files import check_parent_folder, open_own, replacing
 from ttsframe._typing import Integers
 from ttsframe.errors import SourceError
 from ttsframe.search.engine import ANSWER_SCHEMA, Record
@@ -103,7 +103,7 @@ class Journal:
     def recorded(self) -> pl.DataFrame | None:
         """Return all whole records, and prepare to add more; what is behind them is dropped."""
         # Opened once for reading and writing, and locked: a second process would spoil it.
-        self._handle = self._file.open("a+b")
+        self._handle = os.fdopen(open_own(self._file, os.O_RDWR | os.O_APPEND), "a+b")
         _lock(self._handle, self._folder)
         self._handle.seek(0)
         content = self._handle.read()

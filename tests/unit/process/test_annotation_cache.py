@@ -279,7 +279,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path) -> 
     subprocess.run(command("plain", "plain.log", "plain.parquet"), check=True, timeout=300)
     rng = random.Random(11)
     log = tmp_path / "killed.log"
-    n_kills, n_kept = 4, 0
+    n_kills, n_kept = 2, 0
     for _ in range(n_kills):
         # The run ends itself in a call of its completer, of which there are 28 in all.
         arguments = command("killed", "killed.log", "killed.parquet", rng.randrange(3, 7))

@@ -291,8 +291,8 @@ def test_what_is_no_format_of_steps_is_named(store: Store, tmp_path: Path) -> No
         tts.read_steps(store({**PRM, "label": {"total_time": 3}}))
     with pytest.raises(ColumnsError, match=r"'reasoning_steps' is .* must be a list of objects"):
         tts.read_steps(store({**APS, "reasoning_steps": [{"mc_value": 0.5}]}))
-    with pytest.raises(ColumnsError, match="column 'step' is String"):
-        tts.read_steps(store({**TABLE, "step": "one"}))
+    with pytest.raises(ColumnsError, match="column 'step' is List"):
+        tts.read_steps(store({**TABLE, "step": [1]}))
 
 
 def test_trees_as_deep_as_brackets_may_nest(store: Store, tmp_path: Path) -> None:

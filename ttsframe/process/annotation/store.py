@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import polars as pl
 
-from ttsframe._files import TEMPORARY, remove_folder, replacing
+from ttsframe._files import TEMPORARY, check_no_link, remove_folder, replacing
 from ttsframe.errors import SourceError
 
 _SCHEMA: Final = pl.Schema({
@@ -59,6 +59,7 @@ class Folder:
         digest = blake2b(about.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         self._parts = folder / digest
         described = self._parts / "key.json"
+        check_no_link(self._parts)
         try:
             self._parts.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(self._parts)

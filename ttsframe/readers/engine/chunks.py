@@ -12,7 +12,15 @@ import numpy as np
 
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.json_rows import ARRAY_END, FAULT
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, open_binary
+from ttsframe.readers.engine.sniff import (
+    DataFile,
+    Unpacked,
+    most_line_bytes,
+    open_binary,
+    read_line,
+    read_whole,
+    too_long,
+)
 
 CHUNK_BYTES = 6 << 20
 _SEARCHED = 1 << 16
@@ -103,7 +111,9 @@ def _from_lines(file: DataFile) -> Iterator[Chunk]:
         start = stream.read(CHUNK_BYTES).removeprefix(codecs.BOM_UTF8)
         first = 1
         while start:
-            data = start if start.endswith(b"\n") else start + stream.readline()
+            data = start
+            if not start.endswith(b"\n"):
+                data += read_line(stream, file, first + start.count(b"\n"))
             if not data.isspace():
                 yield Chunk(data, first)
             first += data.count(b"\n")
@@ -114,6 +124,7 @@ def cut_spans(file: DataFile) -> list[Span]:
     """Cut uncompressed JSON lines into spans while reading only a few bytes."""
     # The lines are not counted yet, so each span claims to begin at line 1.
     spans: list[Span] = []
+    most = CHUNK_BYTES + most_line_bytes()
     with open_binary(file) as stream:
         size = stream.seek(0, SEEK_END)
         start = 0
@@ -122,6 +133,8 @@ def cut_spans(file: DataFile) -> list[Span]:
             stream.seek(end)
             while piece := stream.readline(_SEARCHED):
                 end += len(piece)
+                if end - start > most:
+                    raise too_long(f"{file.name}, a line after byte {start:,}", most)
                 if piece.endswith(b"\n"):
                     break
             end = min(end, size)
@@ -146,7 +159,7 @@ def read_span(file: DataFile, span: Span) -> Chunk:
 
 def _from_document(file: DataFile) -> Iterator[Chunk]:
     with open_binary(file) as stream:
-        content = stream.read()
+        content = read_whole(stream, file)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

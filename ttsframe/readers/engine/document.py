@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.archive import BadMemberError
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, open_binary
+from ttsframe.readers.engine.sniff import DataFile, Unpacked, open_binary, read_whole
+from ttsframe.readers.engine.table import shown
 
 _DECODE: Final = json.JSONDecoder().decode
 
@@ -18,7 +19,7 @@ def read_object(file: DataFile) -> dict[str, Any]:
     """Parse a file that holds one JSON object."""
     with open_binary(file) as stream:
         try:
-            return parse_object(stream.read())
+            return parse_object(read_whole(stream, file))
         except BadMemberError as reason:
             raise SourceError(
                 f"{file.name}: {reason}. Hint: it may be cut off, or still being written."
@@ -64,11 +65,6 @@ def unpack_objects(
             continue
         for row in rows:
             yield Unpacked(place, {name: each for name, each in row.items() if each is not None})
-
-
-def shown(value: object) -> str:
-    """Return the beginning of a value, for messages."""
-    return repr(value)[:60]
 
 
 def text_of(value: object) -> str | None:

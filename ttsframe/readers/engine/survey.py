@@ -154,6 +154,8 @@ def _recognize_file(candidate: Candidate) -> DataFile:
     """Recognize the bytes of a file; what is in memory is taken as it is."""
     if candidate.kind == "file":
         return sniff(candidate.path)
+    if candidate.kind == "pipe":
+        return sniff(candidate.path, candidate.path.read_bytes())
     if candidate.kind == "url":
         return open_url(candidate.name)
     if candidate.kind == "standard input":

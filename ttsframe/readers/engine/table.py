@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -19,6 +19,9 @@ from ttsframe.readers.engine.sniff import DataFile, Unpacked
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
 OnError: TypeAlias = Literal["raise", "skip"]
+
+_LARGEST_COUNT: Final = 2**53
+_LONGEST_VALUE: Final = 60
 
 
 class Scores(NamedTuple):
@@ -210,6 +213,34 @@ def _per_distinct(texts: pl.Expr, function: Callable[[str], str]) -> pl.Expr:
         return column.replace_strict(distinct, made, default=None, return_dtype=pl.String)
 
     return texts.map_batches(apply, return_dtype=pl.String, is_elementwise=True)
+
+
+def is_no_count(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return whether a value is there and no whole number; JSON of mixed types is text."""
+    if dtype.is_integer() or isinstance(dtype, pl.Null):
+        return pl.lit(value=False)
+    if dtype.is_float():
+        return ~(value.is_finite() & (value == value.round()) & (value.abs() < _LARGEST_COUNT))
+    if isinstance(dtype, pl.String):
+        return ~value.str.contains(r"^-?[0-9]{1,15}(?:\.0+)?$")
+    return value.is_not_null()
+
+
+def is_no_number(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return whether a value is there and no finite number; JSON of mixed types is text."""
+    if dtype.is_integer() or isinstance(dtype, pl.Null):
+        return pl.lit(value=False)
+    if dtype.is_float():
+        return ~value.is_finite()
+    if isinstance(dtype, pl.String):
+        return ~value.str.contains(r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?$")
+    return value.is_not_null()
+
+
+def shown(value: object) -> str:
+    """Write a value of a row for a message, shortened."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ..."
 
 
 def add_problem_id(table: Table, ids: Sequence[str], text: str) -> Table:

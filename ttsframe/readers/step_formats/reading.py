@@ -73,6 +73,11 @@ def check_rows(table: Table, frame: pl.LazyFrame, fault: pl.Expr) -> pl.LazyFram
     ).drop("__fault")
 
 
+def is_no_share(value: pl.Expr) -> pl.Expr:
+    """Return whether a value is there and not within 0 and 1."""
+    return ~value.is_between(0, 1) | value.is_nan()
+
+
 def first_fault(faults: Mapping[str, pl.Expr]) -> pl.Expr:
     """Return the first fault whose condition is true, or null."""
     return pl.coalesce(pl.when(broken).then(pl.lit(fault)) for fault, broken in faults.items())
