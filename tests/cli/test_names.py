@@ -84,7 +84,7 @@ def completing(line: str) -> dict[str, str]:
     [
         ("ttsframe co", ["plain,convert", "plain,compare"]),
         ("ttsframe curve --bud", ["plain,--budgets"]),
-        ("ttsframe curve x --selectors best", ["plain,best_of_n"]),
+        ("ttsframe curve x --selectors best", ["plain,best_of_n", "plain,best_of_majority"]),
         (
             "ttsframe vote x --selectors oracle,m",
             [

@@ -451,7 +451,7 @@ def test_gaps_between_numbers_do_not_matter() -> None:
         ({"seed": -1}, ParameterError, "seed == -1"),
         ({"seed": 0.5}, ParameterTypeError, "seed must be an int, got float"),
         ({"selectors": "best"}, ParameterError, "selectors == 'best', must be one of"),
-        ({"weights": "logit"}, ParameterError, "weights == 'logit'"),
+        ({"weights": "exp"}, ParameterError, "weights == 'exp'"),
         ({"by": "monte_carlo_error"}, ParameterError, "by names"),
         ({"reductions": "last"}, ColumnsError, "step_scores"),
     ],
