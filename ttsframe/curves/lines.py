@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import n_distinct, raise_where, safe_names, to_safe
+from ttsframe._exprs import in_order, n_distinct, raise_where, safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import CLUSTER_COLUMNS, CURVE_SCHEMA, require_columns
@@ -80,6 +80,19 @@ class CurveLines(NamedTuple):
         named = to_safe(self.columns | self.seeds | self.clusters)
         return lazy.select(*named, "problem_id", "budget", **value_and_severity(), **more)
 
+    def in_clusters(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Plan the check that a problem is in one cluster, if there are clusters."""
+        if self.cluster is None:
+            return rows
+        named = self.columns | {"problem_id": "problem_id"}
+        n_clusters = pl.col("cluster").n_unique().over(*named)
+        return (
+            rows
+            .with_columns(n_clusters=n_clusters)
+            .filter(in_one_cluster(named, self.cluster))
+            .drop("n_clusters")
+        )
+
     def units(
         self,
         rows: pl.LazyFrame,
@@ -99,12 +112,7 @@ class CurveLines(NamedTuple):
         severity = pl.col("severity")
         is_common = include == "common"
         of_cluster = [pl.col(name).first() for name in self.clusters]
-        if self.cluster is not None:
-            named = line | {"problem_id": "problem_id"}
-            n_clusters = pl.col("cluster").n_unique().over(*named)
-            rows = rows.with_columns(n_clusters=n_clusters).filter(
-                in_one_cluster(named, self.cluster)
-            )
+        rows = self.in_clusters(rows)
         # In alphabetical order the more serious caveat comes last.
         worst_caveat = [pl.col(name).max() for name in caveats]
         if self.seeds:
@@ -115,7 +123,7 @@ class CurveLines(NamedTuple):
                     *of_cluster,
                     pl.len().alias("n_rows"),
                     n_distinct(self.seeds).alias("n_expected"),
-                    pl.col(values).mean(),
+                    *[in_order(pl.col(name)).list.mean().alias(name) for name in values],
                     *worst_caveat,
                     # "common" leaves a problem out for one replicate, "available" only for all.
                     severity.max() if is_common else severity.min(),
