@@ -10,6 +10,7 @@ and writes ``benchmarks/results/key_agreement.txt``.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import time
@@ -126,6 +127,7 @@ def main() -> None:
             f"{strings.height:,} real strings: keys {own:.2f} s on one core, published form {published:.2f} s "
             f"on the workers of this machine, {published / own:.0f} times as long"
         ),
+        f"wall time, with a load of about {os.getloadavg()[2]:.0f} on {os.cpu_count()} cores",
     ]
     frame = attempts()
     table, apart = agreement(frame)

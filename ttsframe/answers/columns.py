@@ -92,6 +92,8 @@ def change_where(
     rows = mask.fill_null(value=False).arg_true().to_numpy()
     if not len(rows):
         return values
+    if len(rows) == len(values):
+        return function(values)
     changed = function(values.gather(rows))
     places = np.arange(len(values))
     places[rows] = np.arange(len(values), len(values) + len(rows))

@@ -102,6 +102,9 @@ _DANGLING: Final = re.compile(
     re.IGNORECASE,
 )
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+# no span goes on over such a break without one of the other characters
+_LINE_BREAK: Final = re.compile(r"\.\n[A-Z]")
+_MAY_SPAN_LINES: Final = re.compile(r"[$\\({\[\]|`*]")
 _WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
 _EDGES: Final = " \t\n\r.,;:!。，；：！？*\"“”'`।"
 _LONGEST_TEXT: Final = 80
@@ -370,6 +373,8 @@ def answer_itself(text: str) -> str | None:
     if statement.strip(_EDGES).lower() in _WHOLE_WORD:
         return statement.strip(_EDGES)
     if not statement or _HEADING.match(statement):
+        return None
+    if _LINE_BREAK.search(statement) and not _MAY_SPAN_LINES.search(statement):
         return None
     spans = list(find_spans(statement))
     prose = _without(statement, spans)
