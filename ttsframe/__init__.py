@@ -25,7 +25,11 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from ttsframe import _namespace as _namespace
+from ttsframe import _program
+
+_program.begin()
+
+from ttsframe import _namespace as _namespace  # noqa: E402 - loads Polars
 
 if _TYPE_CHECKING:
     from ttsframe import answers as answers

@@ -435,6 +435,12 @@ def allocation() -> pl.DataFrame:
 
 
 @cache
+def models() -> pl.DataFrame:
+    """Return the attempts of `run` as those of two models."""
+    return pl.concat([run().with_columns(seed=pl.lit(number, pl.Int32)) for number in (0, 1)])
+
+
+@cache
 def costs() -> pl.DataFrame:
     """Return `problems` with what they cost."""
     return tts.curves.add_costs(problems(), trajectories=run())
@@ -766,6 +772,16 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         run,
         LIMIT_SCHEMA,
         takes_by=True,
+    ),
+    FrameFunction(
+        "ensemble_vote",
+        partial(tts.curves.ensemble_vote, budget=2, column="seed"),
+        models,
+        {
+            **PROBLEMS_SCHEMA,
+            "problem_fold": pl.UInt32(),
+            "models": pl.List(pl.Struct({"model": pl.Int32(), "n_attempts": pl.UInt32()})),
+        },
     ),
     FrameFunction(
         "bayes_at_n",

@@ -32,7 +32,7 @@ from ttsframe.votes.engine.registry import pick_majority
 from ttsframe.votes.engine.winners import share_right
 from ttsframe.votes.expectation import expected_accuracy
 
-__all__ = ["ESTIMATORS_AT_K", "estimator_curve", "majority_limit"]
+__all__ = ["estimator_curve", "majority_limit"]
 
 EstimatorName: TypeAlias = Literal["pass@k", "pass^k", "g_pass@k", "maj@k"]
 
@@ -280,8 +280,8 @@ def majority_limit(
 
     See Also
     --------
-    estimator_curve : maj@k for finite k, without bias.
-    stopping_points : The rule by which a problem counts as decided.
+    estimator_curve : Estimates maj@k for finite k, without bias.
+    stopping_points : Documents the rule by which a problem counts as decided.
 
     Notes
     -----

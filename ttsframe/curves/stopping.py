@@ -31,7 +31,7 @@ from ttsframe.votes.engine.ballots import Ballots
 from ttsframe.votes.engine.pools import Block, Pools, map_pools, name_problem
 from ttsframe.votes.selectors import majority_vote
 
-__all__ = ["STOPPING_RULES", "stop_when_narrow", "stopping_points", "tune_stopping"]
+__all__ = ["stop_when_narrow", "stopping_points", "tune_stopping"]
 
 StoppingRule: TypeAlias = Literal["beta", "dirichlet", "early_stopping", "bayes_factor"]
 
@@ -447,7 +447,7 @@ def tune_stopping(
     rule
         As in `stopping_points`.
     thresholds
-        Thresholds to choose from; None: `STOPPING_RULES` has seven for each rule.
+        Thresholds to choose from; None: seven between the careless and the careful, by rule.
     max_loss
         Accuracy that a threshold may lose on the other problems against the majority vote of the whole
         budget, in [0, 1].

@@ -235,7 +235,7 @@ def test_a_sampled_majority_is_near_the_counted_one(monkeypatch: pytest.MonkeyPa
     sampled = tts.expected_accuracy(frame, n_subsets=2_000, **options)
     assert counted["monte_carlo_error"].sum() == 0.0
     off = (sampled["value"] - counted["value"]).abs() / (sampled["monte_carlo_error"] + 1e-4)
-    assert (sampled["monte_carlo_error"] > 0).sum() > 100
+    assert (sampled["monte_carlo_error"] > 0).sum() > 60
     assert off.max() < 4.5
     assert off.filter(off > 0).median() < 1.0
 
