@@ -19,6 +19,7 @@ import polars as pl
 
 import ttsframe as tts
 from ttsframe._typing import Floats
+from ttsframe.curves.stopping import STOPPING_RULES
 
 BOINF: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "boinf"
 BUDGET: Final = 80
@@ -49,14 +50,14 @@ def votes(run: pl.DataFrame) -> None:
     print(
         "rule            loss  accuracy  difference  95 % interval      attempts     tokens  saved"
     )
-    for rule in tts.curves.STOPPING_RULES:
+    for rule in STOPPING_RULES:
         for loss in (0.0, 0.02):
             points = tts.curves.tune_stopping(
                 run, budget=BUDGET, rule=rule, max_loss=loss, by="model"
             )
             show(f"{rule:<15}{loss:>5.2f}", run, whole, points)
     print("\nfixed thresholds\n")
-    for rule, row in tts.curves.STOPPING_RULES.items():
+    for rule, row in STOPPING_RULES.items():
         for threshold in (row.thresholds[0], row.threshold, row.thresholds[-1]):
             points = tts.curves.stopping_points(
                 run, budgets=BUDGET, rule=rule, threshold=threshold, by="model"

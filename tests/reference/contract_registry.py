@@ -73,6 +73,42 @@ STRATIFIED_SCHEMA: Final[dict[str, pl.DataType]] = {
     "df": pl.Float64(),
 }
 
+NARROW_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "width": pl.Float64(),
+    "n_attempts": pl.UInt32(),
+    "is_narrow": pl.Boolean(),
+    "accuracy": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "n_problems": pl.UInt32(),
+    "n_available": pl.UInt32(),
+    "tokens_per_problem": pl.Float64(),
+}
+
+LIMIT_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "accuracy": pl.Float64(),
+    "standard_error": pl.Float64(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+    "n_problems": pl.UInt32(),
+    "n_left_out": pl.UInt32(),
+    "n_tied": pl.UInt32(),
+    "n_undecided": pl.UInt32(),
+    "accuracy_if_undecided_wrong": pl.Float64(),
+    "accuracy_if_undecided_right": pl.Float64(),
+}
+
+BAYES_SCHEMA: Final[dict[str, pl.DataType]] = {
+    "posterior_mean": pl.Float64(),
+    "posterior_deviation": pl.Float64(),
+    "credible_low": pl.Float64(),
+    "credible_high": pl.Float64(),
+    "mean": pl.Float64(),
+    "n_attempts": pl.Float64(),
+    "n_problems": pl.UInt32(),
+    "n_left_out": pl.UInt32(),
+}
+
 RANKS_SCHEMA: Final[dict[str, pl.DataType]] = {
     "budget": pl.UInt32(),
     "subsets": pl.String(),
@@ -399,6 +435,12 @@ def allocation() -> pl.DataFrame:
 
 
 @cache
+def models() -> pl.DataFrame:
+    """Return the attempts of `run` as those of two models."""
+    return pl.concat([run().with_columns(seed=pl.lit(number, pl.Int32)) for number in (0, 1)])
+
+
+@cache
 def costs() -> pl.DataFrame:
     """Return `problems` with what they cost."""
     return tts.curves.add_costs(problems(), trajectories=run())
@@ -696,6 +738,56 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
         partial(tts.curves.stopping_points, budgets=BUDGETS),
         run,
         {**ALLOCATION_SCHEMA, "is_decided": pl.Boolean()},
+        takes_by=True,
+    ),
+    FrameFunction(
+        "tune_stopping",
+        partial(tts.curves.tune_stopping, budget=8, rule="early_stopping"),
+        run,
+        {
+            **ALLOCATION_SCHEMA,
+            "is_decided": pl.Boolean(),
+            "problem_fold": pl.UInt32(),
+            "threshold": pl.Float64(),
+        },
+        takes_by=True,
+    ),
+    FrameFunction(
+        "stop_when_narrow",
+        partial(tts.curves.stop_when_narrow, width=[0.1, 0.9], min_attempts=2),
+        run,
+        NARROW_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "estimator_curve",
+        partial(tts.curves.estimator_curve, k=[1, 2]),
+        run,
+        CURVE_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "majority_limit",
+        tts.curves.majority_limit,
+        run,
+        LIMIT_SCHEMA,
+        takes_by=True,
+    ),
+    FrameFunction(
+        "ensemble_vote",
+        partial(tts.curves.ensemble_vote, budget=2, column="seed"),
+        models,
+        {
+            **PROBLEMS_SCHEMA,
+            "problem_fold": pl.UInt32(),
+            "models": pl.List(pl.Struct({"model": pl.Int32(), "n_attempts": pl.UInt32()})),
+        },
+    ),
+    FrameFunction(
+        "bayes_at_n",
+        tts.statistics.bayes_at_n,
+        run,
+        BAYES_SCHEMA,
         takes_by=True,
     ),
     FrameFunction(

@@ -44,6 +44,7 @@ _SELECTOR_COLORS: Final = {
     "confidence_vote": "#4916a0",
     "top_fraction_vote": "#6c1c1c",
     "majority_of_the_bests": "#c82dbd",
+    "best_of_majority": "#465000",
     "minimum_bayes_risk": "#0f70ef",
     "first_valid": "#a0407c",
     "oracle": "#4d4d4d",
@@ -52,7 +53,7 @@ _SELECTOR_COLORS: Final = {
 }
 FALLBACK_COLORS: Final = (
     *("#0a788c", "#3c820a", "#5a1464", "#c81e64"),
-    *("#465000", "#1e328c", "#501e3c", "#003c14"),
+    *("#1e328c", "#501e3c", "#003c14"),
 )
 """Colors of selectors that are not in the table, as far from those in it as these are from each other."""
 

@@ -17,7 +17,6 @@ from ttsframe.curves.optimal import (
 )
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.curves.stopping import (
-    STOPPING_RULES,
     stop_when_narrow,
     stopping_points,
     tune_stopping,
@@ -25,7 +24,6 @@ from ttsframe.curves.stopping import (
 from ttsframe.curves.strata import stratified_curve
 
 __all__ = [
-    "STOPPING_RULES",
     "add_costs",
     "allocate_attempts",
     "cost_curve",

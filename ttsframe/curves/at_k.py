@@ -17,7 +17,7 @@ from ttsframe._checks import (
     check_frame,
     check_names,
 )
-from ttsframe._exprs import from_safe, in_order, run_plan, safe_names
+from ttsframe._exprs import from_safe, in_order, run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError
@@ -32,7 +32,7 @@ from ttsframe.votes.engine.registry import pick_majority
 from ttsframe.votes.engine.winners import share_right
 from ttsframe.votes.expectation import expected_accuracy
 
-__all__ = ["ESTIMATORS_AT_K", "estimator_curve", "majority_limit"]
+__all__ = ["estimator_curve", "majority_limit"]
 
 EstimatorName: TypeAlias = Literal["pass@k", "pass^k", "g_pass@k", "maj@k"]
 
@@ -280,8 +280,8 @@ def majority_limit(
 
     See Also
     --------
-    estimator_curve : maj@k for finite k, without bias.
-    stopping_points : The rule by which a problem counts as decided.
+    estimator_curve : Estimates maj@k for finite k, without bias.
+    stopping_points : Documents the rule by which a problem counts as decided.
 
     Notes
     -----
@@ -312,7 +312,14 @@ def majority_limit(
         trajectories, [*keys, "attempt", "answer_key", "is_correct"]
     )
     safe = safe_names(groups)
-    made = {"value": pl.Float64(), "is_tied": pl.Boolean(), "is_undecided": pl.Boolean()}
+    modes_dtypes: dict[str, pl.DataType] = {
+        "value": pl.Float64(),
+        "is_tied": pl.Boolean(),
+        "is_undecided": pl.Boolean(),
+    }
+    made: dict[str, pl.DataType] = {
+        unused_name(name, schema): dtype for name, dtype in modes_dtypes.items()
+    }
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         modes = map_pools(
@@ -320,14 +327,16 @@ def majority_limit(
             schema,
             keys=keys,
             readings=(),
-            work=lambda pools: _modes(pools, posterior, keys),
+            work=lambda pools: _modes(pools, posterior, keys, [*made]),
             made=made,
+        ).select(
+            *to_safe(safe),
+            **{name: pl.col(own) for name, own in zip(modes_dtypes, made, strict=True)},
         )
         value, is_undecided = pl.col("value"), pl.col("is_undecided")
         known = value.is_not_null()
         averaged = (
             modes
-            .rename({name: key for key, name in safe.items()})
             .with_columns(run=pl.lit(0))
             .group_by(*safe, "run")
             .agg(
@@ -366,7 +375,9 @@ def majority_limit(
     return run_plan(trajectories, plan)
 
 
-def _modes(pools: Pools, posterior: float, keys: Sequence[str]) -> pl.DataFrame:
+def _modes(
+    pools: Pools, posterior: float, keys: Sequence[str], names: Sequence[str]
+) -> pl.DataFrame:
     """Return for each problem whether its most frequent answer is right, and whether it is certain."""
     from scipy.special import betainc
 
@@ -414,7 +425,7 @@ def _modes(pools: Pools, posterior: float, keys: Sequence[str]) -> pl.DataFrame:
     )
     check_one_run(pools, n_attempts[:, None], is_repeated[:, None], caps, keys)
     return pools.problems.select(pl.all().gather(pools.order)).with_columns(
-        pl.Series("value", value, nan_to_null=True),
-        pl.Series("is_tied", is_tied),
-        pl.Series("is_undecided", is_undecided),
+        pl.Series(names[0], value, nan_to_null=True),
+        pl.Series(names[1], is_tied),
+        pl.Series(names[2], is_undecided),
     )

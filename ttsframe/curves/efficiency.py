@@ -17,10 +17,11 @@ from ttsframe._checks import (
     check_seed,
 )
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
-from ttsframe._typing import ColumnNames, Flags, Floats, FrameT
+from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers
 from ttsframe.curves.lines import SELECT_HINT
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
+from ttsframe.statistics.clusters import check_cluster
 from ttsframe.statistics.problem_values import describe_row, value_and_severity
 
 __all__ = ["efficiency_gain"]
@@ -76,6 +77,7 @@ def efficiency_gain(
     baseline: str | float | bool = "majority_vote",
     accuracy: float | None = None,
     by: ColumnNames = (),
+    cluster: str | None = None,
     n_resamples: int = 2000,
     confidence_level: float = 0.95,
     seed: int = 0,
@@ -100,6 +102,9 @@ def efficiency_gain(
         Accuracy at which the curves are compared, in (0, 1); None: the highest of the baseline.
     by
         Columns in which a pair agrees and that define separate rows, for example the model.
+    cluster
+        Column that groups problems that were drawn together; clusters are then resampled whole. None:
+        problems are independent.
     n_resamples
         Number of resamples of the problems for the interval, at least 1.
     confidence_level
@@ -125,7 +130,8 @@ def efficiency_gain(
           neither reaches it or both are above it at their smallest budgets;
         - `bound` (Float64): the bound of the gain if `status` is "at_least" or "at_most";
         - `n_problems`, `n_left_out` (UInt32): problems with status "ok" at all budgets of both
-          curves, which are used, and the others.
+          curves, which are used, and the others;
+        - `n_clusters` (UInt32): clusters of the problems used; only with `cluster`.
 
     Raises
     ------
@@ -134,8 +140,8 @@ def efficiency_gain(
     ParameterError
         At once, when a parameter is out of range, or `by` names a column of the result.
     DataError
-        On collection, when no row has the baseline, a problem has several rows at one budget, or a
-        budget is not positive.
+        On collection, when no row has the baseline, a problem has several rows at one budget or is in
+        several clusters, or a budget is not positive.
 
     See Also
     --------
@@ -145,7 +151,8 @@ def efficiency_gain(
     -----
     Curves are interpolated linearly over the logarithm of the budget, and the first crossing of the
     accuracy counts. A resample draws problems, each with all its values and costs on both curves;
-    if `accuracy` is None, it uses the highest accuracy of its own baseline.
+    if `accuracy` is None, it uses the highest accuracy of its own baseline. With clusters it
+    draws clusters, and averages over the problems in them.
 
     References
     ----------
@@ -175,12 +182,15 @@ def efficiency_gain(
     level = check_fraction(confidence_level, "confidence_level")
     if accuracy is not None:
         check_fraction(accuracy, "accuracy")
-    taken = {*_RESULT, "problem_id", "value", "cost", "cost_unit"}
+    taken: set[str] = {*_RESULT, "problem_id", "value", "cost", "cost_unit"}
     check_names(column, "column", taken=taken)
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
     if column in groups:
         raise ParameterError(f"by names {column!r}, which is compared. Hint: omit it.")
-    needed = [*groups, column, "problem_id", "budget", "value", "status"]
+    clusters: tuple[str, ...] = check_cluster(
+        cluster, {*taken, "budget", "status", "n_clusters"}, [*groups, column]
+    )
+    needed = [*groups, *clusters, column, "problem_id", "budget", "value", "status"]
     schema: pl.Schema = require_columns(problems, needed, where="problems", hint=SELECT_HINT)
     matched: list[str] = [
         name for name in _MATCHED if name in schema and name not in {column, *groups}
@@ -198,6 +208,7 @@ def efficiency_gain(
         n_resamples=n_resamples,
         level=level,
         seed=seed,
+        cluster=cluster,
     )
     budget = pl.col("budget").cast(pl.Float64)
     unit = pl.lit("attempts")
@@ -205,7 +216,9 @@ def efficiency_gain(
         unit = pl.col("cost_unit")
     elif "budget_unit" in schema:
         unit = pl.col("budget_unit")
-    dtypes = {**{key: schema[name] for key, name in line.items()}, **_RESULT}
+    result = _RESULT if cluster is None else {**_RESULT, "n_clusters": pl.UInt32()}
+    dtypes = {**{key: schema[name] for key, name in line.items()}, **result}
+    of_cluster = pl.lit(None) if cluster is None else pl.col(cluster)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         return (
@@ -217,9 +230,10 @@ def efficiency_gain(
                 nominal=budget,
                 cost=pl.col("cost").cast(pl.Float64) if has_cost else budget,
                 budget_unit=unit.cast(pl.String),
+                cluster=of_cluster,
             )
             .map_batches(lambda rows: _compare_lines(rows, comparison, dtypes), schema=dtypes)
-            .select(*from_safe(line), *_RESULT)
+            .select(*from_safe(line), *result)
         )
 
     return run_plan(problems, plan)
@@ -239,6 +253,7 @@ class _Comparison(NamedTuple):
     n_resamples: int
     level: float
     seed: int
+    cluster: str | None
 
 
 def _compare_lines(
@@ -286,6 +301,8 @@ def _line_of(rows: pl.DataFrame, comparison: _Comparison) -> _Line:
             pl.col("value", "cost").sort_by("nominal"),
             pl.len().alias("n_rows"),
             ((pl.col("severity") == 0) & pl.col("cost").is_not_null()).all().alias("is_ok"),
+            pl.col("cluster").first(),
+            pl.col("cluster").n_unique().alias("n_clusters"),
         )
         .sort("problem_id")
     )
@@ -297,8 +314,16 @@ def _line_of(rows: pl.DataFrame, comparison: _Comparison) -> _Line:
             f"{repeated['n_rows'][0]} rows at {n_budgets} budgets, expected one each. Hint: name the "
             "column that identifies the run in by=(...)."
         )
+    several = of_problem.filter(pl.col("n_clusters") > 1)
+    if several.height:
+        raise DataError(
+            f"problem_id {several['problem_id'][0]!r}: in {several['n_clusters'][0]} values of "
+            f"{comparison.cluster!r}, expected one. Hint: all rows of a problem must be in one cluster."
+        )
     complete = of_problem.filter("is_ok", pl.col("n_rows") == n_budgets)
-    return _Line(complete.drop("n_rows", "is_ok"), of_problem.height, rows["budget_unit"][0])
+    return _Line(
+        complete.drop("n_rows", "is_ok", "n_clusters"), of_problem.height, rows["budget_unit"][0]
+    )
 
 
 def _gain(
@@ -333,7 +358,20 @@ def _gain(
         "status": status,
         "bound": float(gain[0]) if status in {"at_least", "at_most"} else None,
     }
-    return gains, sides
+    codes = np.arange(both.height)
+    if comparison.cluster is not None:
+        _, codes = np.unique(
+            both["cluster"].rank("dense").fill_null(0).to_numpy(), return_inverse=True
+        )
+        gains["n_clusters"] = int(codes.max()) + 1
+    return gains, [_by_cluster(side, codes) for side in (*sides, np.ones((both.height, 1)))]
+
+
+def _by_cluster(values: Floats, codes: Integers) -> Floats:
+    """Add up the rows of each cluster, in the order of problems."""
+    sums = np.zeros((int(codes.max()) + 1, values.shape[1]))
+    np.add.at(sums, codes, values)
+    return sums
 
 
 def _status(low: float, high: float) -> str:
@@ -385,34 +423,36 @@ def _budget_of(crossing: _Crossing) -> float | None:
 def _intervals(
     pairs: Sequence[Sequence[Floats]], comparison: _Comparison
 ) -> list[tuple[float | None, float | None]]:
-    """Resample problems and return the percentiles of the gain of each pair."""
+    """Resample problems, or clusters, and return the percentiles of the gain of each pair."""
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(pairs)
     sizes = [len(sides[0]) if sides else 0 for sides in pairs]
-    # The draws depend on the number of problems alone, so pairs with equal numbers share them.
-    for n_problems in {size for size in sizes if size > 1}:
-        alike = [i for i, size in enumerate(sizes) if size == n_problems]
-        found = _resample([pairs[i] for i in alike], n_problems, comparison)
+    # The draws depend on the number of units alone, so pairs with equal numbers share them.
+    for n_units in {size for size in sizes if size > 1}:
+        alike = [i for i, size in enumerate(sizes) if size == n_units]
+        found = _resample([pairs[i] for i in alike], n_units, comparison)
         for i, pair_ends in zip(alike, found, strict=True):
             ends[i] = pair_ends
     return ends
 
 
 def _resample(
-    pairs: Sequence[Sequence[Floats]], n_problems: int, comparison: _Comparison
+    pairs: Sequence[Sequence[Floats]], n_units: int, comparison: _Comparison
 ) -> list[tuple[float | None, float | None]]:
-    """Return the percentiles of the gains of pairs of lines, all on as many problems."""
+    """Return the percentiles of the gains of pairs of lines, all on as many units."""
+    # The last side of a pair holds the sizes of its units.
     widths = [np.cumsum([0, *[side.shape[1] for side in sides]]) for sides in pairs]
     stacked = [np.concatenate(sides, axis=1) for sides in pairs]
     rng = np.random.default_rng(comparison.seed)
     bounds: list[list[tuple[Floats, Floats]]] = [[] for _ in pairs]
     n_left = comparison.n_resamples
     while n_left:
-        n_drawn = min(n_left, max(1, _BLOCK_SIZE // n_problems))
-        draws = rng.multinomial(n_problems, np.full(n_problems, 1 / n_problems), n_drawn)
+        n_drawn = min(n_left, max(1, _BLOCK_SIZE // n_units))
+        draws = rng.multinomial(n_units, np.full(n_units, 1 / n_units), n_drawn)
         weights = draws.astype(np.float64)
         for i, values in enumerate(stacked):
-            means = weights @ values / n_problems
-            curves = [means[:, a:b] for a, b in itertools.pairwise(widths[i])]
+            sums = weights @ values
+            means = sums[:, :-1] / sums[:, -1:]
+            curves = [means[:, a:b] for a, b in itertools.pairwise(widths[i][:-1])]
             _, base, other = _cross_both(curves, comparison.accuracy)
             bounds[i].append(_bounds(base, other, base.budget / other.budget))
         n_left -= n_drawn

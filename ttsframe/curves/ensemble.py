@@ -143,6 +143,8 @@ def ensemble_vote(
 
     def vote(rows: pl.DataFrame) -> pl.DataFrame:
         rows = rows.rename({name: "model"}).filter(pl.col("model").is_not_null())
+        if rows.is_empty():
+            return pl.DataFrame(schema=made)
         is_repeated = pl.struct("model", "problem_id", "attempt").is_duplicated()
         if (repeated := rows.filter(is_repeated).sort("model", "problem_id")).height:
             model, problem = repeated.select("model", "problem_id").row(0)

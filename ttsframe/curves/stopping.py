@@ -31,7 +31,7 @@ from ttsframe.votes.engine.ballots import Ballots
 from ttsframe.votes.engine.pools import Block, Pools, map_pools, name_problem
 from ttsframe.votes.selectors import majority_vote
 
-__all__ = ["STOPPING_RULES", "stop_when_narrow", "stopping_points", "tune_stopping"]
+__all__ = ["stop_when_narrow", "stopping_points", "tune_stopping"]
 
 StoppingRule: TypeAlias = Literal["beta", "dirichlet", "early_stopping", "bayes_factor"]
 
@@ -447,7 +447,7 @@ def tune_stopping(
     rule
         As in `stopping_points`.
     thresholds
-        Thresholds to choose from; None: `STOPPING_RULES` has seven for each rule.
+        Thresholds to choose from; None: seven between the careless and the careful, by rule.
     max_loss
         Accuracy that a threshold may lose on the other problems against the majority vote of the whole
         budget, in [0, 1].
@@ -507,13 +507,16 @@ def tune_stopping(
     check_seed(seed)
     taken = ("problem_id", "attempt", *_STOPPING, "problem_fold", "threshold")
     groups: tuple[str, ...] = check_names(by, "by", taken=taken)
-    keys: list[str] = [*groups, "problem_id"]
     schema: pl.Schema = require_columns(
-        trajectories, [*keys, "attempt", "answer_key", "is_correct"]
+        trajectories, [*groups, "problem_id", "attempt", "answer_key", "is_correct"]
     )
+    safe: dict[str, str] = safe_names(groups)
+    runs: list[str] = [*safe]
+    keys: list[str] = [*runs, "problem_id"]
     more = [name for name in ("gold_key", "gold") if name in schema]
     result = {
-        **{name: schema[name] for name in keys},
+        **{key: schema[name] for key, name in safe.items()},
+        "problem_id": schema["problem_id"],
         **_STOPPING,
         "problem_fold": pl.UInt32(),
         "threshold": pl.Float64(),
@@ -521,18 +524,20 @@ def tune_stopping(
 
     def tune(rows: pl.DataFrame) -> pl.DataFrame:
         points = [
-            stopping_points(rows, budgets=cap, rule=rule, threshold=bound, by=by).with_columns(
+            stopping_points(rows, budgets=cap, rule=rule, threshold=bound, by=runs).with_columns(
                 threshold=pl.lit(bound)
             )
             for bound in bounds
         ]
         values = [
-            _values(select_allocated(rows, allocation=of_bound, by=by), keys).with_columns(
+            _values(select_allocated(rows, allocation=of_bound, by=runs), keys).with_columns(
                 threshold=pl.lit(bound)
             )
             for bound, of_bound in zip(bounds, points, strict=True)
         ]
-        whole = _values(majority_vote(rows, budgets=cap, by=by), keys).select(*keys, whole="value")
+        whole = _values(majority_vote(rows, budgets=cap, by=runs), keys).select(
+            *keys, whole="value"
+        )
         folds = assign_folds(rows["problem_id"], n_folds, seed)
         table = (
             pl
@@ -541,8 +546,8 @@ def tune_stopping(
             .join(whole, on=keys, how="left", nulls_equal=True)
             .join(folds, on="problem_id", how="left", nulls_equal=True)
         )
-        chosen = [_choose(table, groups, fold, loss) for fold in range(n_folds)]
-        on = [*groups, "problem_fold", "threshold"]
+        chosen = [_choose(table, runs, fold, loss) for fold in range(n_folds)]
+        on = [*runs, "problem_fold", "threshold"]
         return (
             table
             .join(pl.concat(chosen), on=on, how="semi", nulls_equal=True)
@@ -551,8 +556,11 @@ def tune_stopping(
         )
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        read = lazy.select(*keys, "attempt", "answer_key", "is_correct", *more)
-        return read.map_batches(tune, schema=result)
+        read = lazy.select(
+            *to_safe(safe), "problem_id", "attempt", "answer_key", "is_correct", *more
+        )
+        tuned = read.filter(_attempted_once(safe)).map_batches(tune, schema=result)
+        return tuned.rename(safe)
 
     return run_plan(trajectories, plan)
 

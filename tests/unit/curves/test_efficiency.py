@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,43 @@ def test_models_are_compared_within_their_selector() -> None:
         problems.lazy(), column="model", baseline="small", n_resamples=20
     ).collect(engine="streaming")
     assert_frame_equal(again, found)
+
+
+def test_clusters_are_drawn_whole() -> None:
+    draws = random.Random(6)
+    chance = [draws.random() for _ in range(12)]
+    lines = {
+        name: [[min(1.0, p * height + 0.1 * draws.random()) for height in heights] for p in chance]
+        for name, heights in {
+            "majority_vote": (0.4, 0.6, 0.8),
+            "best_of_n": (0.5, 0.8, 0.9),
+        }.items()
+    }
+    rows = [
+        (p, name, budget, value)
+        for name, of_line in lines.items()
+        for p, values in enumerate(of_line)
+        for budget, value in zip((1, 4, 16), values, strict=True)
+    ]
+    schema = ["problem_id", "selector", "budget", "value"]
+    problems = pl.DataFrame(rows, schema=schema, orient="row").with_columns(status=pl.lit("ok"))
+    alone = tts.curves.efficiency_gain(problems)
+    each = problems.with_columns(text=pl.col("problem_id").cast(pl.String))
+    found = tts.curves.efficiency_gain(each, cluster="text")
+    # A cluster a problem: another order of the same problems.
+    assert found.drop("n_clusters", "ci_low", "ci_high").equals(alone.drop("ci_low", "ci_high"))
+    assert found["n_clusters"].item() == 12
+    texts = problems.with_columns(text=pl.col("problem_id") // 3)
+    once = tts.curves.efficiency_gain(texts, cluster="text").row(0, named=True)
+    # Copies of a cluster's problems in the same cluster change no resample's mean.
+    twice = pl.concat([texts, texts.with_columns(pl.col("problem_id") + 100)])
+    again = tts.curves.efficiency_gain(twice, cluster="text").row(0, named=True)
+    assert (once["n_clusters"], again["n_clusters"]) == (4, 4)
+    for end in ("gain", "ci_low", "ci_high"):
+        assert again[end] == pytest.approx(once[end])
+    split = texts.with_columns(text=pl.col("text") + (pl.col("budget") > 1).cast(pl.Int64))
+    with pytest.raises(tts.TtsframeError, match="in 2 values of 'text', expected one"):
+        tts.curves.efficiency_gain(split, cluster="text")
 
 
 def test_what_is_impossible_is_refused() -> None:

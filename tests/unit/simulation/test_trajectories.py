@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import re
+import runpy
 import subprocess
 import sys
 from fractions import Fraction
@@ -354,6 +355,12 @@ def test_the_shipped_sample_is_what_its_script_writes(tmp_path: Path) -> None:
     target = tmp_path / "sample.jsonl"
     subprocess.run([sys.executable, data / "make_sample.py", target], check=True)
     assert target.read_bytes() == (data / "sample.jsonl").read_bytes()
+
+
+def test_the_shipped_models_are_what_their_script_writes() -> None:
+    data = Path(__file__).resolve().parents[3] / "data"
+    lines = runpy.run_path(str(data / "make_two_models.py"))["rows"]()
+    assert (data / "two_models.csv").read_text(encoding="utf-8").splitlines() == lines
 
 
 def test_the_shipped_sample_can_show_curves() -> None:
