@@ -57,6 +57,7 @@ def test_wings_load_on_first_use() -> None:
     wings = {name.split(".")[1] for name in own}
     assert wings <= {
         "_namespace",
+        "_program",
         "_typing",
         "_settings",
         "errors",
@@ -78,7 +79,13 @@ except SystemExit as end:
 
 def test_the_list_of_commands_loads_no_command() -> None:
     own = {name for name in modules_after(HELP) if name.startswith("ttsframe.")}
-    assert {name.split(".")[1] for name in own} == {"_namespace", "_settings", "cli", "errors"}
+    assert {name.split(".")[1] for name in own} == {
+        "_namespace",
+        "_program",
+        "_settings",
+        "cli",
+        "errors",
+    }
     assert all(name.startswith("ttsframe.cli._") for name in own if name.count(".") > 1)
 
 
