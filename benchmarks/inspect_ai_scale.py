@@ -85,7 +85,10 @@ def main(n_samples: int) -> None:
         paths = [folder / f"{first:07d}.eval" for first in range(0, n_samples, N_PER_LOG)]
         for number, path in enumerate(paths):
             model = json.loads(json.dumps(samples[0]))
-            write_log(path, log, model, number * N_PER_LOG)
+            # The tool takes logs of one id for copies of each other.
+            ids = {name: f"{name}{number}" for name in ("eval_id", "run_id", "task_id")}
+            own = {**log, "eval": {**log["eval"], **ids}}
+            write_log(path, own, model, number * N_PER_LOG)
         size = sum(path.stat().st_size for path in paths) / 1e6
         print(
             f"Python {sys.version.split()[0]}, Polars {pl.__version__}, {pl.thread_pool_size()} threads; "

@@ -19,7 +19,7 @@ every_eval_ever: evaleval/every_eval_ever, None/narrativeqa/openai/gpt2/None_sam
 HELM), every_eval_ever/schemas/instance_level_eval.schema.json at 21b3d1a.
 sieval: scitix/sieval, sieval/core/tasks/context.py at 1e68a27 (`TaskContext.serialize`), records.py at 11125c3
 (`build_judgement_record`), saver.py at 37d1354 (`TaskSaver._write_shard`), core/models/_legacy_bridge.py at 8729a19.
-verl: volcengine/verl, verl/trainer/main_generation.py, `main_task` (a column `responses` beside those of the data set).
+verl: volcengine/verl at 0d75188, verl/trainer/main_generation.py, `main_task` (a column `responses` beside those of the data set).
 """
 
 from __future__ import annotations

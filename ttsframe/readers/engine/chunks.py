@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from io import SEEK_END
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from ttsframe.readers.engine.sniff import (
 
 CHUNK_BYTES = 6 << 20
 _SEARCHED = 1 << 16
+_WORTH_PACKING = 1 << 20
 _LINE_END = ord("\n")
 _SPACE = " \t\r\n"
 
@@ -72,6 +74,38 @@ class Chunk(NamedTuple):
                 yield self.first + offset, line, offset == len(lines) - 1
 
 
+class PackedChunk(NamedTuple):
+    """A chunk that is held for later, compressed if that is worth it."""
+
+    data: bytes
+    first: int
+    size: int | None
+    """Number of bytes of the rows, if they are compressed."""
+
+
+def pack_chunk(chunk: Chunk) -> PackedChunk:
+    """Compress a chunk to about a third, in a fraction of the time that unpacking its rows takes."""
+    if len(chunk.data) < _WORTH_PACKING:
+        return PackedChunk(chunk.data, chunk.first, None)
+    packed = _codec().compress(chunk.data, asbytes=True)
+    return PackedChunk(packed, chunk.first, len(chunk.data))
+
+
+def unpack_chunk(packed: PackedChunk) -> Chunk:
+    """Return the chunk that was held."""
+    if packed.size is None:
+        return Chunk(packed.data, packed.first)
+    data = _codec().decompress(packed.data, packed.size, asbytes=True)
+    return Chunk(data, packed.first)
+
+
+@lru_cache(maxsize=1)
+def _codec() -> Any:  # noqa: ANN401 - a codec of pyarrow, which has no types
+    import pyarrow as pa  # slow to import, and only needed here
+
+    return pa.Codec("lz4")
+
+
 def count_ends(data: bytes) -> int:
     """Count line ends; unlike `bytes.count`, this does not block other threads."""
     return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == _LINE_END))
@@ -80,7 +114,7 @@ def count_ends(data: bytes) -> int:
 def read_chunks(file: DataFile) -> Iterator[Chunk]:
     """Yield the rows of JSON lines, of a JSON document (an array or one object), or as unpacked."""
     if file.rows is not None and file.rows.chunks:
-        return iter(file.rows.chunks)
+        return map(unpack_chunk, file.rows.chunks)
     if file.unpack is not None:
         return _from_rows(file.unpack(file))
     return _from_document(file) if file.container == "json" else _from_lines(file)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.archive import BadMemberError
 from ttsframe.readers.engine.sniff import DataFile, Unpacked, open_binary, read_whole
+from ttsframe.readers.engine.table import shown
 
 _DECODE: Final = json.JSONDecoder().decode
 
@@ -64,11 +65,6 @@ def unpack_objects(
             continue
         for row in rows:
             yield Unpacked(place, {name: each for name, each in row.items() if each is not None})
-
-
-def shown(value: object) -> str:
-    """Return the beginning of a value, for messages."""
-    return repr(value)[:60]
 
 
 def text_of(value: object) -> str | None:

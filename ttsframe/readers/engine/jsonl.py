@@ -25,9 +25,11 @@ from polars.io.plugins import register_io_source
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.chunks import (
     Chunk,
+    PackedChunk,
     Span,
     count_ends,
     cut_spans,
+    pack_chunk,
     read_chunks,
     read_span,
 )
@@ -111,20 +113,20 @@ def inspect_unpacked(
     file: DataFile, known: Collection[str], most_bytes: int
 ) -> tuple[Inspection, DataFile]:
     """Inspect a file that is no table; its rows are held if they have no more than some bytes."""
-    chunks: list[Chunk] = []
+    held: list[PackedChunk] = []
     n_bytes = 0
 
     def keep() -> Iterator[Chunk]:
         nonlocal n_bytes
         for chunk in read_chunks(file):
-            n_bytes += len(chunk.data)
             if n_bytes <= most_bytes:
-                chunks.append(chunk)
+                held.append(pack_chunk(chunk))
+                n_bytes += len(held[-1].data)
             yield chunk
 
     inspection = _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), keep())))
     is_held = n_bytes <= most_bytes
-    return inspection, file._replace(rows=HeldRows(chunks)) if is_held else file
+    return inspection, file._replace(rows=HeldRows(held)) if is_held else file
 
 
 def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:

@@ -50,7 +50,7 @@ class Unpacked(NamedTuple):
 
 
 class HeldRows:
-    """Unpacked rows as chunks of JSON lines, held while they are few; they are not pickled."""
+    """Unpacked rows as packed chunks of JSON lines, held while they are few; they are not pickled."""
 
     def __init__(self, chunks: Sequence[Any] = ()) -> None:
         self.chunks = tuple(chunks)

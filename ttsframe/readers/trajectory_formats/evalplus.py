@@ -15,7 +15,7 @@ import polars as pl
 from ttsframe._traps import Trap
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.archive import BadMemberError
-from ttsframe.readers.engine.document import dict_of, read_object, shown, text_of, unpack_objects
+from ttsframe.readers.engine.document import dict_of, read_object, text_of, unpack_objects
 from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of
 from ttsframe.readers.engine.table import (
     FileFormat,
@@ -24,6 +24,7 @@ from ttsframe.readers.engine.table import (
     add_problem_id,
     cast_columns,
     number_attempts,
+    shown,
 )
 
 _BEGINS: Final = re.compile(

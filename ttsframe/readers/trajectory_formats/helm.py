@@ -21,7 +21,6 @@ from ttsframe.readers.engine.document import (
     dict_of,
     list_of,
     read_object,
-    shown,
     text_of,
     unpack_objects,
 )
@@ -33,6 +32,7 @@ from ttsframe.readers.engine.table import (
     add_problem_id,
     cast_columns,
     number_attempts,
+    shown,
 )
 
 _BEGINS: Final = re.compile(rb'\s*\{\s*"adapter_spec"\s*:\s*\{')

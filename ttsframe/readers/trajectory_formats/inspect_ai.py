@@ -34,11 +34,17 @@ from ttsframe.readers.engine.document import (
     parse_object,
     parse_value,
     read_object,
-    shown,
     text_of,
 )
 from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of
-from ttsframe.readers.engine.table import FileFormat, Table, Unpacking, add_problem_id, cast_columns
+from ttsframe.readers.engine.table import (
+    FileFormat,
+    Table,
+    Unpacking,
+    add_problem_id,
+    cast_columns,
+    shown,
+)
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
 _SAMPLE: Final = re.compile(r"samples/(.+)_epoch_([0-9]+)(?:\.json|/sample\.json)", re.DOTALL)

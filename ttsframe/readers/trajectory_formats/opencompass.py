@@ -23,7 +23,6 @@ from ttsframe.readers.engine.document import (
     dict_of,
     list_of,
     read_object,
-    shown,
     text_of,
     unpack_objects,
 )
@@ -35,6 +34,7 @@ from ttsframe.readers.engine.table import (
     add_problem_id,
     cast_columns,
     number_attempts,
+    shown,
 )
 from ttsframe.readers.trajectory_formats.verl import notices
 
