@@ -13,12 +13,12 @@ shift $(($# < 2 ? $# : 2))
 # Processes, kills and signals, servers, threads, terminals, browsers, Ray.
 tests=("$@")
 [[ $# -gt 0 ]] || tests=(-n 0 tests/cli/test_jobs.py tests/cli/test_process.py tests/cli/test_search.py
-    tests/unit/batch/test_batch_job.py tests/unit/batch/test_batch_ray.py
-    tests/unit/batch/test_batch_ray_cluster.py tests/unit/batch/test_batch_progress.py
+    tests/unit/batch/test_batch_job.py tests/unit/batch/test_batch_progress.py
     tests/unit/search/test_servers.py tests/unit/search/test_served_transformer.py
     tests/unit/process/test_annotation_cache.py tests/unit/process/test_annotation_server.py
     tests/unit/answers/test_worker.py tests/unit/votes/test_pools.py
-    tests/charts/test_browser.py tests/charts/test_layout.py)
+    tests/charts/test_browser.py tests/charts/test_layout.py
+    tests/unit/batch/test_batch_ray.py tests/unit/batch/test_batch_ray_cluster.py)
 
 result=benchmarks/results/load_runs.txt output=$(mktemp) busy=() status=0
 trap 'kill "${busy[@]}" 2>/dev/null || true; rm -f "$output"' EXIT
@@ -29,10 +29,11 @@ done
 commit=$(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo +)
 for ((i = 0; i < runs; i++)); do
     start=$SECONDS load=$(cut -d' ' -f1 /proc/loadavg)
-    pytest -q "${tests[@]}" >"$output" 2>&1 || status=1
+    ended=
+    pytest -q "${tests[@]}" >"$output" 2>&1 || { [[ $? -eq 2 ]] && ended=', interrupted before the end'; status=1; }
     last=$(grep -E '(passed|failed|error).* in ' "$output" | tail -n 1 || true)
-    printf '%s  %s  %s cores  %s busy loops  load %s  %s tests: %s  %s s\n' "$(date -u +%FT%RZ)" \
-        "$commit" "$(nproc)" "$loops" "$load" "$([[ $# -gt 0 ]] && echo "$*" || echo time-sensitive)" \
+    printf '%s  %s  %s cores  %s busy loops  load %s  %s tests%s: %s  %s s\n' "$(date -u +%FT%RZ)" \
+        "$commit" "$(nproc)" "$loops" "$load" "$([[ $# -gt 0 ]] && echo "$*" || echo time-sensitive)" "$ended" \
         "${last:-did not end}" $((SECONDS - start)) | tee -a "$result"
     grep -E '^(FAILED|ERROR) ' "$output" | sed 's/^/    /' | tee -a "$result" || true
 done

@@ -94,7 +94,7 @@ def completing(line: str) -> dict[str, str]:
         ),
         ("ttsframe report x --reductions last,la", []),
         ("ttsframe report x --sections diff", ["plain,difficulty"]),
-        ("ttsframe score x --format se", ["plain,search_and_learn", "plain,self_certainty"]),
+        ("ttsframe score x --format sea", ["plain,search_and_learn"]),
         ("ttsframe curve x --answer-policy units=", ["plain,units=dropped", "plain,units=kept"]),
         ("ttsframe curve run", ["file,run"]),
     ],
