@@ -686,13 +686,15 @@ def _average(
         units
         .with_columns(value=pl.when(severity == 0).then("value"))
         .with_columns(share=1.0 / (half * n_halves), n_halves=n_halves)
-        .with_columns(pull=pl.col("share") * (value - value.mean().over(*point, "fold")))
+        .with_columns(
+            pull=pl.col("share") * (value - in_order(value).list.mean().over(*point, "fold"))
+        )
         .group_by(*point, "problem_id")
         .agg(
-            (pl.col("share") * value).sum().alias("part"),
-            pl.col("share").filter(value.is_not_null()).sum(),
+            in_order(pl.col("share") * value).list.sum().alias("part"),
+            in_order(pl.col("share").filter(value.is_not_null())).list.sum(),
             *([pl.col("cluster").first()] if is_clustered else []),
-            pl.col("pull").sum(),
+            in_order(pl.col("pull")).list.sum(),
             pl.col("n_halves").max(),
             value.count().alias("n_values"),
             ((value != 0) & (value != 1)).any().alias("is_fractional"),
@@ -702,7 +704,7 @@ def _average(
     )
     is_averaged = pl.col("n_values") > 0
     # Shares of 1 may add up to slightly more. Costs, which are averaged here too, have no bound.
-    total = pl.col("part").sum()
+    total = in_order(pl.col("part")).list.sum()
     accuracy = pl.when((total - 1.0).abs() < 1e-12).then(1.0).otherwise(total)
     n_problems = pl.col("n_problems").cast(pl.Float64)
     averaged = (
@@ -710,7 +712,7 @@ def _average(
         .group_by(point)
         .agg(
             pl.when(is_averaged.any()).then(accuracy).alias("accuracy"),
-            pl.col("pull").pow(2).sum(),
+            in_order(pl.col("pull").pow(2)).list.sum(),
             is_averaged.sum().cast(pl.UInt32).alias("n_problems"),
             pl.col("caveat").filter(is_averaged).max(),
             (pl.col("n_values").sum() / pl.col("n_halves").max()).alias("n_each"),

@@ -17,6 +17,7 @@ from ttsframe._checks import (
     check_frame,
     check_positive,
 )
+from ttsframe._exprs import in_order
 from ttsframe._typing import Integers
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
@@ -158,11 +159,18 @@ class PairedDesign:
             )
             .group_by("problem_id")
             .agg(
-                *[values.filter(side).mean().alias(f"{name}_mean") for name, side in sides.items()],
-                *[values.filter(side).var().alias(f"{name}_var") for name, side in sides.items()],
+                *[
+                    in_order(values.filter(side)).list.mean().alias(f"{name}_mean")
+                    for name, side in sides.items()
+                ],
+                *[
+                    in_order(values.filter(side)).list.var().alias(f"{name}_var")
+                    for name, side in sides.items()
+                ],
                 *[values.filter(side).count().alias(f"{name}_n") for name, side in sides.items()],
             )
             .drop_nulls(["contender_var", "baseline_var"])
+            .sort("problem_id")
             .collect()
         )
         if pairs.height < 2:
