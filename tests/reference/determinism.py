@@ -7,7 +7,10 @@ import io
 import json
 import random
 import sys
+import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 from contract_analysis import analyse
@@ -27,7 +30,23 @@ def digests(seed: int, engine: pl.Engine) -> dict[str, str]:
         run = run.sample(fraction=1.0, shuffle=True, seed=seed)
     found = {name: plan.collect(engine=engine) for name, plan in analyse(run.lazy()).items()}
     found |= {name: plan.lazy().collect(engine=engine) for name, plan in _more(run)}
-    return {name: _digest(table) for name, table in found.items()}
+    made = {name: _digest(table) for name, table in found.items()}
+    return made | (_files(run) if seed % 10 == 0 and engine == "in-memory" else {})
+
+
+def _files(run: pl.DataFrame) -> dict[str, str]:
+    """Return digests of what a job and a report write."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, sink, page = (Path(folder, name) for name in ("run.parquet", "out", "page.html"))
+        run.write_parquet(source, row_group_size=100)
+        stages = [tts.batch.Select(budgets=[1, 4]), tts.batch.Curve()]
+        tts.batch.transform(source, sink, stages=stages, rows_per_part=300)
+        tts.build_report(run).save(page, date=datetime(2026, 1, 1, tzinfo=UTC))
+        parts = [pl.read_parquet(path) for path in sorted(sink.iterdir())]
+        return {
+            "job": _digest(pl.concat(parts)),
+            "page": hashlib.blake2b(page.read_bytes(), digest_size=8).hexdigest(),
+        }
 
 
 def _more(run: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame | pl.LazyFrame]]:
@@ -78,13 +97,14 @@ def _digest(table: pl.DataFrame) -> str:
     return hashlib.blake2b(buffer.getvalue(), digest_size=8).hexdigest()
 
 
-def main(seeds: list[int], n_times: int) -> None:
+def main(engines: list[str], n_times: int, seeds: list[int]) -> None:
     """Print the digests of each seed, engine and repetition."""
     for seed in seeds:
-        for engine in ("in-memory", "streaming"):
+        for engine in engines:
             for _ in range(n_times):
-                print(json.dumps([seed, engine, digests(seed, engine)]), flush=True)  # type: ignore[arg-type]
+                found = digests(seed, engine)  # type: ignore[arg-type]
+                sys.stdout.write(json.dumps([seed, engine, found]) + "\n")
 
 
 if __name__ == "__main__":
-    main([int(text) for text in sys.argv[2:]], int(sys.argv[1]))
+    main(sys.argv[1].split(","), int(sys.argv[2]), [int(text) for text in sys.argv[3:]])
