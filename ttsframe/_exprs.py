@@ -132,3 +132,13 @@ def in_order(value: pl.Expr) -> pl.Expr:
     """Return the values of a group as an ascending list, so that a sum does not depend on their order."""
     # Polars takes the sort out of `value.sort().sum()`.
     return value.sort().implode()
+
+
+def name_numbers(names: pl.Series) -> pl.Series:
+    """Replace names by numbers from 0 in their order, a null one first."""
+    # Equal names are mostly next to each other, so that few have to be compared.
+    run = names.rle_id()
+    firsts = names.filter(run != run.shift(fill_value=2**32 - 1))
+    rank = firsts.rank("dense").cast(pl.Int64).fill_null(0)
+    numbers = rank - int(rank.to_numpy().min(initial=1))
+    return numbers.gather(run).alias(names.name)

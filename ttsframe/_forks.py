@@ -28,7 +28,7 @@ def _look() -> None:
         names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
     except OSError:
         return
-    _has_threads = any(name.startswith("polars-") for name in names)
+    _has_threads = any(name.removeprefix("polars-").strip().isdigit() for name in names)
 
 
 def _note() -> None:

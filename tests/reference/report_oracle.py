@@ -6,6 +6,7 @@ chosen on; both have tests of their own. Ends of resampled intervals are `Around
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import statistics
@@ -122,6 +123,13 @@ def read_boinf(path: Path) -> Run:
                 "n_tokens": n_tokens,
             })
     return _finish(rows, pl.DataFrame([{k: a[k] for k in ("answer", "gold")} for a in rows]))
+
+
+def read_solutions(solutions: pl.DataFrame) -> Run:
+    """Read the solutions of a search."""
+    rows = [a | {"steps": a["step_scores"]} for a in solutions.to_dicts()]
+    answers = solutions.select(answer=tts.extract_answer("completion"), gold="gold")
+    return _finish(rows, answers, is_exchangeable=False)
 
 
 def _finish(rows: list[Attempt], answers: pl.DataFrame, *, is_exchangeable: bool = True) -> Run:
@@ -941,3 +949,124 @@ def expect_comparison(runs: Mapping[str, Run], budgets: Sequence[int]) -> Expect
         f"Problems that differ most from {baseline}": most,
     }
     return Expected(sentence, tables)
+
+
+def expect_ranking(runs: Mapping[str, Run], budget: int) -> Expected:
+    """Rank the runs by every pair, corrected by Holm; the shares of resamples are held by their seed."""
+    sentence: list[Number] = []
+    table, named = {}, set[str]()
+    n_runs = len(runs)
+    lines = [line for line in next(iter(runs.values())).lines if line[0] != "oracle"]
+    for selector, reduction in lines:
+        picks = {
+            name: {
+                problem: selection_oracle.pick(rows, selector, budget)
+                for problem, rows in run.problems.items()
+            }
+            for name, run in runs.items()
+        }
+        problems = [
+            problem
+            for problem in next(iter(picks.values()))
+            if all(of[problem]["status"] == "ok" for of in picks.values())
+        ]
+        values = {
+            name: [of[problem]["value"] for problem in problems] for name, of in picks.items()
+        }
+        means = {name: statistics.fmean(of) for name, of in values.items()}
+        tests = sorted(
+            (paired([x - y for x, y in zip(values[a], values[b], strict=True)], is_fractional=False)["p"], a, b)
+            for a, b in itertools.combinations(runs, 2)
+        )  # fmt: skip
+        highest, better, differ = 0.0, Counter[str](), set()
+        worse = Counter[str]()
+        for i, (p_value, a, b) in enumerate(tests):
+            highest = max(highest, p_value * (len(tests) - i))
+            if highest <= 1 - LEVEL:
+                winner, loser = sorted((a, b), key=lambda name: -means[name])
+                worse[winner] += 1
+                better[loser] += 1
+                differ.add(frozenset((a, b)))
+        alike = [
+            set(some)
+            for size in range(n_runs, 0, -1)
+            for some in itertools.combinations(runs, size)
+            if not any(frozenset(pair) in differ for pair in itertools.combinations(some, 2))
+        ]
+        largest = [some for some in alike if not any(some < other for other in alike)]
+        largest.sort(key=lambda some: sorted(-means[name] for name in some))
+        best = [name for name in runs if not better[name]]
+        named |= set(best) if len(best) < n_runs else set()
+        # "Either run" has no number.
+        sentence += [n_runs] * (len(best) == 1 or n_runs > 2) + [budget, len(problems)]
+        for name in runs:
+            table[name, selector, reduction or "—"] = [
+                [1 + sum(mean > means[name] + 1e-9 for mean in means.values())],
+                [1 + better[name], n_runs - worse[name]],
+                percents(means[name]),
+                [i + 1 for i, some in enumerate(largest) if name in some],
+                [None],
+                [len(problems)],
+            ]
+    return Expected(sentence, {"Ranks of the runs": table}, words=sorted(named))
+
+
+def expect_search(
+    nodes: Sequence[dict[str, Any]], runs: Mapping[Any, Sequence[Run]]
+) -> tuple[list[list[Number]], dict[str, dict[Any, list[list[Number]]]]]:
+    """Return the numbers of the sentence on each search, and the table; a search has a run per seed."""
+    sentences, table = [], {}
+    for (policy, width), seeds in runs.items():
+        trees: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+        for node in nodes:
+            if (node["policy"], node["width"]) == (policy, width):
+                trees[node["seed"], node["problem_id"]].append(node)
+        spent = {
+            key: sum(node["n_tokens"] + (node["n_lookahead_tokens"] or 0) for node in tree)
+            for key, tree in trees.items()
+        }
+        rounds = [len({node["round"] for node in tree}) for tree in trees.values()]
+        generated = sum(node["n_tokens"] for tree in trees.values() for node in tree)
+        dropped = sum(
+            node["n_tokens"] for tree in trees.values() for node in tree if not node["is_kept"]
+        )
+        origins: dict[int, dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for (_, problem), tree in trees.items():
+            parents = {node["node_id"]: node["parent_id"] for node in tree}
+            firsts: dict[int, set[Any]] = defaultdict(set)
+            for node in tree:
+                first = node["node_id"]
+                while parents[first] is not None:
+                    first = parents[first]
+                firsts[node["depth"]] |= {first} if node["is_kept"] else set()
+            for depth, found in firsts.items():
+                origins[depth][problem].append(len(found))
+        means = [
+            statistics.fmean(statistics.fmean(of) for of in origins[depth].values())
+            for depth in sorted(origins)
+        ]
+        costs = [
+            [statistics.fmean(spent.values())],
+            [statistics.fmean(len(tree) for tree in trees.values())],
+            [statistics.fmean(rounds)],
+            percents(dropped / generated),
+        ]
+        sentence = [*costs[0], *costs[2], *costs[3]]
+        if len(means) > 1:
+            middle = len(means) // 2
+            sentence += [means[0], 1, means[middle], middle + 1]
+        sentences.append(sentence)
+        picks = [
+            selection_oracle.pick(rows, selector, None)
+            | {"problem_id": problem, "selector": selector, "reduction": reduction, "budget": width}
+            for run in seeds
+            for problem, rows in run.problems.items()
+            for selector, reduction in run.lines
+        ]
+        for (selector, reduction, _), point in curve_oracle.curve(picks).items():
+            table[policy, str(width), selector, reduction or "—"] = [
+                value_of(point),
+                *costs,
+                [point["n_problems"]],
+            ]
+    return sentences, {"Per problem: generated tokens": table}

@@ -94,8 +94,8 @@ def check_numbers(text: str, expected: list[Any], where: str) -> None:
 
 
 def check_section(page: Page, name: str, expected: Expected) -> None:
-    """Compare a section's sentence and every cell of its tables."""
-    (sentence,) = page.answers[name]
+    """Compare a section's sentences and every cell of its tables."""
+    sentence = " ".join(page.answers[name])
     for word in expected.words:
         shown = " ".join(str(word).split())
         assert shown in sentence
@@ -159,15 +159,14 @@ def test_every_number_of_a_real_file_is_that_of_plain_python(name: str, shared_d
     check_page(name, shared_data)
 
 
-def test_every_number_of_a_comparison_is_that_of_plain_python() -> None:
+def halves_of_sample() -> tuple[dict[str, Run], pl.DataFrame | pl.LazyFrame]:
+    """Return the early and the late attempts of the sample as two runs."""
     run, attempts = read("sample", SAMPLE.parent)
     is_late = pl.col("attempt") >= 8
     halves = attempts.with_columns(
         half=pl.when(is_late).then(pl.lit("late")).otherwise(pl.lit("early")),
         attempt=pl.col("attempt") % 8,
     )
-    page = Page(tts.build_report(halves, by="half", sections="comparison").to_html())
-    assert set(page.answers) == {"loaded", "accuracy", "comparison"}
     runs = {
         name: run._replace(
             problems={
@@ -177,8 +176,82 @@ def test_every_number_of_a_comparison_is_that_of_plain_python() -> None:
         )
         for name, start in (("early", 0), ("late", 8))
     }
+    return runs, halves
+
+
+def test_every_number_of_a_comparison_is_that_of_plain_python() -> None:
+    runs, halves = halves_of_sample()
+    page = Page(tts.build_report(halves, by="half", sections="comparison").to_html())
+    assert set(page.answers) == {"loaded", "accuracy", "comparison"}
     expected = report_oracle.expect_comparison(runs, [1, 2, 4, 8])
     check_section(page, "comparison", expected)
+
+
+def check_ranking(
+    runs: dict[str, Run], attempts: pl.DataFrame | pl.LazyFrame, by: str, budget: int
+) -> None:
+    report = tts.build_report(attempts, by=by, sections="ranking")
+    check_section(Page(report.to_html()), "ranking", report_oracle.expect_ranking(runs, budget))
+    assert report.ranking is not None
+    shares = report.ranking.group_by("selector").agg(pl.col("share_of_resamples_best").sum())
+    assert shares["share_of_resamples_best"].to_list() == pytest.approx([1.0] * shares.height)
+    # The best has at least as many resamples as any other, since the medians of these differ.
+    first = report.ranking.sort("share_of_resamples_best", descending=True).unique(
+        "selector", keep="first", maintain_order=True
+    )
+    assert first["rank"].to_list() == [1] * first.height
+
+
+def test_every_number_of_a_ranking_is_that_of_plain_python() -> None:
+    runs, halves = halves_of_sample()
+    check_ranking(runs, halves, "half", 8)
+
+
+def test_every_number_of_a_ranking_of_real_runs_is_that_of_plain_python(shared_data: Path) -> None:
+    models = ("Qwen3-4B", "LIMO-v2", "Phi-4-reasoning")
+    runs = {
+        name: report_oracle.read_boinf(shared_data / "boinf" / f"analysis_aime2024_{name}.jsonl")
+        for name in models
+    }
+    columns = ["problem_id", "attempt", "answer", "gold", "n_tokens"]
+    attempts = pl.DataFrame([
+        {"model": name, **{column: a[column] for column in columns}}
+        for name, run in runs.items()
+        for a in run.attempts
+    ])
+    budget = max(set.intersection(*(set(report_oracle.budgets_of(run)) for run in runs.values())))
+    check_ranking(runs, attempts, "model", budget)
+
+
+def test_every_number_of_searches_is_that_of_plain_python() -> None:
+    problems, generator, prm = tts.search.simulate(12, seed=0)
+    nodes, solutions = [], []
+    runs: dict[tuple[str, int], list[Run]] = {}
+    for policy in (tts.search.Beam(4), tts.search.BestOfN(4)):
+        for seed in (0, 1):
+            tree = tts.search.search(problems, generator, prm, policy, seed=seed)
+            found = tts.search.to_trajectories(tree, policy=policy, problems=problems)
+            runs.setdefault((policy.name, 4), []).append(report_oracle.read_solutions(found))
+            label = {"policy": policy.name, "width": 4, "seed": seed}
+            named = [pl.lit(value).alias(name) for name, value in label.items()]
+            nodes.append(tree.with_columns(named))
+            solutions.append(found.with_columns(named))
+    page = Page(
+        tts.build_report(
+            pl.concat(solutions),
+            nodes=pl.concat(nodes),
+            by=["policy", "width"],
+            replicates="seed",
+            sections="search",
+        ).to_html()
+    )
+    sentences, tables = report_oracle.expect_search(pl.concat(nodes).to_dicts(), runs)
+    assert len(page.answers["search"]) == len(sentences)
+    for answer, expected in zip(page.answers["search"], sentences, strict=True):
+        _, _, said = answer.partition(": ")
+        check_numbers(said, expected, "search")
+    page.answers["search"] = [""]
+    check_section(page, "search", report_oracle.Expected([], tables))
 
 
 @pytest.mark.parametrize(

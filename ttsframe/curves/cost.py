@@ -10,9 +10,9 @@ import polars as pl
 from ttsframe._checks import check_choice, check_frame, check_names
 from ttsframe._exprs import run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
-from ttsframe.curves.levels import level_curve
+from ttsframe.curves.levels import level_curve_with
 from ttsframe.curves.lines import SELECT_HINT, check_same_dtypes, refuse_where
-from ttsframe.curves.scaling import scaling_curve
+from ttsframe.curves.scaling import scaling_curve_with
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
 
@@ -254,10 +254,9 @@ def cost_curve(
     }
     groups: tuple[str, ...] = check_names(by, "by", taken=("cost", "cost_unit", "nominal_budget"))
 
-    def average(rows: pl.LazyFrame) -> pl.LazyFrame:
-        if levels is None:
-            return scaling_curve(rows, **options)
-        return level_curve(rows, levels=levels, **options)
+    # The mean cost is over the same problems, replicates and halves as the accuracy.
+    mean_cost: str = unused_name("cost", groups)
+    also = {mean_cost: pl.col("cost").cast(pl.Float64)}
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         is_unknown = pl.col("cost").is_null() & (pl.col("status") == "ok")
@@ -270,26 +269,16 @@ def cost_curve(
                 value=pl.when(~is_unknown).then("value"),
             )
         )
-        curve = average(with_status)
-        # The mean cost is over the same problems, replicates and halves as the accuracy.
-        costs = average(
-            with_status.with_columns(value=pl.when(pl.col("value").is_not_null()).then("cost"))
-        )
+        if levels is None:
+            curve = scaling_curve_with(with_status, also, **options)
+        else:
+            curve = level_curve_with(with_status, also, levels=levels, **options)
         line: list[str] = [*groups, *([] if levels is None else ["level"]), "selector", "reduction"]
-        point = [*line, "budget", "budget_unit", "subsets"]
-        columns = curve.collect_schema().names()
-        mean_cost = unused_name("mean_cost", columns)
         return (
             curve
-            .join(
-                costs.select(*point, pl.col("accuracy").alias(mean_cost)),
-                on=point,
-                how="left",
-                nulls_equal=True,
-            )
             .sort(*line, "budget", "subsets", nulls_last=True)
             .with_columns(nominal_budget=pl.col("budget"), budget=pl.col(mean_cost))
-            .select(*columns, "nominal_budget")
+            .drop(mean_cost)
         )
 
     return run_plan(problems, plan)

@@ -27,10 +27,9 @@ from ttsframe.curves.lines import (
     curve_lines,
     refuse_where,
 )
+from ttsframe.curves.means import average_points
 from ttsframe.errors import ColumnsError, ParameterError
 from ttsframe.schema import CURVE_SCHEMA, holds_counts, require_columns, require_kind
-from ttsframe.statistics.clusters import cluster_interval, cluster_spread
-from ttsframe.statistics.problem_values import mean_interval
 from ttsframe.steps import STEP_REDUCTIONS, reduce_steps
 
 __all__ = ["difficulty_levels", "halve_attempts", "level_curve"]
@@ -586,6 +585,30 @@ def level_curve(
     >>> curve.filter(budget=32).select("level", pl.col("accuracy").round(2), "n_problems").rows()
     [(1, 1.0, 48), (2, 1.0, 59), (3, 1.0, 53), (4, 0.77, 58), (5, 0.14, 50)]
     """
+    return level_curve_with(
+        problems,
+        {},
+        levels=levels,
+        by=by,
+        replicates=replicates,
+        cluster=cluster,
+        include=include,
+        confidence_level=confidence_level,
+    )
+
+
+def level_curve_with(
+    problems: FrameT,
+    also: Mapping[str, pl.Expr],
+    *,
+    levels: pl.DataFrame | pl.LazyFrame,
+    by: ColumnNames,
+    replicates: ColumnNames,
+    cluster: str | None,
+    include: ProblemSet,
+    confidence_level: float,
+) -> FrameT:
+    """Make `level_curve`, with further columns averaged over the same problems."""
     check_frame(levels, "levels")
     check_choice(include, "include", get_args(ProblemSet))
     check_fraction(confidence_level, "confidence_level")
@@ -617,16 +640,13 @@ def level_curve(
             level_fold=pl.col("fold"),
             caveat=caveat.cast(pl.String),
         )
-        rows = with_levels(lines.select(lazy, fold=fold.cast(pl.UInt32)), of_problem, [*shared])
-        units = lines.units(
-            rows.with_columns(pl.col("level").cast(pl.UInt32)),
-            include,
-            n_units=pl.col("problem_id").n_unique().over(*line, "level"),
-            halves=["fold"],
-            levels=["level"],
-            caveats=["caveat"],
+        rows = with_levels(
+            lines.select(lazy, fold=fold.cast(pl.UInt32), **also), of_problem, [*shared]
         )
-        averages = _average(units, line, confidence_level, is_clustered=cluster is not None)
+        rows = rows.with_columns(pl.col("level").cast(pl.UInt32))
+        averages = average_points(
+            rows, lines, include, confidence_level, also=[*also], has_levels=True
+        )
         sizes = levels.lazy().select(pl.col("n_levels", "basis").max())
         return (
             _with_empty_levels(averages, sizes, [*line, "budget"])
@@ -641,7 +661,13 @@ def level_curve(
                 nulls_last=True,
             )
             .select(
-                *from_safe(lines.groups), "level", *CURVE_SCHEMA, "basis", "caveat", *lines.shown
+                *from_safe(lines.groups),
+                "level",
+                *CURVE_SCHEMA,
+                "basis",
+                "caveat",
+                *lines.shown,
+                *also,
             )
         )
 
@@ -671,82 +697,6 @@ def with_levels(rows: pl.LazyFrame, levels: pl.LazyFrame, shared: Sequence[str])
     )
     return rows.join(levels, on=[*shared, "problem_id"], how="left", nulls_equal=True).filter(
         is_halved, level_fold.is_null() | (level_fold == fold)
-    )
-
-
-def _average(
-    units: pl.LazyFrame, line: Sequence[str], confidence_level: float, *, is_clustered: bool
-) -> pl.LazyFrame:
-    """Average each half and then the halves, and count the problems left out by status."""
-    point = [*line, "level", "budget"]
-    severity, value, problem = pl.col("severity"), pl.col("value"), pl.col("problem_id")
-    half = pl.col("value").count().over(*point, "fold").cast(pl.Float64)
-    n_halves = pl.col("fold").filter(pl.col("value").is_not_null()).n_unique().over(point)
-    per_problem = (
-        units
-        .with_columns(value=pl.when(severity == 0).then("value"))
-        .with_columns(share=1.0 / (half * n_halves), n_halves=n_halves)
-        .with_columns(
-            pull=pl.col("share") * (value - in_order(value).list.mean().over(*point, "fold"))
-        )
-        .group_by(*point, "problem_id")
-        .agg(
-            in_order(pl.col("share") * value).list.sum().alias("part"),
-            in_order(pl.col("share").filter(value.is_not_null())).list.sum(),
-            *([pl.col("cluster").first()] if is_clustered else []),
-            in_order(pl.col("pull")).list.sum(),
-            pl.col("n_halves").max(),
-            value.count().alias("n_values"),
-            ((value != 0) & (value != 1)).any().alias("is_fractional"),
-            pl.col("n_units", "caveat").max(),
-            *[(severity == rank).any().alias(name) for name, rank in LEFT_OUT.items()],
-        )
-    )
-    is_averaged = pl.col("n_values") > 0
-    # Shares of 1 may add up to slightly more. Costs, which are averaged here too, have no bound.
-    total = in_order(pl.col("part")).list.sum()
-    accuracy = pl.when((total - 1.0).abs() < 1e-12).then(1.0).otherwise(total)
-    n_problems = pl.col("n_problems").cast(pl.Float64)
-    averaged = (
-        per_problem
-        .group_by(point)
-        .agg(
-            pl.when(is_averaged.any()).then(accuracy).alias("accuracy"),
-            in_order(pl.col("pull").pow(2)).list.sum(),
-            is_averaged.sum().cast(pl.UInt32).alias("n_problems"),
-            pl.col("caveat").filter(is_averaged).max(),
-            (pl.col("n_values").sum() / pl.col("n_halves").max()).alias("n_each"),
-            ((pl.col("n_halves") > 1) | pl.col("is_fractional")).any().alias("is_fractional"),
-            (pl.col("n_units").max() - problem.n_unique()).cast(pl.UInt32).alias("n_absent"),
-            *[pl.col(name).sum().cast(pl.UInt32) for name in LEFT_OUT],
-        )
-        .with_columns(
-            pl.col("n_short") + pl.col("n_absent"),
-            total=pl.col("accuracy") * pl.col("n_each"),
-            is_fractional=pl.col("is_fractional").any().over(*line, "level"),
-            standard_error=pl.when(n_problems > 1).then(
-                (n_problems / (n_problems - 1.0) * pl.col("pull")).sqrt()
-            ),
-        )
-    )
-    interval = mean_interval("n_each", confidence_level)
-    if is_clustered:
-        spread = (
-            per_problem
-            .group_by(*point, "cluster")
-            .agg(in_order(pl.col("pull")).list.sum(), in_order(pl.col("share")).list.sum())
-            .group_by(point)
-            .agg(
-                **cluster_spread(pl.col("pull"), pl.col("share")),
-                n_clusters=(pl.col("share") > 0).sum().cast(pl.UInt32),
-            )
-        )
-        averaged = averaged.drop("standard_error").join(
-            spread, on=point, how="left", nulls_equal=True
-        )
-        interval = cluster_interval("n_each", confidence_level)
-    return averaged.with_columns(
-        pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high")
     )
 
 

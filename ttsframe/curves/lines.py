@@ -80,6 +80,19 @@ class CurveLines(NamedTuple):
         named = to_safe(self.columns | self.seeds | self.clusters)
         return lazy.select(*named, "problem_id", "budget", **value_and_severity(), **more)
 
+    def in_clusters(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Plan the check that a problem is in one cluster, if there are clusters."""
+        if self.cluster is None:
+            return rows
+        named = self.columns | {"problem_id": "problem_id"}
+        n_clusters = pl.col("cluster").n_unique().over(*named)
+        return (
+            rows
+            .with_columns(n_clusters=n_clusters)
+            .filter(in_one_cluster(named, self.cluster))
+            .drop("n_clusters")
+        )
+
     def units(
         self,
         rows: pl.LazyFrame,
@@ -99,12 +112,7 @@ class CurveLines(NamedTuple):
         severity = pl.col("severity")
         is_common = include == "common"
         of_cluster = [pl.col(name).first() for name in self.clusters]
-        if self.cluster is not None:
-            named = line | {"problem_id": "problem_id"}
-            n_clusters = pl.col("cluster").n_unique().over(*named)
-            rows = rows.with_columns(n_clusters=n_clusters).filter(
-                in_one_cluster(named, self.cluster)
-            )
+        rows = self.in_clusters(rows)
         # In alphabetical order the more serious caveat comes last.
         worst_caveat = [pl.col(name).max() for name in caveats]
         if self.seeds:
@@ -115,7 +123,7 @@ class CurveLines(NamedTuple):
                     *of_cluster,
                     pl.len().alias("n_rows"),
                     n_distinct(self.seeds).alias("n_expected"),
-                    in_order(pl.col(values)).list.mean(),
+                    *[in_order(pl.col(name)).list.mean().alias(name) for name in values],
                     *worst_caveat,
                     # "common" leaves a problem out for one replicate, "available" only for all.
                     severity.max() if is_common else severity.min(),

@@ -735,7 +735,7 @@ def _comparable(rows: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
         .agg(
             pl.len().alias("n_rows"),
             (n_distinct(setting.seeds) if setting.seeds else pl.lit(1)).alias("n_expected"),
-            in_order(pl.col("value", "cost")).list.mean(),
+            *[in_order(pl.col(name)).list.mean().alias(name) for name in ("value", "cost")],
             severity.max() if setting.is_common else severity.min(),
         )
         .filter(

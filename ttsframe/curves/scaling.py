@@ -9,14 +9,14 @@ from typing import get_args
 import polars as pl
 
 from ttsframe._checks import check_choice, check_fraction, check_frame, check_names
-from ttsframe._exprs import from_safe, in_order, run_plan
+from ttsframe._exprs import from_safe, run_plan
 from ttsframe._typing import ColumnNames, FrameT, IntervalTarget, ProblemSet
 from ttsframe._wording import count_left_out, counted, is_minority, left_out
 from ttsframe.curves.lines import LEFT_OUT, CurveLines, curve_lines, refuse_where
+from ttsframe.curves.means import average_points
 from ttsframe.errors import FewProblemsWarning, ParameterError
 from ttsframe.schema import CURVE_SCHEMA
-from ttsframe.statistics.clusters import cluster_interval, cluster_statistics
-from ttsframe.statistics.problem_values import describe_row, mean_interval
+from ttsframe.statistics.problem_values import describe_row
 from ttsframe.statistics.these_problems import ADDED, for_these_problems, sampling_columns
 
 __all__ = ["scaling_curve"]
@@ -207,6 +207,26 @@ def scaling_curve(
     return made
 
 
+def scaling_curve_with(
+    problems: pl.LazyFrame,
+    also: Mapping[str, pl.Expr],
+    *,
+    by: ColumnNames,
+    replicates: ColumnNames,
+    cluster: str | None,
+    include: ProblemSet,
+    confidence_level: float,
+) -> pl.LazyFrame:
+    """Plan `scaling_curve`, with further columns averaged over the same problems."""
+    check_averages(include, confidence_level)
+    lines: CurveLines = curve_lines(problems, by=by, replicates=replicates, cluster=cluster)
+    rows = lines.select(problems, **also)
+    curve = average_lines(lines, rows, include, confidence_level, also=[*also])
+    return curve.with_columns(**lines.defaults).select(
+        *from_safe(lines.groups), *CURVE_SCHEMA, *lines.shown, *also
+    )
+
+
 def _warn_of_few_problems(curve: pl.DataFrame | pl.LazyFrame, by: Sequence[str]) -> None:
     """Warn of the line that averages the smallest share of its problems, if that is below a half."""
     if isinstance(curve, pl.LazyFrame):
@@ -256,10 +276,8 @@ def average_lines(
     also: Sequence[str] = (),
 ) -> pl.LazyFrame:
     """Average the rows of `CurveLines.select` on each line, and the columns `also` over the same problems."""
-    line = lines.columns
-    units = lines.units(rows, include, n_units=pl.len().over([*line]), also=also)
-    curve = _average(units, [*line], confidence_level, also, is_clustered=lines.cluster is not None)
-    return curve.filter(_same_problems(line)) if include == "common" else curve
+    curve = average_points(rows, lines, include, confidence_level, also=also)
+    return curve.filter(_same_problems(lines.columns)) if include == "common" else curve
 
 
 def _same_problems(line: Mapping[str, str]) -> pl.Expr:
@@ -277,64 +295,4 @@ def _same_problems(line: Mapping[str, str]) -> pl.Expr:
         "budget",
         "n_problems",
         n_most,
-    )
-
-
-def _average(
-    units: pl.LazyFrame,
-    line: Sequence[str],
-    confidence_level: float,
-    also: Sequence[str],
-    *,
-    is_clustered: bool,
-) -> pl.LazyFrame:
-    """Average the problems that count, and count the others by status."""
-    severity = pl.col("severity")
-    value = pl.when(severity == 0).then("value")
-    # Sums are of lists in ascending order: those of a group_by differ in the last bits from run to run.
-    values = pl.col("values").list
-    others = [pl.when(severity == 0).then(name).sort().alias(name) for name in also]
-    averaged = (
-        units
-        .group_by(*line, "budget")
-        .agg(
-            value.sort().alias("values"),
-            *others,
-            ((value != 0) & (value != 1)).any().alias("is_fractional"),
-            value.count().cast(pl.Int64).alias("n_problems"),
-            *[
-                (severity == rank).sum().cast(pl.UInt32).alias(name)
-                for name, rank in LEFT_OUT.items()
-            ],
-            (pl.col("n_units").first() - pl.len()).cast(pl.UInt32).alias("n_absent"),
-        )
-        .with_columns(
-            pl.col("n_short") + pl.col("n_absent"),
-            accuracy=values.mean(),
-            standard_error=values.std(ddof=1) / pl.col("n_problems").cast(pl.Float64).sqrt(),
-            **{name: pl.col(name).list.mean() for name in also},
-            total=values.sum(),
-            is_fractional=pl.col("is_fractional").any().over(line),
-        )
-    )
-    interval = mean_interval("n_problems", confidence_level)
-    if is_clustered:
-        point = [*line, "budget"]
-        spread = (
-            units
-            .group_by(*point, "cluster")
-            .agg(total=in_order(value).list.sum(), size=value.count().cast(pl.Float64))
-            .group_by(point)
-            .agg(
-                **cluster_statistics(pl.col("total"), pl.col("size")),
-                n_clusters=(pl.col("size") > 0).sum().cast(pl.UInt32),
-            )
-        )
-        averaged = averaged.drop("standard_error").join(
-            spread, on=point, how="left", nulls_equal=True
-        )
-        interval = cluster_interval("n_problems", confidence_level)
-    return averaged.drop("values").with_columns(
-        pl.when(pl.col("n_problems") > 1).then(interval).struct.field("ci_low", "ci_high"),
-        pl.col("n_problems").cast(pl.UInt32),
     )

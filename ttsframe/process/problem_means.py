@@ -22,7 +22,7 @@ def mean_over_problems(
         rows
         .group_by(keys)
         .agg(
-            in_order(pl.col(*values)).list.mean(),
+            *[in_order(pl.col(name)).list.mean().alias(name) for name in values],
             *[
                 standard_error(name, cluster="problem_id").alias(f"{prefix}standard_error")
                 for name, prefix in values.items()

@@ -96,7 +96,10 @@ def _of_size(
     prefixes = {"agreement": "", "repeat_agreement": "repeat_"}
     means = mean_over_problems(rows, keys, prefixes, confidence_level)
     shares = rows.group_by(keys).agg(
-        in_order(pl.col("hard", "hard_by_all", "twice", "variance")).list.mean(),
+        *[
+            in_order(pl.col(name)).list.mean().alias(name)
+            for name in ("hard", "hard_by_all", "twice", "variance")
+        ],
         pl.col("is_part").any(),
         pl.len().alias("n_steps"),
     )

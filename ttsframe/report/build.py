@@ -102,7 +102,7 @@ def build_report(
         Names in `STEP_REDUCTIONS`, or functions, each applied to `step_scores`. None: the column `score` if it
         exists, else the last step's score.
     weights
-        Weight of a vote in `weighted_vote`: "score", "sigmoid" or "softmax".
+        Weight of a vote in `weighted_vote`: "score", "sigmoid", "softmax" or "logit", as in `select_answers`.
     style, cut_at_next_question
         How to find an answer in a completion; see `extract_answer`.
     policy

@@ -89,7 +89,9 @@ def cluster_interval(n_values: str, confidence_level: float, *, mean: str = "acc
     student = student_t_interval(
         mean, "standard_error", pl.col("df") + 1.0, confidence_level=confidence_level
     )
-    interval = pl.when(pl.col("is_fractional") & (few >= FEW)).then(student).otherwise(wilson)
+    # The tolerance keeps a mean on one side of the limit whatever its rounding is.
+    is_many = few >= FEW - 1e-9
+    interval = pl.when(pl.col("is_fractional") & is_many).then(student).otherwise(wilson)
     return pl.when(pl.col("df").is_not_null()).then(interval)
 
 

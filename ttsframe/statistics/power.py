@@ -180,13 +180,16 @@ class PairedDesign:
                 "needs several attempts at a problem."
             )
         total, sampling, within, within_baseline = pairs.select(
-            (pl.col("contender_mean") - pl.col("baseline_mean")).var(),
+            in_order(pl.col("contender_mean") - pl.col("baseline_mean")).list.var(),
             sum(
-                ((pl.col(f"{name}_var") / pl.col(f"{name}_n")).mean() for name in sides),
+                (
+                    in_order(pl.col(f"{name}_var") / pl.col(f"{name}_n")).list.mean()
+                    for name in sides
+                ),
                 start=pl.lit(0.0),
             ).alias("sampling"),
-            pl.col("contender_var").mean(),
-            pl.col("baseline_var").mean(),
+            in_order(pl.col("contender_var")).list.mean(),
+            in_order(pl.col("baseline_var")).list.mean(),
         ).row(0)
         return cls(
             variance_between=max(0.0, total - sampling),

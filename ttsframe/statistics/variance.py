@@ -132,8 +132,8 @@ def variance_components(
             .group_by(*keys, "run", "problem_id")
             .agg(
                 pl.col("value").count().cast(pl.Int64).alias("n"),
-                in_order(pl.col("value").cast(pl.Float64)).list.mean().alias("mean"),
-                in_order(pl.col("value").cast(pl.Float64)).list.var(ddof=1).alias("within"),
+                in_order(pl.col("value")).list.mean().alias("mean"),
+                in_order(pl.col("value")).list.var(ddof=1).alias("within"),
             )
         )
 

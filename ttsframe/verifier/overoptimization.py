@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_fraction
-from ttsframe._exprs import run_plan, to_safe
+from ttsframe._exprs import name_numbers, run_plan, to_safe
 from ttsframe._typing import ColumnNames, Floats, FrameT, Integers
 from ttsframe.curves.lines import DEFAULTS, PROBLEM_COLUMNS, CurveLines, curve_lines
 from ttsframe.curves.scaling import scaling_curve
@@ -17,7 +17,7 @@ from ttsframe.schema import CURVE_SCHEMA
 from ttsframe.statistics.clusters import cluster_error, sum_by_cluster
 from ttsframe.statistics.paired import TIE, paired_inference
 from ttsframe.statistics.problem_values import value_and_severity
-from ttsframe.verifier.tables import CLUSTERED, Schema, name_numbers
+from ttsframe.verifier.tables import CLUSTERED, Schema
 
 __all__ = ["over_optimization"]
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from ttsframe import _html
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
-from ttsframe._exprs import safe_names, to_safe, unused_name
+from ttsframe._exprs import name_numbers, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, Reduction
 from ttsframe._waits import Threads, result_of
 from ttsframe.schema import require_columns
@@ -27,7 +27,7 @@ from ttsframe.verifier.reliability import (
     distribution_table,
     reliability_table,
 )
-from ttsframe.verifier.tables import AttemptColumns, attempt_columns, name_numbers
+from ttsframe.verifier.tables import AttemptColumns, attempt_columns
 from ttsframe.verifier.threshold import THRESHOLD, threshold_table
 from ttsframe.votes.engine.picked import PICKED_COLUMNS, pick_winners, problem_columns
 from ttsframe.votes.engine.pools import key_dtype, map_pools

@@ -10,7 +10,7 @@ import polars as pl
 
 from ttsframe._checks import check_frame, check_names
 from ttsframe._draws import Purpose, problem_bits
-from ttsframe._exprs import run_plan, safe_names, to_safe
+from ttsframe._exprs import name_numbers, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, Reduction
 from ttsframe._waits import Threads
 from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
@@ -206,16 +206,6 @@ def in_threads(
         return [work(item) for item in items]
     with Threads(n_threads) as threads:
         return threads.each(work, items)
-
-
-def name_numbers(names: pl.Series) -> pl.Series:
-    """Replace names by numbers from 0 in their order, a null one first."""
-    # Equal names are mostly next to each other, so that few have to be compared.
-    run = names.rle_id()
-    firsts = names.filter(run != run.shift(fill_value=2**32 - 1))
-    rank = firsts.rank("dense").cast(pl.Int64).fill_null(0)
-    numbers = rank - int(rank.to_numpy().min(initial=1))
-    return numbers.gather(run).alias(names.name)
 
 
 def is_held_out(n_problems: int, seed: int) -> Flags:

@@ -35,6 +35,8 @@ class Span(NamedTuple):
     end: int
     first: int
     """Number of the first line, from 1."""
+    n_ends: int | None = None
+    """Number of line ends, once they were counted."""
 
 
 class Chunk(NamedTuple):
@@ -43,10 +45,13 @@ class Chunk(NamedTuple):
     data: bytes
     first: int
     """Number of the first line (of the first element, in an array), from 1."""
+    n_ends: int | None = None
+    """Number of line ends, where they were counted: each count is a pass over the bytes."""
 
     @property
     def n_lines(self) -> int:
-        return count_ends(self.data) + (not self.data.endswith(b"\n"))
+        n_ends = count_ends(self.data) if self.n_ends is None else self.n_ends
+        return n_ends + (not self.data.endswith(b"\n"))
 
     def halves(self) -> tuple[Chunk, Chunk] | None:
         """Cut at the line end nearest to the middle; None if the chunk is a single line."""
@@ -148,7 +153,8 @@ def read_span(file: DataFile, span: Span) -> Chunk:
             f"{file.name}: has {file.path.stat().st_size:,} bytes, had at least {span.end:,} when it was "
             f"scanned. Hint: scan it again once it is no longer being written."
         )
-    return Chunk(data if span.start else data.removeprefix(codecs.BOM_UTF8), span.first)
+    whole = data if span.start else data.removeprefix(codecs.BOM_UTF8)
+    return Chunk(whole, span.first, span.n_ends)
 
 
 def _from_document(file: DataFile) -> Iterator[Chunk]:

@@ -374,23 +374,64 @@ def unpack_structs(
     return unpacked.rename({f"__{name}": name for name in names.values()}), list(names.values())
 
 
-def set_apart(table: Table, kept: Collection[str], prefix: str) -> Table:
-    """Rename columns that only happen to have the name of a column of attempts."""
+def set_apart(
+    table: Table, kept: Collection[str], prefix: str, others: Mapping[str, str] = {}
+) -> Table:
+    """Rename columns that only happen to have the name of a column of attempts, and some others."""
     names = {
         name: f"{prefix}{name}"
         for name in table.schema
         if name in TRAJECTORY_COLUMNS and name not in {"problem_id", "source_file", *kept}
     }
+    names |= {name: other for name, other in others.items() if name in table.schema}
     return table._replace(
         frame=table.frame.rename(names),
         schema={names.get(name, name): dtype for name, dtype in table.schema.items()},
     )
 
 
-def number_attempts(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Add `attempt`: the number of the row within its problem and run."""
-    run = [name for name in ("source_file", "problem_id") if name in frame.collect_schema()]
-    return frame.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).over(run).alias("attempt"))
+def number_attempts(
+    frame: pl.LazyFrame, by: Sequence[str] = (), order: str | None = None
+) -> pl.LazyFrame:
+    """Add `attempt`: the number of the row within its problem and run, by a column or as the rows are."""
+    names = frame.collect_schema().names()
+    run = [name for name in ("source_file", *by, "problem_id") if name in names]
+    row = pl.int_range(pl.len(), dtype=pl.UInt32)
+    position = row.over(run) if order is None else row.over(run, order_by=[order, row])
+    return frame.with_columns(position.alias("attempt"))
+
+
+def refuse_mixed(table: Table, *names: str) -> Table:
+    """Raise where rows of one column are conversations, and others texts, so that all were read as texts."""
+    for name in names:
+        if isinstance(table.schema[name], pl.String):
+            is_messages = pl.col(name).str.contains(r'^\[\{"(?:role|content)": ?"')
+            what = (
+                f"{name!r} is a list of messages, but text in other rows; must be the same in all"
+            )
+            frame = table.check(table.frame, is_messages, [], _always(what))
+            table = table._replace(frame=frame)
+    return table
+
+
+def _always(reason: str) -> Callable[[Mapping[str, object]], str]:
+    return lambda _: reason
+
+
+def spoken(source: Table, name: str, role: str) -> pl.Expr:
+    """Return a text, or what one role says in a conversation."""
+    dtype = source.schema[name]
+    if isinstance(dtype, pl.String | pl.Null):
+        return pl.col(name).cast(pl.String)
+    fields = struct_fields(as_instance(dtype.inner)) if isinstance(dtype, pl.List) else {}
+    if not all(isinstance(fields.get(each), pl.String) for each in ("role", "content")):
+        raise ColumnsError(
+            f"{', '.join(source.row_words)}: column {name!r} is {dtype}, must be String or a list of messages "
+            "with 'role' and 'content'."
+        )
+    message = pl.element().struct.field
+    said = pl.when(message("role") == role).then(message("content"))
+    return pl.col(name).list.eval(said).list.drop_nulls().list.join("\n\n")
 
 
 def order_columns(frame: pl.LazyFrame, first: Mapping[str, object]) -> pl.LazyFrame:

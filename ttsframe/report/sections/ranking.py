@@ -53,7 +53,8 @@ def answer(context: Context, ranking: pl.DataFrame) -> list[str]:
         if first.height == 1:
             text = f"{names[0]} is the best of {rows.height} {where}."
         elif first.height == rows.height:
-            text = f"Any of the {rows.height} runs can be the best {where}."
+            some = "Either run" if rows.height == 2 else f"Any of the {rows.height} runs"
+            text = f"{some} can be the best {where}."
         else:
             text = f"{list_names(names)} can each be the best of {rows.height} {where}."
         texts.append(text[:1].upper() + text[1:])
