@@ -56,6 +56,8 @@ def test_wings_load_on_first_use() -> None:
     assert "ttsframe.steps" in own
     wings = {name.split(".")[1] for name in own}
     assert wings <= {
+        "_forks",
+        "_program",
         "_namespace",
         "_typing",
         "_settings",
@@ -78,7 +80,8 @@ except SystemExit as end:
 
 def test_the_list_of_commands_loads_no_command() -> None:
     own = {name for name in modules_after(HELP) if name.startswith("ttsframe.")}
-    assert {name.split(".")[1] for name in own} == {"_namespace", "_settings", "cli", "errors"}
+    light = {"_forks", "_namespace", "_program", "_settings", "errors"}
+    assert {name.split(".")[1] for name in own} == {*light, "cli"}
     assert all(name.startswith("ttsframe.cli._") for name in own if name.count(".") > 1)
 
 
