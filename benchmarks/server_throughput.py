@@ -49,14 +49,22 @@ def timed(call: Callable[[], object]) -> tuple[float, float]:
 
 
 def rates(n_pairs: int) -> list[str]:
-    """Time client and bare loop in turn."""
+    """Time client and bare loop in turn; the client's connections are open, as in a search."""
     lines = []
     for in_flight in (64, 256):
         found: dict[str, list[tuple[float, float]]] = {"client": [], "bare loop": []}
         with bench.instant_server() as port:
-            for _ in range(n_pairs):
-                for name, send in (("client", bench.by_client), ("bare loop", bench.by_bare_loop)):
-                    found[name].append(timed(lambda s=send, p=port, f=in_flight: s(p, N, f)))
+            settings = ServerSettings(base_url=f"http://127.0.0.1:{port}/v1", n_workers=in_flight)
+            with Client(settings) as client:
+
+                def send(n: int, client: Client = client) -> None:
+                    client.send_all("/completions", [bench.BODY] * n, lambda _, reply: reply)
+
+                send(2 * in_flight)
+                for _ in range(n_pairs):
+                    found["client"].append(timed(lambda s=send: s(N)))
+                    bare = timed(lambda p=port, f=in_flight: bench.by_bare_loop(p, N, f))
+                    found["bare loop"].append(bare)
         for name, times in found.items():
             walls, cpus = zip(*times, strict=True)
             lines.append(

@@ -65,6 +65,10 @@ def main() -> None:
     found = []
     for seed in SEEDS:
         for name, solutions in searched(asked, generator, judge, seed):
+            if name == f"best_of_n {max(WIDTHS)}":
+                metrics = tts.verifier_metrics(tts.score_trajectories(solutions))
+                measured = metrics.select("auroc", "auroc_within", "n_judged").row(0, named=True)
+                print(f"seed {seed}, scores of its solutions:", measured, flush=True)
             rows = answers(solutions).with_columns(seed=pl.lit(seed, pl.Int64))
             found.append(rows.join(asked.select("problem_id", "digits"), on="problem_id"))
             by = found[-1].group_by("selector", maintain_order=True)

@@ -90,6 +90,8 @@ class Journal:
             raise SourceError(
                 f"{self._about}: is damaged ({error}). Hint: delete the folder."
             ) from error
+        if self._nodes.exists():  # the format is that of the journal
+            found["format"] = _FORMAT
         different = [name for name in key if found.get(name) != key[name]]
         if different:
             name = different[0]

@@ -237,6 +237,19 @@ def test_another_search_is_refused(changed: dict, message: str, tmp_path: Path) 
         S.search(generator=WORLD.generator, prm=WORLD.prm, checkpoint=tmp_path / "a", **options)
 
 
+def test_of_an_earlier_format_only_what_is_finished_is_read(tmp_path: Path) -> None:
+    about = tmp_path / "search.json"
+    journal_of(tmp_path, Rebase(4))
+    new = about.read_text()
+    about.write_text(new.replace('"format": 3', '"format": 2'))
+    with pytest.raises(tts.TtsframeError, match="format was 2, is 3"):
+        S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path)
+    about.write_text(new)
+    nodes = S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path)
+    about.write_text(new.replace('"format": 3', '"format": 2'))
+    assert_frame_equal(S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path), nodes)
+
+
 def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x")
     for folder, message in (
