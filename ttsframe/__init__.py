@@ -29,6 +29,7 @@ from ttsframe import _program
 
 _program.begin()
 
+from ttsframe import _forks as _forks  # noqa: E402 - listens for forks
 from ttsframe import _namespace as _namespace  # noqa: E402 - loads Polars
 
 if _TYPE_CHECKING:

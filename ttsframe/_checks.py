@@ -9,6 +9,7 @@ from typing import Final
 import polars as pl
 from polars.datatypes import DataTypeClass
 
+from ttsframe._forks import check_not_stuck
 from ttsframe._settings import found, setting
 from ttsframe._typing import ChoiceT, ColumnNames
 from ttsframe.errors import ColumnsError, ParameterError, ParameterTypeError
@@ -182,6 +183,7 @@ def check_names(
 
 def check_frame(frame: object, parameter: str, *, takes_any_dtype: bool = False) -> None:
     """Check that an argument is a Polars frame; of attempts, also that a row is one attempt, and dtypes."""
+    check_not_stuck()
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         raise ParameterTypeError(
             f"{parameter} must be a polars DataFrame or LazyFrame, got {kind_of(frame)}. Hint: "

@@ -56,6 +56,7 @@ def test_wings_load_on_first_use() -> None:
     assert "ttsframe.steps" in own
     wings = {name.split(".")[1] for name in own}
     assert wings <= {
+        "_forks",
         "_namespace",
         "_program",
         "_typing",
@@ -79,13 +80,8 @@ except SystemExit as end:
 
 def test_the_list_of_commands_loads_no_command() -> None:
     own = {name for name in modules_after(HELP) if name.startswith("ttsframe.")}
-    assert {name.split(".")[1] for name in own} == {
-        "_namespace",
-        "_program",
-        "_settings",
-        "cli",
-        "errors",
-    }
+    light = {"_forks", "_namespace", "_program", "_settings", "errors"}
+    assert {name.split(".")[1] for name in own} == {*light, "cli"}
     assert all(name.startswith("ttsframe.cli._") for name in own if name.count(".") > 1)
 
 

@@ -13,7 +13,7 @@ from package_source import imports, imports_at_load, modules, of_every_module
 LAYERS: list[set[str]] = [
     {"_settings", "_program", "_waits"},
     {"errors", "_typing", "_draws"},
-    {"_docstrings"},
+    {"_docstrings", "_forks"},
     {"_exprs", "_checks", "_files"},
     {"_own", "_http"},
     {"_traps"},

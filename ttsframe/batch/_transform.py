@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from ttsframe._checks import check_choice, check_mapping, check_names, check_positive
+from ttsframe._forks import check_not_stuck
 from ttsframe._settings import setting
 from ttsframe._typing import ColumnNames
 from ttsframe.batch.failures import reading_error
@@ -180,6 +181,7 @@ def transform(
     │ oracle   ┆ 8      ┆ 0.94     ┆ 50         │
     └──────────┴────────┴──────────┴────────────┘
     """
+    check_not_stuck()
     listed = tuple(import_functions(stage) for stage in check_stages(stages))
     if isinstance(engine, str):
         check_choice(engine, "engine", ENGINES)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 import polars as pl
 
+from ttsframe._exprs import in_order
 from ttsframe.cli._console import Console
 from ttsframe.cli._names import completes
 from ttsframe.cli._options import OUTPUT, examples, level_option, prints
@@ -309,4 +310,4 @@ def _bounds(scored: pl.DataFrame) -> pl.DataFrame:
     names, ends = ["policy", "width", "selector"], ["lowest", "highest"]
     table = pl.DataFrame(rows, schema=[*names, *ends], orient="row")
     of_search = table.with_columns(pl.col(ends).cast(pl.Float64)).group_by(names)
-    return of_search.agg(pl.col(ends).mean()).sort(names)
+    return of_search.agg(in_order(pl.col(ends)).list.mean()).sort(names)

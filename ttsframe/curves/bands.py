@@ -143,7 +143,10 @@ def _band(
 ) -> dict[str, pl.Expr]:
     """Return the quantile of one line, and whether it has fractions."""
     wide = units.sort("budget").pivot(on="budget", index="problem_id", values="value")
-    values = wide.drop("problem_id").drop_nulls().to_numpy()
+    # In an order of their own: sums follow it.
+    values = (
+        wide.drop("problem_id").drop_nulls().pipe(lambda kept: kept.sort(kept.columns)).to_numpy()
+    )
     quantile = _quantile(values, confidence_level, n_resamples, seed)
     is_fractional = bool(((values != 0.0) & (values != 1.0)).any())
     return {"quantile": pl.lit(quantile, pl.Float64), "is_fractional": pl.lit(is_fractional)}

@@ -827,7 +827,7 @@ def _choose(values: pl.LazyFrame, setting: _Setting, names: tuple[str, str]) -> 
             .otherwise(float("inf")),
             of_problem=pl.struct("problem_id", "fold", "value", "cost"),
         )
-        .with_columns(pl.col(sums).sum().over(*level, *strategy).name.suffix("_all"))
+        .with_columns(in_order(pl.col(sums)).list.sum().over(*level, *strategy).name.suffix("_all"))
         .with_columns(name=pl.lit([*names], pl.List(pl.String)))
         .explode("name", empty_as_null=False)
     )

@@ -109,7 +109,7 @@ def in_one_cluster(unit: Mapping[str, str], cluster: str) -> pl.Expr:
         )
 
     is_broken = (pl.col("n_clusters") > 1).alias("broken")
-    return raise_where(pl.struct(is_broken, *unit, "n_clusters"), error)
+    return raise_where(pl.struct(is_broken, *unit, "n_clusters"), error, sees_all_rows=True)
 
 
 def check_cluster(

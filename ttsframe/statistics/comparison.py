@@ -14,7 +14,7 @@ from ttsframe._checks import (
     check_names,
     near_names,
 )
-from ttsframe._exprs import from_safe, raise_where, run_plan, safe_names, to_safe
+from ttsframe._exprs import from_safe, in_order, raise_where, run_plan, safe_names, to_safe
 from ttsframe._settings import setting
 from ttsframe._typing import ColumnNames, Correction, FrameT, IntervalTarget, McNemar
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
@@ -396,8 +396,8 @@ def _pair_problems(
         .agg(
             pl.len().alias("n_rows"),
             pl.struct("is_baseline", *seeds).n_unique().alias("n_expected"),
-            pl.when(is_contender).then("value").mean().alias("value"),
-            pl.when(~is_contender).then("value").mean().alias("baseline_value"),
+            in_order(pl.when(is_contender).then("value")).list.mean().alias("value"),
+            in_order(pl.when(~is_contender).then("value")).list.mean().alias("baseline_value"),
             pl.col("severity").max(),
             (is_contender.any() & ~is_contender.all()).alias("is_pair"),
             *([] if cluster is None else [pl.col("cluster").first(), n_clusters]),
@@ -453,13 +453,15 @@ def _sum_differences(
     )
     if is_clustered:
         units = units.group_by(*line, "cluster").agg(
-            pl.col(*counts, *sums).sum(), pl.col("is_fractional").any()
+            pl.col(*counts).sum(),
+            in_order(pl.col(*sums)).list.sum(),
+            pl.col("is_fractional").any(),
         )
     n_pairs = pl.col("n_pairs")
     n_units, size = pl.col("n_units").cast(pl.Float64), n_pairs.cast(pl.Float64)
-    mean = difference.sum() / n_pairs.sum()
+    mean = in_order(difference).list.sum() / n_pairs.sum()
     is_unit = n_pairs > 0
-    spread = {"pulls": ((difference - mean * n_pairs) ** 2).sum()}
+    spread = {"pulls": in_order((difference - mean * n_pairs) ** 2).list.sum()}
     if is_clustered:
         spread = cluster_statistics(difference, n_pairs)
     summed = (
@@ -467,7 +469,7 @@ def _sum_differences(
         .group_by(line)
         .agg(
             *[pl.col(name).sum() for name in counts],
-            *[pl.col(name).sum() for name in sums if name != "difference"],
+            *[in_order(pl.col(name)).list.sum() for name in sums if name != "difference"],
             pl.col("is_fractional").any(),
             is_unit.sum().cast(pl.Int64).alias("n_units"),
             (is_unit & (difference.abs() > TIE)).sum().cast(pl.Int64).alias("n_unequal"),

@@ -170,6 +170,7 @@ class PairedDesign:
                 *[values.filter(side).count().alias(f"{name}_n") for name, side in sides.items()],
             )
             .drop_nulls(["contender_var", "baseline_var"])
+            .sort("problem_id")
             .collect()
         )
         if pairs.height < 2:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from ttsframe._exprs import in_order
 from ttsframe.statistics.extrapolation.model import Counts
 from ttsframe.statistics.extrapolation.power_law import unbiased_passes
 
@@ -134,7 +135,12 @@ def pairs_of_these_problems(
         sides
         .join(pairs.filter("is_counted").select(unit), on=unit, how="semi", nulls_equal=True)
         .group_by(line)
-        .agg(pl.col("sampling_variance").sum(), pl.col("n_subsets").min(), *n_of_side, flags)
+        .agg(
+            in_order(pl.col("sampling_variance")).list.sum(),
+            pl.col("n_subsets").min(),
+            *n_of_side,
+            flags,
+        )
     )
     same = pl.lit("both sides read the same attempts") if is_shared else pl.lit(None, pl.String)
     reason = pl.coalesce(same, _reason("n_pairs"))

@@ -73,7 +73,9 @@ def standard_error(value: IntoExprColumn, *, cluster: IntoExprColumn | None = No
     source = into_expr(value, "value")
     if cluster is None:
         values = source.cast(pl.Float64)
-        return keep_name(values.std(ddof=1) / values.count().cast(pl.Float64).sqrt(), source)
+        return keep_name(
+            in_order(values).list.std(ddof=1) / values.count().cast(pl.Float64).sqrt(), source
+        )
 
     return _over_clusters(
         source, cluster, lambda totals, sizes: cluster_error(totals, sizes).standard_error

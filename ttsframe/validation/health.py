@@ -8,7 +8,7 @@ from typing import Final, get_args
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
+from ttsframe._exprs import from_safe, in_order, run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, ExtractionRule, FrameT
 from ttsframe.schema import refuse_counts, require_columns
 
@@ -207,7 +207,7 @@ def _summarize(
     n, right, graded = pl.col("n"), pl.col("right"), pl.col("graded")
     most = n.max().over([*runs]) if runs else n.max()
     problems = problems.with_columns((most - n).alias(f"n_{_SHORT}"))
-    sums = {"n": n.sum(), "accuracy": _ratio(right, graded).mean()}
+    sums = {"n": n.sum(), "accuracy": in_order(_ratio(right, graded)).list.mean()}
     rows = []
     for name in issues:
         affected = pl.col(f"n_{name}").fill_null(0)
@@ -215,7 +215,9 @@ def _summarize(
         n_open = affected if name == _SHORT else pl.col(f"open_{name}").fill_null(0)
         sums[f"n_{name}"] = affected.sum()
         sums[f"problems_{name}"] = (affected > 0).sum()
-        sums[f"then_{name}"] = _ratio(right + affected - n_right, graded + n_open).mean()
+        sums[f"then_{name}"] = in_order(
+            _ratio(right + affected - n_right, graded + n_open)
+        ).list.mean()
         rows.append(_row(name))
     totals = problems.group_by([*runs]).agg(**sums) if runs else problems.select(**sums)
     if runs:

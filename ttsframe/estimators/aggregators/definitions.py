@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias, get_args, runtime_che
 import polars as pl
 
 from ttsframe._checks import check_between, check_choice, check_frame, check_names, check_positive
-from ttsframe._exprs import run_plan
+from ttsframe._exprs import in_order, run_plan
 from ttsframe._typing import FrameT
 from ttsframe.errors import ParameterError
 from ttsframe.estimators.passk import NBelowK, g_pass_at_k, pass_at_k, pass_hat_k
@@ -185,7 +185,7 @@ class IdentifierMean(PerProblem):
     name: ClassVar[str] = "IdentifierMean"
 
     def _value(self) -> pl.Expr:
-        return _values.mean()
+        return in_order(_values).list.mean()
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Majority(PerProblem):
     name: ClassVar[str] = "Majority"
 
     def _value(self) -> pl.Expr:
-        return _propagate_nan(_values.drop_nulls().mode().mean())
+        return _propagate_nan(in_order(_values.drop_nulls().mode()).list.mean())
 
 
 class _OfDraws(PerProblem):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import polars as pl
 
 from ttsframe._checks import check_choice, check_mapping
+from ttsframe._forks import check_not_stuck
 from ttsframe._settings import setting
 from ttsframe.errors import (
     ColumnsError,
@@ -194,6 +195,7 @@ def scan_source(
 ) -> tuple[pl.LazyFrame, Survey, list[UserWarning]]:
     """Survey a source in one of some formats and scan it; `row` names a row: attempt or step."""
     # `elsewhere` has the formats of the other kind of row, which only messages name.
+    check_not_stuck()
     check_choice(format, "format", ["auto", *formats])
     check_choice(on_error, "on_error", ["raise", "skip"])
     checked = check_mapping(rename, "rename")

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from ttsframe._exprs import in_order
 from ttsframe._wording import interval, percent
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.report.parts import (
@@ -76,7 +77,7 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
     measured = diversity_by_depth(nodes.select(*keys, *_COLUMNS_OF_WIDTH), by=keys)
     # Seeds of one problem are no problems of their own.
     of_problem = measured.group_by(*by, "problem_id", "depth").agg(
-        pl.exclude(*keys, "problem_id", "depth").mean()
+        in_order(pl.exclude(*keys, "problem_id", "depth").cast(pl.Float64)).list.mean()
     )
     widths = average_measures(
         of_problem, by=by, confidence_level=data.options.confidence_level

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from ttsframe._exprs import in_order
 from ttsframe._wording import counted
 from ttsframe.defaults import RUN
 from ttsframe.report.parts import Context, Figure, Part, note_more_runs
@@ -54,8 +55,8 @@ def _average_ends(attempts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         .filter(pl.col("is_correct").is_not_null())
         .group_by(*run, "problem_id", "is_correct")
         .agg(
-            first_step=ends[0].mean(),
-            last_step=ends[1].mean(),
+            first_step=in_order(ends[0]).list.mean(),
+            last_step=in_order(ends[1]).list.mean(),
             n_steps=steps.list.len().max(),
         )
         .with_columns(has_both.name.prefix("has_"))
@@ -69,7 +70,7 @@ def _average_ends(attempts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         .sort(*run, "is_correct", "problem_id")
         .group_by(*run, "is_correct", maintain_order=True)
         .agg(
-            pl.col("first_step", "last_step").mean(),
+            in_order(pl.col("first_step", "last_step")).list.mean(),
             pl.len().alias("n_problems"),
             pl.col("n_steps").max(),
             pl.col("is_paired").all(),
