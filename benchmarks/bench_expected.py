@@ -9,6 +9,7 @@ the rule between them was read.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import random
 import resource
@@ -152,7 +153,8 @@ def _ratio(n: int, n_answers: int) -> str:
             _subset_votes.vote_in_subsets(poll, order, budgets)
 
     count = _median(lambda: majority_accuracy(pool, n // 2))
-    is_counted = pool.cost(n // 2) <= _subset_votes._WORTHWHILE * N_SUBSETS * n
+    most = _subset_votes._WORTHWHILE * N_SUBSETS * n
+    is_counted = not math.isnan(majority_accuracy(pool, n // 2, most=most))
     return f"{count / _median(sample):.2f}{' c' if is_counted else '  '}"
 
 

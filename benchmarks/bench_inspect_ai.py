@@ -48,7 +48,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
             message = sample["output"]["choices"][0]["message"]
             message["content"] = " ".join(rng.choices(words, k=300))
             name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
-            archive.writestr(name, json.dumps(sample))
+            archive.writestr(name, json.dumps(sample, separators=(",", ":")))  # as the tool does
             summaries.append({**{key: sample[key] for key in keys}, "completed": True})
         archive.writestr("summaries.json", json.dumps(summaries))
         archive.writestr("header.json", json.dumps(log))

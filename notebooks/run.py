@@ -20,7 +20,7 @@ import altair as _altair
 import vl_convert as _vl_convert
 
 def _stored(spec, **_):
-    png = _vl_convert.vegalite_to_png(spec, scale=1)
+    png = _vl_convert.vegalite_to_png(spec, scale=1) if _draws else b""
     return {
         "application/vnd.vegalite.v6+json": spec,
         "image/png": _base64.b64encode(png).decode(),
@@ -32,8 +32,8 @@ _altair.renderers.enable("stored")
 """
 
 
-def run(path: Path) -> nbformat.NotebookNode:
-    """Return a notebook with the outputs of the current code."""
+def run(path: Path, *, draws: bool = True) -> nbformat.NotebookNode:
+    """Return a notebook with the outputs of the current code; `draws`: with the pictures."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,
@@ -43,7 +43,7 @@ def run(path: Path) -> nbformat.NotebookNode:
         resources={"metadata": {"path": str(path.parent)}},
     )
     with client.setup_kernel():
-        client.kc.execute(SETUP, silent=True, store_history=False)
+        client.kc.execute(f"_draws = {draws}\n{SETUP}", silent=True, store_history=False)
         for number, cell in enumerate(notebook.cells):
             client.execute_cell(cell, number)
     count = 0

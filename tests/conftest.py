@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,10 @@ from hypothesis import HealthCheck, settings
 
 # Pages have a date: without this, two of the same run differ if a minute passes between them.
 os.environ["SOURCE_DATE_EPOCH"] = "1767225600"
+
+# Shells start what runs in the background with SIGINT ignored, which the programs under test would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "ci", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -21,6 +28,17 @@ settings.register_profile(
     "brief", max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage: ten thousand tests are made, and all of them stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")

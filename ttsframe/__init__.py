@@ -25,7 +25,11 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from ttsframe import _namespace as _namespace
+from ttsframe import _program
+
+_program.begin()
+
+from ttsframe import _namespace as _namespace  # noqa: E402 - loads Polars
 
 if _TYPE_CHECKING:
     from ttsframe import answers as answers
@@ -114,6 +118,7 @@ if _TYPE_CHECKING:
     from ttsframe.verifier import VerifierReport, verifier_metrics, verifier_report
     from ttsframe.votes import (
         SELECTORS,
+        best_of_majority,
         best_of_n,
         borda_vote,
         confidence_vote,
@@ -147,6 +152,7 @@ __all__ = [
     "VerifierReport",
     "answer_key",
     "best_of_k",
+    "best_of_majority",
     "best_of_n",
     "bootstrap_interval",
     "borda_vote",
@@ -259,7 +265,7 @@ _HOMES = {
     "validation": "ValidationReport run_health validate_trajectories",
     "verifier": "VerifierReport verifier_metrics verifier_report",
     "votes": (
-        "SELECTORS best_of_n borda_vote confidence_vote expected_accuracy first_valid "
+        "SELECTORS best_of_majority best_of_n borda_vote confidence_vote expected_accuracy first_valid "
         "majority_of_the_bests majority_vote minimum_bayes_risk oracle select_answers tally_votes "
         "top_fraction_vote weighted_vote"
     ),

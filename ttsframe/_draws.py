@@ -47,7 +47,10 @@ class Purpose(IntEnum):
 
 def bits_at(keys: Bits, positions: Ints) -> Bits:
     """Draw 64 bits at positions, from 0, of each key's stream; they can serve as keys again."""
-    x = keys + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(_GAMMA)
+    x = positions.astype(np.uint64)
+    x += np.uint64(1)
+    x *= np.uint64(_GAMMA)
+    x = keys + x
     x ^= x >> np.uint64(30)
     x *= np.uint64(_FACTOR_1)
     x ^= x >> np.uint64(27)

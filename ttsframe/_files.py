@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +28,35 @@ def check_parent_folder(target: Path) -> None:
         raise SourceError(f"{folder}: no such folder, so {target.name} cannot be written there.")
     if not os.access(folder, os.W_OK):
         raise SourceError(f"{folder}: cannot be written to, so {target.name} cannot be created.")
+
+
+def check_no_link(path: Path) -> None:
+    """Raise if a file or folder that ttsframe makes for itself is a link, which may lead anywhere."""
+    if path.is_symlink():
+        raise _linked(path)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open or create a file that ttsframe makes for itself; links are never followed."""
+    # Windows lacks O_NOFOLLOW; links need special rights there.
+    nofollow = getattr(os, "O_NOFOLLOW", 0)
+    try:
+        handle = os.open(path, flags | os.O_CREAT | nofollow, 0o644)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.EMLINK}:
+            raise _linked(path) from error
+        raise
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(handle)
+        raise _linked(path)
+    return handle
+
+
+def _linked(path: Path) -> SourceError:
+    return SourceError(
+        f"{path}: is a link or no plain file, must be a file or folder that ttsframe has made. Hint: remove it."
+    )
 
 
 @contextmanager

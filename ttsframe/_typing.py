@@ -35,7 +35,7 @@ OwnSelector: TypeAlias = Callable[[], pl.Expr]
 Grader: TypeAlias = pl.Expr | Callable[[], pl.Expr]
 """A grade of the user: a Boolean expression, or a function that returns one."""
 Utility: TypeAlias = Literal["token_f1", "equality"]
-Weights: TypeAlias = Literal["score", "sigmoid", "softmax"]
+Weights: TypeAlias = Literal["score", "sigmoid", "softmax", "logit"]
 ProblemSet: TypeAlias = Literal["common", "available"]
 IntervalTarget: TypeAlias = Literal["new_problems", "these_problems"]
 McNemar: TypeAlias = Literal["mid_p", "exact"]

@@ -437,20 +437,16 @@ def test_squares_of_what_was_chosen_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize(("name", "table"), CHARTS.items())
-def test_charts_become_files(
+def test_charts_carry_their_data_and_become_files(
     name: str, table: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     chart = getattr(charts, name)(*map(request.getfixturevalue, table.split()))
     chart.save(tmp_path / "chart.png")
-    chart.save(tmp_path / "chart.svg")
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert (tmp_path / "chart.png").stat().st_size > 10_000
-    assert (tmp_path / "chart.svg").read_text().startswith("<svg")
-
-
-@pytest.mark.parametrize(("name", "table"), CHARTS.items())
-def test_charts_carry_their_data(name: str, table: str, request: pytest.FixtureRequest) -> None:
-    chart = getattr(charts, name)(*map(request.getfixturevalue, table.split()))
+    if name == "scaling_curve":  # a PNG is drawn from the SVG
+        chart.save(tmp_path / "chart.svg")
+        assert (tmp_path / "chart.svg").read_text().startswith("<svg")
     spec = chart.to_dict(validate=True)
     assert '"url"' not in json.dumps(spec)
     assert sum(len(rows) for rows in spec["datasets"].values()) > 0

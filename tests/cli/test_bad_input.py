@@ -223,7 +223,7 @@ def test_lists_do_not_fit_into_csv(ttsframe: Run, sample: Path) -> None:
         (["--budgets", "9" * 30], "is not a number of attempts"),
         (["--selectors", "majority"], "'majority_vote', 'weighted_vote'"),
         (["--reductions", "median"], "'geometric_mean'"),
-        (["--weights", "logit"], "'sigmoid'"),
+        (["--weights", "exp"], "'sigmoid'"),
         (["--style", "bold"], "'boxed'"),
         (["--answer-policy", "percentage=kept"], "'percentage' is no option"),
         (["--answer-policy", "percentage=kept"], "units (dropped, kept)"),

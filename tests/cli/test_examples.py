@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import shutil
@@ -11,14 +12,15 @@ from pathlib import Path
 import click
 import polars as pl
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 import ttsframe as tts
 from ttsframe.cli import cli
 
 Run = Callable[..., Result]
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
 
 
 def examples_of(text: str) -> list[str]:
@@ -49,9 +51,16 @@ def rated_step(text: str, rating: int) -> dict[str, object]:
     return {"completions": [completion], "chosen_completion": 0, "human_completion": None}
 
 
-@pytest.fixture
-def folder(tmp_path: Path, sample: Path, ttsframe: Run) -> Path:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Put the sample run under the names that the examples use."""
+    folder = tmp_path_factory.mktemp("examples")
+    with contextlib.chdir(folder):
+        write_files(ROOT / "data" / "sample.jsonl")
+    return folder
+
+
+def write_files(sample: Path) -> None:
     Path("runs").mkdir()
     shutil.copy(sample, "runs/bon.jsonl")
     rows = [json.loads(line) for line in sample.read_text(encoding="utf-8").splitlines()]
@@ -62,7 +71,7 @@ def folder(tmp_path: Path, sample: Path, ttsframe: Run) -> Path:
     )
     gold = pl.DataFrame([{"problem": row["problem"], "answer": row["answer"]} for row in rows])
     gold.write_ndjson("math500.jsonl")
-    assert ttsframe("score", "runs/*.jsonl", "-o", "scored/").exit_code == 0
+    assert CliRunner().invoke(cli, ["score", "runs/*.jsonl", "-o", "scored/"]).exit_code == 0
     shepherd = {
         "input": "1 + 1? Step 1: add ки\nStep 2: 2 ки",
         "label": "1 + 1? Step 1: add +\nStep 2: 2 -",
@@ -87,6 +96,11 @@ def folder(tmp_path: Path, sample: Path, ttsframe: Run) -> Path:
     problems.write_parquet("questions.parquet")
     runs = [tts.read_trajectories(sample).with_columns(model=pl.lit(name)) for name in "abc"]
     pl.concat(runs).write_parquet("runs.parquet")
+
+
+@pytest.fixture
+def folder(files: Path, tmp_path: Path) -> Path:
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

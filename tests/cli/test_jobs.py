@@ -215,8 +215,8 @@ def test_log_json_is_an_object_per_line(ttsframe: Run, sample: Path, lines: list
 
 
 def test_progress_is_logged_at_most_every_second(tmp_path: Path) -> None:
-    jobs = make_jobs(tmp_path, 100)
-    command = [*PROGRAM, *jobs[0].command, "-o", str(jobs[0].sink), "--log-json", "--quiet"]
+    job = make_jobs(tmp_path, 20)[0]
+    command = [*PROGRAM, *job.command, "-o", str(job.sink), "--log-json", "--quiet"]
     command += ["--rows-per-part", "50"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == ""
@@ -252,7 +252,7 @@ def read_all(descriptor: int) -> Iterator[bytes]:
 
 
 def test_a_terminal_shows_one_line_that_is_gone_at_the_end(tmp_path: Path) -> None:
-    job = make_jobs(tmp_path, 100)[0]
+    job = make_jobs(tmp_path, 20)[0]
     ours, theirs = pty.openpty()
     command = [*PROGRAM, *job.command, "-o", str(job.sink), "--rows-per-part", "50"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as process:
@@ -287,7 +287,7 @@ def test_the_line_of_progress_fits(width: int) -> None:
 
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[Job]:
-    return make_jobs(tmp_path_factory.mktemp("jobs"), 100)
+    return make_jobs(tmp_path_factory.mktemp("jobs"), 40)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ main(sys.argv[1:])
 """The program, which waits after the first part."""
 
 STARTED = """
-import sys, time
+import os, sys, time
 from ttsframe.cli import _console, main
 
 log = _console.Console.log
@@ -328,6 +328,7 @@ log = _console.Console.log
 def log_and_wait(self, event, **fields):
     log(self, event, **fields)
     if event == "start":
+        os.write(2, b"waiting\\n")
         for _ in range(3_000):
             time.sleep(0.1)
 
@@ -369,11 +370,11 @@ def test_what_is_only_shown_leaves_nothing_when_it_is_stopped(
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         first = process.stderr.readline()
-        # Again, because a signal that comes while the line is being written may be lost.
-        while process.poll() is None:
-            process.send_signal(number)
-            time.sleep(0.5)
-        rest = process.stderr.read()
+        # A signal that comes while the line is being logged may be lost, and a second one may come
+        # when the program has ended the handling of signals.
+        assert process.stderr.readline() == "waiting\n"
+        process.send_signal(number)
+        _, rest = process.communicate(timeout=300)
     assert json.loads(first)["event"] == "start"
     assert "Traceback" not in rest
     if number == signal.SIGINT:

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
+
+from ttsframe.cli import cli
 
 Run = Callable[..., Result]
 
@@ -68,23 +70,13 @@ def test_a_name_like_none_gets_no_guess(ttsframe: Run, sample: Path) -> None:
     assert "'majority_vote', 'weighted_vote'" in said
 
 
-def complete(line: str) -> list[str]:
-    """Complete the last word of a command line as bash does."""
-    words = line.split(" ")
-    environment = {
+def completing(line: str) -> dict[str, str]:
+    """Return what bash sets to complete the last word of a command line."""
+    return {
         "_TTSFRAME_COMPLETE": "bash_complete",
         "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
     }
-    code = "import sys; sys.argv[0] = 'ttsframe'; from ttsframe.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.split()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +84,7 @@ def complete(line: str) -> list[str]:
     [
         ("ttsframe co", ["plain,convert", "plain,compare"]),
         ("ttsframe curve --bud", ["plain,--budgets"]),
-        ("ttsframe curve x --selectors best", ["plain,best_of_n"]),
+        ("ttsframe curve x --selectors best", ["plain,best_of_n", "plain,best_of_majority"]),
         (
             "ttsframe vote x --selectors oracle,m",
             [
@@ -108,7 +100,20 @@ def complete(line: str) -> list[str]:
     ],
 )
 def test_the_shell_completes(line: str, expected: list[str]) -> None:
-    assert complete(line) == expected
+    done = CliRunner().invoke(cli, env=completing(line), prog_name="ttsframe")
+    assert done.stdout.split() == expected
+
+
+def test_the_installed_program_completes() -> None:
+    code = "import sys; sys.argv[0] = 'ttsframe'; from ttsframe.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | completing("ttsframe curve --bud"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["plain,--budgets"]
 
 
 def test_the_list_of_commands_is_completed_without_loading_them() -> None:

@@ -13,6 +13,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import ttsframe as tts
@@ -47,15 +48,6 @@ def test_help_loads_no_charts_and_no_solvers() -> None:
     assert loaded.stdout.strip() == "[]"
 
 
-def test_a_cold_report_is_quick(sample: Path, tmp_path: Path) -> None:
-    # Time of the processor, which other programs on the machine do not change.
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = run("report", sample, "-o", tmp_path / "report.html")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert done.returncode == 0, done.stderr
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15
-
-
 def read_to_the_end(terminal: int) -> str:
     parts = []
     with contextlib.suppress(OSError):  # the end of a terminal whose program has ended
@@ -64,7 +56,10 @@ def read_to_the_end(terminal: int) -> str:
     return b"".join(parts).decode()
 
 
-def test_a_terminal_sees_progress_on_stderr_alone(sample: Path, tmp_path: Path) -> None:
+def test_a_cold_report_is_quick_and_shows_progress_on_stderr_alone(
+    sample: Path, tmp_path: Path
+) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ours, theirs = pty.openpty()
     command = [*PROGRAM, "report", str(sample), "-o", str(tmp_path / "report.html")]
     with (
@@ -77,6 +72,10 @@ def test_a_terminal_sees_progress_on_stderr_alone(sample: Path, tmp_path: Path) 
         stdout, _ = process.communicate(timeout=300)
         progress = reading.result()
     os.close(ours)
+    # Time of the processor, which other programs on the machine do not change.
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15
+    assert process.returncode == 0
     for title in ("Reading", "Voting ...", "Drawing"):
         assert title in progress
     assert stdout.startswith("960 attempts")
@@ -133,3 +132,62 @@ def test_what_is_stopped_while_writing_leaves_the_old_file(
         assert [path.name for path in target.parent.iterdir()] == [target.name]
     else:
         assert process.returncode == -signal.SIGKILL
+
+
+LOADING = """
+import os, signal, sys
+sys.argv = ["/bin/ttsframe"]
+
+class Sends:
+    def find_spec(self, name, path=None, target=None):
+        if name == "polars":
+            os.kill(os.getpid(), {sent})
+
+
+sys.meta_path.insert(0, Sends())
+from ttsframe.cli import main
+"""
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_it_loads_ends_it_without_a_traceback(
+    sent: signal.Signals, status: int
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING.format(sent=int(sent))],
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (status, b"")
+
+
+def test_streams_that_are_closed_or_narrow(sample: Path, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m ttsframe vote {tmp_path / 'gone'} 2>&-"
+    assert subprocess.run(["/bin/sh", "-c", command], check=False).returncode == 2
+    run = tts.read_trajectories(sample).with_columns(model=pl.lit("\u6a21\u578b \U0001f600"))
+    run.write_parquet(tmp_path / "run.parquet")
+    arguments = ["vote", tmp_path / "run.parquet", "--by", "model"]
+    narrow = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    for extra in ([], ["--json"]):
+        done = subprocess.run(
+            [*PROGRAM, *map(str, arguments), *extra], capture_output=True, check=True, env=narrow
+        )
+        assert done.stderr == b""
+        if extra:
+            (row, *_) = json.loads(done.stdout)["problems"]
+            assert row["model"] == "\u6a21\u578b \U0001f600"
+        else:
+            assert rb"\u6a21\u578b \U0001f600" in done.stdout
+
+
+def test_charts_without_docstrings(sample: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-OO", "-m", "ttsframe", "report", str(sample)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: charts need Altair, which needs the docstrings")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +16,8 @@ from polars.testing import assert_frame_equal
 
 import ttsframe as tts
 from ttsframe.cli import _searches
+from ttsframe.cli._servers import make_servers
+from ttsframe.cli.search import search as search_command
 from ttsframe.search import replay, search, simulate, simulate_bank, to_trajectories
 
 Run = Callable[..., Result]
@@ -245,3 +250,35 @@ def test_a_file_of_several_searches_is_no_bank(ttsframe: Run) -> None:
         "other",
     ])
     assert "holds 2 searches, must hold one bank" in result.stderr
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "wings" / "search.md").read_text(encoding="utf-8")
+DOCUMENTED = [
+    shlex.split(line)
+    for line in re.findall(r"^\$ ttsframe search (.*)$", PAGE.replace("\\\n", " "), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("command", DOCUMENTED, ids=lambda command: " ".join(command)[:40])
+def test_the_commands_of_the_page_name_options_that_exist(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("Llama-3.2-1B-Instruct").mkdir()
+    template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    Path("chat_template.jinja").write_text(template)
+    Path("Llama-3.2-1B-Instruct/tokenizer_config.json").write_text(
+        json.dumps({"chat_template": template})
+    )
+    for name in ("problems.jsonl", "questions.parquet", "bank.parquet"):
+        Path(name).write_text("")
+    found = search_command.make_context("search", [*command]).params
+    if found["generator"] is not None:
+        asked = {name: found[name] for name in signature(make_servers).parameters}
+        assert make_servers(**asked).about["model"] == (found["model"] or "")
+
+
+def test_recipes_with_servers_are_marked_as_not_run() -> None:
+    served = [command for command in DOCUMENTED if "--generator" in command]
+    assert ["--generator-style" in command for command in served] == [False, True]
+    assert PAGE.index("were not run here") < PAGE.index("--generator http")

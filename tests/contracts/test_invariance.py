@@ -50,15 +50,14 @@ def expected() -> dict[str, pl.DataFrame]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("seed", range(3))
-def test_shuffled_rows_give_the_same_tables(seed: int, engine: pl.Engine) -> None:
-    shuffled = run().sample(fraction=1.0, shuffle=True, seed=seed).lazy()
+def test_shuffled_rows_give_the_same_tables(engine: pl.Engine) -> None:
+    shuffled = run().sample(fraction=1.0, shuffle=True, seed=0).lazy()
     for name, plan in analyse(shuffled).items():
         assert_same(plan.collect(engine=engine), expected()[name])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("n_parts", [1, 3, 7])
+@pytest.mark.parametrize("n_parts", [1, 7])
 def test_a_run_split_over_files_gives_the_same_tables(
     n_parts: int, engine: pl.Engine, tmp_path: Path
 ) -> None:
@@ -80,21 +79,18 @@ def test_chunked_columns_give_the_same_tables(engine: pl.Engine) -> None:
 
 
 @pytest.mark.parametrize("n_threads", ["1", "4"])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_any_number_of_threads_gives_the_same_tables(
-    n_threads: str, engine: pl.Engine, tmp_path: Path
-) -> None:
+def test_any_number_of_threads_gives_the_same_tables(n_threads: str, tmp_path: Path) -> None:
     source = tmp_path / "run.parquet"
     run().sample(fraction=1.0, shuffle=True, seed=9).write_parquet(source, row_group_size=10)
     subprocess.run(
-        [sys.executable, script, str(source), str(tmp_path), engine],
+        [sys.executable, script, str(source), str(tmp_path), *ENGINES],
         env={**os.environ, "POLARS_MAX_THREADS": n_threads},
         cwd=Path(__file__).parents[2],
         check=True,
         timeout=300,
     )
-    for name, table in expected().items():
-        assert_same(pl.read_parquet(tmp_path / f"{name}.parquet"), table)
+    for engine, (name, table) in itertools.product(ENGINES, expected().items()):
+        assert_same(pl.read_parquet(tmp_path / f"{engine} {name}.parquet"), table)
 
 
 def test_the_same_query_twice_gives_the_same_bits() -> None:
@@ -120,21 +116,27 @@ def test_every_function_is_unchanged_by_order_and_engine(
         assert_same(again, expected_rows)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_tie_in_every_vote_is_broken_alike_in_any_order(engine: pl.Engine) -> None:
-    # A hundred problems in which every answer ties with every other, in votes and in weights.
+@cache
+def tied() -> pl.DataFrame:
+    """Return a hundred problems in which every answer ties with every other, in votes and weights."""
     draws = random.Random(0)
     rows = [
         {"problem_id": p, "attempt": a, "answer_key": key, "score": 0.1, "is_correct": key == "a"}
         for p in range(100)
         for a, key in enumerate(draws.sample("aabbccdd", 8))
     ]
-    frame = pl.DataFrame(rows).with_columns(
+    return pl.DataFrame(rows).with_columns(
         step_scores=pl.concat_list("score", "score"), reduction=pl.lit("x")
     )
-    plans = analyse(frame.lazy())
-    tables = {name: plan.collect(engine="in-memory") for name, plan in plans.items()}
-    for seed in range(3):
-        shuffled = frame.sample(fraction=1.0, shuffle=True, seed=seed).lazy()
-        for name, plan in analyse(shuffled).items():
-            assert_same(plan.collect(engine=engine), tables[name])
+
+
+@cache
+def expected_of_tied() -> dict[str, pl.DataFrame]:
+    return {name: plan.collect(engine="in-memory") for name, plan in analyse(tied().lazy()).items()}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tie_in_every_vote_is_broken_alike_in_any_order(engine: pl.Engine) -> None:
+    shuffled = tied().sample(fraction=1.0, shuffle=True, seed=0).lazy()
+    for name, plan in analyse(shuffled).items():
+        assert_same(plan.collect(engine=engine), expected_of_tied()[name])

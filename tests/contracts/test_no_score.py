@@ -27,7 +27,7 @@ def test_an_attempt_without_a_score_abstains(selector: str, missing: float | Non
     assert (row["answer_key"], row["attempt"]) == ("b", 2)
     assert (row["is_correct"], row["status"]) == (False, "ok")
     # Of a single vote: the score itself, or one vote, all of the softmax, a certain best.
-    own_score = {"weighted_vote", "best_of_n", "top_fraction_vote"}
+    own_score = {"weighted_vote", "best_of_n", "top_fraction_vote", "best_of_majority"}
     assert row["weight"] == (0.001 if selector in own_score else 1.0)
 
 

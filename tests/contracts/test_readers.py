@@ -153,6 +153,98 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
         for i in range(4)
         for attempt in range(2)
     ],
+    "verifiers": [
+        {
+            "example_id": i,
+            "prompt": [{"role": "user", "content": f"What is {i}?"}],
+            "completion": [{"role": "assistant", "content": rf"So \boxed{{{attempt}}}"}],
+            "answer": "1",
+            "reward": float(attempt == 1),
+            "error": None,
+            "is_truncated": False,
+            "token_usage": {"input_tokens": 7.0, "output_tokens": 3.0},
+        }
+        for i in range(4)
+        for attempt in range(2)
+    ],
+    "every_eval_ever": [
+        {
+            "evaluation_id": "run",
+            "model_id": "m",
+            "evaluation_name": "sums",
+            "sample_id": f"p{i}",
+            "interaction_type": "single_turn",
+            "input": {"raw": f"What is {i}?", "reference": ["1"]},
+            "output": {"raw": [rf"So \boxed{{{attempt}}}"]},
+            "answer_attribution": [{"extracted_value": str(attempt), "is_terminal": True}],
+            "evaluation": {"score": 0.5, "is_correct": attempt == 1},
+        }
+        for i in range(4)
+        for attempt in range(2)
+    ],
+    "optillm": [
+        {
+            "index": i,
+            "problem": f"What is {i}?",
+            "attempts": [
+                {"attempt_number": 1, "response": rf"So \boxed{{{i}}}", "predicted_answer": i},
+                {"attempt_number": 2, "response": "no", "predicted_answer": None},
+            ],
+            "correct_answer": i,
+            "is_correct": True,
+            "first_correct_attempt": 1,
+        }
+        for i in range(4)
+    ],
+    "its_hub": [
+        {
+            "unique_id": f"p{i}",
+            "budget": 2,
+            "responses": [rf"So \boxed{{{i}}}", "no"],
+            "log_probs": [-0.5, -1.5],
+            "correct": 0.75,
+            "gold": str(i),  # the tool has none
+        }
+        for i in range(4)
+    ],
+    "self_certainty": [
+        {
+            "session_id": f"p{i}",
+            "model_input": f"What is {i}?",
+            "output": [rf"So \boxed{{{i}}}", "no"],
+            "generator": "m",
+            "dataset": "sums",
+            "confidence_list": [12.5, 11.5],
+            "gold": str(i),  # the tool has none
+        }
+        for i in range(4)
+    ],
+    "verify_cot": [
+        {
+            "example_idx": i,
+            "question": f"What is {i}?",
+            "final_answer": str(i),
+            "model_outputs": [f"It is {i}.", "no"],
+            "pred_answers": [str(i), ""],
+            "per_sample_correct": [True, False],
+        }
+        for i in range(4)
+    ],
+    "eval_framework": [
+        {
+            "id": 2 * i + attempt,
+            "problem_id": f"p{i}",  # the tool has none: without it, reading warns
+            "subject": "sums",
+            "ground_truth": "1",
+            "prompt": f"What is {i}?",
+            "completion": str(attempt),
+            "raw_completion": rf"So \boxed{{{attempt}}}",
+            "raw_completion_sequence_positions": 3,
+            "error": None,
+        }
+        for i in range(4)
+        for attempt in range(2)
+    ],
     "long_form": [
         {
             "problem_id": f"p{i}",

@@ -88,6 +88,22 @@ def test_scores_are_not_taken_for_logits_by_guess() -> None:
     assert only(tts.weighted_vote(frame))["weight"] == 9.0
 
 
+@pytest.mark.parametrize("score", [-1e-9, 1.0 + 1e-9])
+def test_log_odds_of_what_is_no_chance_are_undefined(score: float) -> None:
+    row = only(tts.weighted_vote(one_problem(["a", "b"], scores=[0.9, score]), weights="logit"))
+    assert (row["status"], row["answer_key"]) == ("undefined", None)
+
+
+def test_log_odds_weigh_sure_attempts_more_and_a_coin_toss_nothing() -> None:
+    frame = one_problem(["a", "b", "b", "c"], scores=[0.9, 0.7, 0.7, 0.5])
+    assert only(tts.weighted_vote(frame))["answer_key"] == "b"
+    row = only(tts.weighted_vote(frame, weights="logit"))
+    assert row["answer_key"] == "a"
+    assert row["weight"] == pytest.approx(math.log(9.0), rel=1e-12)
+    votes = tts.tally_votes(one_problem(["a", "b"], scores=[1.0, 0.2]), weights="logit")
+    assert votes["weight"].to_list() == pytest.approx([math.log(999.0), 0.0], rel=1e-12)
+
+
 def test_an_unknown_kind_of_weight_is_refused_at_once() -> None:
-    with pytest.raises(tts.TtsframeError, match=r"weights == 'logit', must be one of 'score', "):
-        tts.weighted_vote(one_problem(["a"], scores=[1.0]).lazy(), weights="logit")  # type: ignore[arg-type]
+    with pytest.raises(tts.TtsframeError, match=r"weights == 'exp', must be one of 'score', "):
+        tts.weighted_vote(one_problem(["a"], scores=[1.0]).lazy(), weights="exp")  # type: ignore[arg-type]

@@ -11,8 +11,9 @@ import pytest
 from package_source import imports, imports_at_load, modules, of_every_module
 
 LAYERS: list[set[str]] = [
-    {"_settings"},
+    {"_settings", "_program", "_waits"},
     {"errors", "_typing", "_draws"},
+    {"_docstrings"},
     {"_exprs", "_checks", "_files"},
     {"_own", "_http"},
     {"_traps"},

@@ -53,4 +53,4 @@ def test_a_fault_of_a_verifier_would_be_seen(
     module: ModuleType, name: str, fault: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, name, fault)
-    assert run(1_200, seed=2).problems
+    assert run(600, seed=2).problems

@@ -80,11 +80,15 @@ def check(rows: list[dict[str, Any]], budgets: list[int] | None, weights: Weight
                 assert row[name] == pytest.approx(expected[name], rel=1e-12, abs=1e-300), row
 
 
-@given(runs(SCORES), st.sampled_from([None, [1], [2, 4], [1, 2, 3, 5, 8, 13], [100]]))
+@given(
+    runs(SCORES),
+    st.sampled_from([None, [1], [2, 4], [1, 2, 3, 5, 8, 13], [100]]),
+    st.sampled_from(["score", "logit"]),
+)
 def test_every_selector_agrees_with_the_oracle(
-    rows: list[dict[str, Any]], budgets: list[int] | None
+    rows: list[dict[str, Any]], budgets: list[int] | None, weights: Weights
 ) -> None:
-    check(rows, budgets, "score")
+    check(rows, budgets, weights)
 
 
 @pytest.mark.parametrize("weights", ["score", "sigmoid", "softmax"])

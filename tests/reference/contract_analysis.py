@@ -88,11 +88,12 @@ def _parity(run: pl.LazyFrame) -> pl.LazyFrame:
     return run.select("problem_id", level=parity).unique()
 
 
-def main(source: str, target: str, engine: pl.Engine) -> None:
-    """Write each table of the analysis of a Parquet file to a folder."""
-    for name, plan in analyse(pl.scan_parquet(source)).items():
-        plan.collect(engine=engine).write_parquet(f"{target}/{name}.parquet")
+def main(source: str, target: str, *engines: pl.Engine) -> None:
+    """Write each table of the analysis of a Parquet file to a folder, as each engine makes it."""
+    for engine in engines:
+        for name, plan in analyse(pl.scan_parquet(source)).items():
+            plan.collect(engine=engine).write_parquet(f"{target}/{engine} {name}.parquet")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3])  # type: ignore[arg-type]
+    main(*sys.argv[1:])  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -78,6 +78,19 @@ def best_of_n(subset: Sequence[Attempt]) -> float:
     return _rate([a for a in subset if a.score is not None and a.score == max(scores)])
 
 
+def best_of_majority(subset: Sequence[Attempt]) -> float:
+    counts = Counter(attempt.key for attempt in subset)
+    scored = [a for a in subset if a.key is not None and a.score is not None]
+    most = max((counts[a.key] for a in scored), default=0)
+    kept = [a for a in scored if counts[a.key] >= min(most, 0.1 * len(subset))]
+    highest = max((a.score for a in kept), default=0.0)
+    return _vote([
+        (a, 1.0 / sum(b.key == a.key for b in kept if b.score == highest))
+        for a in kept
+        if a.score == highest
+    ])
+
+
 def first_valid(subset: Sequence[Attempt]) -> float:
     return _rate([attempt for attempt in subset if attempt.key is not None])
 
@@ -109,6 +122,7 @@ RANKED: dict[str, Callable[[Sequence[Attempt]], float]] = {
         )
     },
     "minimum_bayes_risk": minimum_bayes_risk,
+    "best_of_majority": best_of_majority,
 }
 
 

@@ -22,6 +22,8 @@ class World:
     unscored: float = 0.05
     digits: int = 1
     logits: bool = False
+    deepest: int = 7
+    """Depth at which every chain stops."""
     n_texts: int = 0
     """Number of different texts of steps; 0: all differ."""
 
@@ -29,7 +31,7 @@ class World:
         u = plain.uniform(plain.bits_at(node, 1001))
         if u < self.cut:
             return "length"
-        return "stop" if u < self.cut + self.stop or depth >= 12 else "step"
+        return "stop" if u < self.cut + self.stop or depth >= self.deepest else "step"
 
     def score(self, node: int) -> float | None:
         if plain.uniform(plain.bits_at(node, 1002)) < self.unscored:
@@ -49,7 +51,7 @@ class World:
         ids = bits_at(parents, child)
         depth = np.repeat(requests["depth"].to_numpy(), n) + 1
         u = uniforms(bits_at(ids, np.array([1001])))
-        is_stop = (u < self.cut + self.stop) | (depth >= 12)
+        is_stop = (u < self.cut + self.stop) | (depth >= self.deepest)
         reason = np.where(u < self.cut, 2, np.where(is_stop, 1, 0))
         return pl.DataFrame({
             "text": self.texts(ids),

@@ -20,6 +20,7 @@ READ_SCORES = {
     "confidence_vote",
     "top_fraction_vote",
     "majority_of_the_bests",
+    "best_of_majority",
 }
 
 
@@ -95,6 +96,11 @@ def weigh(scores: Sequence[float], weights: str) -> list[float] | None:
     """Turn scores into weights; None where they are not defined."""
     if weights == "sigmoid":
         return [1 / (1 + math.exp(-s)) if s > -700 else 0.0 for s in scores]
+    if weights == "logit":
+        if not all(0 <= s <= 1 for s in scores):
+            return None
+        chances = [min(s, 0.999) for s in scores]
+        return [math.log(p / (1 - p)) if p > 0.5 else 0.0 for p in chances]
     if weights == "softmax":
         if not all(map(math.isfinite, scores)):
             return None
@@ -186,6 +192,18 @@ def choose(
     if selector == "best_of_n":
         best = max(scored, key=lambda a: (a["score"], -a["attempt"]))
         return best, best["score"]
+    if selector == "best_of_majority":
+        shares = {
+            a["answer_key"]: Fraction(
+                sum(b["answer_key"] == a["answer_key"] for b in within), len(within)
+            )
+            for a in scored
+            if a["answer_key"] is not None
+        }
+        least = min([options.get("least_share", 0.1), *([max(shares.values())] if shares else [])])
+        kept = [a for a in scored if shares.get(a["answer_key"], -1) >= Fraction(str(float(least)))]
+        best = max(kept, key=lambda a: (a["score"], -a["attempt"]), default=None)
+        return best, best and best["score"]
     counts_heads = selector in {"majority_vote", "minimum_bayes_risk"}
     voters = valid if counts_heads else [a for a in weighed if a["answer_key"] is not None]
     if not voters:

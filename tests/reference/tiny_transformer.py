@@ -6,12 +6,11 @@ from typing import Any
 
 import model_servers as fake
 import numpy as np
-import numpy.typing as npt
+import numpy_transformer as net
 
 SEPARATOR, END = "\n\n", "<end>"
 VOCABULARY = [SEPARATOR, END, *"0123456789+-=?. abcdefghijklmnopqrstuvwxyz"]
 IDS = {token: number for number, token in enumerate(VOCABULARY)}
-Numbers = npt.NDArray[np.float64]
 WIDTH, HEADS, LAYERS, CONTEXT = 24, 2, 2, 256
 
 
@@ -19,24 +18,10 @@ class TinyTransformer:
     """Causal attention and two-layer perceptrons; a head for the next token, and one for the score."""
 
     def __init__(self, seed: int) -> None:
-        draw = np.random.default_rng(seed)
-
-        def weights(*shape: int) -> Numbers:
-            return draw.normal(size=shape) / np.sqrt(shape[0])
-
-        self.tokens = draw.normal(size=(len(VOCABULARY), WIDTH))
-        self.places = draw.normal(size=(CONTEXT, WIDTH)) * 0.5
-        self.layers = [
-            (
-                weights(WIDTH, 3 * WIDTH),
-                weights(WIDTH, WIDTH),
-                weights(WIDTH, 64),
-                weights(64, WIDTH),
-            )
-            for _ in range(LAYERS)
-        ]
-        self.next = weights(WIDTH, len(VOCABULARY))
-        self.score = weights(WIDTH)
+        weights = net.random_weights(
+            seed, len(VOCABULARY), CONTEXT, width=WIDTH, n_layers=LAYERS, inner=64
+        )
+        self.weights = {name: values.astype(np.float64) for name, values in weights.items()}
 
     @staticmethod
     def encode(text: str) -> list[int]:
@@ -47,19 +32,10 @@ class TinyTransformer:
             text = text[len(token) :]
         return ids
 
-    def hidden(self, ids: list[int]) -> Numbers:
+    def hidden(self, ids: list[int]) -> net.Numbers:
         """Return the state of the last token."""
-        x = self.tokens[ids] + self.places[: len(ids)]
-        future = np.triu(np.full((len(ids), len(ids)), -np.inf), 1)
-        for qkv, out, up, down in self.layers:
-            q, k, v = (
-                part.reshape(len(ids), HEADS, -1).transpose(1, 0, 2)
-                for part in np.split(normalized(x) @ qkv, 3, axis=1)
-            )
-            seen = softmax(q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1]) + future)
-            x = x + (seen @ v).transpose(1, 0, 2).reshape(len(ids), WIDTH) @ out
-            x = x + np.maximum(normalized(x) @ up, 0) @ down
-        return np.asarray(normalized(x[-1]))
+        states, _ = net.last_states(self.weights, np.array([ids]), n_heads=HEADS)
+        return np.asarray(states[0])
 
     def write(
         self, prompt: str, seed: int, *, temperature: float, stop: bool, most: int
@@ -69,12 +45,12 @@ class TinyTransformer:
         written: list[int] = []
         reason, stopped_by = "length", None
         while len(written) < most:
-            logits = self.hidden((ids + written)[-CONTEXT:]) @ self.next
+            logits = self.hidden((ids + written)[-CONTEXT:]) @ self.weights["next"]
             logits[IDS[SEPARATOR]] += 1.0
             if temperature == 0:
                 token = int(np.argmax(logits))
             else:
-                token = int(draw.choice(len(logits), p=softmax(logits / temperature)))
+                token = int(draw.choice(len(logits), p=net.softmax(logits / temperature)))
             if token == IDS[END]:
                 reason = "stop"
                 break
@@ -91,16 +67,9 @@ class TinyTransformer:
         }
 
     def value(self, text: str) -> float:
-        return float(1 / (1 + np.exp(-self.hidden(self.encode(text)[-CONTEXT:]) @ self.score)))
-
-
-def softmax(x: Numbers) -> Numbers:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return np.asarray(e / e.sum(axis=-1, keepdims=True))
-
-
-def normalized(x: Numbers) -> Numbers:
-    return np.asarray((x - x.mean(axis=-1, keepdims=True)) / (x.std(axis=-1, keepdims=True) + 1e-5))
+        return float(
+            1 / (1 + np.exp(-self.hidden(self.encode(text)[-CONTEXT:]) @ self.weights["score"]))
+        )
 
 
 class TransformerServer(fake.Models):

@@ -98,7 +98,7 @@ def choices_are_literals(frame: pl.DataFrame) -> None:
     tts.select_answers(frame, selectors=["majority"])  # type: ignore[list-item]
     tts.select_answers(frame, selectors="majority")  # type: ignore[arg-type]
     tts.best_of_n(frame, reductions="average")  # type: ignore[arg-type]
-    tts.weighted_vote(frame, weights="logit")  # type: ignore[arg-type]
+    tts.weighted_vote(frame, weights="exp")  # type: ignore[arg-type]
     tts.score_trajectories(frame, style="latex")  # type: ignore[arg-type]
     tts.score_trajectories(frame, reduction=["last"])  # type: ignore[arg-type]
     tts.scaling_curve(frame, include="all")  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from ttsframe._http.connection import Connection
 from ttsframe._http.failures import Failure, refusal, timed_out, unreachable
 from ttsframe._http.settings import ServerSettings
 from ttsframe._http.usage import Lost, Usage
+from ttsframe._waits import join, result_of
 from ttsframe.errors import CompletionError
 
 ResultT = TypeVar("ResultT")
@@ -34,9 +36,11 @@ class Client:
     It begins with the first request and ends with `close`; it can begin again.
     """
 
-    def __init__(self, settings: ServerSettings, *, name: str = "client") -> None:
+    def __init__(
+        self, settings: ServerSettings, *, name: str = "client", usage: Usage | None = None
+    ) -> None:
         self.settings = settings
-        self.usage = Usage()
+        self.usage = Usage() if usage is None else usage
         self._name = name
         self._lock = threading.Lock()
         self._failure: CompletionError | None = None
@@ -61,12 +65,16 @@ class Client:
         self.close()
 
     def send_all(
-        self, path: str, bodies: Sequence[Body], read: Callable[[int, object], ResultT]
+        self,
+        path: str,
+        bodies: Sequence[Body],
+        read: Callable[[int, object], ResultT],
+        lose: Callable[[int, Lost], ResultT] | None = None,
     ) -> list[ResultT]:
         """Post all bodies and read each reply, given its number; the first error cancels the rest."""
-        future = self._submit(self._send_all(path, bodies, read, None))
+        future = self._submit(self._send_all(path, bodies, read, lose))
         try:
-            return future.result()
+            return result_of(future)
         except BaseException:
             future.cancel()
             raise
@@ -78,7 +86,7 @@ class Client:
         read: Callable[[int, object], ResultT],
         lose: Callable[[int, Lost], ResultT] | None = None,
     ) -> list[ResultT]:
-        """Post all bodies from any loop; `lose` makes a result of a request that was given up."""
+        """Post as `send_all` does, from any loop; `lose` makes a result of a request that was given up."""
         return await asyncio.wrap_future(self._submit(self._send_all(path, bodies, read, lose)))
 
     def close(self) -> None:
@@ -88,7 +96,7 @@ class Client:
             self._loop = self._thread = None
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join()
+            join(thread)
 
     def _submit(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
         with self._lock:
@@ -225,7 +233,7 @@ class Client:
         is_whole = False
         try:
             async with asyncio.timeout(self.settings.timeout):
-                response = await connection.send(url, headers, content)
+                response = await connection.send(_parsed_url(url), headers, content)
                 is_good = 200 <= response.status < 300
                 limit = self.settings.max_reply_bytes if is_good else _MAX_ERROR_BYTES
                 body = bytearray()
@@ -272,6 +280,11 @@ class Client:
             raise CompletionError(
                 f"{url}: {reason}. Hint: is this the address of an OpenAI-compatible server?"
             ) from error
+
+
+@lru_cache(maxsize=64)
+def _parsed_url(url: str) -> httpcore.URL:
+    return httpcore.URL(url)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,12 @@ class _Stream(httpcore.AsyncNetworkStream):
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._unsent: list[bytes] = []
         self.n_read = 0
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002, ASYNC109
+        if self._unsent:
+            await self._flush()
         try:
             data = await self._reader.read(max_bytes)
         except OSError as error:
@@ -39,11 +42,16 @@ class _Stream(httpcore.AsyncNetworkStream):
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109
-        try:
+        # Headers and body leave together when the reply is asked for: one packet, one system call.
+        self._unsent.append(buffer)
+
+    async def _flush(self) -> None:
+        buffer = b"".join(self._unsent)
+        self._unsent.clear()
+        # A server may answer and close before it has read all; reading tells which it was.
+        with contextlib.suppress(OSError):
             self._writer.write(buffer)
             await self._writer.drain()
-        except OSError as error:
-            raise httpcore.WriteError(str(error)) from error
 
     async def aclose(self) -> None:
         self._writer.transport.abort()  # a peer that says no goodbye is not waited for
@@ -103,7 +111,7 @@ class Connection:
         self._n_read = 0
 
     async def send(
-        self, url: str, headers: list[tuple[bytes, bytes]], content: bytes
+        self, url: httpcore.URL, headers: list[tuple[bytes, bytes]], content: bytes
     ) -> httpcore.Response:
         """Post; return the reply when its headers are there. Redirects are replies."""
         opened = self._open

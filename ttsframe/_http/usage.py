@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from ttsframe._checks import check_between, check_number
+
+_MOST: Final = 1e9
 
 LossKind: TypeAlias = Literal["failed", "too_long"]
 
@@ -49,6 +53,19 @@ class Usage:
     retries: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
 
+    def add_tokens(self, reply: object) -> None:
+        """Add the tokens that a reply in the OpenAI protocol reports."""
+        told = reply.get("usage") if isinstance(reply, dict) else None
+        if not isinstance(told, dict):
+            return
+        prompt, generated = told.get("prompt_tokens"), told.get("completion_tokens")
+        self.n_prompt_tokens += prompt if isinstance(prompt, int) else 0
+        self.n_completion_tokens += generated if isinstance(generated, int) else 0
+
+    def cost(self, price_in: float, price_out: float) -> float:
+        """Return what the tokens cost, by the prices of a million tokens of the prompts and of the replies."""
+        return (self.n_prompt_tokens * price_in + self.n_completion_tokens * price_out) / 1e6
+
     @property
     def n_retries(self) -> int:
         """Number of repeated tries."""
@@ -70,3 +87,14 @@ class Usage:
                 reasons = ", ".join(f"{n:,} {reason}" for reason, n in counts.most_common(5))
                 parts.append(f"{counts.total():,} {name} ({reasons})")
         return ", ".join(parts)
+
+
+def check_prices(**prices: float | None) -> tuple[float, float] | None:
+    """Check the prices of a million tokens, in and out; one alone makes the other 0, none gives None."""
+    if all(price is None for price in prices.values()):
+        return None
+    price_in, price_out = (
+        0.0 if price is None else check_between(check_number(price, name), name, 0.0, _MOST)
+        for name, price in prices.items()
+    )
+    return price_in, price_out

@@ -3,24 +3,28 @@ r"""Answers in boxes: the content of the last `\boxed{...}` or `\fbox{...}`, and
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from ttsframe.answers.columns import (
     change_where,
-    keep_where,
+    nothing_for,
     only_where,
     per_distinct,
     prefer,
+    scattered,
     true_where,
 )
 from ttsframe.answers.statements import is_placeholder
 
-__all__ = ["boxed_answers", "has_box", "last_boxes"]
+__all__ = ["Boxes", "boxed_answers", "find_boxes", "has_box", "last_boxes"]
 
 _NESTING: Final = 12
 _LONGEST_JOIN: Final = 200
+_LONGEST_END: Final = 600
+"""Number of characters at the end of a text that hold the last box of most texts, and what is joined to it."""
 
 
 def _balanced(depth: int) -> str:
@@ -47,26 +51,74 @@ def has_box(texts: pl.Series) -> pl.Series:
     return texts.str.contains(r"\\(?:boxed|fbox)")
 
 
+class Boxes(NamedTuple):
+    """The content of the last box of each text, null where it holds no answer, and which texts hold a box."""
+
+    answers: pl.Series
+    are_there: pl.Series
+
+
+def find_boxes(texts: pl.Series) -> Boxes:
+    """Read the last box of each text."""
+    # most boxes stand at the end, so that few texts are searched from their beginning
+    ends = texts.str.tail(_LONGEST_END)
+    is_near = ends.to_frame("text").select_seq(_IS_NEAR).to_series().to_numpy()
+    is_there = is_near.copy()
+    is_there[~is_near] = has_box(texts.filter(~is_near)).to_numpy()
+    rows = np.concatenate([is_near.nonzero()[0], (is_there & ~is_near).nonzero()[0]])
+    if not len(rows):
+        return Boxes(nothing_for(texts), pl.Series(is_there))
+    whole = texts.gather(rows)
+    searched = pl.concat([ends.filter(is_near), whole.slice(int(is_near.sum()))])
+    pieces = searched.str.split("\\boxed").to_frame("pieces").select_seq(_LAST_PIECES)
+    pieces = pieces.with_columns_seq(_MARKS_OF_PIECES)
+    content = pieces["flat"]
+    content = prefer(
+        content,
+        only_where(
+            pieces["after"], content.is_null(), lambda some: some.str.extract(_BOX_CONTENT, 1)
+        ),
+    )
+    is_hard = (
+        content.is_null()
+        | pieces["is_escaped"]
+        | true_where(pieces["before"], pieces["may_join"], _joins_next_box)
+        | whole.str.contains("\\fbox", literal=True)
+    )
+    read = change_where(content, is_hard, lambda _: per_distinct(whole.filter(is_hard), last_boxes))
+    trimmed = read.to_frame("answer").select_seq(_TRIMMED)
+    real = change_where(
+        trimmed["answer"], trimmed["is_suspect"], lambda some: per_distinct(some, _real)
+    )
+    found = scattered([real.to_frame()], [rows], nothing_for(texts).to_frame("answer"))
+    return Boxes(found["answer"], pl.Series(is_there))
+
+
 def boxed_answers(texts: pl.Series) -> pl.Series:
     """Return the content of the last box, null where there is none or it holds no answer."""
-    pieces = texts.str.split("\\boxed")
-    is_boxed = pieces.list.len() > 1
-    after = keep_where(pieces.list.get(-1), is_boxed)
-    content = after.str.extract(_FLAT_CONTENT, 1)
-    nested = keep_where(after, content.is_null()).str.extract(_BOX_CONTENT, 1)
-    content = prefer(content, nested)
-    before = pieces.list.get(-2, null_on_oob=True)
-    is_near = (pieces.list.len() > 2) & (before.str.len_bytes() <= _LONGEST_JOIN)
-    is_hard = (
-        (is_boxed & (content.is_null() | before.str.ends_with("\\")))
-        | true_where(before, is_near, _joins_next_box)
-        | texts.str.contains("\\fbox", literal=True)
-    )
-    hard = only_where(texts, is_hard, lambda some: per_distinct(some, last_boxes))
-    answers = prefer(hard, keep_where(content, ~is_hard)).str.strip_chars()
-    answers = keep_where(answers, answers != "")
-    is_suspect = answers.str.contains(_MAY_BE_PLACEHOLDER)
-    return change_where(answers, is_suspect, lambda some: per_distinct(some, _real))
+    return find_boxes(texts).answers
+
+
+_IS_NEAR: Final = (pl.col("text").str.find("\\boxed", literal=True) > _LONGEST_JOIN).fill_null(
+    value=False
+)
+_PIECES: Final = pl.col("pieces")
+_BEFORE: Final = pl.col("before")
+_LAST_PIECES: Final = (
+    _PIECES.list.len().alias("n"),
+    _PIECES.list.get(-2, null_on_oob=True).alias("before"),
+    pl.when(_PIECES.list.len() > 1).then(_PIECES.list.get(-1)).alias("after"),
+)
+_MARKS_OF_PIECES: Final = (
+    pl.col("after").str.extract(_FLAT_CONTENT, 1).alias("flat"),
+    _BEFORE.str.ends_with("\\").fill_null(value=False).alias("is_escaped"),
+    ((pl.col("n") > 2) & (_BEFORE.str.len_bytes() <= _LONGEST_JOIN)).alias("may_join"),
+)
+_ANSWER: Final = pl.col("answer").str.strip_chars()
+_TRIMMED: Final = (
+    pl.when(_ANSWER != "").then(_ANSWER).alias("answer"),
+    _ANSWER.str.contains(_MAY_BE_PLACEHOLDER).alias("is_suspect"),
+)
 
 
 def _joins_next_box(before: pl.Series) -> pl.Series:

@@ -15,17 +15,20 @@ import polars as pl
 
 from ttsframe._checks import check_choice
 from ttsframe._exprs import into_expr, map_column
-from ttsframe._typing import AnswerStyle, ExtractionRule, IntoExprColumn
+from ttsframe._typing import AnswerStyle, ExtractionRule, Integers, IntoExprColumn
 from ttsframe.answers import marks as _marks
 from ttsframe.answers import statements as _statements
-from ttsframe.answers.boxes import boxed_answers, has_box, last_boxes
+from ttsframe.answers.boxes import boxed_answers, find_boxes, has_box, last_boxes
 from ttsframe.answers.columns import (
     as_strings,
     change_where,
     keep_where,
+    nothing_for,
     only_where,
     per_distinct,
     prefer,
+    scattered,
+    true_where,
 )
 from ttsframe.answers.spans import NUMBER
 from ttsframe.errors import ParameterTypeError
@@ -278,7 +281,7 @@ def _rules(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:
 
 def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.DataFrame:
     """Try one rule after another, each on the texts in which no earlier rule found its mark."""
-    texts = _marks.without_thoughts(_marks.without_chat_marks(values))
+    texts = _marks.without_marks_of_chats(values)
     if cut:
         texts = _up_to_next_question(texts)
     return _apply(texts, _CHAINS[style])
@@ -286,34 +289,29 @@ def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.DataFrame
 
 def _apply(texts: pl.Series, chain: _Chain) -> pl.DataFrame:
     """Return answer, rule and excerpt of each text, by the first rule that decides."""
-    left = pl.DataFrame({"text": texts}).with_row_index("row").drop_nulls("text")
+    rows = texts.is_not_null().to_numpy().nonzero()[0]
+    left = texts.drop_nulls() if texts.null_count() else texts
     parts: list[pl.DataFrame] = []
+    places: list[Integers] = []
     for rule, find in chain:
-        if left.is_empty():
+        if not len(left):
             break
-        found = find(left["text"])
+        found = find(left)
         if not found.decided.any():
             continue
-        names = _constant(rule, left["text"]) if found.names is None else found.names
-        part = pl.DataFrame({
-            "row": left["row"], "answer": found.answers, "rule": names, "excerpt": found.excerpts
-        })  # fmt: skip
+        names = _constant(rule, left) if found.names is None else found.names
+        part = pl.DataFrame({"answer": found.answers, "rule": names, "excerpt": found.excerpts})
+        is_decided = found.decided.to_numpy()
         parts.append(part.filter(found.decided))
+        places.append(rows[is_decided])
+        rows = rows[~is_decided]
         left = left.filter(~found.decided)
-    undecided = texts.len() - sum(part.height for part in parts)
-    if len(parts) == 1 and not undecided:
-        return parts[0].drop("row")
-    rows = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.get_index_type(), eager=True)})
-    decided = (
-        pl.concat(parts)
-        if parts
-        else rows.head(0).with_columns(
-            answer=pl.lit(None, pl.String),
-            rule=pl.lit(None, _RULE),
-            excerpt=pl.lit(None, pl.String),
-        )
-    )
-    return rows.join(decided, on="row", how="left", maintain_order="left").drop("row")
+    if len(parts) == 1 and parts[0].height == len(texts):
+        return parts[0]
+    nothing = nothing_for(texts)
+    no_rule = pl.Series([None], dtype=_RULE).new_from_index(0, len(texts))
+    nowhere = pl.DataFrame({"answer": nothing, "rule": no_rule, "excerpt": nothing})
+    return scattered(parts, places, nowhere)
 
 
 def _up_to_next_question(texts: pl.Series) -> pl.Series:
@@ -384,13 +382,16 @@ def _in_tag(texts: pl.Series) -> _Found:
 
 def _in_box(texts: pl.Series) -> _Found:
     """Read the last box."""
-    decided = has_box(texts).fill_null(value=False)
-    return _Found(only_where(texts, decided, boxed_answers), decided, _nothing(texts))
+    boxes = find_boxes(texts)
+    return _Found(boxes.answers, boxes.are_there, nothing_for(texts))
 
 
 def _after_hash(texts: pl.Series) -> _Found:
     """Read a value after the last `####`; a heading has none."""
     hashed = _marks.after_hash(texts)
+    is_marked = hashed.is_not_null()
+    if not is_marked.any():
+        return _Found(hashed, is_marked, hashed)
     numbers = _marks.plain_numbers(hashed)
     others = keep_where(hashed, numbers.is_null())
     answers = prefer(numbers, per_distinct(others, _statements.answer_after_hash))
@@ -408,23 +409,33 @@ def _in_phrase(texts: pl.Series) -> _Found:
     """Read what follows the last phrase that announces an answer, or the one before it if that says nothing."""
     numbers = _marks.number_at_end(texts)
     is_number = numbers.is_not_null()
-    left = pl.DataFrame({"text": texts}).with_row_index("row").filter(~is_number)
-    left = left.select("row", pieces=_marks.phrase_pieces(left["text"]))
-    known = pl.DataFrame({"answer": numbers, "excerpt": numbers}).with_row_index("row")
-    parts: list[pl.DataFrame] = [known.filter(is_number)]
+    known = numbers.filter(is_number)
+    parts = [pl.DataFrame({"answer": known, "excerpt": known})]
+    places = [is_number.to_numpy().nonzero()[0]]
+    is_open = true_where(texts, ~is_number, _marks.has_phrase)
+    rows = is_open.to_numpy().nonzero()[0]
+    pieces = (
+        _marks.phrase_pieces(texts.filter(is_open))
+        if len(rows)
+        else pl.Series(dtype=pl.List(pl.String))
+    )
     for place in range(1, _MOST_PHRASES + 1):
-        left = left.filter(pl.col("pieces").list.len() > place)
-        if left.is_empty():
+        goes_on = pieces.list.len() > place
+        rows, pieces = rows[goes_on.to_numpy()], pieces.filter(goes_on)
+        if not len(rows):
             break
-        statements = _marks.after_phrase(left["pieces"], place)
+        statements = _marks.after_phrase(pieces, place)
         answers = _read_statements(statements)
-        part = pl.DataFrame({"row": left["row"], "answer": answers, "excerpt": statements})
-        parts.append(part.filter(answers.is_not_null()))
-        left = left.filter(answers.is_null())
-    rows = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.get_index_type(), eager=True)})
-    found = rows.join(pl.concat(parts), on="row", how="left", maintain_order="left")
+        is_read = answers.is_not_null()
+        parts.append(pl.DataFrame({"answer": answers, "excerpt": statements}).filter(is_read))
+        places.append(rows[is_read.to_numpy()])
+        rows, pieces = rows[answers.is_null().to_numpy()], pieces.filter(~is_read)
+    nothing = nothing_for(texts)
+    found = scattered(parts, places, pl.DataFrame({"answer": nothing, "excerpt": nothing}))
+    names = _constant("phrase", texts)
     is_field = _marks.has_field(found["excerpt"]).fill_null(value=False)
-    names = _constant("field", texts).zip_with(is_field, _constant("phrase", texts))
+    if is_field.any():
+        names = names.zip_with(~is_field, _constant("field", texts))
     return _Found(found["answer"], found["answer"].is_not_null(), found["excerpt"], names)
 
 
@@ -433,14 +444,12 @@ def _in_ending(texts: pl.Series, *, is_text: bool = True) -> _Found:
     endings = texts.str.tail(_statements.REACH)
     is_finished = _marks.is_finished(endings) | (endings.str.len_chars() < _statements.REACH)
     read_ending = partial(_read_ending, is_text=is_text)
-    read = (
-        per_distinct(keep_where(endings, is_finished), read_ending)
-        .str.split_exact("\0", 1)
-        .struct.unnest()
-    )
-    return _Found(
-        read["field_1"], read["field_1"].is_not_null(), endings, read["field_0"].cast(_RULE)
-    )
+    read = per_distinct(keep_where(endings, is_finished), read_ending)
+    is_read = read.is_not_null()
+    if not is_read.any():
+        return _Found(read, is_read, endings)
+    parts = read.str.split_exact("\0", 1).struct.unnest()
+    return _Found(parts["field_1"], is_read, endings, parts["field_0"].cast(_RULE))
 
 
 def _read_ending(ending: str, *, is_text: bool) -> str | None:
@@ -465,14 +474,15 @@ def _last_number(texts: pl.Series) -> _Found:
     """Read the last number of each text."""
     numbers = texts.str.extract(_LAST_NUMBER, 1)
     numbers = prefer(numbers, keep_where(texts, numbers.is_null()).str.extract(_LAST_NUMBER, 2))
-    return _Found(numbers, numbers.is_not_null(), _nothing(texts))
+    return _Found(numbers, numbers.is_not_null(), nothing_for(texts))
 
 
 def _read_statements(statements: pl.Series) -> pl.Series:
-    """Read what follows a phrase: a plain number at once, other statements once per distinct text."""
-    numbers = _marks.plain_numbers(statements)
-    others = per_distinct(keep_where(statements, numbers.is_null()), _read_statement)
-    return prefer(numbers, others)
+    """Read what follows a phrase: plain values at once, other statements once per distinct text."""
+    plain = _marks.plain_numbers(statements)
+    plain = prefer(plain, _marks.plain_mathematics(statements))
+    others = per_distinct(keep_where(statements, plain.is_null()), _read_statement)
+    return prefer(plain, others)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -486,11 +496,6 @@ def _read_statement(statement: str) -> str | None:
 def _constant(rule: ExtractionRule, texts: pl.Series) -> pl.Series:
     """Return a column with the name of a rule."""
     return pl.Series([rule], dtype=_RULE).new_from_index(0, len(texts))
-
-
-def _nothing(texts: pl.Series) -> pl.Series:
-    """Return a column of nulls."""
-    return pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
 
 
 _MARKED: Final[_Chain] = (

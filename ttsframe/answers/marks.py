@@ -10,25 +10,26 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe.answers.columns import change_where, keep_where, only_where
+from ttsframe.answers.columns import change_where, keep_where, only_where, true_where
 from ttsframe.answers.statements import REACH
 
 __all__ = [
     "after_hash",
     "after_phrase",
     "has_field",
+    "has_phrase",
     "has_question",
     "in_final_sentence",
     "is_finished",
     "number_at_end",
     "phrase_pieces",
+    "plain_mathematics",
     "plain_numbers",
     "question_pieces",
     "tagged",
     "up_to_final_sentence",
-    "without_chat_marks",
+    "without_marks_of_chats",
     "without_question",
-    "without_thoughts",
 ]
 
 _VERB: Final = (
@@ -65,6 +66,12 @@ _CONTEXT: Final = (
 )
 _FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
 _PLAIN_NUMBER: Final = r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"
+# no words, no equation, no box: nothing that `statements.answer_announced` would read otherwise than as it is
+_PLAIN_MATHEMATICS: Final = (
+    r"^\x00[ :]{0,3}\$([0-9A-Za-z]|(?:[-+0-9a-zA-Z(\[{|]|\\[ac-zA-Z{},;!%])"
+    r"(?:[!-#%-;>-\[\]-~]|\\[ac-zA-Z{},;!%]| \\[ac-ln-su-zA-Z{},;!%]| [!-#%-;>-@\[\]-`{-~]){0,150}"
+    r"[0-9A-Za-z)}\]|])\$\.(?:(?:[ \t][^\n:：]*)?(?:\n|$)|[ \t]+I hope it is correct)"
+)
 _LONGEST_HOPE: Final = 32
 _LONGEST_BOX_AT_END: Final = 160
 _BOX_AT_END: Final = r"boxed\{[^\n]*I hope it is correct\W*$"
@@ -77,6 +84,7 @@ _CHAT_MARK: Final = (
     r"<\|start_header_id\|>\s*\w+\s*<\|end_header_id\|>|<\|im_start\|>\s*\w*|<\|[a-z_0-9]+\|>"
 )
 _THOUGHT_MARK: Final = r"</?(?:think|thinking|thought|thoughts|reasoning|scratchpad)>"
+_MARK_OF_CHATS: Final = rf"<\||{_THOUGHT_MARK}"
 _THOUGHT: Final = (
     r"(?s)<(?:think|thinking|thought|thoughts|reasoning|scratchpad)>.*?"
     r"</(?:think|thinking|thought|thoughts|reasoning|scratchpad)>"
@@ -95,9 +103,38 @@ _SENTENCE_BEFORE_HOPE: Final = r"(?:final answer|Final Answer|Final answer|he an
 _QUESTION: Final = (
     r"\n[ \t]*(?:#{1,6} |\*\*|> )?(?:\*\*)?(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
 )
+# quick to search, because it begins with letters
+_QUESTION_WORD: Final = r"(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
+_TEXT: Final = pl.col("text")
+_IS_READ: Final = ~(
+    (_TEXT.str.find(_HOPE, literal=True) + _LONGEST_HOPE >= _TEXT.str.len_bytes())
+    & _TEXT.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
+)
+_PHRASE: Final = pl.col("phrase")
+# the phrase may end on the delimiter that opens the answer
+_STATED: Final = (
+    pl
+    .when(_PHRASE.is_not_null())
+    .then(
+        _PHRASE.str.extract(_CONTEXT, 1).fill_null("")
+        + "\0"
+        + _PHRASE.str.extract(_OPENING, 1).fill_null("")
+        + pl.col("following")
+    )
+    .alias("statement")
+)
 
 
-def without_chat_marks(texts: pl.Series) -> pl.Series:
+def without_marks_of_chats(texts: pl.Series) -> pl.Series:
+    """Drop chat tokens, what the model wrote for the user after its own turn, and its thoughts."""
+    return change_where(
+        texts,
+        texts.str.contains(_MARK_OF_CHATS),
+        lambda some: _without_thoughts(_without_chat_marks(some)),
+    )
+
+
+def _without_chat_marks(texts: pl.Series) -> pl.Series:
     """Drop chat tokens, and whatever the model wrote for the user after its own turn."""
     return change_where(texts, texts.str.contains("<|", literal=True), _clean_chat)
 
@@ -110,7 +147,7 @@ def _clean_chat(texts: pl.Series) -> pl.Series:
     return own.str.replace_all(_CHAT_MARK, "\n")
 
 
-def without_thoughts(texts: pl.Series) -> pl.Series:
+def _without_thoughts(texts: pl.Series) -> pl.Series:
     """Drop blocks between `<think>` and `</think>`, also where one of the tags is missing."""
     return change_where(texts, texts.str.contains(_THOUGHT_MARK), _clean_thoughts)
 
@@ -123,7 +160,9 @@ def _clean_thoughts(texts: pl.Series) -> pl.Series:
 
 def has_question(texts: pl.Series) -> pl.Series:
     """Tell which texts hold a line that begins a question."""
-    return texts.str.contains(_QUESTION).fill_null(value=False)
+    return true_where(
+        texts, texts.str.contains(_QUESTION_WORD), lambda some: some.str.contains(_QUESTION)
+    )
 
 
 def question_pieces(texts: pl.Series) -> pl.Series:
@@ -138,14 +177,12 @@ def without_question(texts: pl.Series) -> pl.Series:
 
 def up_to_final_sentence(texts: pl.Series) -> pl.Series:
     """Return the text up to "The final answer is X. I hope it is correct.", null where it is not there."""
-    first = texts.str.find(_HOPE, literal=True)
-    holds = first.is_not_null()
-    if not holds.any():
-        return only_where(texts, holds, _up_to_hope)
-    # where a box in the only such sentence ends the text, the last box is the answer anyway
-    is_last = first + _LONGEST_HOPE >= texts.str.len_bytes()
-    is_boxed = texts.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
-    return only_where(texts, holds & ~(is_last & is_boxed), _up_to_hope)
+    return only_where(texts, texts.str.contains(_HOPE, literal=True), _up_to_hope_unless_boxed)
+
+
+def _up_to_hope_unless_boxed(texts: pl.Series) -> pl.Series:
+    """Return texts up to "I hope it is correct", unless this is found without: a box is in the last one."""
+    return only_where(texts, texts.to_frame("text").select_seq(_IS_READ).to_series(), _up_to_hope)
 
 
 def _up_to_hope(texts: pl.Series) -> pl.Series:
@@ -185,6 +222,11 @@ def after_hash(texts: pl.Series) -> pl.Series:
     )
 
 
+def has_phrase(texts: pl.Series) -> pl.Series:
+    """Tell which texts hold a phrase that announces an answer."""
+    return texts.str.contains(f"{_ENGLISH}|{_OTHER_LANGUAGES}")
+
+
 def phrase_pieces(texts: pl.Series) -> pl.Series:
     """Split the texts after each phrase that announces an answer."""
     is_ascii = texts.str.len_bytes() == texts.str.len_chars()
@@ -211,16 +253,18 @@ def number_at_end(texts: pl.Series) -> pl.Series:
 def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
     """Return a phrase that is a special one, a null character, and what follows, counted from the end."""
     before = pieces.list.get(-1 - place, null_on_oob=True).str.tail(_LONGEST_CONTEXT)
-    # the phrase may end on the delimiter that opens the answer
-    opening = before.str.extract(_OPENING, 1).fill_null("")
-    context = before.str.extract(_CONTEXT, 1).fill_null("")
     following = pieces.list.get(-place, null_on_oob=True).str.head(REACH)
-    return keep_where(context + "\0" + opening + following, before.is_not_null())
+    return pl.DataFrame({"phrase": before, "following": following}).select_seq(_STATED).to_series()
 
 
 def plain_numbers(statements: pl.Series) -> pl.Series:
     """Return the numbers that are all that the first line of a statement holds."""
     return statements.str.extract(_PLAIN_NUMBER, 1)
+
+
+def plain_mathematics(statements: pl.Series) -> pl.Series:
+    """Return the mathematics between dollar signs that ends the first sentence of a statement, and is all of it."""
+    return statements.str.extract(_PLAIN_MATHEMATICS, 1)
 
 
 def is_finished(endings: pl.Series) -> pl.Series:

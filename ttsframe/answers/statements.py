@@ -76,6 +76,7 @@ _WEAK_CONCLUSION: Final = re.compile(
     re.IGNORECASE,
 )
 _NOTE: Final = re.compile(r"\s*ки\b.*|<\|.*|\bI hope (?:it|this|that) is correct.*", re.DOTALL)
+_NOTE_WORDS: Final = ("<|", "hope", "ки")
 # Math-Shepherd ends each step with this tag, so it ends an announced answer but not a text of steps
 _STEP_TAG: Final = re.compile(r"[ \t]*ки\b")
 _SENTENCE_END: Final = re.compile(
@@ -87,6 +88,8 @@ _SENTENCE_END: Final = re.compile(
     r"|(?<=[.!?]\$\$)\s*(?=[A-Z])"
     r"|(?<=[.!?]\\[\])])\s*(?=[A-Z])"
 )
+# the only places where a sentence may end: the pattern above is slow to search, and quick to test
+_MAY_END: Final = re.compile(r"[.!?](?:\$\$?|\\[\])])?|[。！？।]")
 _CLOSED: Final = ".!?。！？$)]}*।`"
 _FINISHED: Final = re.compile(r"(?:[.!?。！？$)\]}*€£%°।`\"]|\d|\b[A-J])$")
 _ASCII_LETTER: Final = re.compile(r"[a-zA-Z]")
@@ -115,6 +118,29 @@ _NO_ANSWER: Final = re.compile(
     r"|n['’]t\b|no longer\b|(?:incorrect|wrong|correct|right|clear|obvious|obviously|unclear|unknown|reasonable|valid)\W*$"
     r"|(?:the |your |my )?(?:final |correct )?answer\b|\.\.\.|…|_{2,}|\?|\[|<",
     re.IGNORECASE,
+)
+_SPECIAL_WORDS: Final = (
+    "s are", "choos", "chose", "select", "pick", "go with", "correct", "right", "answer", "best", "true", "exist",
+    "infinitely", "no ",
+)  # fmt: skip
+"""One of these is in every ASCII text in lower case that `_LISTING`, `_CHOSEN` or `_NO_SOLUTION` matches."""
+_CONCLUDING_WORDS: Final = (
+    "therefore", "thus", "hence", "consequently", "conclusion", "final answer", "donc", "por", "entonces",
+    "daher", "somit", "also", "quindi", "portanto", "kwa hiyo",
+)  # fmt: skip
+"""One of these is in every ASCII text in lower case that `_CONCLUSION` matches."""
+_DENYING_WORDS: Final = ("not", "never", "no longer", "n't", "n’t")
+# "Thus, the sum of 3 and $x$ is", after which no span, verb or choice can have begun before
+_PLAIN_CONCLUSION: Final = re.compile(
+    r"(?:#+ Step \d+: +)?(?:Therefore|Thus|Hence|So|Finally),?"
+    r"(?: (?:[A-Za-z][a-z]*(?:['-][a-z]+)*|\d+|\$(?:[^$ ]| (?![a-zA-Z]{2}))*[A-Za-z0-9)}\]]\$"
+    r"|\\\( ?(?:[^$\s()]|[^\S\n](?![a-zA-Z]{2}))*[A-Za-z0-9}\]] ?\\\)),?)*"
+)
+_PLAIN_START: Final = re.compile(
+    r"(?:(?:approximately|about|exactly|simply) )?(?=-?(?:\d|\$\S|\\\(|\\[dt]?frac\{|\\sqrt\{))"
+)
+_PLAIN_REST: Final = re.compile(
+    r"(?! (?:not|never|cannot|no|choos\w+|chose|select|pick|go)\b)(?: [a-z]+){0,2}\.?"
 )
 _DENIED: Final = re.compile(
     r"\banswers?\b.{0,40}\b(?:incorrect|wrong|not|unclear)\b", re.IGNORECASE
@@ -154,6 +180,7 @@ _OPTION_KEY: Final = re.compile(
 )
 _PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|\s*\n\s*1[.)]\s")
 _UNDERSCORED: Final = re.compile(r"(?<![\w\\^{}])(__?)(?=[^\s_])([^_\n]+)(?<=\S)\1(?!\w)")
+_MAY_BE_UNDERSCORED: Final = re.compile(r"_(?<![\w\\^{}]_)")
 _BOLD: Final = re.compile(r"\*\*([^*\n]+?)\s*\*\*")
 _BOLD_LABEL: Final = re.compile(
     r"(?:the )?(?:final |correct )?(?:answer|result)\s*(?:is\b)?\s*[:：=]?\s*", re.IGNORECASE
@@ -178,6 +205,10 @@ _DENIAL: Final = re.compile(
 _BREAKS_OFF: Final = re.compile(r"[=+*/^({<>-]$")
 _DATED: Final = re.compile(
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|.*\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?,? \d+"
+)
+# delimiters of mathematics may stand between the numbers
+_MAY_BE_DATED: Final = re.compile(
+    r"\d(?:\W|eq)*?[-/.](?:\W|eq)*?\d\d?(?:\W|eq)*?[-/.](?:\W|eq)*?\d|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 )
 _CONCLUDING_HEADING: Final = re.compile(
     r"\W*(?:conclusion|final answer|answer|result|summary)\W*", re.IGNORECASE
@@ -210,7 +241,7 @@ def answer_announced(text: str, before: str = "") -> str | None:
     if _JSON_KEY.search(before):
         return _json_value(text)
     is_cut = len(text) >= REACH
-    text = _NOTE.sub("", text)
+    text = _without_notes(text)
     listed = _bulleted(text)
     if listed is not None:
         return listed
@@ -247,7 +278,7 @@ def answer_after_hash(text: str) -> str | None:
 
 def answer_tagged(text: str) -> str | None:
     """Read the content of a tag such as `<answer>`, which holds an answer and little else."""
-    content = _NOTE.sub("", text).strip()
+    content = _without_notes(text).strip()
     if not content or is_placeholder(content):
         return None
     itself = (
@@ -271,8 +302,9 @@ def answer_tagged(text: str) -> str | None:
 
 def answer_concluded(text: str) -> str | None:
     """Read the last line of a finished text, if it states a result."""
-    text = _NOTE.sub("", _STEP_TAG.sub("", text)).rstrip()
-    text = _UNDERSCORED.sub(r"**\2**", text)
+    text = _without_marks(text).rstrip()
+    if _MAY_BE_UNDERSCORED.search(text):
+        text = _UNDERSCORED.sub(r"**\2**", text)
     lines = [line for raw in text.splitlines() if (line := raw.strip())]
     if not lines:
         return None
@@ -281,32 +313,59 @@ def answer_concluded(text: str) -> str | None:
         _CONCLUSION.search(lines[-1]) or _WEAK_CONCLUSION.search(lines[-1])
     ):
         return None
-    sentence = [part for part in _SENTENCE_END.split(lines[-1]) if part.strip()][-1].strip()
-    if _LISTING.search(sentence):
+    sentence = _last_sentence(lines[-1])
+    lowered = sentence.lower()
+    # case may be folded otherwise outside ASCII, so that only the pattern can tell
+    is_ascii = sentence.replace("°", "").isascii()
+    may_be_special = not is_ascii or _holds_any(lowered, _SPECIAL_WORDS)
+    if may_be_special and _LISTING.search(sentence):
         return None
-    chosen = _CHOSEN.search(sentence)
+    chosen = _CHOSEN.search(sentence) if may_be_special else None
     if chosen:
         return (chosen[1] or chosen[2]).upper()
     if _is_cut_off(sentence):
         return None
-    nothing = _NO_SOLUTION.search(sentence)
+    nothing = _NO_SOLUTION.search(sentence) if may_be_special else None
     if nothing and sentence[-1] in _CLOSED:
         return _nothing(nothing)
-    conclusions = list(_CONCLUSION.finditer(sentence))
-    if conclusions and _FINISHED.search(sentence):
+    if not may_be_special and (plain := _plainly_concluded(sentence)):
+        return plain
+    may_conclude = not is_ascii or _holds_any(lowered, _CONCLUDING_WORDS)
+    conclusions = list(_CONCLUSION.finditer(sentence)) if may_conclude else []
+    if conclusions and _FINISHED.search(sentence, len(sentence) - 1):
         conclusion = sentence[conclusions[-1].end() :]
         return _last_stated(conclusion) or _last_stated(sentence)
     if sentence[-1] not in _CLOSED:
         return None
     if concludes or "**" in sentence or _WEAK_CONCLUSION.search(sentence):
         return _last_stated(sentence)
-    stated = _last_stated(sentence) if _VERB.search(sentence) else None
+    may_be_dated = _MAY_BE_DATED.search(sentence) and _VERB.search(sentence)
+    stated = _last_stated(sentence) if may_be_dated else None
     return stated if stated and _DATED.fullmatch(stated) else None
+
+
+def _plainly_concluded(sentence: str) -> str | None:
+    """Read "Thus, the sum is 7 cm." as `_last_stated` does, without looking for all values in it."""
+    before, _, after = sentence.rpartition(" is ")
+    start = _PLAIN_START.match(after)
+    if (
+        start is None
+        or after[-1] not in _CLOSED
+        or "*" in after
+        or not _PLAIN_CONCLUSION.fullmatch(before)
+        or _VERB.search(after)
+        or _CONCLUSION.search(after)
+        or _TWO_NAMED.search(sentence)
+    ):
+        return None
+    span = span_at(sentence, len(sentence) - len(after) + start.end())
+    is_last = span is not None and _PLAIN_REST.fullmatch(sentence, span.end)
+    return _result(span) if span is not None and is_last else None
 
 
 def answer_itself(text: str) -> str | None:
     """Read a short text that is an answer: `42`, `odd $n$`, `D.`, `It costs 7 dollars.`."""
-    statement = _NOTE.sub("", _STEP_TAG.sub("", text)).strip()
+    statement = _without_marks(text).strip()
     statement = re.sub(r"^A\s*:\s*", "", statement)
     if statement.strip(_EDGES).lower() in _WHOLE_WORD:
         return statement.strip(_EDGES)
@@ -338,12 +397,13 @@ def answer_itself(text: str) -> str | None:
 
 def answer_on_last_line(text: str) -> str | None:
     """Read a last line that is a value and nothing else: `42`, `$$42$$`, a block of code with one line."""
-    text = _NOTE.sub("", _STEP_TAG.sub("", text)).rstrip()
-    block = _CODE_BLOCK.search(text)
+    text = _without_marks(text).rstrip()
+    block = _CODE_BLOCK.search(text) if text.endswith("```") else None
     if block:
         content = block[1].strip()
         return _whole_line(content) if content and "\n" not in content else None
-    display = _DISPLAY_AT_END.search(text)
+    ends_on_display = text.removesuffix(".").rstrip().endswith(("$$", "\\]"))
+    display = _DISPLAY_AT_END.search(text) if ends_on_display else None
     before, _, line = (
         (text[: display.start()], "", display[0]) if display else text.rpartition("\n")
     )
@@ -365,6 +425,37 @@ def answer_on_last_line(text: str) -> str | None:
 def is_placeholder(content: str) -> bool:
     """Tell whether a box or tag holds no answer but its name, as in a repeated instruction."""
     return len(content) <= _LONGEST_TEXT and _PLACEHOLDER.fullmatch(content) is not None
+
+
+def _holds_any(text: str, words: tuple[str, ...]) -> bool:
+    """Tell whether a text holds one of the words."""
+    for word in words:  # noqa: SIM110 # a generator takes twice as long
+        if word in text:
+            return True
+    return False
+
+
+def _without_notes(text: str) -> str:
+    """Cut a text at the first note that follows an answer."""
+    return _NOTE.sub("", text) if _holds_any(text.lower(), _NOTE_WORDS) else text
+
+
+def _without_marks(text: str) -> str:
+    """Drop the tags of steps, and what follows a note."""
+    return _without_notes(_STEP_TAG.sub("", text) if "ки" in text else text)
+
+
+def _last_sentence(line: str) -> str:
+    """Return the last sentence of a line, which is not empty."""
+    end = len(line)
+    for mark in reversed([*_MAY_END.finditer(line)]):
+        between = _SENTENCE_END.match(line, mark.end())
+        if between is None:
+            continue
+        if sentence := line[between.end() : end].strip():
+            return sentence
+        end = between.start()
+    return line[:end].strip()
 
 
 def _is_value(text: str) -> bool:
@@ -518,7 +609,9 @@ def _bulleted(text: str) -> str | None:
 
 def _is_cut_off(sentence: str) -> bool:
     """Tell whether a delimiter of mathematics is not closed."""
-    dollars = sentence.count("$") - sentence.count("\\$") - len(_LAST_PRICE.findall(sentence))
+    dollars = sentence.count("$")
+    if dollars:
+        dollars -= sentence.count("\\$") + len(_LAST_PRICE.findall(sentence))
     return (
         dollars % 2 == 1
         or any(
@@ -616,7 +709,10 @@ def _last_stated(sentence: str) -> str | None:
         if span is not None and span.end > bold[-1].end():
             return _result(span)
         return _in_bold(bold[-1][1]) if span is not None else None
-    if _DENIAL.search(sentence.rstrip(_EDGES)) or _TWO_NAMED.search(sentence):
+    lowered = sentence.lower()
+    if _holds_any(lowered, _DENYING_WORDS) and _DENIAL.search(sentence.rstrip(_EDGES)):
+        return None
+    if _TWO_NAMED.search(sentence):
         return None
     spans = list(find_spans(sentence))
     outside = _without(sentence, spans)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -23,10 +22,17 @@ __all__ = ["Child", "serve"]
 
 _SECONDS_BETWEEN_CHECKS: Final = 0.5
 """How often the child checks that its parent is still running."""
-_PROGRAM: Final = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from ttsframe.batch._child import serve; serve()"
-)
+_PROGRAM: Final = """
+import pickle, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+try:
+    sys.path[:] = pickle.load(sys.stdin.buffer)
+except (EOFError, pickle.UnpicklingError):
+    sys.exit(1)
+from ttsframe.batch._child import serve
+serve(int(sys.argv[1]))
+"""
+"""An interrupt from the terminal reaches this process too: it ends without a traceback, as with its parent."""
 
 
 class Child:
@@ -36,7 +42,8 @@ class Child:
         """Start the process, without waiting for it."""
         environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
         self._process = subprocess.Popen(  # noqa: S603 - the own program
-            [sys.executable, "-c", _PROGRAM],
+            # Not from the working directory, which may hold a pickle.py.
+            [sys.executable, "-P", "-c", _PROGRAM, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -71,26 +78,27 @@ class Child:
         self._process.stdin.flush()  # type: ignore[union-attr]
 
 
-def serve() -> None:
-    """Run the tasks from standard input, and answer each with None or its error."""
-    # An interrupt from the terminal reaches this process too: end without a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+def serve(parent: int) -> None:
+    """Run the tasks from standard input, and answer each with None or its error, until the parent ends."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Whatever a task prints must not mix with the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
         try:
             task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the parent
-        except EOFError:
+        except (EOFError, pickle.UnpicklingError):
             return
         failure: Exception | None = None
         try:
             run_task(task)
         except Exception as error:  # noqa: BLE001 - raised again in the parent
             failure = error
-        pickle.dump(failure, answers)
-        answers.flush()
+        try:
+            pickle.dump(failure, answers)
+            answers.flush()
+        except BrokenPipeError:
+            os._exit(1)
 
 
 def _end_with(parent: int) -> None:

@@ -226,7 +226,7 @@ def transform(
         try:
             plan = make_plan(reading, listed, names, size)
         except (OSError, pl.exceptions.PolarsError) as error:
-            failure = reading_error("; ".join(map(str, paths[:3])), error)
+            failure = reading_error("; ".join(map(str, paths[:3])), paths, error)
             raise failure from error
         manifest = replace(begun or wanted, layout=plan.layout)
         if begun is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import polars as pl
@@ -11,7 +13,7 @@ import polars as pl
 from ttsframe._settings import RERUN
 from ttsframe.batch.tasks import Task
 from ttsframe.errors import SourceError, TtsframeError
-from ttsframe.readers.engine import first_line
+from ttsframe.readers.engine import find_damage, first_line
 
 __all__ = ["reading_error", "run_task"]
 
@@ -40,13 +42,13 @@ def _explained(task: Task, error: Exception) -> SourceError:
             f"{task.output.parent}: {task.name} could not be written ({os.strerror(number)}). Hint: "
             f"make room and {RERUN}; completed parts are reused."
         )
-    return reading_error(task.reads, error)
+    return reading_error(task.reads, task.paths, error)
 
 
-def reading_error(what: str, error: Exception) -> SourceError:
+def reading_error(what: str, paths: Iterable[Path], error: Exception) -> SourceError:
     """Build the error for files that cannot be read."""
     return SourceError(
-        f"{what}: cannot be read ({first_line(error)}). Hint: repair or restore the file and {RERUN}; "
+        f"{find_damage(map(str, paths)) or what}: cannot be read ({first_line(error)}). Hint: repair or restore the file and {RERUN}; "
         "completed parts are reused if the inputs are unchanged."
     )
 

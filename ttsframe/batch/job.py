@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ttsframe._files import TEMPORARY, appearing, check_parent_folder, remove_folder
+from ttsframe._files import TEMPORARY, appearing, check_no_link, check_parent_folder, remove_folder
 from ttsframe._settings import constant
 from ttsframe.batch.manifest import Manifest, read_manifest
 from ttsframe.errors import ParameterError, SourceError
@@ -75,6 +76,13 @@ class Job:
         """Raise if the output cannot be written."""
         check_parent_folder(self.sink)
         check_kind(self.sink)
+        if self.sink.is_dir() and not os.access(self.sink, os.W_OK):
+            raise SourceError(
+                f"{self.sink}: cannot be written to, so it cannot be replaced. Hint: give the output another name."
+            )
+        check_no_link(self.folder)
+        for inside in self.folder.glob("*"):
+            check_no_link(inside)
 
     def finished(self, wanted: Manifest, *, overwrite: bool) -> Manifest | None:
         """Return the manifest of an existing output that this very job has written; else None."""

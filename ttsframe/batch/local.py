@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import Final, Protocol
 
 import polars as pl
 
+from ttsframe._waits import Threads
 from ttsframe.batch._child import Child
 from ttsframe.batch.failures import run_task
 from ttsframe.batch.tasks import Task
@@ -61,14 +61,9 @@ class LocalEngine:
             self._run_in_children(in_python, on_done)
         else:
             in_python = []
-        with ThreadPoolExecutor(_N_AT_ONCE) as pool:
-            running = [pool.submit(_run, task) for task in tasks if task not in in_python]
-            try:
-                for future in as_completed(running):
-                    on_done(future.result())
-            finally:
-                for future in running:
-                    future.cancel()
+        with Threads(_N_AT_ONCE) as pool:
+            for task in pool.as_they_end(_run, [task for task in tasks if task not in in_python]):
+                on_done(task)
 
     @staticmethod
     def _run_in_children(tasks: Sequence[Task], on_done: Callable[[Task], None]) -> None:
@@ -87,6 +82,6 @@ class LocalEngine:
                     idle.put(child)
                 return task
 
-            with ThreadPoolExecutor(n_children) as pool:
-                for task in pool.map(run, tasks):
+            with Threads(n_children) as pool:
+                for task in pool.as_they_end(run, tasks):
                     on_done(task)

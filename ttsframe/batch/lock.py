@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ttsframe._files import open_own
 from ttsframe.errors import SourceError
 
 
@@ -43,10 +44,10 @@ def _take(path: Path, sink: Path) -> int:
     import fcntl  # not on Windows
 
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = open_own(path, os.O_RDWR)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), path.stat()):
+            if os.path.samestat(os.fstat(handle), path.lstat()):
                 return handle
         except BlockingIOError:
             holder = os.read(handle, 4096)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import polars as pl
@@ -40,6 +41,11 @@ class Slice:
         return frame.select(
             _as(name, dtype, schema.get(name)) for name, dtype in self.schema.items()
         )
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files."""
+        return [one.file.path for one in self.survey.files]
 
     @property
     def label(self) -> str:

@@ -134,7 +134,7 @@ class Votes:
     reductions
         Names in `STEP_REDUCTIONS`, or functions; None: the column `score`.
     weights
-        Weight of an attempt's vote: "score", or its "sigmoid" or "softmax".
+        Weight of an attempt's vote: "score", or its "sigmoid", "softmax" or "logit", as in `select_answers`.
 
     Raises
     ------

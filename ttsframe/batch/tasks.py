@@ -8,7 +8,7 @@ not run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -45,6 +45,11 @@ class Task(ABC):
     def keeps_one_core(self) -> bool:
         """Whether it runs Python code on one core for so long that a process for it pays."""
         return False
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files of the source that it reads itself."""
+        return []
 
     @abstractmethod
     def run(self) -> None:
@@ -83,6 +88,11 @@ class ScanTask(Task):
     """None: all rows belong to the part that has the number of the slice."""
     row_group_size: int
 
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files of the slice."""
+        return self.slice.paths
+
     def run(self) -> None:
         """Make the output."""
         frame = self.slice.scan()
@@ -120,6 +130,11 @@ class PartTask(Task):
     columns: tuple[str, ...]
     """Columns of the result."""
     writing: Writing
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files of the slice, if it reads one."""
+        return self.rows.paths if isinstance(self.rows, Slice) else []
 
     def run(self) -> None:
         """Make the output."""

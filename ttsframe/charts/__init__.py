@@ -15,6 +15,7 @@ Examples
 
 from __future__ import annotations
 
+from ttsframe import _docstrings as _docstrings
 from ttsframe.charts._answer_votes import answer_votes
 from ttsframe.charts._complexity_curve import complexity_curve
 from ttsframe.charts._difficulty_histogram import difficulty_histogram

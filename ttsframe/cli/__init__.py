@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gc
+import io
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
 
-from ttsframe.cli._errors import Commands
+from ttsframe import _program
+from ttsframe.cli._console import is_unicode
+from ttsframe.cli._errors import INTERRUPTED, Commands
 
 __all__ = ["cli", "main"]
 
@@ -62,7 +67,29 @@ def main(args: Sequence[str] | None = None) -> None:
     # Loading makes many objects and no garbage: looking for it at every 700th took a tenth of a report.
     usual = gc.get_threshold()
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    _open_streams()
+    _program.end()
     try:
         cli.main(args, prog_name="ttsframe")
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            # Python would wait for threads that are still at work.
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                stream.flush()
+            os._exit(INTERRUPTED)
+        raise
     finally:
         gc.set_threshold(*usual)
+
+
+def _open_streams() -> None:
+    """Make the three streams safe to use: closed ones lead nowhere, and no character is refused."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # Else the next file that is opened takes the number, and what is printed goes there.
+            os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not is_unicode(stream):
+            stream.reconfigure(errors="backslashreplace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import unicodedata
 import warnings
@@ -11,8 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, Final, TextIO
 
 import click
+
+_CONTROLS: Final = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
@@ -22,6 +26,24 @@ def printable(text: str) -> str:
     return "".join(
         repr(char)[1:-1] if unicodedata.category(char).startswith("C") else char for char in text
     )
+
+
+def _lines(text: str) -> str:
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def _document(value: object, **options: Any) -> str:  # noqa: ANN401 - options of json
+    """Write JSON in which characters that control a terminal are escaped, as those below 32 always are."""
+    text = json.dumps(
+        _finite(value), ensure_ascii=not is_unicode(sys.stdout), default=str, **options
+    )
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def is_unicode(stream: TextIO | None) -> bool:
+    """Return whether a stream takes any character."""
+    name = getattr(stream, "encoding", None) or "utf-8"
+    return str(name).lower().replace("-", "").startswith("utf")
 
 
 @dataclass
@@ -34,6 +56,8 @@ class Console:
     """One JSON document on stdout, and nothing else."""
     is_log_json: bool = False
     """One JSON object per line on stderr, and nothing else."""
+    guards_formulas: bool = False
+    """In CSV, texts that a spreadsheet would run begin with an apostrophe."""
     clear_progress: Callable[[], None] | None = None
     """Called before an error; removes the progress from the terminal."""
     _warned: set[str] = field(default_factory=set, init=False)
@@ -41,25 +65,27 @@ class Console:
     @property
     def shows_progress(self) -> bool:
         """Whether progress is drawn: only on a terminal."""
-        return sys.stderr.isatty() and not (self.is_quiet or self.is_log_json)
+        return (
+            sys.stderr is not None
+            and sys.stderr.isatty()
+            and not (self.is_quiet or self.is_log_json)
+        )
 
     def say(self, text: str) -> None:
         """Print a result for people."""
         if not (self.is_quiet or self.is_json):
-            click.echo(text)
+            click.echo(_lines(text))
 
     def result(self, document: Mapping[str, object]) -> None:
         """Print a result for programs if `--json` is given; numbers that are not finite become null."""
         if self.is_json:
-            text = json.dumps(_finite(document), ensure_ascii=False, allow_nan=False, default=str)
-            click.echo(text)
+            click.echo(_document(document, allow_nan=False))
 
     def log(self, event: str, /, **fields: object) -> None:
         """Print an event for programs if `--log-json` is given."""
         if self.is_log_json:
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            document = _finite({"time": now, "event": event, **fields})
-            click.echo(json.dumps(document, ensure_ascii=False, default=str), err=True)
+            click.echo(_document({"time": now, "event": event, **fields}), err=True)
 
     def error(self, text: str) -> None:
         """Print why the command failed."""
@@ -88,15 +114,16 @@ class Console:
         if self.is_log_json:
             self.log(event, message=message)
         else:
-            click.echo("\n".join(printable(part) for part in line.split("\n")), err=True)
+            click.echo(_lines(line), err=True)
 
     def status(self, title: str) -> AbstractContextManager[object]:
         """Show on a terminal what is being done while the block lasts."""
         if not self.shows_progress:
             return nullcontext()
         from rich.console import Console as Terminal
+        from rich.markup import escape
 
-        return Terminal(stderr=True).status(f"{title} ...")
+        return Terminal(stderr=True).status(f"{escape(printable(title))} ...")
 
     @contextmanager
     def own_warnings(self) -> Iterator[None]:

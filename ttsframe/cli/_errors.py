@@ -26,6 +26,8 @@ FAULT: Final = 70
 _DEBUG: Final = "TTSFRAME_DEBUG"
 TYPED: Final = "ttsframe.typed"
 """Where the context of a command keeps the arguments."""
+SOURCES: Final = "ttsframe.sources"
+"""Where it keeps a function that lists the files of its sources."""
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells count."""
 
@@ -171,4 +173,10 @@ def _message(error: BaseException) -> str:
     if isinstance(error, UnicodeError):
         return f"text that is not UTF-8 ({error}). Hint: iconv -t UTF-8 converts a file."
     first, _, _ = str(error).partition("\n")
+    files = click.get_current_context().meta.get(SOURCES)
+    from ttsframe.readers.engine import DAMAGED, find_damage, first_line  # slow to import
+
+    damaged = None if files is None else find_damage(files())
+    if damaged is not None:
+        return f"{damaged}: cannot be read ({first_line(error)}). Hint: {DAMAGED}"
     return f"{first or type(error).__name__}. Hint: ttsframe validate checks the source."

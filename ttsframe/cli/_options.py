@@ -19,8 +19,9 @@ from ttsframe._own import load
 from ttsframe._settings import hide_secrets
 from ttsframe._typing import AnswerStyle
 from ttsframe.cli._console import Console
+from ttsframe.cli._errors import SOURCES
 from ttsframe.cli._names import Name
-from ttsframe.readers.engine import OnError, naming
+from ttsframe.readers.engine import DAMAGED, OnError, expand, naming
 from ttsframe.readers.trajectories import READERS, ScannedRun, plan_reading
 
 Command: TypeAlias = Callable[..., None]
@@ -171,6 +172,14 @@ class Sources:
     rename: Mapping[str, str]
     on_error: OnError
 
+    def __post_init__(self) -> None:
+        """Keep the files for errors that do not name them."""
+        click.get_current_context().meta[SOURCES] = self.files
+
+    def files(self) -> list[str]:
+        """Return the names of the files."""
+        return [each.name for each in expand(list(self.sources)) if each.kind == "file"]
+
     @property
     def label(self) -> str:
         """The sources in a few words."""
@@ -209,7 +218,7 @@ class Run(Sources):
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:
         """Name the sources in errors of Polars and of the operating system."""
-        with naming([self.label], "if a file is damaged, repair or restore it."):
+        with naming([self.label], DAMAGED, self.files):
             yield
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+import click
 import polars as pl
 
 from ttsframe._files import check_parent_folder, replacing
@@ -20,8 +22,39 @@ _SINKS: Final[dict[str, Callable[[pl.LazyFrame, Path], pl.LazyFrame]]] = {
     ".arrow": lambda frame, path: frame.sink_ipc(path, lazy=True),
     ".csv": lambda frame, path: frame.sink_csv(path, lazy=True),
 }
+_FORMULA: Final = "^[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
+_NUMBER: Final = r"^[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
 _SPELLINGS: Final = {".ndjson": ".jsonl", ".ipc": ".arrow", ".feather": ".arrow"}
 TABLE_SUFFIXES: Final = (*_SINKS, *_SPELLINGS)
+
+
+def _guard_formulas(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    ctx.ensure_object(Console).guards_formulas = value
+
+
+guard_option = click.option(
+    "--guard-formulas",
+    is_flag=True,
+    callback=_guard_formulas,
+    expose_value=False,
+    help="In CSV for a spreadsheet, put an apostrophe before texts that it would run as formulas.",
+)
+
+
+def without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Put an apostrophe before texts and names that a spreadsheet would run as formulas."""
+    texts = [name for name, dtype in frame.collect_schema().items() if dtype == pl.String]
+    guarded = [
+        pl
+        .when(pl.col(name).str.contains(_FORMULA) & ~pl.col(name).str.contains(_NUMBER))
+        .then("'" + pl.col(name))
+        .otherwise(name)
+        .alias(name)
+        for name in texts
+    ]
+    return frame.with_columns(guarded).rename(
+        lambda name: f"'{name}" if re.match(_FORMULA, name) else name
+    )
 
 
 def check_output(target: Path, suffixes: Sequence[str], sources: Sequence[str] = ()) -> None:
@@ -55,6 +88,8 @@ def save(frame: pl.DataFrame | pl.LazyFrame, target: Path, console: Console) -> 
         )
     n_problems = pl.col("problem_id").n_unique() if "problem_id" in schema else pl.lit(0)
     sizes = lazy.select(n_rows=pl.len(), n_problems=n_problems)
+    if console.guards_formulas and kind == ".csv":
+        lazy = without_formulas(lazy)
     with console.status(f"Writing {target}"), replacing(target) as temporary:
         _, counts = pl.collect_all([_SINKS[kind](lazy, temporary), sizes], engine="streaming")
     size: dict[str, int] = counts.row(0, named=True)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import click
 import polars as pl
 
-from ttsframe._files import check_parent_folder, replacing
+from ttsframe._files import check_no_link, check_parent_folder, replacing
 from ttsframe._own import load
 from ttsframe._wording import counted
 from ttsframe.cli._console import Console
@@ -310,9 +310,12 @@ class ResultFolder:
 
     def run(self, source: Source, searches: Sequence[Search], console: Console) -> None:
         """Run what was not finished before, and write the tables."""
+        check_no_link(self._parts)
         self._parts.mkdir(exist_ok=True)
         for number, one in enumerate(searches, 1):
             where = self._parts / one.folder
+            check_no_link(where)
+            check_no_link(where / "journal")
             if (where / "solutions.parquet").exists():
                 continue
             width = counted([one.policy.width], "path")

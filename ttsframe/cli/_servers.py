@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 import click
 
+from ttsframe._waits import join
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import Command
 from ttsframe.search import servers
@@ -107,6 +108,19 @@ _OPTIONS: Final = (
         show_default=True,
         help="Share of requests that may be given up before the search stops.",
     ),
+    *(
+        click.option(
+            name,
+            type=click.FloatRange(min=0.0, max=1e9),
+            metavar="PRICE",
+            help=f"Price of a million {what}, for the cost that is shown; without one only tokens are.",
+        )
+        for name, what in (
+            ("--price-in", "tokens of the generator's prompts"),
+            ("--price-out", "tokens that it writes"),
+            ("--prm-price", "tokens that the verifier reads"),
+        )
+    ),
     click.option(
         "--api-key-env",
         metavar="NAME",
@@ -127,6 +141,15 @@ class Servers(NamedTuple):
     """What determines their answers, as JSON: not the address, since a model may move, nor a key."""
     generator: ServerGenerator
     prm: ServerVerifier
+    prices: tuple[float, float, float] | None = None
+    """Of a million tokens: of the generator's prompts, of what it writes, and of what the verifier reads."""
+
+    def cost(self) -> float | None:
+        """Return what the tokens so far cost, if prices were given."""
+        if self.prices is None:
+            return None
+        price_in, price_out, prm_price = self.prices
+        return self.generator.usage.cost(price_in, price_out) + self.prm.usage.cost(prm_price, 0.0)
 
 
 def server_options(command: Command) -> Command:
@@ -155,6 +178,9 @@ def make_servers(
     n_workers: int,
     timeout: float,
     max_lost: float,
+    price_in: float | None,
+    price_out: float | None,
+    prm_price: float | None,
     api_key_env: str | None,
     prm_api_key_env: str | None,
 ) -> Servers:
@@ -215,12 +241,19 @@ def make_servers(
         api_key=_key(prm_api_key_env),
         **limits,
     )
-    return Servers(about, writer, verifier)
+    prices = (price_in, price_out, prm_price)
+    is_priced = any(price is not None for price in prices)
+    return Servers(
+        about,
+        writer,
+        verifier,
+        (price_in or 0.0, price_out or 0.0, prm_price or 0.0) if is_priced else None,
+    )
 
 
 @contextmanager
 def watching(console: Console, made: Servers) -> Iterator[None]:
-    """Show requests, their rate and tokens on a terminal while a search runs, and say them at its end."""
+    """Show requests, their rate, tokens and cost on a terminal while a search runs, and say them at its end."""
     begun = time.monotonic()
     is_over = threading.Event()
 
@@ -238,8 +271,12 @@ def watching(console: Console, made: Servers) -> Iterator[None]:
         finally:
             is_over.set()
             if thread is not None:
-                thread.join()
-    console.note(f"Model: {made.generator.usage}. Verifier: {made.prm.usage}.")
+                join(thread)
+    cost = made.cost()
+    console.note(
+        f"Model: {made.generator.usage}. Verifier: {made.prm.usage}."
+        + ("" if cost is None else f" Cost: {cost:,.4g}.")
+    )
 
 
 def _progress(made: Servers, seconds: float) -> str:
@@ -248,8 +285,11 @@ def _progress(made: Servers, seconds: float) -> str:
     rate = (model.n_requests + verifier.n_requests) / max(seconds, 1e-9)
     text = (
         f"{model.n_requests:,} requests to the model, {verifier.n_requests:,} to the verifier "
-        f"({rate:,.0f} a second), {model.n_completion_tokens:,} tokens"
+        f"({rate:,.0f} a second), {model.n_prompt_tokens:,} prompt and {model.n_completion_tokens:,} "
+        "generated tokens"
     )
+    cost = made.cost()
+    text += "" if cost is None else f", cost {cost:,.4g}"
     n_retries, n_lost = model.n_retries + verifier.n_retries, model.n_lost + verifier.n_lost
     return text + (f", {n_retries:,} repeated, {n_lost:,} given up" if n_retries + n_lost else "")
 

@@ -26,7 +26,7 @@ from ttsframe.cli._options import (
     read_columns,
     reads_run,
 )
-from ttsframe.cli._output import TABLE_SUFFIXES, check_output
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option
 from ttsframe.cli._runs import find_same_problems, refuse_same_problems
 from ttsframe.cli._tables import show_table
 from ttsframe.defaults import PickOptions, Picks, plan_picks
@@ -91,6 +91,7 @@ _SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
     metavar="FILE",
     help=f"File to write: {', '.join(_SUFFIXES)}.",
 )
+@guard_option
 @prints
 def compare(
     *,

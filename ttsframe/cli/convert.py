@@ -18,7 +18,7 @@ from ttsframe.cli._jobs import (
 )
 from ttsframe.cli._names import Name
 from ttsframe.cli._options import Run, examples, prints, reads_run
-from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option, save
 from ttsframe.readers.writing import WRITERS, WritableFormat, write_trajectories
 from ttsframe.schema import holds_counts
 
@@ -41,6 +41,7 @@ from ttsframe.schema import holds_counts
     help=f"Write the file in the format of a tool: {', '.join(WRITERS)}. What it cannot hold is named.",
 )
 @runs_job
+@guard_option
 @prints
 def convert(
     run: Run,

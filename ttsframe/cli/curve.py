@@ -29,7 +29,7 @@ from ttsframe.cli._jobs import (
     summarize,
 )
 from ttsframe.cli._options import Run, cluster_option, examples, level_option, prints, reads_run
-from ttsframe.cli._output import save
+from ttsframe.cli._output import guard_option, save
 from ttsframe.cli._picking import choose, curves_of, pick, picking_stages
 from ttsframe.cli._runs import keep_files_apart, refuse_same_problems
 from ttsframe.cli._tables import curve_cells, curve_text
@@ -52,6 +52,7 @@ from ttsframe.errors import SourceError
 @level_option
 @click.option("-o", "--output", metavar="FILE|FOLDER/", help=SHOWN_HELP)
 @runs_job
+@guard_option
 @prints
 def curve(
     *,

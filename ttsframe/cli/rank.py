@@ -22,7 +22,7 @@ from ttsframe.cli._options import (
     read_columns,
     reads_run,
 )
-from ttsframe.cli._output import TABLE_SUFFIXES, check_output
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option
 from ttsframe.cli._tables import show_table
 from ttsframe.cli.compare import check_column, compared_column, problems_to_compare
 from ttsframe.defaults import PickOptions, plan_picks
@@ -65,6 +65,7 @@ _OF_PROBLEMS: Final = ("selector", "reduction", "budget")
     metavar="FILE",
     help=f"File to write: {', '.join(_SUFFIXES)}.",
 )
+@guard_option
 @prints
 def rank(
     *, run: Run, choosing: PickOptions, column: str, output: Path | None, console: Console

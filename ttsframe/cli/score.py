@@ -33,7 +33,7 @@ from ttsframe.cli._options import (
     reads_run,
     style_option,
 )
-from ttsframe.cli._output import save
+from ttsframe.cli._output import guard_option, save
 from ttsframe.cli._policy import policy_option
 from ttsframe.scoring import ADDED_COLUMNS, score_trajectories
 from ttsframe.steps import STEP_REDUCTIONS
@@ -76,6 +76,7 @@ from ttsframe.steps import STEP_REDUCTIONS
     help=f"Keep {', '.join(TEXTS)}, which take most of the space.",
 )
 @runs_job
+@guard_option
 @prints
 def score(
     *,

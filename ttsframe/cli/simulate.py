@@ -9,7 +9,7 @@ import click
 
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import OUTPUT, examples, prints
-from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option, save
 from ttsframe.simulation.trajectories import simulate_trajectories
 
 
@@ -90,6 +90,7 @@ from ttsframe.simulation.trajectories import simulate_trajectories
     metavar="FILE",
     help=f"File to write: {', '.join(TABLE_SUFFIXES)}.",
 )
+@guard_option
 @prints
 def simulate(
     *,

@@ -25,7 +25,7 @@ from ttsframe.cli._options import (
     prints,
     source_options,
 )
-from ttsframe.cli._output import TABLE_SUFFIXES, check_output, save
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option, save
 from ttsframe.cli._tables import rows_text, table_text
 from ttsframe.errors import ColumnsError
 from ttsframe.process import StepAgreement, estimate_steps, step_agreement
@@ -169,6 +169,7 @@ class _StepSources(Sources):
     metavar="FILE",
     help=f"File to write: {', '.join(TABLE_SUFFIXES)}, or .jsonl with --to.",
 )
+@guard_option
 @prints
 def steps(
     *,

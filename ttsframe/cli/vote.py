@@ -27,7 +27,7 @@ from ttsframe.cli._jobs import (
 )
 from ttsframe.cli._names import Name
 from ttsframe.cli._options import Run, examples, prints, reads_run
-from ttsframe.cli._output import save
+from ttsframe.cli._output import guard_option, save
 from ttsframe.cli._picking import choose, picking_stages
 from ttsframe.cli._runs import refuse_same_problems
 from ttsframe.cli._tables import rows_cells, rows_text
@@ -56,6 +56,7 @@ _HIDDEN: Final = ("subsets", "attempt", "answer_key", "value", "n_valid")
 )
 @click.option("-o", "--output", metavar="FILE|FOLDER/", help=SHOWN_HELP)
 @runs_job
+@guard_option
 @prints
 def vote(
     *,

@@ -1,219 +1,42 @@
-"""Numbers of attempts that differ between problems: early stopping and allocation of a total."""
+"""Numbers of attempts that differ between problems: allocation of a total, and what it selects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ttsframe._checks import (
     check_budgets,
-    check_fraction,
     check_frame,
     check_names,
     check_positive,
 )
 from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
-from ttsframe._typing import ColumnNames, FrameT, Integers, Reduction, Weights
+from ttsframe._typing import ColumnNames, FrameT, Reduction, Weights
 from ttsframe.curves.lines import LEVELS_HINT, PROVENANCE, check_same_dtypes, refuse_where
-from ttsframe.errors import DataError, ParameterError
+from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
-from ttsframe.votes.engine.ballots import Ballots
-from ttsframe.votes.engine.pools import Block, Pools, map_pools, name_problem
 from ttsframe.votes.engine.registry import AnySelector
 from ttsframe.votes.selectors import select_answers
 
-__all__ = ["allocate_attempts", "select_allocated", "stopping_points"]
+__all__ = ["allocate_attempts", "select_allocated"]
 
-_ALLOCATION: Final[dict[str, pl.DataType]] = {
+ALLOCATION: Final[dict[str, pl.DataType]] = {
     "budget": pl.UInt32(),
     "policy": pl.String(),
     "n_attempts": pl.UInt32(),
 }
 
-_STOPPING: Final[dict[str, pl.DataType]] = {**_ALLOCATION, "is_decided": pl.Boolean()}
 
-
-def stopping_points(
-    trajectories: FrameT,
-    /,
-    *,
-    budgets: int | Sequence[int],
-    posterior: float = 0.95,
-    by: ColumnNames = (),
-) -> FrameT:
-    r"""Find the attempt after which the vote on each problem is decided, so sampling could stop.
-
-    The attempts at easy problems agree after a few, and the rest of the budget changes nothing.
-    Replaying stored attempts shows what stopping early would have saved, and what it would have
-    cost in accuracy.
-
-    Parameters
-    ----------
-    trajectories
-        One row per attempt, with `problem_id`, `attempt` (0..n-1 within `by` and problem) and
-        `answer_key` (null: no answer, which costs an attempt but does not vote).
-    budgets
-        Maximum number of attempts at a problem, one or several.
-    posterior
-        Sampling stops when the posterior probability that the leading answer stays ahead of the
-        second is above this, in (0, 1).
-    by
-        Columns that identify a run.
-
-    Returns
-    -------
-    FrameT
-        One row per (by, `problem_id`, `budget`), sorted, as `select_allocated` reads it:
-
-        - `policy` (String): "adaptive";
-        - `n_attempts` (UInt32): attempts until the decision, the budget if there is none;
-        - `is_decided` (Boolean): whether the criterion was met within the budget.
-
-    Raises
-    ------
-    ColumnsError
-        At once, when a column is missing.
-    ParameterError
-        At once, when a parameter is out of range or `by` names a column of the result.
-    DataError
-        On collection, when an attempt at a problem appears twice.
-
-    See Also
-    --------
-    select_allocated : Select answers from these attempts.
-
-    Notes
-    -----
-    With :math:`v_1 \ge v_2` votes for the two leading answers, the criterion is
-    :math:`P(\mathrm{Beta}(v_1 + 1, v_2 + 1) > 1/2) > p` with the posterior :math:`p` asked for. For
-    integers that probability is :math:`2^{-n} \sum_{j \le v_1} \binom{n}{j}` with
-    :math:`n = v_1 + v_2 + 1`, which is compared exactly. At 0.95, four attempts that agree suffice.
-
-    References
-    ----------
-    Aggarwal et al., "Let's Sample Step by Step: Adaptive-Consistency for Efficient Reasoning and
-    Coding with LLMs", arXiv:2305.11860, section 3.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import ttsframe as tts
-    >>> run = pl.DataFrame({
-    ...     "problem_id": ["easy"] * 6 + ["hard"] * 6,
-    ...     "attempt": [0, 1, 2, 3, 4, 5] * 2,
-    ...     "answer_key": ["7"] * 6 + ["1", "2", "1", "3", "2", "1"],
-    ... })
-    >>> tts.curves.stopping_points(run, budgets=6).select("problem_id", "n_attempts", "is_decided").rows()
-    [('easy', 4, True), ('hard', 6, False)]
-    """
-    check_frame(trajectories, "trajectories")
-    limits = _check_budgets(budgets)
-    exact = Fraction(check_fraction(posterior, "posterior"))
-    taken = ("problem_id", "attempt", *_STOPPING)
-    groups: tuple[str, ...] = check_names(by, "by", taken=taken)
-    keys: list[str] = [*groups, "problem_id"]
-    schema: pl.Schema = require_columns(trajectories, [*keys, "attempt", "answer_key"])
-    caps = np.array(limits)
-
-    def work(pools: Pools) -> pl.DataFrame:
-        needed = _needed_votes(exact, limits[-1])
-        parts = pools.in_blocks(1, lambda block: _replay(block, caps, needed))
-        if not parts:
-            parts = [(np.empty((0, len(caps)), np.int64), np.empty((0, len(caps)), bool))]
-        used, decided = (np.concatenate(part)[pools.order] for part in zip(*parts, strict=True))
-        if (used < 0).any():
-            problem = int(pools.order[int(np.argwhere(used < 0)[0][0])])
-            raise DataError(
-                f"{name_problem(pools, problem, keys)}: an attempt appears twice. Hint: name the "
-                "column that identifies the run in by=(...)."
-            )
-        of_problem, cap = (axis.ravel() for axis in np.indices(used.shape))
-        columns: dict[str, pl.Series | pl.Expr] = {
-            "budget": pl.Series(caps[cap]),
-            "policy": pl.lit("adaptive"),
-            "n_attempts": pl.Series(used.ravel()),
-            "is_decided": pl.Series(decided.ravel()),
-        }
-        return pools.problems.select(pl.all().gather(pools.order[of_problem])).with_columns(**{
-            name: columns[name].cast(dtype) for name, dtype in _STOPPING.items()
-        })
-
-    def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
-        return map_pools(lazy, schema, keys=keys, readings=(), work=work, made=_STOPPING)
-
-    return run_plan(trajectories, plan)
-
-
-def _check_budgets(budgets: int | Sequence[int]) -> tuple[int, ...]:
+def check_limits(budgets: int | Sequence[int]) -> tuple[int, ...]:
     """Return budgets in ascending order; all attempts (None) is not a budget here."""
     limits = check_budgets(budgets)
     if limits is None:
         raise ParameterError("budgets is None, must hold at least one number of attempts.")
     return limits
-
-
-def _needed_votes(posterior: Fraction, n_attempts: int) -> Integers:
-    """Return how many votes are decisive against 0, 1, 2, ... votes for the second answer."""
-    return np.array([*_decisive_votes(posterior, n_attempts)], dtype=np.int64)
-
-
-def _decisive_votes(posterior: Fraction, n_attempts: int) -> Iterator[int]:
-    """Yield the smallest decisive numbers of votes, in exact integer arithmetic."""
-    first, second = 0, 0
-    n, term, total = 1, 1, 1
-    # total: the sum of C(n, j) over j <= first; term: its last summand; n: first + second + 1.
-    while first + second <= n_attempts:
-        while total * posterior.denominator <= posterior.numerator << n:
-            following = term * (n - first) // (first + 1)
-            total, first, n = 2 * total + following, first + 1, n + 1
-            term = term + following
-        yield first
-        total, second = 2 * total - term, second + 1
-        n, term = n + 1, term * (n + 1) // (n + 1 - first)
-
-
-def _replay(
-    block: Block, caps: Integers, needed: Integers
-) -> tuple[Integers, npt.NDArray[np.bool_]]:
-    """Return the attempts that each problem uses within each budget, and whether it is decided."""
-    n_problems = len(block.starts) - 1
-    ballots = Ballots(block, caps, "score")
-    used = np.broadcast_to(caps, (n_problems, len(caps))).copy()
-    stop = np.full(len(ballots.problems), caps[-1] + 1)
-    starts, n_rows = ballots.problem_starts, len(ballots.attempt)
-    ends = np.append(starts[1:], n_rows)
-    votes = np.zeros(ballots.n_answers, np.int64)
-    lead, first, second = (np.full(len(starts), fill) for fill in (-1, 0, 0))
-    undecided = np.arange(len(starts))
-    for seen in range(int((ends - starts).max(initial=0))):
-        undecided = undecided[starts[undecided] + seen < ends[undecided]]
-        row = starts[undecided] + seen
-        answer = ballots.answer[row]
-        voting = ballots.is_answer[answer]
-        problem, answer = undecided[voting], answer[voting]
-        votes[answer] += 1
-        count = votes[answer]
-        is_lead = answer == lead[problem]
-        overtakes = ~is_lead & (count > first[problem])
-        runner_up = np.where(overtakes, first[problem], np.maximum(second[problem], count))
-        second[problem] = np.where(is_lead, second[problem], runner_up)
-        lead[problem] = np.where(overtakes, answer, lead[problem])
-        first[problem] = np.where(is_lead | overtakes, count, first[problem])
-        behind = second[undecided]
-        is_over = first[undecided] >= needed[np.minimum(behind, len(needed) - 1)]
-        is_over &= behind < len(needed)
-        stop[undecided[is_over]] = ballots.attempt[row[is_over]] + 1
-        undecided = undecided[~is_over]
-    decided = np.zeros(used.shape, bool)
-    decided[ballots.problems] = stop[:, None] <= caps
-    used[ballots.problems] = np.minimum(stop[:, None], caps)
-    used[ballots.problems[ballots.is_repeated()[-1]]] = -1
-    return used, decided
 
 
 def allocate_attempts(
@@ -293,7 +116,7 @@ def allocate_attempts(
     [('easy', 2), ('hard', 11), ('hopeless', 5)]
     """
     check_frame(levels, "levels")
-    means = _check_budgets(budgets)
+    means = check_limits(budgets)
     most = check_positive(max_attempts, "max_attempts")
     if means[-1] > most:
         raise ParameterError(
@@ -301,7 +124,7 @@ def allocate_attempts(
             "the maximum."
         )
     groups: tuple[str, ...] = check_names(
-        by, "by", taken=("problem_id", "fold", *_ALLOCATION, *PROVENANCE)
+        by, "by", taken=("problem_id", "fold", *ALLOCATION, *PROVENANCE)
     )
     names: list[str] = [*groups, "problem_id", "fold"]
     schema: pl.Schema = require_columns(
@@ -314,7 +137,7 @@ def allocate_attempts(
     runs: list[str] = [key for key, name in keys.items() if name != "problem_id"]
     dtypes = pl.Schema({
         **{key: schema[name] for key, name in keys.items()},
-        **_ALLOCATION,
+        **ALLOCATION,
         **dict.fromkeys(PROVENANCE, pl.String()),
     })
     provenance = {
@@ -410,12 +233,12 @@ def select_allocated(
     """
     check_frame(trajectories, "trajectories")
     check_frame(allocation, "allocation")
-    groups: tuple[str, ...] = check_names(by, "by", taken=("problem_id", "attempt", *_ALLOCATION))
+    groups: tuple[str, ...] = check_names(by, "by", taken=("problem_id", "attempt", *ALLOCATION))
     keys: list[str] = [*groups, "problem_id"]
     schema: pl.Schema = require_columns(trajectories, [*keys, "attempt"])
     of_allocation: pl.Schema = require_columns(
         allocation,
-        [*keys, *_ALLOCATION],
+        [*keys, *ALLOCATION],
         where="allocation",
         hint="tts.curves.stopping_points(trajectories, budgets=[...]) makes this table.",
     )
@@ -433,7 +256,7 @@ def select_allocated(
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         rows = _checked_allocation(allocation.lazy(), keys).rename(
-            dict(zip(_ALLOCATION, allocated, strict=True))
+            dict(zip(ALLOCATION, allocated, strict=True))
         )
         used = lazy.join(rows, on=keys, how="inner", nulls_equal=True).filter(
             pl.col("attempt") < pl.col(allowed)
@@ -483,7 +306,7 @@ def _checked_allocation(allocation: pl.LazyFrame, keys: Sequence[str]) -> pl.Laz
             n_rows=pl.len().over(*keys, "budget", "policy"),
         )
         .filter(is_unique)
-        .select(*from_safe(names), *_ALLOCATION)
+        .select(*from_safe(names), *ALLOCATION)
     )
 
 

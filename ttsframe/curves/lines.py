@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from ttsframe._checks import check_frame, check_names
-from ttsframe._exprs import n_distinct, raise_where, safe_names, to_safe
+from ttsframe._exprs import in_order, n_distinct, raise_where, safe_names, to_safe
 from ttsframe._typing import ColumnNames, ProblemSet
 from ttsframe.errors import ColumnsError, DataError, ParameterError
 from ttsframe.schema import CLUSTER_COLUMNS, CURVE_SCHEMA, require_columns
@@ -123,7 +123,7 @@ class CurveLines(NamedTuple):
                     *of_cluster,
                     pl.len().alias("n_rows"),
                     n_distinct(self.seeds).alias("n_expected"),
-                    pl.col(values).mean(),
+                    *[in_order(pl.col(name)).list.mean().alias(name) for name in values],
                     *worst_caveat,
                     # "common" leaves a problem out for one replicate, "available" only for all.
                     severity.max() if is_common else severity.min(),

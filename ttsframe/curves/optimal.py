@@ -18,7 +18,7 @@ from ttsframe._checks import (
     check_positive,
     check_seed,
 )
-from ttsframe._exprs import from_safe, n_distinct, run_plan, safe_names, to_safe
+from ttsframe._exprs import from_safe, in_order, n_distinct, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT, ProblemSet
 from ttsframe.curves.levels import shared_columns, with_levels
 from ttsframe.curves.lines import (
@@ -735,7 +735,7 @@ def _comparable(rows: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
         .agg(
             pl.len().alias("n_rows"),
             (n_distinct(setting.seeds) if setting.seeds else pl.lit(1)).alias("n_expected"),
-            pl.col("value", "cost").mean(),
+            *[in_order(pl.col(name)).list.mean().alias(name) for name in ("value", "cost")],
             severity.max() if setting.is_common else severity.min(),
         )
         .filter(
@@ -819,9 +819,12 @@ def _choose(values: pl.LazyFrame, setting: _Setting, names: tuple[str, str]) -> 
         .agg(
             n=pl.len().cast(pl.Int64),
             n_problems=pl.col("problem_id").n_unique().cast(pl.Int64),
-            total=value.sum(),
+            total=in_order(value).list.sum(),
             # An unknown cost is the highest.
-            cost=pl.when(cost.count() == pl.len()).then(cost.sum()).otherwise(float("inf")),
+            cost=pl
+            .when(cost.count() == pl.len())
+            .then(in_order(cost).list.sum())
+            .otherwise(float("inf")),
             of_problem=pl.struct("problem_id", "fold", "value", "cost"),
         )
         .with_columns(pl.col(sums).sum().over(*level, *strategy).name.suffix("_all"))

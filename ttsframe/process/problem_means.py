@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from ttsframe._exprs import in_order
 from ttsframe.statistics.intervals import student_t_interval
 from ttsframe.statistics.uncertainty import degrees_of_freedom, standard_error
 
@@ -21,7 +22,7 @@ def mean_over_problems(
         rows
         .group_by(keys)
         .agg(
-            pl.col(*values).mean(),
+            *[in_order(pl.col(name)).list.mean().alias(name) for name in values],
             *[
                 standard_error(name, cluster="problem_id").alias(f"{prefix}standard_error")
                 for name, prefix in values.items()

@@ -68,7 +68,8 @@ def rank_answers(
         budget, which is null in the column `budget`.
     weights
         What an attempt adds to the `weight` of its answer: its "score" (must be >= 0), the "sigmoid"
-        of the score, or the "softmax" over the problem's scored attempts within the budget.
+        of the score, the "softmax" over the problem's scored attempts within the budget, or the "logit",
+        as in `select_answers`.
     by
         Columns that tell runs, models or seeds apart; attempts never join across them.
 

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from ttsframe._exprs import in_order
 from ttsframe.estimators.counting import mean_excess
 from ttsframe.process.problem_means import cohen_kappa, mean_over_problems, with_schema
 
@@ -95,7 +96,10 @@ def _of_size(
     prefixes = {"agreement": "", "repeat_agreement": "repeat_"}
     means = mean_over_problems(rows, keys, prefixes, confidence_level)
     shares = rows.group_by(keys).agg(
-        pl.col("hard", "hard_by_all", "twice", "variance").mean(),
+        *[
+            in_order(pl.col(name)).list.mean().alias(name)
+            for name in ("hard", "hard_by_all", "twice", "variance")
+        ],
         pl.col("is_part").any(),
         pl.len().alias("n_steps"),
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from ttsframe._exprs import in_order
 from ttsframe.readers.step_formats.nodes import step_paths
 from ttsframe.readers.step_formats.step_format import Labels
 from ttsframe.readers.step_formats.writing import right_or_wrong
@@ -59,7 +60,7 @@ def summarize_steps(
     judged = by_solution.filter("has_label")
     first_errors = judged.group_by("step").agg(n_solutions=pl.len()).sort("step", nulls_last=True)
     counts = {**n, "n_paths": by_solution.height, "n_judged": judged.height}
-    return StepSummary(counts, first_errors, labeled.select(soft.mean()).item())
+    return StepSummary(counts, first_errors, labeled.select(in_order(soft).list.mean()).item())
 
 
 def with_labels(steps: pl.DataFrame, *, right_above: float | None = None) -> pl.DataFrame:

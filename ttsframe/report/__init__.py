@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ttsframe import _docstrings as _docstrings
 from ttsframe.report.build import build_report
 from ttsframe.report.report import SECTIONS, Report, Section, SectionName
 from ttsframe.report.sections.votes import Example

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -19,6 +18,7 @@ from ttsframe._typing import (
     Reduction,
     Weights,
 )
+from ttsframe._waits import Threads
 from ttsframe.answers import AnswerPolicy
 from ttsframe.defaults import PickOptions, Picks, plan_picks
 from ttsframe.errors import ParameterError
@@ -102,7 +102,7 @@ def build_report(
         Names in `STEP_REDUCTIONS`, or functions, each applied to `step_scores`. None: the column `score` if it
         exists, else the last step's score.
     weights
-        Weight of a vote in `weighted_vote`: "score", "sigmoid" or "softmax".
+        Weight of a vote in `weighted_vote`: "score", "sigmoid", "softmax" or "logit", as in `select_answers`.
     style, cut_at_next_question
         How to find an answer in a completion; see `extract_answer`.
     policy
@@ -228,12 +228,8 @@ def _make_tables(
     chained = {*chain.from_iterable(chains)}
     chains += [(name,) for name in names if name not in chained]
     # Alone, a section leaves threads of Polars idle; its tables are the same beside others.
-    with ThreadPoolExecutor(min(_N_AT_ONCE, pl.thread_pool_size())) as threads:
-        try:
-            made = dict(chain.from_iterable(threads.map(partial(_make_chain, data), chains)))
-        except BaseException:
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
+    with Threads(min(_N_AT_ONCE, pl.thread_pool_size())) as threads:
+        made = dict(chain.from_iterable(threads.each(partial(_make_chain, data), chains)))
     tables: dict[str, Any] = {}
     omitted: dict[SectionName, str] = {}
     for name in names:

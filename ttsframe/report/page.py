@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.resources import files
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 import jinja2
 from altair.utils.schemapi import debug_mode
 
+from ttsframe._waits import Threads, result_of
 from ttsframe.errors import DataError
 from ttsframe.report.bundle import vega_bundle
 from ttsframe.report.parts import Figure, Page, Paragraph, Part
@@ -24,14 +24,14 @@ _N_ANSWERS_MAX: Final = 4
 def write_page(page: Page) -> str:
     """Draw the charts of a page and write everything into one document."""
     specifications: dict[str, dict[str, object]] = {}
-    with ThreadPoolExecutor(1) as pool:
+    with Threads(1) as pool:
         # Rust makes the bundle while Python draws.
         bundle = pool.submit(vega_bundle)
         sections = [
             section._replace(parts=[draw_figure(part, specifications) for part in section.parts])
             for section in page.sections
         ]
-    scripts = [bundle.result(), _read("page.js")]
+    scripts = [result_of(bundle), _read("page.js")]
     return (
         environment()
         .get_template("page.html.jinja")

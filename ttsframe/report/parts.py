@@ -38,6 +38,8 @@ class Context(NamedTuple):
             "sigmoid": " A weighted vote adds up sigmoid weights, 1 / (1 + exp(-score)).",
             "softmax": " A weighted vote adds up softmax weights: exp(score) over the sum of all "
             "attempts at the problem.",
+            "logit": " A weighted vote adds up the log-odds of the scores, log(p / (1 - p)), with p "
+            "between 0.5 and 0.999.",
         }[self.weights]
 
     @property

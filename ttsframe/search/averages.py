@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from ttsframe._checks import check_fraction, check_frame, check_names
-from ttsframe._exprs import run_plan
+from ttsframe._exprs import in_order, run_plan
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.errors import ColumnsError
 from ttsframe.schema import require_columns
@@ -112,8 +112,8 @@ def average_measures(
             .drop_nulls("value")
             .group_by(*names, place, "measure")
             .agg(
-                value.mean().alias("mean"),
-                (value.std() / value.len().sqrt()).alias("standard_error"),
+                in_order(value).list.mean().alias("mean"),
+                (in_order(value).list.std() / value.len().sqrt()).alias("standard_error"),
                 value.len().cast(pl.Int64).alias("n_problems"),
             )
             .with_columns(

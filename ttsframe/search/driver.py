@@ -16,6 +16,7 @@ import polars as pl
 
 from ttsframe._checks import check_positive, check_seed
 from ttsframe._typing import Flags
+from ttsframe._waits import join, result_of
 from ttsframe.errors import CompletionError, DataError, ParameterTypeError
 from ttsframe.schema import require_columns
 from ttsframe.search.engine import Batch, Call, Record, Rounds
@@ -69,7 +70,8 @@ def search(
     checkpoint
         A folder, empty or that of the same search. What the generator and the verifier answer is kept
         there as it comes. A search that was stopped, by whatever, goes on when the same call is
-        repeated: it asks again only for rounds that were not finished, and ends with the same tree. At
+        repeated: it asks again only for rounds that were not finished, and ends with the same tree. A
+        round outlives the process that wrote it; what a failure of the machine cuts off is asked again. At
         the end the folder holds ``nodes.parquet``, which a repeated call returns. That generator and
         verifier are the same as before cannot be checked.
 
@@ -292,11 +294,11 @@ def run_coroutine(coroutine: Coroutine[Any, Any, None]) -> None:
     thread = threading.Thread(target=run, name="ttsframe-search")
     thread.start()
     try:
-        thread.join()
+        join(thread)
     except BaseException:  # an interrupt
         with contextlib.suppress(RuntimeError):  # it has ended since
-            running.result()()
-        thread.join()
+            result_of(running)()
+        join(thread)
         raise
     if failures:
         raise failures[0]

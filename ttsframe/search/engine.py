@@ -226,8 +226,9 @@ class Batch:
     def _recorded_answers(self, number: int) -> pl.DataFrame | None:
         if self._recorded is None:
             return None
+        # Records of batches that ran at the same time are mixed.
         found = self._recorded.filter(round=number).drop("round")
-        return found if found.height else None
+        return found.sort("problem", maintain_order=True) if found.height else None
 
     def _fetch(self, asked: pl.DataFrame, number: int) -> Generator[Call, object, pl.DataFrame]:
         """Ask the generator and the verifier."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ttsframe.statistics.bayes import bayes_at_n
 from ttsframe.statistics.comparison import compare
 from ttsframe.statistics.extrapolation import (
     PassAtKFit,
@@ -21,6 +22,7 @@ from ttsframe.statistics.variance import variance_components
 __all__ = [
     "PairedDesign",
     "PassAtKFit",
+    "bayes_at_n",
     "bootstrap_interval",
     "check_extrapolation",
     "compare",

@@ -17,6 +17,7 @@ from ttsframe._checks import (
     check_frame,
     check_positive,
 )
+from ttsframe._exprs import in_order
 from ttsframe._typing import Integers
 from ttsframe.errors import DataError, ParameterError
 from ttsframe.schema import require_columns
@@ -158,8 +159,14 @@ class PairedDesign:
             )
             .group_by("problem_id")
             .agg(
-                *[values.filter(side).mean().alias(f"{name}_mean") for name, side in sides.items()],
-                *[values.filter(side).var().alias(f"{name}_var") for name, side in sides.items()],
+                *[
+                    in_order(values.filter(side)).list.mean().alias(f"{name}_mean")
+                    for name, side in sides.items()
+                ],
+                *[
+                    in_order(values.filter(side)).list.var().alias(f"{name}_var")
+                    for name, side in sides.items()
+                ],
                 *[values.filter(side).count().alias(f"{name}_n") for name, side in sides.items()],
             )
             .drop_nulls(["contender_var", "baseline_var"])
@@ -172,13 +179,16 @@ class PairedDesign:
                 "needs several attempts at a problem."
             )
         total, sampling, within, within_baseline = pairs.select(
-            (pl.col("contender_mean") - pl.col("baseline_mean")).var(),
+            in_order(pl.col("contender_mean") - pl.col("baseline_mean")).list.var(),
             sum(
-                ((pl.col(f"{name}_var") / pl.col(f"{name}_n")).mean() for name in sides),
+                (
+                    in_order(pl.col(f"{name}_var") / pl.col(f"{name}_n")).list.mean()
+                    for name in sides
+                ),
                 start=pl.lit(0.0),
             ).alias("sampling"),
-            pl.col("contender_var").mean(),
-            pl.col("baseline_var").mean(),
+            in_order(pl.col("contender_var")).list.mean(),
+            in_order(pl.col("baseline_var")).list.mean(),
         ).row(0)
         return cls(
             variance_between=max(0.0, total - sampling),

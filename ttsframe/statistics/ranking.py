@@ -14,7 +14,7 @@ from ttsframe._checks import (
     check_positive,
     check_seed,
 )
-from ttsframe._exprs import n_distinct, run_plan, safe_names, to_safe
+from ttsframe._exprs import in_order, n_distinct, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers
 from ttsframe.errors import ParameterError
 from ttsframe.schema import require_columns
@@ -209,7 +209,10 @@ def rank(
             .agg(
                 pl.len().alias("n_rows"),
                 (n_distinct(seeds) if seeds else pl.lit(1)).alias("n_expected"),
-                pl.when(severity.max() == 0).then(pl.col("value").mean()).alias("value"),
+                pl
+                .when(severity.max() == 0)
+                .then(in_order(pl.col("value")).list.mean())
+                .alias("value"),
                 *[pl.col(name).first() for name in cluster_names],
                 *[pl.col(name).n_unique().alias("n_clusters") for name in cluster_names],
             )

@@ -8,7 +8,7 @@ import polars as pl
 
 from ttsframe._checks import check_frame, check_names
 from ttsframe._counts import read_counts
-from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe
+from ttsframe._exprs import from_safe, in_order, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, FrameT
 from ttsframe.schema import holds_counts, require_columns
 
@@ -132,8 +132,8 @@ def variance_components(
             .group_by(*keys, "run", "problem_id")
             .agg(
                 pl.col("value").count().cast(pl.Int64).alias("n"),
-                pl.col("value").mean().alias("mean"),
-                pl.col("value").var(ddof=1).alias("within"),
+                in_order(pl.col("value")).list.mean().alias("mean"),
+                in_order(pl.col("value")).list.var(ddof=1).alias("within"),
             )
         )
 
@@ -146,10 +146,10 @@ def variance_components(
             is_split.sum().cast(pl.Int64).alias("n_problems"),
             (~is_split).sum().cast(pl.Int64).alias("n_left_out"),
             n.filter(is_split).mean().alias("n_attempts"),
-            pl.col("mean").filter(is_split).mean().alias("mean"),
-            pl.col("mean").filter(is_split).var(ddof=1).alias("total"),
-            pl.col("within").filter(is_split).mean().alias("variance_within"),
-            (pl.col("within") / n).filter(is_split).mean().alias("sampling"),
+            in_order(pl.col("mean").filter(is_split)).list.mean().alias("mean"),
+            in_order(pl.col("mean").filter(is_split)).list.var(ddof=1).alias("total"),
+            in_order(pl.col("within").filter(is_split)).list.mean().alias("variance_within"),
+            in_order((pl.col("within") / n).filter(is_split)).list.mean().alias("sampling"),
         )
         total, sampling = pl.col("total"), pl.col("sampling")
         n_problems = pl.col("n_problems").cast(pl.Float64)

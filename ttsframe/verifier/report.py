@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from statistics import median
 from typing import Final, get_args
@@ -14,6 +13,7 @@ from ttsframe import _html
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
 from ttsframe._exprs import name_numbers, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, Reduction
+from ttsframe._waits import Threads, result_of
 from ttsframe.schema import require_columns
 from ttsframe.verifier.labels import processbench_f1
 from ttsframe.verifier.lengths import BIAS, BIAS_TABLE
@@ -232,7 +232,7 @@ def verifier_report(
             confidence_level=confidence_level,
         )
 
-    with ThreadPoolExecutor(1) as thread:
+    with Threads(1) as thread:
         curve, profile = thread.submit(by_budget), thread.submit(by_position)
         tables = _score_tables(numbered, columns, n_bins, seed, confidence_level)
         errors = None
@@ -246,8 +246,8 @@ def verifier_report(
             distribution=tables["distribution"],
             thresholds=tables["thresholds"],
             length_bias=tables.get("length_bias"),
-            profile=profile.result(),
-            over_optimization=curve.result(),
+            profile=result_of(profile),
+            over_optimization=result_of(curve),
             first_errors=errors,
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from ttsframe._checks import check_frame, check_names
 from ttsframe._draws import Purpose, problem_bits
 from ttsframe._exprs import name_numbers, run_plan, safe_names, to_safe
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers, Reduction
+from ttsframe._waits import Threads
 from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
 from ttsframe.statistics.clusters import check_cluster, in_one_cluster
 from ttsframe.verifier.sorted_scores import Group, SortedScores, ordinal_codes
@@ -204,8 +204,8 @@ def in_threads(
     """Apply a function that does not use Polars to each item, and return the results in order."""
     if len(items) < 2:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(n_threads) as threads:
-        return [*threads.map(work, items)]
+    with Threads(n_threads) as threads:
+        return threads.each(work, items)
 
 
 def is_held_out(n_problems: int, seed: int) -> Flags:

@@ -6,6 +6,7 @@ from ttsframe.votes.curation import best_trajectories
 from ttsframe.votes.expectation import expected_accuracy
 from ttsframe.votes.selectors import (
     SELECTORS,
+    best_of_majority,
     best_of_n,
     borda_vote,
     confidence_vote,
@@ -22,6 +23,7 @@ from ttsframe.votes.tally import tally_votes
 
 __all__ = [
     "SELECTORS",
+    "best_of_majority",
     "best_of_n",
     "best_trajectories",
     "borda_vote",

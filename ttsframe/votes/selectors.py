@@ -28,7 +28,12 @@ from ttsframe.votes.engine.picked import (
     problem_columns,
 )
 from ttsframe.votes.engine.pools import key_dtype, map_pools
-from ttsframe.votes.engine.ranked import pick_borda, pick_majority_of_bests, pick_top_fraction
+from ttsframe.votes.engine.ranked import (
+    pick_best_of_majority,
+    pick_borda,
+    pick_majority_of_bests,
+    pick_top_fraction,
+)
 from ttsframe.votes.engine.registry import (
     SELECTORS,
     AnySelector,
@@ -43,6 +48,7 @@ from ttsframe.votes.engine.searches import refuse_prefixes
 
 __all__ = [
     "SELECTORS",
+    "best_of_majority",
     "best_of_n",
     "borda_vote",
     "confidence_vote",
@@ -71,7 +77,7 @@ def select_answers(
     weights: Weights = "score",
     by: ColumnNames = (),
 ) -> FrameT:
-    """Pick an answer per problem and budget with several selectors, in one pass over attempts.
+    r"""Pick an answer per problem and budget with several selectors, in one pass over attempts.
 
     Parameters
     ----------
@@ -94,8 +100,9 @@ def select_answers(
         other have no smaller budgets: there a number below all of them is an error.
     weights
         Weight of a vote in `weighted_vote` and `top_fraction_vote`: the "score" itself (must be
-        >= 0), its "sigmoid", or its "softmax" over the problem's scored attempts within the budget (in
-        `top_fraction_vote`, over those that vote).
+        >= 0), its "sigmoid", its "softmax" over the problem's scored attempts within the budget (in
+        `top_fraction_vote`, over those that vote), or its "logit", the log-odds of a score that is a
+        chance in [0, 1], see the notes.
     by
         Columns that tell runs, models or seeds apart; attempts never join across them.
 
@@ -143,6 +150,10 @@ def select_answers(
     Attempts without a score (null or NaN) abstain from selectors that read one. Ties go to the
     earliest answer or attempt; totals within 1e-9 of the sum of weights are tied.
 
+    The weight "logit" of a score p is :math:`\log(p / (1 - p))` with p clipped to [0.5, 0.999]. It
+    is the best weight of independent voters who are right with chance p, if there are two answers;
+    scores of at most one half weigh nothing, and a problem with a score outside [0, 1] is "undefined".
+
     The expression of a selector of your own is computed over the attempts at one problem within one
     budget, sorted by `attempt`, as ``group_by("problem_id").agg(...)`` would: it gives the picked
     `attempt`, or null for no pick. It can read all columns but grades and gold answers. `score` is the
@@ -157,7 +168,9 @@ def select_answers(
     ----------
     Majority: Wang et al., "Self-Consistency Improves Chain of Thought Reasoning in Language
     Models", arXiv:2203.11171. Weighted vote: Li et al., "Making Large Language Models Better
-    Reasoners with Step-Aware Verifier", arXiv:2206.02336, section 3.2. Best-of-N: Cobbe et al.,
+    Reasoners with Step-Aware Verifier", arXiv:2206.02336, section 3.2. Log-odds as weights: Nitzan and
+    Paroush (1982), Optimal decision rules in uncertain dichotomous choice situations, International
+    Economic Review 23, 289-297. Best-of-N: Cobbe et al.,
     "Training Verifiers to Solve Math Word Problems", arXiv:2110.14168, section 4. The functions of
     the other selectors name their sources; here they run with their default parameters.
 
@@ -799,6 +812,88 @@ def majority_of_the_bests(
         budgets=budgets,
         by=by,
         picker=partial(pick_majority_of_bests, subset_size=subset_size),
+    )
+
+
+def best_of_majority(
+    trajectories: FrameT,
+    /,
+    *,
+    budgets: int | Sequence[int] | None = None,
+    reductions: Reduction | Sequence[Reduction] | None = None,
+    least_share: float = 0.1,
+    by: ColumnNames = (),
+) -> FrameT:
+    r"""Pick the answer with the highest score among those that enough of the attempts gave.
+
+    The score decides only between answers that the model gives often, so that one wrong answer with a
+    high score, which becomes likely with many attempts, does not win.
+
+    Parameters
+    ----------
+    trajectories, budgets, reductions
+        As in `select_answers`.
+    least_share
+        Share of the attempts within the budget that must give an answer, in [0, 1]. 0 is best_of_n of
+        the attempts with an answer; 1 is a majority vote of the scored answers, with ties by score.
+    by
+        As in `select_answers`.
+
+    Returns
+    -------
+    FrameT
+        `problems`, as in `select_answers`; `attempt` is the one with the highest score, `weight` this
+        score.
+
+    Raises
+    ------
+    ParameterError
+        At once, if `least_share` is not in [0, 1].
+
+    See Also
+    --------
+    select_answers : Runs several selectors in one pass; documents errors and rules.
+    best_of_n : Lets every attempt win.
+
+    Notes
+    -----
+    With a share :math:`\hat\pi(y)` of the N attempts for answer y, and scores r, the winner is
+
+    .. math:: \arg\max_{i :\, \hat\pi(y_i) \ge \alpha} r_i
+
+    where :math:`\alpha` is `least_share`, or the largest share of an answer with a score where none
+    reaches it. Attempts without a score count for the share of their answer. The paper derives the
+    threshold from a coverage coefficient that is unknown in practice; the default of a tenth is a choice
+    of this package.
+
+    References
+    ----------
+    Di et al., "Best-of-Majority: Minimax-Optimal Strategy for Pass@k Inference Scaling",
+    arXiv:2510.03199, with one answer to submit (k = 1).
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import ttsframe as tts
+    >>> trajectories = pl.DataFrame({
+    ...     "problem_id": ["p"] * 5,
+    ...     "attempt": [0, 1, 2, 3, 4],
+    ...     "answer_key": ["42", "42", "47", "47", "5"],
+    ...     "score": [0.6, 0.3, 0.8, 0.7, 0.9],
+    ... })
+    >>> tts.best_of_majority(trajectories, least_share=0.4).select("answer_key", "weight").row(0)
+    ('47', 0.8)
+    >>> tts.best_of_n(trajectories)["answer_key"].item()
+    '5'
+    """
+    check_between(least_share, "least_share", 0.0, 1.0)
+    return _select(
+        trajectories,
+        "best_of_majority",
+        reductions=reductions,
+        budgets=budgets,
+        by=by,
+        picker=partial(pick_best_of_majority, least_share=least_share),
     )
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -120,10 +121,15 @@ assert "ray" not in sys.modules
 def test_a_cluster_that_was_started_is_ended_and_leaves_nothing(
     source: Path, tmp_path: Path
 ) -> None:
-    process = driver(OWN, tmp_path, source, tmp_path / "out")
-    said, complained = process.communicate(timeout=300)
-    assert (process.returncode, said, complained) == (0, "", "")
-    assert left_over(tmp_path) == []
+    with tempfile.TemporaryDirectory() as short:
+        killed = Path(short, "tts-ray-killed")
+        killed.mkdir()
+        (killed / "lock").touch()
+        process = driver(OWN, tmp_path, source, tmp_path / "out", RAY_TMPDIR=short)
+        said, complained = process.communicate(timeout=300)
+        assert (process.returncode, said, complained) == (0, "", "")
+        assert left_over(tmp_path) == []
+        assert list(Path(short).iterdir()) == []
     tts.batch.transform(source, tmp_path / "here", **OPTIONS)
     assert contents(tmp_path / "out") == contents(tmp_path / "here")
 
@@ -235,4 +241,11 @@ def test_a_cluster_that_cannot_be_had_is_named(
     with pytest.raises(EngineError, match=words.format("auto", "no")):
         tts.batch.transform(source, tmp_path / "out", engine=tts.batch.RayEngine("auto"))
     with pytest.raises(EngineError, match=r"no local Ray cluster could be started \(no\)\."):
+        tts.batch.transform(source, tmp_path / "out", engine="ray")
+
+    def give_up(*_: object, **__: object) -> None:
+        raise Exception("The current node timed out during startup.")  # noqa: TRY002 - as Ray does
+
+    monkeypatch.setattr("ray.init", give_up)
+    with pytest.raises(EngineError, match=r"could be started \(The current node timed out"):
         tts.batch.transform(source, tmp_path / "out", engine="ray")

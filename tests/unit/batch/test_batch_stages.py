@@ -60,7 +60,7 @@ def test_something_else_is_no_stage() -> None:
         (lambda: Score(style="latex"), "style == 'latex'"),  # type: ignore[arg-type]
         (lambda: Score(overwrite=["completion"]), "overwrite == 'completion'"),
         (lambda: Votes(budgets=0), "budgets == 0, must be at least 1"),
-        (lambda: Votes(weights="logit"), "weights == 'logit'"),  # type: ignore[arg-type]
+        (lambda: Votes(weights="exp"), "weights == 'exp'"),  # type: ignore[arg-type]
         (lambda: Select(selectors=["best"]), "selectors == 'best'"),  # type: ignore[list-item]
         (lambda: Select(reductions="median"), "reductions == 'median'"),  # type: ignore[arg-type]
         (lambda: Curve(confidence_level=1.5), "confidence_level == 1.5"),

@@ -84,8 +84,14 @@ def assert_same_rows(found: pl.DataFrame, expected: pl.DataFrame) -> None:
     )
 
 
-@pytest.mark.parametrize("options", [{}, SMALL], ids=["whole", "in parts"])
-@pytest.mark.parametrize("make_source", SOURCES)
+@pytest.mark.parametrize(
+    ("make_source", "options"),
+    [
+        pytest.param(as_grouped, {}, id="whole"),
+        pytest.param(as_several_files, {}, id="whole, several files"),
+        *[pytest.param(make, SMALL, id=f"in parts, {make.__name__}") for make in SOURCES],
+    ],
+)
 def test_each_table_is_that_of_the_functions_in_memory(
     tmp_path: Path, make_source: Callable[[Path], Path], options: dict[str, Any]
 ) -> None:

@@ -67,7 +67,7 @@ def test_attempts_are_those_of_plain_python(
     answers: list[list[str | None]], budgets: list[int], posterior: float
 ) -> None:
     run = run_of(answers).sample(fraction=1.0, shuffle=True, seed=0)
-    found = tts.curves.stopping_points(run, budgets=budgets, posterior=posterior)
+    found = tts.curves.stopping_points(run, budgets=budgets, threshold=posterior)
     expected = [
         (f"p{p:02}", budget, *plain_stop(listed, budget, posterior))
         for p, listed in enumerate(answers)
@@ -80,7 +80,7 @@ def test_four_that_agree_are_enough_at_95_percent() -> None:
     found = tts.curves.stopping_points(run_of([["x"] * 8, ["x", "y", *["x"] * 6]]), budgets=8)
     # 4 to 0, and 6 to 1.
     assert found["n_attempts"].to_list() == [4, 7]
-    exact = tts.curves.stopping_points(run_of([["x"] * 8]), budgets=8, posterior=1 - 2**-5)
+    exact = tts.curves.stopping_points(run_of([["x"] * 8]), budgets=8, threshold=1 - 2**-5)
     assert exact["n_attempts"].to_list() == [5]
 
 
@@ -205,8 +205,8 @@ def test_halves_share_totals_of_their_own_and_beat_uniform_budgets() -> None:
 def test_what_is_impossible_is_refused() -> None:
     run = run_of([["x", "y"]]).with_columns(is_correct=pl.lit(value=True))
     levels = tts.difficulty_levels(run)
-    with pytest.raises(ParameterError, match="posterior == 1"):
-        tts.curves.stopping_points(run, budgets=2, posterior=1)
+    with pytest.raises(ParameterError, match="threshold == 1"):
+        tts.curves.stopping_points(run, budgets=2, threshold=1)
     with pytest.raises(DataError, match=r"'p00'.*an attempt appears twice"):
         tts.curves.stopping_points(pl.concat([run, run]), budgets=2)
     with pytest.raises(ParameterError, match="budgets holds 3, must be at most max_attempts == 2"):

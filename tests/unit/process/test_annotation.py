@@ -124,6 +124,7 @@ def test_the_columns_are_those_of_the_contract() -> None:
         "prefix_id": pl.String(),
         "is_sampled": pl.Boolean(),
         "completion": pl.String(),
+        "finish_reason": pl.String(),
         "answer": pl.String(),
         "answer_key": pl.String(),
         "gold": pl.String(),

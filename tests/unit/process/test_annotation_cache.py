@@ -83,6 +83,43 @@ def test_a_second_call_samples_nothing(tmp_path: Path) -> None:
     assert completer.asked == asked
 
 
+def test_what_was_given_up_is_never_drawn_again(tmp_path: Path) -> None:
+    class Failing(Counting):
+        def __call__(self, prefixes: list[str], n: int) -> list[list[str]]:
+            return [
+                [*texts[:-1], tts.process.Failed("length")]
+                for texts in super().__call__(prefixes, n)
+            ]
+
+    completer = Failing()
+    for final_step in ("grade", "sample"):
+        with pytest.warns(UserWarning, match="were not drawn again"):
+            first = tts.process.annotate(
+                solutions(), completer, 4, cache=tmp_path, key="m", final_step=final_step
+            )
+        asked = dict(completer.asked)
+        with pytest.warns(UserWarning, match="were not drawn again"):
+            second = tts.process.annotate(
+                solutions(), completer, 4, cache=tmp_path, key="m", final_step=final_step
+            )
+        assert completer.asked == asked
+        assert_frame_equal(first, second)
+        is_failed = first["finish_reason"].is_not_null()
+        assert first.filter(is_failed)["is_correct"].null_count() == is_failed.sum() > 0
+        assert first.filter(~is_failed)["is_correct"].null_count() == 0
+
+
+def test_a_cache_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    completer = Counting()
+    first = tts.process.annotate(solutions(), completer, 3, cache=tmp_path, key="m", batch_size=4)
+    asked = dict(completer.asked)
+    for part in sorted(tmp_path.rglob("*.parquet"))[::2]:
+        pl.read_parquet(part).drop("finish_reason").write_parquet(part)
+    again = tts.process.annotate(solutions(), completer, 3, cache=tmp_path, key="m")
+    assert_frame_equal(again, first)
+    assert completer.asked == asked
+
+
 def test_more_rollouts_sample_the_difference(tmp_path: Path) -> None:
     completer = Counting()
     for n in (2, 5):
@@ -279,7 +316,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path) -> 
     subprocess.run(command("plain", "plain.log", "plain.parquet"), check=True, timeout=300)
     rng = random.Random(11)
     log = tmp_path / "killed.log"
-    n_kills, n_kept = 4, 0
+    n_kills, n_kept = 2, 0
     for _ in range(n_kills):
         # The run ends itself in a call of its completer, of which there are 28 in all.
         arguments = command("killed", "killed.log", "killed.parquet", rng.randrange(3, 7))

@@ -8,6 +8,7 @@ import gc
 import json
 import logging
 import pickle
+import re
 import signal
 import socket
 import sys
@@ -168,6 +169,9 @@ def test_a_prefix_is_continued_as_it_is() -> None:
         completer = client(server, temperature=0.5, max_tokens=7, stop="\n\n", extra={"top_p": 0.9})
         found = completer(["one\n", "two π {x}\n"], 3)
     assert found == [[f"{text}#{i}" for i in range(3)] for text in ("one\n", "two π {x}\n")]
+    seeds = [request.pop("seed") for request in server.requests]
+    assert len(set(seeds)) == 2
+    assert all(0 <= seed < 2**31 for seed in seeds)
     asked = {request.pop("prompt"): request for request in server.requests}
     same = {"model": "tiny", "temperature": 0.5, "max_tokens": 7, "stop": ["\n\n"], "top_p": 0.9}
     assert asked == {"one\n": same | {"n": 3}, "two π {x}\n": same | {"n": 3}}
@@ -177,7 +181,7 @@ def test_a_prefix_is_continued_as_it_is() -> None:
 
 def test_a_chat_continues_the_assistants_message() -> None:
     with serving(echo) as server:
-        completer = client(server, chat=True, api_key=None, max_tokens=None)
+        completer = client(server, chat=True, api_key=None, max_tokens=None, extra={"seed": None})
         found = completer(
             [tts.process.Prefix("What?\n\n", "one\n"), tts.process.Prefix("What?\n\n", "")], 1
         )
@@ -257,11 +261,144 @@ def test_httpx_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         tts.process.openai_completer("http://localhost:8000/v1", "tiny")
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503])
-def test_what_may_pass_is_tried_again(status: int) -> None:
+@pytest.mark.parametrize("status", [409, 425, 429, 502, 503, 504])
+def test_what_cannot_depend_on_the_text_is_tried_again_with_its_seed(status: int) -> None:
     with serving(failing(2, status)) as server:
-        assert client(server)(["a"], 1) == [["a#0"]]
+        completer = client(server)
+        assert completer(["a"], 1) == [["a#0"]]
     assert len(server.requests) == 3
+    assert len({request["seed"] for request in server.requests}) == 1
+    assert completer.usage.retries == {f"answered {status}": 2}
+    assert completer.usage.n_lost == 0
+
+
+@pytest.mark.parametrize("status", [408, 500])
+def test_what_may_depend_on_the_text_is_not_tried_again(status: int) -> None:
+    with serving(failing(1, status)) as server:
+        completer = client(server, n_per_request=2, n_workers=1)
+        failed, kept = completer(["a"], 4)[0][:2], completer(["b"], 2)
+    assert failed == [tts.process.Failed("error")] * 2
+    assert kept == [["b#0", "b#1"]]
+    assert len(server.requests) == 3
+    assert completer.usage.lost == {f"answered {status}": 1}
+
+
+def test_a_prefix_that_does_not_fit_into_the_context_failed_for_its_length() -> None:
+    def full(_: Server, handler: BaseHTTPRequestHandler, __: dict[str, Any]) -> None:
+        said = "This model's maximum context length is 8 tokens."
+        send(handler, json.dumps({"message": said}).encode(), 400)
+
+    with serving(full) as server:
+        assert client(server)(["a"], 1) == [[tts.process.Failed("length")]]
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_fails_for_long_texts_leaves_no_label_for_them() -> None:
+    """Long completions fail: nothing is drawn again, and the result says how many failed."""
+    n_steps, drawn = 40, {}
+
+    def answer(_: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        is_long = body["seed"] % 4 == 0
+        drawn[body["prompt"], body["seed"]] = is_long
+        if is_long:
+            send(handler, b"too long", 500)
+        else:
+            send(handler, choices(body, ["The answer is 4."]))
+
+    solutions = pl.DataFrame({
+        "problem_id": [f"p{i}" for i in range(n_steps)],
+        "solution_id": 0,
+        "step": 0,
+        "problem": [f"What is {i} + 1?" for i in range(n_steps)],
+        "text": "It is simple.",
+        "gold": "4",
+    })
+    with serving(answer) as server:
+        completer = client(server, n_per_request=1, max_lost=1.0)
+        with pytest.warns(UserWarning, match="given up") as said:
+            rollouts = tts.process.annotate(solutions, completer, 4)
+    assert len(drawn) == len(server.requests) == 4 * n_steps
+    n_failed = sum(drawn.values())
+    assert 0 < n_failed < len(drawn)
+    assert f"{n_failed} of {len(drawn)} completions were given up ({n_failed} error)" in str(
+        said[0].message
+    )
+    failed = rollouts.filter(pl.col("finish_reason").is_not_null())
+    assert failed["finish_reason"].to_list() == ["error"] * n_failed
+    for name in ("completion", "answer", "is_correct"):
+        assert failed[name].null_count() == n_failed
+        assert rollouts[name].null_count() == n_failed
+    steps = tts.process.estimate_steps(rollouts)
+    assert steps["n_ungraded"].sum() == n_failed
+    assert steps["n_rollouts"].sum() == len(drawn) - n_failed
+
+
+def counted(_: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    said = json.loads(choices(body, ["The answer is 4."] * body["n"]))
+    said["usage"] = {"prompt_tokens": 1_000, "completion_tokens": 200_000}
+    send(handler, json.dumps(said).encode())
+
+
+def test_progress_tells_rollouts_tokens_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    solutions = pl.DataFrame({
+        "problem_id": ["p", "q"],
+        "solution_id": 0,
+        "step": 0,
+        "problem": ["What is 3 + 1?", "What is 2 + 2?"],
+        "text": "It is simple.",
+        "gold": "4",
+    })
+    with serving(counted) as server:
+        completer = client(server)
+        with tts.process.RolloutProgress(completer, price_in=100, price_out=2.5) as progress:
+            tts.process.annotate(solutions, completer, 3, progress=progress, batch_size=1)
+    assert re.fullmatch(
+        r"6 of 6 rollouts \([\d,.]+ a second\), 2,000 prompt and 400,000 generated tokens, cost 1\.2",
+        str(progress),
+    )
+    assert capsys.readouterr().err == ""  # no terminal
+    without = tts.process.RolloutProgress(completer)
+    without(1, 2)
+    assert str(without).endswith("400,000 generated tokens")
+    alone = tts.process.RolloutProgress()
+    alone(1, 2)
+    assert str(alone).startswith("1 of 2 rollouts (0.0 a second)")
+
+
+def test_progress_is_drawn_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    with tts.process.RolloutProgress() as progress:
+        progress(12, 48)
+        progress(24, 48)
+    drawn = capsys.readouterr().err.split("\r\x1b[K")
+    assert [line[:17] for line in drawn] == ["", "12 of 48 rollouts", "24 of 48 rollouts", ""]
+    assert max(map(len, drawn)) < 30
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"price_in": -1.0}, ParameterError, "price_in"),
+        ({"price_out": "1"}, ParameterTypeError, "price_out"),
+        ({"completer": len, "price_out": 1.0}, ParameterTypeError, "counts tokens"),
+    ],
+)
+def test_prices_are_checked(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    completer = tts.process.openai_completer("http://localhost:8000/v1", "tiny")
+    with pytest.raises(error, match=message):
+        tts.process.RolloutProgress(**{"completer": completer} | options)
+
+
+def test_too_many_failures_end_the_work() -> None:
+    with (
+        serving(failing(99, 500)) as server,
+        pytest.raises(CompletionError, match="would favor short texts"),
+    ):
+        client(server, n_workers=1)([str(i) for i in range(20)], 1)
+    assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
@@ -298,8 +435,8 @@ def test_a_wait_that_cannot_be_read_is_the_usual_one() -> None:
 
 def test_a_server_that_fails_for_ever_is_given_up() -> None:
     with (
-        serving(failing(99, 500)) as server,
-        pytest.raises(CompletionError, match=r"/v1/completions: answered 500 .* \(4 tries\)"),
+        serving(failing(99, 503)) as server,
+        pytest.raises(CompletionError, match=r"/v1/completions: answered 503 .* \(4 tries\)"),
     ):
         client(server, retries=3)(["a"], 1)
     assert len(server.requests) == 4
@@ -335,7 +472,7 @@ def test_a_server_that_repeats_the_key_does_not_get_it_shown(form: str) -> None:
 
 def test_nothing_that_is_logged_or_printed_holds_the_key(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    with serving(failing(99, 500)) as server, pytest.raises(CompletionError) as error:
+    with serving(failing(99, 503)) as server, pytest.raises(CompletionError) as error:
         client(server, retries=1)(["a"], 1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -425,20 +562,23 @@ def test_choices_without_an_index_keep_their_order() -> None:
         assert client(server)(["a"], 2) == [["x", "y"]]
 
 
-def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
+def test_an_answer_that_breaks_off_is_asked_for_again_only_before_its_first_byte() -> None:
     def broken(server: Server, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
-        if len(server.requests) > 2:
+        if len(server.requests) == 1:
+            handler.connection.shutdown(socket.SHUT_RDWR)
+        elif len(server.requests) == 2:
             echo(server, handler, body)
-        elif len(server.requests) == 1:
+        else:
             handler.send_response(200)
             handler.send_header("Content-Length", "1000")
             handler.end_headers()
             handler.wfile.write(b'{"choices": []}')
-        else:
-            handler.connection.shutdown(socket.SHUT_RDWR)
 
     with serving(broken) as server:
-        assert client(server)(["a"], 1) == [["a#0"]]
+        completer = client(server)
+        assert completer(["a"], 1) == [["a#0"]]
+        assert len(server.requests) == 2
+        assert completer(["a"], 1) == [[tts.process.Failed()]]
     assert len(server.requests) == 3
 
 
@@ -472,11 +612,10 @@ def test_a_slow_server_is_not_waited_for(how: str) -> None:
             if how != "silent":
                 handler.wfile.write(b" " if how == "dripping" else b"X-More: x\r\n")
 
-    with (
-        serving(slow) as server,
-        pytest.raises(CompletionError, match=r"did not answer within 0.2 seconds \(2 tries\)"),
-    ):
-        client(server, timeout=0.2, retries=1)(["a"], 1)
+    with serving(slow) as server:
+        completer = client(server, timeout=0.2, retries=1)
+        assert completer(["a"], 1) == [[tts.process.Failed()]]
+        assert completer.usage.lost == {"timed out": 1}
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

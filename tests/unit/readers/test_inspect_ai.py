@@ -467,3 +467,42 @@ def test_logs_of_a_folder_are_runs_of_their_own_and_may_come_through_a_pipe(
     piped = io.TextIOWrapper(io.BytesIO((tmp_path / "one.eval").read_bytes()))
     monkeypatch.setattr("sys.stdin", piped)
     assert tts.read_trajectories("-")["completion"].to_list() == ["one"]
+
+
+@pytest.mark.parametrize(
+    "metadata", [{}, {"events": [1, {"model_usage": 2}], "model_usage": {"x": [3]}}]
+)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_events_are_left_out_only_where_they_are_those_of_the_sample(
+    tmp_path: Path, indent: int | None, metadata: dict[str, Any]
+) -> None:
+    events = [
+        {"event": "model", "events": [{"a": "]"}], "model_usage": {}},
+        {"text": '],"model_usage":'},
+    ]
+    one = {**sample(), "metadata": metadata}
+    end = {"model_usage": {"m": {"output_tokens": 7, "input_tokens": 3}}, "turn_count": 2}
+    after: list[dict[str, Any]] = [
+        {"events": events, **end},
+        {
+            "events": events,
+            **end,
+            "attachments": {"k": '"events":[],"model_usage":'},
+            "x": [{"model_usage": 1}],
+        },
+        {**end, "events": events},
+        {"events": [], **end},
+    ]
+    expected = None
+    for number, more in enumerate(after):
+        whole = {name: value for name, value in one.items() if name not in more} | more
+        separators = None if indent else (",", ":")
+        path = tmp_path / f"{number}.eval"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log:
+            log.writestr("header.json", json.dumps(header()))
+            text = json.dumps(whole, indent=indent, separators=separators)
+            log.writestr("samples/a_epoch_1.json", text)
+        found = tts.read_trajectories(path)
+        expected = found if expected is None else expected
+        assert found.equals(expected)
+        assert found["n_tokens"].to_list() == [7]

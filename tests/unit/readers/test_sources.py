@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,63 @@ def test_a_folder_leaves_out_what_is_hidden_and_what_holds_no_attempts(tmp_path:
     frame = tts.read_trajectories(tmp_path)
 
     assert frame["completion"].to_list() == ["seed0/bon.jsonl"] * 2 + ["seed1/bon.jsonl"] * 2
+
+
+def test_a_folder_that_is_linked_is_read(tmp_path: Path) -> None:
+    run(tmp_path / "target", "a.jsonl")
+    run(tmp_path / "runs", "seed0/b.jsonl")
+    (tmp_path / "runs" / "seed1").symlink_to("../target")
+    (tmp_path / "runs" / "latest").symlink_to("seed1")
+    (tmp_path / "runs" / "first").symlink_to("seed0")
+
+    frame = tts.read_trajectories(tmp_path / "runs")
+
+    files = frame["source_file"].unique(maintain_order=True).to_list()
+    assert files[-1] == str(tmp_path / "runs" / "seed0" / "b.jsonl")
+    assert frame["completion"].to_list() == ["a.jsonl"] * 2 + ["seed0/b.jsonl"] * 2
+
+
+def test_a_folder_that_cannot_be_followed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "runs", "seed0/b.jsonl")
+    link = tmp_path / "runs" / "link"
+    link.symlink_to("..")
+    with pytest.raises(SourceError, match="link: is a link to a folder that holds it"):
+        tts.read_trajectories(tmp_path / "runs")
+    link.unlink()
+    link.symlink_to("../gone")
+    with pytest.raises(SourceError, match="link: is a link to nothing"):
+        tts.read_trajectories(tmp_path / "runs")
+    link.unlink()
+    closed = tmp_path / "runs" / "seed1"
+    closed.mkdir()
+    # Rights do not hold for root, who may run this test.
+    for name in ("listdir", "scandir"):
+        original = getattr(os, name)
+
+        def refuse(path: Any, original: Any = original) -> Any:
+            if str(path) == str(closed):
+                raise PermissionError(13, "Permission denied")
+            return original(path)
+
+        monkeypatch.setattr(f"os.{name}", refuse)
+    with pytest.raises(SourceError, match=r"seed1: cannot be listed \(Permission denied\)"):
+        tts.read_trajectories(tmp_path / "runs")
+
+
+def test_a_pipe_is_read_once_and_a_device_is_refused(tmp_path: Path) -> None:
+    path = run(tmp_path, "a.jsonl")
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as threads:
+        written = threads.submit((tmp_path / "pipe").write_bytes, path.read_bytes())
+        frame = tts.read_trajectories(tmp_path / "pipe")
+        written.result()
+    assert frame.equals(tts.read_trajectories(path))
+    with pytest.raises(ParameterError, match="pipe: is not a local file, as a job needs"):
+        tts.batch.transform(tmp_path / "pipe", tmp_path / "out.parquet")
+    with pytest.raises(SourceError, match="/dev/null: is a device or a socket"):
+        tts.read_trajectories("/dev/null")
 
 
 def test_a_table_in_a_folder_that_is_not_understood_is_never_passed_over(tmp_path: Path) -> None:

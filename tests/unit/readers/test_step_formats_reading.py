@@ -32,6 +32,39 @@ PRM: dict[str, Any] = {
     "question": {"problem": "Q"},
     "label": {"steps": [{"completions": [{"text": "a", "rating": 1}], "chosen_completion": 0}]},
 }
+# QwenLM/ProcessBench at 1aad799, code/run_eval_prm_rlhflow.py, `main`; without the id, which is that of a solution.
+BENCH: dict[str, Any] = {
+    "generator": "m",
+    "problem": "Q",
+    "steps": ["a", "b", "c"],
+    "final_answer_correct": False,
+    "label": 1,
+    "prediction": 2,
+    "match": False,
+}
+# ssmisya/PRMBench at cc7db59, mr_eval/tasks/prmtest_classified/task.py, `load_data_function`.
+PRMBENCH: dict[str, Any] = {
+    "original_question": "Q?",
+    "modified_question": "Q",
+    "original_process": ["a"],
+    "modified_process": ["a", "b"],
+    "modified_steps": [2],
+    "error_steps": [2],
+    "classification": "circular",
+}
+# ssmisya/PRMBench at 03a539b, mr_eval/tasks/base_dataset/base_evaluation_dataset.py, `save_item_into_ckpt_file`, and
+# mr_eval/models/qwen_prm.py at 5b236bd, `QwenPRM.respond`.
+CHECKPOINT: dict[str, Any] = {
+    "task_name": "prmtest_classified",
+    "model_name": "m",
+    "results": {
+        "scores": {
+            "step_level_validity_scores": [0.75, 0.25],
+            "step_level_validity_labels": [True, False],
+        },
+        "idx": "circular_prm_test_p1_0",
+    },
+}
 TABLE = {"problem_id": "p", "solution_id": "s", "step": 0, "text": "a", "rating": 1}
 GOOD: dict[str, dict[str, Any]] = {
     "math_shepherd": SHEPHERD,
@@ -40,6 +73,9 @@ GOOD: dict[str, dict[str, Any]] = {
     "prm800k": PRM,
     "openr": OPENR,
     "trl": TRL,
+    "processbench": BENCH,
+    "prmbench": PRMBENCH,
+    "prmbench_results": CHECKPOINT,
     "table": TABLE,
 }
 
@@ -98,6 +134,22 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("prm800k", alternative(rating=2), "a rating must be -1, 0, 1 or null"),
     ("prm800k", alternative(rating="x"), "rating is a string"),
     ("prm800k", {**PRM, "label": {"steps": [{"completions": [None]}]}}, "an alternative is null"),
+    ("processbench", {**BENCH, "label": 3}, "'label' is 3 but there are 3 steps"),
+    ("processbench", {**BENCH, "label": -2}, "'label' is -2 but there are 3 steps"),
+    ("processbench", {**BENCH, "label": None}, "'label' is null"),
+    ("processbench", {**BENCH, "problem": None}, "'problem' is null"),
+    ("processbench", {**BENCH, "steps": None}, "'steps' is null"),
+    ("processbench", {**BENCH, "steps": ["a", None]}, "'steps' has a null element"),
+    ("processbench", {**BENCH, "prediction": "x"}, r"prediction is a string \('x'\)"),
+    ("prmbench", {**PRMBENCH, "error_steps": [0]}, "'error_steps' has 0 to 0, but there are 2 steps"),
+    ("prmbench", {**PRMBENCH, "error_steps": [1, 3]}, "'error_steps' has 1 to 3, but there are 2"),
+    ("prmbench", {**PRMBENCH, "error_steps": [None]}, "'error_steps' has a null element"),
+    ("prmbench", {**PRMBENCH, "error_steps": None}, "'error_steps' is null"),
+    ("prmbench", {**PRMBENCH, "modified_process": None}, "'modified_process' is null"),
+    ("prmbench", {**PRMBENCH, "modified_process": [None]}, "'modified_process' has a null element"),
+    ("prmbench", {**PRMBENCH, "modified_question": None}, "'modified_question' is null"),
+    ("prmbench_results", {**CHECKPOINT, "results": {"idx": None, "scores": None}}, "'results.idx' is null"),
+    ("prmbench_results", {**CHECKPOINT, "results": {"idx": "x", "scores": {"step_level_validity_scores": [0.5], "step_level_validity_labels": []}}}, "differ in length"),
     ("table", {**TABLE, "step": None}, "step is None, must be a whole number from -1"),
     ("table", {**TABLE, "step": 0.5}, "step is 0.5, must be a whole number from -1"),
     ("table", {**TABLE, "step": -2}, "step is -2, must be a whole number from -1"),
@@ -150,7 +202,7 @@ def test_a_good_row_is_recognised_alone(name: str, store: Store) -> None:
             tts.read_steps(path, format=other)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", [name for name in GOOD if name != "table"])
+@pytest.mark.parametrize("name", [name for name in GOOD if name not in {"table", "processbench"}])
 @pytest.mark.parametrize("column", ["step", "text", "problem", "soft", "node", "__texts"])
 def test_a_column_with_the_name_of_one_that_is_made_is_refused(
     name: str, column: str, store: Store
@@ -175,7 +227,7 @@ def test_files_of_one_format_are_read_together_and_told_apart(
     assert one.equals(tts.read_steps(tmp_path / "one.jsonl"))
 
 
-@pytest.mark.parametrize("name", [name for name in GOOD if name != "table"])
+@pytest.mark.parametrize("name", GOOD.keys() - {"table", "prmbench_results"})
 def test_equal_solutions_get_numbers(name: str, store: Store, tmp_path: Path) -> None:
     path = store(GOOD[name], GOOD[name], GOOD[name])
     steps = tts.read_steps(path)
@@ -239,8 +291,8 @@ def test_what_is_no_format_of_steps_is_named(store: Store, tmp_path: Path) -> No
         tts.read_steps(store({**PRM, "label": {"total_time": 3}}))
     with pytest.raises(ColumnsError, match=r"'reasoning_steps' is .* must be a list of objects"):
         tts.read_steps(store({**APS, "reasoning_steps": [{"mc_value": 0.5}]}))
-    with pytest.raises(ColumnsError, match="column 'step' is String"):
-        tts.read_steps(store({**TABLE, "step": "one"}))
+    with pytest.raises(ColumnsError, match="column 'step' is List"):
+        tts.read_steps(store({**TABLE, "step": [1]}))
 
 
 def test_trees_as_deep_as_brackets_may_nest(store: Store, tmp_path: Path) -> None:
@@ -302,3 +354,44 @@ def test_fields_that_no_format_knows_become_columns(store: Store) -> None:
     ]
     aps = tts.read_steps(store(rows["math_aps"]))
     assert aps.select("step", "soft", "reasoning_steps.visits", "level").rows() == [(-1, 0.5, 3, 5)]
+
+
+def test_labels_of_processbench_end_at_the_first_wrong_step(store: Store) -> None:
+    right = {**BENCH, "label": -1, "prediction": -1, "match": True, "id": "gsm8k-7"}
+    steps = tts.read_steps(store({**BENCH, "id": "gsm8k-3"}, right))
+    assert steps["is_correct"].to_list() == [True, False, None, True, True, True]
+    assert steps["solution_id"].unique(maintain_order=True).to_list() == ["gsm8k-3", "gsm8k-7"]
+    assert steps["problem_id"].n_unique() == 1
+    assert steps["text"].to_list() == ["a", "b", "c"] * 2
+    assert steps.select("prediction", "match", "generator").unique(maintain_order=True).rows() == [
+        (2, False, "m"),
+        (-1, True, "m"),
+    ]
+
+
+def test_data_and_results_of_prmbench_join_by_their_solutions(store: Store) -> None:
+    data = tts.read_steps(store({**PRMBENCH, "idx": "prm_test_p1_0", "ground_truth": "7"}))
+    assert data["is_correct"].to_list() == [True, False]
+    assert data["gold"].to_list() == ["7"] * 2
+    failed = {"scores": {}, "idx": "circular_prm_test_p1_1", "validity": False}
+    path = store(CHECKPOINT, {**CHECKPOINT, "results": failed})
+    results = tts.read_steps(path)
+    assert results.select("step", "score", "is_correct_predicted", "model").rows() == [
+        (0, 0.75, True, "m"),
+        (1, 0.25, False, "m"),
+        (-1, None, None, "m"),
+    ]
+    joined = data.join(results, on=["problem_id", "solution_id", "step"])
+    assert joined.select("text", "is_correct", "score").rows() == [
+        ("a", True, 0.75),
+        ("b", False, 0.25),
+    ]
+
+
+def test_all_steps_of_other_solutions_of_prmbench_are_right(shared_data: Path) -> None:
+    path = shared_data / "prmbench" / "prm_test_p12_multi_solutions.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    steps = tts.read_steps(path)
+    assert steps["text"].to_list() == [text for row in rows for text in row["modified_process"]]
+    assert steps["is_correct"].all()
+    assert steps["solution_id"].n_unique() == len(rows)

@@ -152,7 +152,7 @@ def test_what_a_run_does_not_allow_is_left_out_with_the_reason(
     change: Callable[[pl.DataFrame], pl.DataFrame],
     reasons: dict[str, str],
 ) -> None:
-    report = tts.build_report(change(run))
+    report = tts.build_report(change(run), sections=FURTHER)
     assert set(report.omitted) & set(FURTHER) == set(reasons)
     for name, reason in reasons.items():
         assert report.omitted[name].startswith(reason)
@@ -180,7 +180,7 @@ def test_each_run_gets_what_it_allows_as_if_it_were_alone(run: pl.DataFrame) -> 
     ungraded = run.with_columns(is_correct=pl.lit(None, pl.Boolean))
     runs = {"a": run, "b": small, "c": ungraded, "d": run.filter(pl.col("attempt") < 3)}
     both = pl.concat([table.with_columns(model=pl.lit(name)) for name, table in runs.items()])
-    report = tts.build_report(both, by="model")
+    report = tts.build_report(both, by="model", sections=FURTHER)
     assert report.omitted["verifier"] == "no gold answers (c)"
     assert report.omitted["difficulty"] == (
         "no gold answers (c); fewer than 16 attempts per problem (d)"
@@ -190,7 +190,7 @@ def test_each_run_gets_what_it_allows_as_if_it_were_alone(run: pl.DataFrame) -> 
         ("b", 3),
     ]
     for name in ("a", "b", "d"):
-        alone = tts.build_report(runs[name])
+        alone = tts.build_report(runs[name], sections=FURTHER)
         for field in ("selection_gap", "level_curve", "optimal", "choices", "cost", "efficiency"):
             expected, table = getattr(alone, field), getattr(report, field).filter(model=name)
             if expected is None:
@@ -206,7 +206,7 @@ def test_strategies_compete_on_the_problems_that_all_of_them_have(run: pl.DataFr
     is_unscored = pl.col("problem_id") < "sim-000003"
     unscored = run.with_columns(score=pl.when(~is_unscored).then("score"))
     report = tts.build_report(unscored)
-    alone = tts.build_report(run.filter(~is_unscored))
+    alone = tts.build_report(run.filter(~is_unscored), sections="cost")
     for table in (report.curve, report.selection_gap, report.cost, report.optimal):
         assert table["n_problems"].unique().to_list() == [57]
         assert table["n_unscored"].unique().to_list() == [3]
@@ -256,9 +256,12 @@ def test_a_strategy_that_problems_are_without_does_not_compete(run: pl.DataFrame
 def test_repetitions_are_averaged_or_left_out(run: pl.DataFrame) -> None:
     other = tts.simulate_trajectories(60, 16, seed=7, keys=True)
     seeds = pl.concat([run.with_columns(seed=pl.lit(0)), other.with_columns(seed=pl.lit(1))])
-    report = tts.build_report(seeds, replicates="seed")
+    report = tts.build_report(seeds, replicates="seed", sections=FURTHER)
     assert report.omitted == {"compute_optimal": "each replicate of a run has its own levels"}
-    alone = [tts.build_report(table).selection_gap["selection_gap"] for table in (run, other)]
+    alone = [
+        tts.build_report(table, sections="selection_gap").selection_gap["selection_gap"]
+        for table in (run, other)
+    ]
     mean = (alone[0] + alone[1]) / 2
     assert report.selection_gap["selection_gap"].to_list() == pytest.approx(mean.to_list())
     assert report.selection_gap["n_problems"].unique().to_list() == [60]
@@ -268,7 +271,7 @@ def test_repetitions_are_averaged_or_left_out(run: pl.DataFrame) -> None:
 
 
 def test_a_table_that_cannot_be_made_costs_its_section_alone(run: pl.DataFrame) -> None:
-    report = tts.build_report(run.with_columns(level=pl.lit("easy")), by="level")
+    report = tts.build_report(run.with_columns(level=pl.lit("easy")), by="level", sections=FURTHER)
     assert set(report.omitted) == {"difficulty", "compute_optimal"}
     assert "'level'" in report.omitted["difficulty"]
     assert report.cost.height == 15
@@ -317,7 +320,7 @@ def test_sections_that_are_not_asked_for_are_not_made(run: pl.DataFrame) -> None
 def test_what_was_chosen_is_read_in_every_section(
     run: pl.DataFrame, options: dict[str, Any], budgets: list[int]
 ) -> None:
-    report = tts.build_report(run, **options)
+    report = tts.build_report(run, **options, sections=FURTHER)
     assert report.omitted == {}
     lines = set(report.curve.select("selector", "reduction").rows())
     assert report.level_curve["budget"].unique().sort().to_list() == budgets
@@ -328,5 +331,5 @@ def test_what_was_chosen_is_read_in_every_section(
 
 
 def test_no_budget_within_half_of_the_attempts(run: pl.DataFrame) -> None:
-    report = tts.build_report(run, budgets=12)
+    report = tts.build_report(run, budgets=12, sections="difficulty")
     assert report.omitted["difficulty"] == "no budget within half of the attempts"

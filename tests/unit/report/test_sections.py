@@ -218,7 +218,7 @@ def test_equal_runs_give_equal_pages(run: pl.DataFrame, report: tts.Report) -> N
 
 def test_a_page_does_not_grow_with_the_run(report: tts.Report) -> None:
     size = len(report.to_html())
-    larger = tts.simulate_trajectories(3000, 16, seed=5, keys=True)
+    larger = tts.simulate_trajectories(600, 16, seed=5, keys=True)
     assert len(tts.build_report(larger).to_html()) < 1.1 * size
     assert size < 1_300_000
 

@@ -142,6 +142,37 @@ def test_asynchronous_batches_share_a_journal(tmp_path: Path) -> None:
     assert len(rest.asked) < expected["parent_id"].n_unique()
 
 
+def test_records_in_any_order_of_arrival(tmp_path: Path) -> None:
+    ids = WORLD.problems["problem_id"].to_list()
+    answered = {(depth, problem): asyncio.Event() for depth in range(40) for problem in ids}
+
+    async def generate(requests: pl.DataFrame) -> pl.DataFrame:
+        # The later a problem stands, the earlier it is answered.
+        depth, mine = requests["depth"][0], requests["problem_id"][0]
+        if mine != ids[-1]:
+            await answered[depth, ids[ids.index(mine) + 1]].wait()
+        answered[depth, mine].set()
+        if (depth, mine) == (2, ids[0]):
+            raise StopError
+        return WORLD.generator(requests)
+
+    expected = S.search(WORLD.problems, WORLD.generator, WORLD.prm, Rebase(8), seed=1)
+    with pytest.raises(StopError):
+        S.search(
+            WORLD.problems,
+            generate,
+            WORLD.prm,
+            Rebase(8),
+            seed=1,
+            checkpoint=tmp_path,
+            batch_size=1,
+        )
+    found = S.search(
+        WORLD.problems, WORLD.generator, WORLD.prm, Rebase(8), seed=1, checkpoint=tmp_path
+    )
+    assert_frame_equal(found, expected)
+
+
 KILLED = """
 import os, signal, sys
 import ttsframe as tts
@@ -215,6 +246,22 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(tts.TtsframeError, match=message):
             S.search(*WORLD, Rebase(4), seed=1, checkpoint=folder)
+
+
+def test_what_a_killed_process_left_behind_is_removed(tmp_path: Path) -> None:
+    for name in (
+        "search.json",
+        "nodes.parquet",
+    ):  # killed while it wrote the first file or the last
+        (tmp_path / f".{name}.1-ab.tmp").mkdir()
+        (tmp_path / f".{name}.1-ab.tmp" / name).write_bytes(b"{")
+    content = journal_of(tmp_path, Rebase(4))
+    nodes = S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path)
+    kept = ["nodes.parquet", "search.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+    (tmp_path / "journal.bin").write_bytes(content)  # or between the last file and the end
+    assert_frame_equal(S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path), nodes)
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
 
 
 @pytest.mark.skipif(os.name == "nt", reason="files are not locked on Windows")

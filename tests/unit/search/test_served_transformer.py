@@ -91,9 +91,10 @@ def test_the_scores_are_those_of_the_transformer(capsys: pytest.CaptureFixture[s
         def run(**found: object) -> None:
             made.append(make_servers(**found))  # type: ignore[arg-type]
 
-        result = CliRunner().invoke(run, options(url), catch_exceptions=False)
+        prices = ["--price-in", "1000", "--price-out", "2e6", "--prm-price", "30"]
+        result = CliRunner().invoke(run, [*options(url), *prices], catch_exceptions=False)
         assert result.exit_code == 0
-        about, generator, prm = made[0]
+        about, generator, prm, _ = made[0]
         policy = tts.search.Beam(4, max_rounds=3)
         with watching(Console(), made[0]):
             nodes = tts.search.search(problems, generator, prm, policy, seed=1)
@@ -101,6 +102,14 @@ def test_the_scores_are_those_of_the_transformer(capsys: pytest.CaptureFixture[s
     n_asked = sum(path == "/v1/completions" for path, _ in models.bodies)
     assert f"Note: Model: {n_asked:,} requests, " in said
     assert f"{nodes['n_tokens'].sum():,} generated tokens. Verifier: " in said
+    cost = (
+        1e-3 * generator.usage.n_prompt_tokens
+        + 2 * generator.usage.n_completion_tokens
+        + 3e-5 * prm.usage.n_prompt_tokens
+    )
+    assert cost > 0
+    assert f" Cost: {cost:,.4g}.\n" in said
+    assert "prices" not in str(about)
     assert about["model"] == "tiny"
     assert url not in str(about)
     first = nodes.filter(pl.col("step_score").is_not_null(), depth=1).row(0, named=True)

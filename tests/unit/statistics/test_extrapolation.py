@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import mpmath
@@ -27,15 +28,16 @@ MODEL_NAMES = list(MODELS)
 
 def graded(counts: Sequence[tuple[int, int]], **more: object) -> pl.DataFrame:
     """Return a run with n attempts, c of them correct, at each problem."""
-    rows = [
-        {"problem_id": f"p{i}", "attempt": attempt, "is_correct": attempt < c}
-        for i, (n, c) in enumerate(counts)
-        for attempt in range(n)
-    ]
-    schema = {"problem_id": pl.String, "attempt": pl.UInt32, "is_correct": pl.Boolean}
-    return pl.DataFrame(rows, schema=schema).with_columns(**{
-        name: pl.lit(value) for name, value in more.items()
-    })
+    n, c = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+    attempt = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+    return pl.DataFrame(
+        {
+            "problem_id": np.repeat(np.array([f"p{i}" for i in range(len(n))], dtype=object), n),
+            "attempt": attempt.astype(np.uint32),
+            "is_correct": attempt < np.repeat(c, n),
+        },
+        schema_overrides={"problem_id": pl.String},
+    ).with_columns(**{name: pl.lit(value) for name, value in more.items()})
 
 
 def drawn(
@@ -447,7 +449,11 @@ def test_the_check_is_made_by_group() -> None:
     assert_frame_equal(check.filter(pl.col("model_name") == "b").drop("model_name"), alone)
 
 
-@pytest.mark.parametrize("function", [tts.fit_pass_at_k, tts.statistics.check_extrapolation])
+@pytest.mark.parametrize(
+    "function",
+    [tts.fit_pass_at_k, partial(tts.statistics.check_extrapolation, models="power_law")],
+    ids=["fit_pass_at_k", "check_extrapolation"],
+)
 def test_runs_that_cannot_be_extrapolated_are_refused(function: object) -> None:
     run = graded(drawn(0.5, 1.0, 10, 8, seed=1))
     call = function  # type: ignore[assignment]

@@ -218,7 +218,7 @@ def test_more_attempts_do_not_replace_problems() -> None:
 def test_stated_power_is_reached_by_the_test_of_compare(n_problems: int, n_attempts: int) -> None:
     """Simulated runs with the effect that is said to be found in 80 of 100."""
     rng = np.random.default_rng([n_problems, n_attempts])
-    n_runs = 2_000
+    n_runs = 1_000
     # Truth: chances in the middle, and an effect that differs from problem to problem.
     chances = rng.uniform(0.3, 0.6, (n_runs, n_problems))
     spread = 0.05

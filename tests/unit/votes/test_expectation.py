@@ -235,7 +235,7 @@ def test_a_sampled_majority_is_near_the_counted_one(monkeypatch: pytest.MonkeyPa
     sampled = tts.expected_accuracy(frame, n_subsets=2_000, **options)
     assert counted["monte_carlo_error"].sum() == 0.0
     off = (sampled["value"] - counted["value"]).abs() / (sampled["monte_carlo_error"] + 1e-4)
-    assert (sampled["monte_carlo_error"] > 0).sum() > 100
+    assert (sampled["monte_carlo_error"] > 0).sum() > 60
     assert off.max() < 4.5
     assert off.filter(off > 0).median() < 1.0
 
@@ -451,7 +451,7 @@ def test_gaps_between_numbers_do_not_matter() -> None:
         ({"seed": -1}, ParameterError, "seed == -1"),
         ({"seed": 0.5}, ParameterTypeError, "seed must be an int, got float"),
         ({"selectors": "best"}, ParameterError, "selectors == 'best', must be one of"),
-        ({"weights": "logit"}, ParameterError, "weights == 'logit'"),
+        ({"weights": "exp"}, ParameterError, "weights == 'exp'"),
         ({"by": "monte_carlo_error"}, ParameterError, "by names"),
         ({"reductions": "last"}, ColumnsError, "step_scores"),
     ],

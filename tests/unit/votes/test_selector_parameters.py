@@ -27,9 +27,13 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("top_fraction_vote", {"fraction": 0.5, "weights": "softmax"}),
     ("top_fraction_vote", {"fraction": 0.9, "weights": "sigmoid"}),
     ("top_fraction_vote", {"fraction": 1.0}),
+    ("weighted_vote", {"weights": "logit"}),
     ("majority_of_the_bests", {"subset_size": 1}),
     ("majority_of_the_bests", {"subset_size": 3}),
     ("majority_of_the_bests", {"subset_size": 200}),
+    ("best_of_majority", {"least_share": 0.0}),
+    ("best_of_majority", {"least_share": 0.25}),
+    ("best_of_majority", {"least_share": 1.0}),
     ("minimum_bayes_risk", {"utility": "equality"}),
     ("minimum_bayes_risk", {"utility": "token_f1"}),
 ]
@@ -233,6 +237,7 @@ def test_keys_that_are_categories_are_compared_by_their_texts(dtype: pl.DataType
         ("top_fraction_vote", {"weights": "exp"}, "weights == 'exp', must be one of"),
         ("majority_of_the_bests", {"subset_size": 0}, "subset_size == 0, must be at least 1"),
         ("majority_of_the_bests", {"subset_size": 2.0}, "subset_size must be an int, got float"),
+        ("best_of_majority", {"least_share": 1.5}, "least_share == 1.5, must be from 0 to 1"),
         ("minimum_bayes_risk", {"utility": "bleu"}, "utility == 'bleu', must be one of 'token_f1'"),
     ],
 )

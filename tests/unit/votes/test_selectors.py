@@ -82,6 +82,7 @@ def test_weight_is_the_total_that_won() -> None:
         "confidence_vote": (math.exp(0.25) + math.exp(0.5)) * softmax,
         "top_fraction_vote": 0.5,
         "majority_of_the_bests": 2 / 3,
+        "best_of_majority": 0.5,
         "minimum_bayes_risk": 2.0,
         "first_valid": None,
         "oracle": None,

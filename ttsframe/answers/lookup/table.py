@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from ttsframe._checks import check_choice
+from ttsframe._waits import wait_for
 from ttsframe.answers.engine import Canonical, canonicalize
 from ttsframe.answers.latex.tree import Node
 from ttsframe.answers.lookup.bounds import is_evaluable
@@ -78,7 +79,7 @@ class KeyTable:
                     mine.append(answer)
         found |= self._work(mine, done)
         for event in set(elsewhere.values()):
-            event.wait()
+            wait_for(event)
         # another thread may have failed, or its entry may have been dropped again
         with self._lock:
             known = {answer: self._entries.get(answer) for answer in elsewhere}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, Self
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self
 
 import polars as pl
 
 from ttsframe.errors import CompletionError
 
-__all__ = ["Completer", "Prefix"]
+__all__ = ["Completer", "Failed", "Prefix"]
 
 
 class Prefix(str):
@@ -52,12 +53,36 @@ class Prefix(str):
         return self.context, self.solution
 
 
+@dataclass(frozen=True)
+class Failed:
+    """What a completer returns in the place of a completion that it gave up.
+
+    A request that failed for its length or its time must not be drawn again: the short completions
+    would come through, the long ones would be replaced. It is recorded, and has no label.
+
+    Parameters
+    ----------
+    finish_reason
+        "error", or "length" where the text did not fit into the model's context.
+
+    Examples
+    --------
+    >>> import ttsframe as tts
+    >>> def completer(prefixes, n):
+    ...     return [["So it is 47."] * (n - 1) + [tts.process.Failed()] for prefix in prefixes]
+    >>> completer(["What is 7 x 6 + 5?"], 2)
+    [['So it is 47.', Failed(finish_reason='error')]]
+    """
+
+    finish_reason: Literal["error", "length"] = "error"
+
+
 class Completer(Protocol):
     """A function or callable object that continues texts.
 
     It is called with a list of prefixes (each a `Prefix`, which is a string) and the number of
     completions `n`, and returns one list of `n` strings per prefix, in the same order: the text after
-    the prefix, without the prefix. It is called from one thread, one call at a time. A string
+    the prefix, without the prefix, or `Failed` where it was given up. It is called from one thread, one call at a time. A string
     attribute ``key`` that identifies the completer replaces the parameter `key` of `annotate`, which
     a cache needs.
 
@@ -71,27 +96,33 @@ class Completer(Protocol):
     [['So it is 18.', 'So it is 18.']]
     """
 
-    def __call__(self, prefixes: list[str], n: int, /) -> Sequence[Sequence[str]]:
+    def __call__(self, prefixes: list[str], n: int, /) -> Sequence[Sequence[str | Failed]]:
         """Continue each prefix `n` times."""
 
 
-def complete(completer: Completer, prefixes: list[str], n: int, *, batch: str) -> pl.Series:
+def complete(completer: Completer, prefixes: list[str], n: int, *, batch: str) -> pl.DataFrame:
     """Complete a batch, and check the result; the completions of one prefix are consecutive."""
     result: object = completer(list(prefixes), n)
-    texts: list[str] = []
+    texts: list[str | None] = []
+    reasons: list[str | None] = []
     for i, row in enumerate(_sequence(result, len(prefixes), f"{batch}: the completer", "lists")):
         where = f"{batch}: the completer, for prefix {i} of the batch,"
         for j, text in enumerate(_sequence(row, n, where, "completions")):
-            if not isinstance(text, str):
+            if not isinstance(text, str | Failed):
                 raise CompletionError(
                     f"{where} returned a {type(text).__name__} as completion {j}, must be a str. "
-                    "Hint: use '' for an empty completion."
+                    "Hint: use '' for an empty completion, tts.process.Failed() for one that was given up."
                 )
-            texts.append(text)
+            texts.append(text if isinstance(text, str) else None)
+            reasons.append(None if isinstance(text, str) else text.finish_reason)
     try:
-        return pl.Series(texts, dtype=pl.String)
+        completions = pl.Series(texts, dtype=pl.String)
     except UnicodeEncodeError:
-        return pl.Series([_encodable(text) for text in texts], dtype=pl.String)
+        completions = pl.Series([text and _encodable(text) for text in texts], dtype=pl.String)
+    return pl.DataFrame({
+        "completion": completions,
+        "finish_reason": pl.Series(reasons, dtype=pl.String),
+    })
 
 
 def _sequence(value: object, n: int, where: str, items: str) -> Sequence[object]:

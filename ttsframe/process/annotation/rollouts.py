@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -30,6 +32,7 @@ _COLUMNS: Final = (
     "prefix_id",
     "is_sampled",
     "completion",
+    "finish_reason",
     "answer",
     "answer_key",
     "gold",
@@ -111,7 +114,7 @@ def annotate(
         always part of the cache's key.
     progress
         Called with the numbers of finished and of all rollouts, each distinct prefix counted once,
-        at the beginning and after each batch.
+        at the beginning and after each batch; a `RolloutProgress` shows them on a terminal.
 
     Returns
     -------
@@ -123,10 +126,12 @@ def annotate(
         - `prefix_id` (String): equal for all steps with the same prefix. Their rows repeat the same
           completions, which are not independent;
         - `is_sampled` (Boolean): false where nothing was left to complete;
-        - `completion` (String), never null;
+        - `completion` (String): null where it was given up;
+        - `finish_reason` (String): "error" or "length" where it was given up, else null;
         - `answer`, `answer_key` (String): null where the completion has no answer;
         - `gold`, `gold_key` (String);
-        - `is_correct` (Boolean): false without an answer, null without a gold answer.
+        - `is_correct` (Boolean): false without an answer, null without a gold answer or where the
+          completion was given up.
 
     Raises
     ------
@@ -143,6 +148,14 @@ def annotate(
         batches are in the cache.
     SourceError
         When the cache cannot be written or read.
+
+    Warns
+    -----
+    UserWarning
+        When completions were given up, with their number. They are kept in the cache and never drawn
+        again, since that would favor short completions. They have no label: `estimate_steps` counts
+        them in `n_ungraded`. With c right ones of N graded and u given up, the share lies between c / (N + u)
+        and (c + u) / (N + u), whatever they would have been.
 
     References
     ----------
@@ -225,7 +238,22 @@ def annotate(
         .join(texts.lazy(), on="prefix_id", how="semi")
         .collect()
     )
+    _warn_of_failed(completions)
     return _graded(steps, rollouts, completions, style=style, policy=policy)
+
+
+def _warn_of_failed(completions: pl.DataFrame) -> None:
+    """Say how many completions were given up."""
+    reasons = Counter(completions["finish_reason"].drop_nulls().to_list())
+    if reasons:
+        warnings.warn(
+            f"{reasons.total():,} of {completions.height:,} completions were given up "
+            f"({', '.join(f'{n:,} {reason}' for reason, n in sorted(reasons.items()))}). They have no label and were not drawn "
+            "again, since that would favor short completions; if long ones fail more often, labels rest on "
+            "short ones. Hint: estimate_steps counts them in n_ungraded.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _store(cache: str | os.PathLike[str] | None, completer: Completer, key: str | None) -> Store:
@@ -263,7 +291,8 @@ def _graded(
     stated = stated.pipe(score_trajectories, policy=policy).select(
         stated="answer", stated_key="answer_key"
     )
-    is_stated = ~pl.col("is_sampled") | pl.col("answer").is_null()
+    is_failed = pl.col("finish_reason").is_not_null()
+    is_stated = ~pl.col("is_sampled") | (pl.col("answer").is_null() & ~is_failed)
     return (
         steps
         .lazy()
@@ -276,6 +305,7 @@ def _graded(
             answer_key=pl.when(is_stated).then("stated_key").otherwise("answer_key"),
         )
         .pipe(score_trajectories, policy=policy)
+        .with_columns(is_correct=pl.when(~is_failed).then("is_correct"))
         .select(_COLUMNS)
         .sort(_COLUMNS[:4])
         .collect()

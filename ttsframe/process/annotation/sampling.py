@@ -56,9 +56,9 @@ def sample(
             batch.texts
             .select("prefix_id", "rollout")
             .explode("rollout", empty_as_null=False)
-            .with_columns(completion=completions)
+            .hstack(completions)
         )
-        n_done += len(completions)
+        n_done += completions.height
         if progress is not None:
             progress(n_done, n_all)
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ttsframe._checks import check_between, check_positive
-from ttsframe._http import ServerSettings, check_address, check_api_key, require_httpx
+from ttsframe._http import Lost, ServerSettings, Usage, check_address, check_api_key, require_httpx
 from ttsframe.errors import (
     CompletionError,
     ParameterError,
     ParameterTypeError,
 )
-from ttsframe.process.annotation.completers import Completer, Prefix
+from ttsframe.process.annotation.completers import Completer, Failed, Prefix
 
 __all__ = ["openai_completer"]
 
@@ -50,6 +51,7 @@ def openai_completer(
     timeout: float = 600.0,
     retries: int = 5,
     backoff: float = 1.0,
+    max_lost: float = 0.1,
 ) -> Completer:
     r"""Make a completer that uses an OpenAI-compatible server, such as vLLM or SGLang.
 
@@ -84,7 +86,8 @@ def openai_completer(
         server that does not know these fields returns an error or, worse, begins a new message.
     extra
         Further fields of a request: `{"top_p": 0.95}`. A `seed` is refused, because further requests
-        for the same prefix would repeat its completions.
+        for the same prefix would repeat its completions; each request has one of its own, drawn anew,
+        that its repetitions keep. `{"seed": None}` is for servers that do not know the field.
     n_per_request
         Maximum number of completions per request, for servers with a limit or without the field `n`
         (then 1); None: no limit.
@@ -94,17 +97,23 @@ def openai_completer(
     timeout
         Time limit of one try in seconds. It covers the headers and all completions of the request.
     retries
-        Maximum number of retries of a request that could not be delivered, timed out, or was
-        answered with 408, 409, 425, 429 or 5xx except 501 and 505.
+        Maximum number of repetitions of a request that was answered with 409, 425, 429 or 502 to 504, or
+        was refused or cut off before the first byte. Nothing else is repeated: a request that times
+        out, breaks off or is answered with 408 or 500 may have failed for the length of its text. Its
+        completions are `Failed`.
     backoff
         Seconds before the first retry. The pause doubles with each retry up to 60 seconds and is
         shortened at random by up to half. A `Retry-After` of the server takes precedence.
+    max_lost
+        Share of requests that may fail for good; above it, and from the fourth on, `CompletionError`
+        is raised.
 
     Returns
     -------
     Completer
         The completer. Its `key` contains `model`, `temperature`, `max_tokens`, `stop`, `chat` and
-        `extra`, but not the address, since the same model may move. An error of the server raises
+        `extra`, but not the address, since the same model may move. Its `usage` counts requests and
+        tokens, what was repeated and what was given up. A refusal of the server raises
         `CompletionError` with the server's message.
 
     Raises
@@ -143,12 +152,15 @@ def openai_completer(
     check_between(temperature, "temperature", 0.0, _MAX_TEMPERATURE)
     check_between(backoff, "backoff", 0.0, _MAX_SECONDS)
     check_between(timeout, "timeout", _MIN_SECONDS, _MAX_SECONDS)
+    check_between(max_lost, "max_lost", 0.0, 1.0)
     return _Server(
         base_url=address,
         model=model,
         api_key=api_key,
         is_chat=bool(chat),
         fields=_fields(model, temperature, max_tokens, stop, extra),
+        has_seeds="seed" not in (extra or {}),
+        max_lost=max_lost,
         n_per_request=n_per_request,
         n_workers=n_workers,
         timeout=float(timeout),
@@ -176,6 +188,8 @@ def _fields(
     if not all(isinstance(text, str) for text in stops) or "" in stops:
         raise ParameterError(f"stop == {stops!r}, must contain texts that are not empty.")
     added = dict(extra or {})
+    if added.get("seed", ...) is None:
+        del added["seed"]
     if "seed" in added:
         raise ParameterError(
             "extra contains 'seed': further requests for the same prefix would repeat its completions. "
@@ -214,6 +228,9 @@ class _Server:
     timeout: float
     retries: int
     backoff: float
+    has_seeds: bool
+    max_lost: float
+    usage: Usage = field(default_factory=Usage)
 
     def __repr__(self) -> str:
         """Return the model and the address, without the key."""
@@ -241,10 +258,10 @@ class _Server:
             backoff=self.backoff,
             n_workers=self.n_workers,
             max_reply_bytes=_MAX_REPLY_BYTES,
-            repeats_lost=True,
+            max_lost=self.max_lost,
         )
 
-    def __call__(self, prefixes: list[str], n: int, /) -> list[list[str]]:
+    def __call__(self, prefixes: list[str], n: int, /) -> list[list[str | Failed]]:
         """Return `n` completions of each prefix."""
         from ttsframe._http.client import Client
 
@@ -256,11 +273,16 @@ class _Server:
         at_most = self.n_per_request or n
         shares = [min(at_most, n - start) for start in range(0, n, at_most)]
         prompts = [self._prompt(prefix) for prefix in prefixes]
-        with Client(self._settings(), name="completer") as client:
+        with Client(self._settings(), name="completer", usage=self.usage) as client:
             replies = client.send_all(
                 self._path,
-                [{**self.fields, **prompt, "n": share} for prompt in prompts for share in shares],
+                [
+                    {**self.fields, **prompt, "n": share, **self._seed()}
+                    for prompt in prompts
+                    for share in shares
+                ],
                 lambda number, reply: self._texts(reply, shares[number % len(shares)]),
+                lambda number, lost: self._lose(lost, shares[number % len(shares)]),
             )
         return [
             [text for texts in replies[start : start + len(shares)] for text in texts]
@@ -285,7 +307,15 @@ class _Server:
             "continue_final_message": True,
         }
 
-    def _texts(self, reply: object, n: int) -> list[str]:
+    def _seed(self) -> dict[str, object]:
+        """Return the seed of a request, new in each, for the cache would else hold a prefix's texts twice."""
+        return {"seed": secrets.randbits(31)} if self.has_seeds else {}
+
+    @staticmethod
+    def _lose(lost: Lost, n: int) -> list[str | Failed]:
+        return [Failed("length" if lost.kind == "too_long" else "error")] * n
+
+    def _texts(self, reply: object, n: int) -> list[str | Failed]:
         """Return the completions of a reply."""
         choices = reply.get("choices") if isinstance(reply, dict) else None
         if not isinstance(choices, list):
@@ -299,6 +329,7 @@ class _Server:
         indices = [choice.get("index") if isinstance(choice, dict) else None for choice in choices]
         if sorted(index for index in indices if isinstance(index, int)) == list(range(n)):
             choices = [choices[indices.index(i)] for i in range(n)]
+        self.usage.add_tokens(reply)
         return [self._text(choice) for choice in choices]
 
     def _text(self, choice: object) -> str:

@@ -11,21 +11,26 @@ from typing import Final, Protocol
 
 import polars as pl
 
-from ttsframe._files import TEMPORARY, remove_folder, replacing
+from ttsframe._files import TEMPORARY, check_no_link, remove_folder, replacing
 from ttsframe.errors import SourceError
 
 _SCHEMA: Final = pl.Schema({
     "prefix_id": pl.String(),
     "rollout": pl.UInt32(),
     "completion": pl.String(),
+    "finish_reason": pl.String(),
 })
+_WITHOUT_FAILURES: Final = pl.Schema({
+    name: dtype for name, dtype in _SCHEMA.items() if name != "finish_reason"
+})
+"""Files of version 0.7 and before, in which no completion was given up."""
 _FORMAT: Final = 1
 _ABANDONED: Final = 3600.0
 """Seconds after which an unfinished file is removed."""
 
 
 class Store(Protocol):
-    """Keeps completions: `prefix_id`, `rollout`, `completion`."""
+    """Keeps completions: `prefix_id`, `rollout`, `completion`, `finish_reason` of those that were given up."""
 
     def add(self, completions: pl.DataFrame) -> None:
         """Keep a batch."""
@@ -59,6 +64,7 @@ class Folder:
         digest = blake2b(about.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         self._parts = folder / digest
         described = self._parts / "key.json"
+        check_no_link(self._parts)
         try:
             self._parts.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(self._parts)
@@ -89,12 +95,12 @@ class Folder:
                 raise SourceError(
                     f"{part}: cannot be read ({reason}). Hint: delete it; its batch is sampled again."
                 ) from error
-            if schema != _SCHEMA:
+            if schema not in (_SCHEMA, _WITHOUT_FAILURES):
                 raise SourceError(
                     f"{part}: has the columns {dict(schema)}, must have {dict(_SCHEMA)}. Hint: delete "
                     "it; its batch is sampled again."
                 )
-        return pl.scan_parquet(parts).unique(
+        return pl.scan_parquet(parts, schema=_SCHEMA, missing_columns="insert").unique(
             ["prefix_id", "rollout"], keep="first", maintain_order=True
         )
 

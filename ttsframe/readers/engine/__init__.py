@@ -8,7 +8,8 @@ tools in `table`; `gold` adds gold answers from a second file.
 
 from __future__ import annotations
 
-from ttsframe.readers.engine.faults import first_line, naming
+from ttsframe.readers.engine.damage import find_damage
+from ttsframe.readers.engine.faults import DAMAGED, first_line, naming
 from ttsframe.readers.engine.gold import Gold, find_gold
 from ttsframe.readers.engine.scan import (
     Survey,
@@ -22,6 +23,7 @@ from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError, order_columns
 
 __all__ = [
+    "DAMAGED",
     "Candidate",
     "FileFormat",
     "Gold",
@@ -30,6 +32,7 @@ __all__ = [
     "Survey",
     "SurveyedFile",
     "expand",
+    "find_damage",
     "find_gold",
     "first_line",
     "is_local",

@@ -12,7 +12,15 @@ import numpy as np
 
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.json_rows import ARRAY_END, FAULT
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, open_binary
+from ttsframe.readers.engine.sniff import (
+    DataFile,
+    Unpacked,
+    most_line_bytes,
+    open_binary,
+    read_line,
+    read_whole,
+    too_long,
+)
 
 CHUNK_BYTES = 6 << 20
 _SEARCHED = 1 << 16
@@ -27,6 +35,8 @@ class Span(NamedTuple):
     end: int
     first: int
     """Number of the first line, from 1."""
+    n_ends: int | None = None
+    """Number of line ends, once they were counted."""
 
 
 class Chunk(NamedTuple):
@@ -35,10 +45,13 @@ class Chunk(NamedTuple):
     data: bytes
     first: int
     """Number of the first line (of the first element, in an array), from 1."""
+    n_ends: int | None = None
+    """Number of line ends, where they were counted: each count is a pass over the bytes."""
 
     @property
     def n_lines(self) -> int:
-        return count_ends(self.data) + (not self.data.endswith(b"\n"))
+        n_ends = count_ends(self.data) if self.n_ends is None else self.n_ends
+        return n_ends + (not self.data.endswith(b"\n"))
 
     def halves(self) -> tuple[Chunk, Chunk] | None:
         """Cut at the line end nearest to the middle; None if the chunk is a single line."""
@@ -98,7 +111,9 @@ def _from_lines(file: DataFile) -> Iterator[Chunk]:
         start = stream.read(CHUNK_BYTES).removeprefix(codecs.BOM_UTF8)
         first = 1
         while start:
-            data = start if start.endswith(b"\n") else start + stream.readline()
+            data = start
+            if not start.endswith(b"\n"):
+                data += read_line(stream, file, first + start.count(b"\n"))
             if not data.isspace():
                 yield Chunk(data, first)
             first += data.count(b"\n")
@@ -109,6 +124,7 @@ def cut_spans(file: DataFile) -> list[Span]:
     """Cut uncompressed JSON lines into spans while reading only a few bytes."""
     # The lines are not counted yet, so each span claims to begin at line 1.
     spans: list[Span] = []
+    most = CHUNK_BYTES + most_line_bytes()
     with open_binary(file) as stream:
         size = stream.seek(0, SEEK_END)
         start = 0
@@ -117,6 +133,8 @@ def cut_spans(file: DataFile) -> list[Span]:
             stream.seek(end)
             while piece := stream.readline(_SEARCHED):
                 end += len(piece)
+                if end - start > most:
+                    raise too_long(f"{file.name}, a line after byte {start:,}", most)
                 if piece.endswith(b"\n"):
                     break
             end = min(end, size)
@@ -135,12 +153,13 @@ def read_span(file: DataFile, span: Span) -> Chunk:
             f"{file.name}: has {file.path.stat().st_size:,} bytes, had at least {span.end:,} when it was "
             f"scanned. Hint: scan it again once it is no longer being written."
         )
-    return Chunk(data if span.start else data.removeprefix(codecs.BOM_UTF8), span.first)
+    whole = data if span.start else data.removeprefix(codecs.BOM_UTF8)
+    return Chunk(whole, span.first, span.n_ends)
 
 
 def _from_document(file: DataFile) -> Iterator[Chunk]:
     with open_binary(file) as stream:
-        content = stream.read()
+        content = read_whole(stream, file)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

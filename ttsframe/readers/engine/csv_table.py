@@ -14,7 +14,14 @@ from typing import Final
 import polars as pl
 
 from ttsframe.errors import SourceError
-from ttsframe.readers.engine.sniff import DataFile, csv_separator, open_binary
+from ttsframe.readers.engine.damage import find_damage
+from ttsframe.readers.engine.sniff import (
+    DataFile,
+    csv_separator,
+    open_binary,
+    read_line,
+    read_whole,
+)
 
 _WHOLE: Final = r"^-?(0|[1-9][0-9]{0,17})$"
 _NUMBER: Final = r"^(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?|nan|NaN|-?inf)$"
@@ -91,9 +98,9 @@ def _read_texts(file: DataFile) -> pl.LazyFrame:
     """Scan a file with all columns as text."""
     source: Path | bytes = file.path
     with open_binary(file) as stream:
-        header = stream.readline()
+        header = read_line(stream, file, 1)
         if file.held is not None or file.compression is not None:
-            source = header + stream.read()
+            source = header + read_whole(stream, file)
     separator = csv_separator(header.rstrip(b"\r\n")) or ","
     try:
         return pl.scan_csv(source, separator=separator, infer_schema=False, glob=False)
@@ -104,6 +111,6 @@ def _read_texts(file: DataFile) -> pl.LazyFrame:
 def _unreadable(file: DataFile, error: Exception) -> SourceError:
     reason = str(error).partition("\n")[0]
     return SourceError(
-        f"{file.name}: cannot be read as CSV ({reason}). Hint: it must be UTF-8, with a header "
+        f"{find_damage([file.name]) or file.name}: cannot be read as CSV ({reason}). Hint: it must be UTF-8, with a header "
         "and as many fields in every row."
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import polars as pl
 
 from ttsframe.errors import SourceError, TtsframeError
+from ttsframe.readers.engine.damage import find_damage
 from ttsframe.readers.engine.sniff import DataFile
 
 _PANIC: Final = pl.exceptions.PanicException
@@ -26,16 +27,19 @@ def first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def naming(names: Sequence[str], hint: str) -> Iterator[None]:
-    """Name the sources in errors of Polars and of the operating system."""
+def naming(
+    names: Sequence[str], hint: str, files: Callable[[], Sequence[str]] | None = None
+) -> Iterator[None]:
+    """Name the sources in errors of Polars and of the operating system, and what is damaged in `files`."""
     try:
         yield
     except TtsframeError:
         raise
     except (OSError, pl.exceptions.PolarsError, _PANIC) as error:
         more = ", ..." if len(names) > 3 else ""
+        damaged = find_damage(names if files is None else files())
         raise SourceError(
-            f"{', '.join(names[:3])}{more}: cannot be read ({first_line(error)}). Hint: {hint}"
+            f"{damaged or ', '.join(names[:3]) + more}: cannot be read ({first_line(error)}). Hint: {hint}"
         ) from error
 
 

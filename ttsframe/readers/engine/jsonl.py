@@ -14,6 +14,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -130,9 +131,11 @@ def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:
     """Inspect a file whose spans can be read independently, by the workers themselves."""
 
     def inspect_span(span: Span) -> tuple[Span, int, Inspection | None]:
-        chunk = read_span(file, span)
+        read = read_span(file, span)
+        n_ends = count_ends(read.data)
+        chunk = read._replace(n_ends=n_ends)
         inspection = None if chunk.data.isspace() else _inspect(chunk, known)
-        return span, count_ends(chunk.data), inspection
+        return span._replace(n_ends=n_ends), n_ends, inspection
 
     spans: list[Span] = []
     parts: list[Inspection] = []
@@ -177,7 +180,8 @@ def _inspect(chunk: Chunk, known: Collection[str]) -> Inspection:
             if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
         }
         is_small = len(chunk.data) <= _SMALL
-        searched = _search_small(chunk.data) if is_small else search(chunk.data, doubtful)
+        look = _search_small if is_small else search
+        searched = look(chunk.data, doubtful)
         if doubtful.keys() - searched.confirmed:
             pl.read_ndjson(chunk.data, schema=doubtful)
     except (pl.exceptions.PolarsError, UnicodeDecodeError):
@@ -228,10 +232,23 @@ def search(data: bytes, columns: Mapping[str, pl.DataType]) -> SearchResult:
     return SearchResult(matches["half"], confirmed)
 
 
-def _search_small(data: bytes) -> SearchResult:
-    """Search the text of a few rows, of which a query costs more than parsing them."""
+def _search_small(data: bytes, columns: Mapping[str, pl.DataType]) -> SearchResult:
+    """Search the text of a few rows, of which a query costs more than the work."""
     data.decode()
-    return SearchResult(rb"\ud" in data or rb"\uD" in data, frozenset())
+    confirmed = []
+    for name, dtype in columns.items():
+        pattern = _compiled_pattern(name, dtype)
+        if pattern is not None and all(
+            match[0].endswith((b",", b"}")) for match in pattern.finditer(data)
+        ):
+            confirmed.append(name)
+    return SearchResult(rb"\ud" in data or rb"\uD" in data, frozenset(confirmed))
+
+
+@lru_cache(maxsize=1024)
+def _compiled_pattern(name: str, dtype: pl.DataType) -> re.Pattern[bytes] | None:
+    pattern = _column_pattern(name, dtype)
+    return None if pattern is None else re.compile(pattern.encode())
 
 
 def _column_pattern(name: str, dtype: pl.DataType) -> str | None:

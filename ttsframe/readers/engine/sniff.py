@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,9 @@ _BINARY: dict[bytes, Container] = {
     b"PK\x05\x06": "zip",
 }
 _HEAD = 1 << 16
+_MOST_LINE_BYTES = 1 << 28
+_LINES_PER_DOCUMENT = 8
+_LIMIT = "TTSFRAME_MAX_LINE_BYTES"
 
 
 class Unpacked(NamedTuple):
@@ -116,11 +120,45 @@ def sniff(path: Path, held: bytes | None = None, url: str | None = None) -> Data
         if text.startswith(b"["):
             return file._replace(container="json")
         if text.startswith(b"{"):
-            first = text if b"\n" in text else text + stream.readline()
+            first = text if b"\n" in text else text + read_line(stream, file, 1)
             return file._replace(container=_lines_or_document(first.partition(b"\n")[0]))
         if csv_separator(text.partition(b"\n")[0]) is not None:
             return file._replace(container="csv")
     return file
+
+
+def most_line_bytes() -> int:
+    """Return how long a line may be: reading it takes about nine times the memory."""
+    given = os.environ.get(_LIMIT, "")
+    return int(given) if given.isascii() and given.isdigit() else _MOST_LINE_BYTES
+
+
+def read_line(stream: BinaryIO, file: DataFile, number: int) -> bytes:
+    """Read the rest of a line, or raise where it is too long."""
+    most = most_line_bytes()
+    line = stream.readline(most + 1)
+    if len(line) > most:
+        raise too_long(f"{file.name}, line {number:,}", most)
+    return line
+
+
+def read_whole(stream: BinaryIO, file: DataFile) -> bytes:
+    """Read all that is left, or raise where a compressed file holds too much."""
+    if file.compression is None:
+        return stream.read()
+    most = _LINES_PER_DOCUMENT * most_line_bytes()
+    content = stream.read(most + 1)
+    if len(content) > most:
+        raise too_long(file.name, most)
+    return content
+
+
+def too_long(place: str, most: int) -> SourceError:
+    """Build the error for a line or document that would take too much memory."""
+    return SourceError(
+        f"{place}: holds more than {most:,} bytes, which are read at once and take about nine times the memory. "
+        f"Hint: if that is right, the environment variable {_LIMIT} sets how many bytes a line may have."
+    )
 
 
 def head_of(file: DataFile) -> bytes:

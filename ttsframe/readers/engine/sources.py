@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -29,7 +30,7 @@ class Candidate(NamedTuple):
     """Of anything but a file, the words or the URL that name it."""
     is_named: bool
     """False for a file found in a folder, which may serve another purpose."""
-    kind: Literal["file", "url", "standard input", "memory"] = "file"
+    kind: Literal["file", "pipe", "url", "standard input", "memory"] = "file"
     source: object = None
     """What is in memory, or the URL."""
 
@@ -57,8 +58,9 @@ def expand(source: Source) -> list[Candidate]:
 
 
 def is_local(place: str) -> bool:
-    """Return whether a place is a file or folder of this machine, neither standard input nor a URL."""
-    return place != STANDARD_INPUT and scheme_of(place) in {None, "file"}
+    """Return whether a place is a file or folder of this machine, neither a URL nor a pipe, which is read once."""
+    is_place = place != STANDARD_INPUT and scheme_of(place) in {None, "file"}
+    return is_place and not Path(place).expanduser().is_fifo()
 
 
 def one_source(source: Source, parameter: str) -> Candidate:
@@ -132,7 +134,7 @@ def _expand_one(item: Candidate | Place) -> list[Candidate]:
     if path.is_dir():
         return _walk(path)
     if path.exists():
-        return [Candidate(path, is_named=True)]
+        return [_named(path)]
     if glob.has_magic(text):
         matches = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural_key)  # noqa: PTH207 - Path.glob takes no absolute pattern
         if not matches:
@@ -140,22 +142,54 @@ def _expand_one(item: Candidate | Place) -> list[Candidate]:
         return [
             candidate
             for match in matches
-            for candidate in (_walk(match) if match.is_dir() else [Candidate(match, is_named=True)])
+            for candidate in (_walk(match) if match.is_dir() else [_named(match)])
         ]
     raise SourceError(f"{path}: no such file or folder. {_nearby_files(path)}")
 
 
+def _named(path: Path) -> Candidate:
+    if path.is_fifo():
+        return Candidate(path, is_named=True, kind="pipe")
+    if path.exists() and not path.is_file():
+        raise SourceError(f"{path}: is a device or a socket, must be a file, a folder or a pipe.")
+    return Candidate(path, is_named=True)
+
+
 def _walk(folder: Path) -> list[Candidate]:
     """List the files in a folder and its subfolders; names that begin with a dot are hidden."""
-    files = [
-        path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
+    files: list[Path] = []
+    # Links wait, so that a folder that is also linked, as the latest run may be, has its own name.
+    waiting, linked = deque([folder]), deque[Path]()
+    seen: set[Path] = set()
+    while waiting or linked:
+        current = waiting.popleft() if waiting else linked.popleft()
+        real = current.resolve()
+        if real in seen:
+            continue
+        if real in folder.resolve().parents:
+            raise SourceError(f"{current}: is a link to a folder that holds it. Hint: remove it.")
+        seen.add(real)
+        for path in _list(current):
+            if path.is_dir():
+                (linked if path.is_symlink() else waiting).append(path)
+            elif path.is_file():
+                files.append(path)
+            elif path.is_symlink():
+                raise SourceError(f"{path}: is a link to nothing. Hint: remove it.")
     if not files:
         raise SourceError(f"{folder}: holds no files (hidden files are ignored).")
     return [Candidate(path, is_named=False) for path in sorted(files, key=_natural_key)]
+
+
+def _list(folder: Path) -> list[Path]:
+    """List what a folder shows."""
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise SourceError(
+            f"{folder}: cannot be listed ({error.strerror or error}), so its files would be missing. Hint: name "
+            "the files or folders to read."
+        ) from error
 
 
 def _natural_key(path: Path) -> list[tuple[int, int, str]]:

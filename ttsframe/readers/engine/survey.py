@@ -61,7 +61,7 @@ _DERIVED_FROM = {
 
 _N_LISTED = 5
 _N_NAMES = 20
-_N_EXPLAINED = 8
+_N_EXPLAINED = 12
 """Of more formats than this, a message names only the names."""
 
 
@@ -154,6 +154,8 @@ def _recognize_file(candidate: Candidate) -> DataFile:
     """Recognize the bytes of a file; what is in memory is taken as it is."""
     if candidate.kind == "file":
         return sniff(candidate.path)
+    if candidate.kind == "pipe":
+        return sniff(candidate.path, candidate.path.read_bytes())
     if candidate.kind == "url":
         return open_url(candidate.name)
     if candidate.kind == "standard input":
@@ -327,15 +329,18 @@ def _recognize(
     """Return the name of the format that unpacks a file, else of the first, or named, that recognizes its columns."""
     if unpacker is not None:
         return next(name for name, file_format in formats.items() if file_format is unpacker)
-    possible = {
-        name: file_format
-        for name, file_format in formats.items()
-        if file_format.unpacking is None and file_format.has_shapes(columns)
-    }
     if format != "auto":
-        return format if format in possible and formats[format].accepts(columns) else None
+        named = formats[format]
+        fits = named.unpacking is None and named.has_shapes(columns) and named.accepts(columns)
+        return format if fits else None
+    # Names tell most formats apart, and cost less to compare than dtypes.
     return next(
-        (name for name, file_format in possible.items() if file_format.recognizes(columns)), None
+        (
+            name
+            for name, each in formats.items()
+            if each.unpacking is None and each.recognizes(columns) and each.has_shapes(columns)
+        ),
+        None,
     )
 
 

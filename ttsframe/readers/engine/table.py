@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -19,6 +19,9 @@ from ttsframe.readers.engine.sniff import DataFile, Unpacked
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
 OnError: TypeAlias = Literal["raise", "skip"]
+
+_LARGEST_COUNT: Final = 2**53
+_LONGEST_VALUE: Final = 60
 
 
 class Scores(NamedTuple):
@@ -212,6 +215,34 @@ def _per_distinct(texts: pl.Expr, function: Callable[[str], str]) -> pl.Expr:
     return texts.map_batches(apply, return_dtype=pl.String, is_elementwise=True)
 
 
+def is_no_count(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return whether a value is there and no whole number; JSON of mixed types is text."""
+    if dtype.is_integer() or isinstance(dtype, pl.Null):
+        return pl.lit(value=False)
+    if dtype.is_float():
+        return ~(value.is_finite() & (value == value.round()) & (value.abs() < _LARGEST_COUNT))
+    if isinstance(dtype, pl.String):
+        return ~value.str.contains(r"^-?[0-9]{1,15}(?:\.0+)?$")
+    return value.is_not_null()
+
+
+def is_no_number(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return whether a value is there and no finite number; JSON of mixed types is text."""
+    if dtype.is_integer() or isinstance(dtype, pl.Null):
+        return pl.lit(value=False)
+    if dtype.is_float():
+        return ~value.is_finite()
+    if isinstance(dtype, pl.String):
+        return ~value.str.contains(r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?$")
+    return value.is_not_null()
+
+
+def shown(value: object) -> str:
+    """Write a value of a row for a message, shortened."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ..."
+
+
 def add_problem_id(table: Table, ids: Sequence[str], text: str) -> Table:
     """Add `problem_id`: the first existing id column, else the hash of the problem's text."""
     name = next((name for name in ids if name in table.schema), None)
@@ -343,23 +374,64 @@ def unpack_structs(
     return unpacked.rename({f"__{name}": name for name in names.values()}), list(names.values())
 
 
-def set_apart(table: Table, kept: Collection[str], prefix: str) -> Table:
-    """Rename columns that only happen to have the name of a column of attempts."""
+def set_apart(
+    table: Table, kept: Collection[str], prefix: str, others: Mapping[str, str] = {}
+) -> Table:
+    """Rename columns that only happen to have the name of a column of attempts, and some others."""
     names = {
         name: f"{prefix}{name}"
         for name in table.schema
         if name in TRAJECTORY_COLUMNS and name not in {"problem_id", "source_file", *kept}
     }
+    names |= {name: other for name, other in others.items() if name in table.schema}
     return table._replace(
         frame=table.frame.rename(names),
         schema={names.get(name, name): dtype for name, dtype in table.schema.items()},
     )
 
 
-def number_attempts(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Add `attempt`: the number of the row within its problem and run."""
-    run = [name for name in ("source_file", "problem_id") if name in frame.collect_schema()]
-    return frame.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).over(run).alias("attempt"))
+def number_attempts(
+    frame: pl.LazyFrame, by: Sequence[str] = (), order: str | None = None
+) -> pl.LazyFrame:
+    """Add `attempt`: the number of the row within its problem and run, by a column or as the rows are."""
+    names = frame.collect_schema().names()
+    run = [name for name in ("source_file", *by, "problem_id") if name in names]
+    row = pl.int_range(pl.len(), dtype=pl.UInt32)
+    position = row.over(run) if order is None else row.over(run, order_by=[order, row])
+    return frame.with_columns(position.alias("attempt"))
+
+
+def refuse_mixed(table: Table, *names: str) -> Table:
+    """Raise where rows of one column are conversations, and others texts, so that all were read as texts."""
+    for name in names:
+        if isinstance(table.schema[name], pl.String):
+            is_messages = pl.col(name).str.contains(r'^\[\{"(?:role|content)": ?"')
+            what = (
+                f"{name!r} is a list of messages, but text in other rows; must be the same in all"
+            )
+            frame = table.check(table.frame, is_messages, [], _always(what))
+            table = table._replace(frame=frame)
+    return table
+
+
+def _always(reason: str) -> Callable[[Mapping[str, object]], str]:
+    return lambda _: reason
+
+
+def spoken(source: Table, name: str, role: str) -> pl.Expr:
+    """Return a text, or what one role says in a conversation."""
+    dtype = source.schema[name]
+    if isinstance(dtype, pl.String | pl.Null):
+        return pl.col(name).cast(pl.String)
+    fields = struct_fields(as_instance(dtype.inner)) if isinstance(dtype, pl.List) else {}
+    if not all(isinstance(fields.get(each), pl.String) for each in ("role", "content")):
+        raise ColumnsError(
+            f"{', '.join(source.row_words)}: column {name!r} is {dtype}, must be String or a list of messages "
+            "with 'role' and 'content'."
+        )
+    message = pl.element().struct.field
+    said = pl.when(message("role") == role).then(message("content"))
+    return pl.col(name).list.eval(said).list.drop_nulls().list.join("\n\n")
 
 
 def order_columns(frame: pl.LazyFrame, first: Mapping[str, object]) -> pl.LazyFrame:

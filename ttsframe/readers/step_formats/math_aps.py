@@ -29,6 +29,7 @@ from ttsframe.readers.step_formats.reading import (
     check_rows,
     explode_steps,
     first_fault,
+    is_no_share,
     unpack_fields,
 )
 from ttsframe.readers.step_formats.step_format import StepFormat
@@ -59,6 +60,7 @@ _NODES: Final = pl.List(
     })
 )
 _WALKED: Final = pl.Struct({"__nodes": _NODES, "__fault": pl.String()})
+_NO_SHARE: Final = "'reasoning_steps' has an 'mc_value' that is no share from 0 to 1"
 _NODE_KEYS: Final = {"text", "mc_value", "children"}
 
 
@@ -74,6 +76,10 @@ def _list_to_steps(source: Table) -> pl.LazyFrame:
     read = table.frame.with_columns(
         pl.col(_STEPS).list.eval(pl.element().struct.field("solution_prefix")).alias("__prefixes")
     )
+    values = {}
+    if "mc_value" in struct_fields(entries):
+        is_bad = is_no_share(pl.element().struct.field("mc_value"))
+        values[_NO_SHARE] = pl.col(_STEPS).list.eval(is_bad).list.any()
     checked = check_rows(
         table,
         read,
@@ -84,6 +90,7 @@ def _list_to_steps(source: Table) -> pl.LazyFrame:
             "'reasoning_steps' has an object without 'solution_prefix'": prefixes.list.eval(
                 pl.element().is_null()
             ).list.any(),
+            **values,
         }),
     )
     linked = (
@@ -230,12 +237,15 @@ def _walk(tree: str | None, question: str | None) -> Iterator[dict[str, object]]
             keys = sorted(_NODE_KEYS)
             raise BadRowError(f"{place} has a key {min(unknown)!r}, must only have {keys}")
         text = fit_value(item["text"], pl.String(), place)
+        soft = fit_value(item.get("mc_value"), pl.Float64(), f"{place}.mc_value")
+        if soft is not None and not 0 <= soft <= 1:
+            raise BadRowError(f"{place}.mc_value is {soft}, must be a share from 0 to 1")
         yield {
             "node": count,
             "parent": parent,
             "step": step,
             "text": None if step == -1 and text == question else text,
-            "soft": fit_value(item.get("mc_value"), pl.Float64(), f"{place}.mc_value"),
+            "soft": soft,
         }
         children = item.get("children") or []
         if not isinstance(children, list):

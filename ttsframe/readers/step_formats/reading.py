@@ -20,10 +20,14 @@ _ALLOWED = {"problem_id", "solution_id", "gold", "solution"}
 
 
 def cast_source(
-    table: Table, dtypes: Mapping[str, pl.DataType], *, made: Collection[str] = ()
+    table: Table,
+    dtypes: Mapping[str, pl.DataType],
+    *,
+    made: Collection[str] = (),
+    own: Collection[str] = (),
 ) -> Table:
-    """Cast the columns of a format, and refuse others that are named like a column to be added."""
-    reserved = {*STEP_COLUMNS, *made} - (_ALLOWED - set(made))
+    """Cast the columns of a format, and refuse others, not its own, that are named like a column to be added."""
+    reserved = {*STEP_COLUMNS, *made} - (_ALLOWED - set(made)) - set(own)
     for name in table.schema:
         if name in reserved or name.startswith("__"):
             raise ColumnsError(
@@ -46,14 +50,14 @@ def add_ids(table: Table, texts: pl.Expr) -> Table:
     joined = texts.list.eval(pl.element().fill_null("")).list.join(_TEXT_SEPARATOR).fill_null("")
     run = [name for name in ("source_file",) if name in identified.schema]
     frame = identified.frame.with_columns(problem_hash(joined).alias("solution_id")).with_columns(
-        _number_duplicates(pl.col("solution_id"), [*run, "problem_id", "solution_id"])
+        number_duplicates(pl.col("solution_id"), [*run, "problem_id", "solution_id"])
     )
     return identified._replace(
         frame=frame, schema={**identified.schema, "solution_id": pl.String()}
     )
 
 
-def _number_duplicates(names: pl.Expr, within: Sequence[str]) -> pl.Expr:
+def number_duplicates(names: pl.Expr, within: Sequence[str]) -> pl.Expr:
     """Make equal names distinct: the second gets the suffix `-2`, and so on."""
     occurrence = pl.int_range(1, pl.len() + 1).over(within)
     return pl.when(occurrence == 1).then(names).otherwise(pl.format("{}-{}", names, occurrence))
@@ -67,6 +71,11 @@ def check_rows(table: Table, frame: pl.LazyFrame, fault: pl.Expr) -> pl.LazyFram
         ["__fault"],
         lambda row: str(row["__fault"]),
     ).drop("__fault")
+
+
+def is_no_share(value: pl.Expr) -> pl.Expr:
+    """Return whether a value is there and not within 0 and 1."""
+    return ~value.is_between(0, 1) | value.is_nan()
 
 
 def first_fault(faults: Mapping[str, pl.Expr]) -> pl.Expr:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from ttsframe.errors import ColumnsError
-from ttsframe.readers.engine.table import FileFormat, Table, cast_columns
+from ttsframe.readers.engine.table import FileFormat, Table, cast_columns, is_no_count
+from ttsframe.readers.step_formats.reading import is_no_share
 from ttsframe.readers.step_formats.step_format import STEP_COLUMNS, StepFormat
 
 _DTYPES = {
@@ -27,14 +28,18 @@ def _to_steps(source: Table) -> pl.LazyFrame:
             f"tts.process.estimate_steps(rollouts) estimates labels from it."
         )
     step, rating = pl.col("step"), pl.col("rating")
-    rules = {
-        "step": (step.is_null() | (step != step.round()) | (step < -1), "a whole number from -1")
-    }
+    step = (
+        pl.when(~is_no_count(step, table.schema["step"])).then(step).cast(pl.Float64).cast(pl.Int64)
+    )
+    rules = {"step": (step.is_null() | (step < -1), "a whole number from -1")}
     if "rating" in table.schema:
         rules["rating"] = (~rating.is_in([-1, 0, 1]), "-1, 0, 1 or null")
+    if "soft" in table.schema:
+        rules["soft"] = (is_no_share(pl.col("soft")), "a share from 0 to 1, or null")
     for name in rules:
         dtype = table.schema[name]
-        if not (dtype.is_numeric() or isinstance(dtype, pl.Null)):
+        is_mixed = name == "step" and isinstance(dtype, pl.String | pl.Boolean)
+        if not (dtype.is_numeric() or isinstance(dtype, pl.Null) or is_mixed):
             raise ColumnsError(f"{files}: column {name!r} is {dtype}, must be {rules[name][1]}.")
     for name in ("problem_id", "solution_id"):
         rules[name] = (pl.col(name).is_null(), f"the id of a {name.removesuffix('_id')}")
@@ -51,7 +56,9 @@ def _to_steps(source: Table) -> pl.LazyFrame:
         reason,
     ).drop(broken)
     return frame.with_columns(
-        pl.col(name).cast(STEP_COLUMNS[name].dtype) for name in ("step", "rating") if name in rules
+        (step if name == "step" else pl.col(name)).cast(STEP_COLUMNS[name].dtype)
+        for name in ("step", "rating")
+        if name in rules
     )
 
 

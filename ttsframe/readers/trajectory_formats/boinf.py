@@ -1,17 +1,18 @@
 """Best-of-infinity: `analysis_{dataset}_{model}.jsonl`, a row per problem with its answers, without texts.
 
 `all_answers` has pairs of an answer and its tokens; an empty answer is no answer. `majority_answer` is what the tool
-counted, kept for each attempt; there, no answer counts as one more answer. The model is only in the name of the file, so several files are told apart
-by `source_file`.
+counted, kept for each attempt; there, no answer counts as one more answer. `model` is from the name of the file.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import polars as pl
 
 from ttsframe._traps import Trap
+from ttsframe.readers.engine.jsonl import FILE
 from ttsframe.readers.engine.table import (
     FileFormat,
     Table,
@@ -26,6 +27,8 @@ _DTYPES: dict[str, pl.DataType] = {
     "all_answers": pl.List(pl.List(pl.String())),
 }
 _LARGEST = 2**53
+_MODEL = r"analysis_(?:gpqa_diamond|[^_/\\]+)_([^/\\]+)\.jsonl$"
+"""Of data sets, this one alone has an underscore in its name."""
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
@@ -59,6 +62,8 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
 
     checked = table.check(parts, pl.col("__is_bad").fill_null(value=False), ["problem_id"], reason)
     renamed = checked.drop("__is_bad", "all_answers").rename({"gold_answer": "gold"})
+    if "model" not in table.schema and any(re.search(_MODEL, name) for name in source.row_words):
+        renamed = renamed.with_columns(model=pl.col(FILE).str.extract(_MODEL))
     attempts = explode_attempts(table._replace(frame=renamed), ["answer", "n_tokens"])
     return attempts.drop("problem_num", "answer_counts", "total_answers", strict=False)
 

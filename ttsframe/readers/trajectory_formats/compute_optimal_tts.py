@@ -11,6 +11,8 @@ both stay unknown. OpenR writes `[0]` as the value of a single path without scor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from ttsframe.readers.engine.dtypes import struct_fields
@@ -21,7 +23,9 @@ from ttsframe.readers.engine.table import (
     add_problem_id,
     cast_columns,
     explode_attempts,
+    is_no_number,
     number_attempts,
+    shown,
     unpack_structs,
 )
 
@@ -37,6 +41,7 @@ _DTYPES: dict[str, pl.DataType] = {
         })
     ),
 }
+_VOTE = "__vote"
 _FIELDS = {
     "text": "completion",
     "value": "step_scores",
@@ -47,7 +52,8 @@ _FIELDS = {
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
     typed = add_problem_id(cast_columns(source, _DTYPES), ("problem_id",), "question")
-    marked = typed.frame.with_columns((pl.col("output").list.len() == 1).alias("__is_single"))
+    voted = _with_votes(typed)
+    marked = voted.with_columns((pl.col("output").list.len() == 1).alias("__is_single"))
     table = typed._replace(frame=marked)
     attempts, columns = unpack_structs(
         explode_attempts(table, ["output"]), table.schema, "output", _FIELDS
@@ -63,15 +69,48 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
     }
     updates = [expr.alias(name) for name, expr in corrected.items() if name in columns]
     updates.append(pl.when(~is_single).then(statement=False).alias("is_exchangeable"))
-    if "majority_vote" in struct_fields(table.schema.get("result", pl.Null())):
-        vote = pl.col("result").struct.field("majority_vote").cast(pl.Float64)
-        updates.append(pl.when(is_single).then(vote == 1).alias("is_correct"))
+    if _holds_votes(table.schema):
+        updates.append(pl.when(is_single).then(pl.col(_VOTE) == 1).alias("is_correct"))
     return number_attempts(
         attempts
         .with_columns(updates)
-        .drop("__is_single")
+        .drop("__is_single", _VOTE, strict=False)
         .rename({"question": "problem", "groundtruth": "solution"}, strict=False)
     )
+
+
+def _holds_votes(schema: Mapping[str, pl.DataType]) -> bool:
+    dtype = schema.get("result", pl.Null())
+    return isinstance(dtype, pl.String) or (
+        isinstance(dtype, pl.Struct) and "majority_vote" in struct_fields(dtype)
+    )
+
+
+def _with_votes(table: Table) -> pl.LazyFrame:
+    """Add the majority vote of each row, and refuse rows in which it cannot be read."""
+    result, dtype = pl.col("result"), table.schema.get("result", pl.Null())
+    if isinstance(dtype, pl.Null):
+        return table.frame
+    vote: pl.Expr | None = None
+    if isinstance(dtype, pl.String):  # in some rows, it is no object
+        vote = result.str.json_path_match("$.majority_vote")
+        is_lost = vote.is_null() & result.str.contains(r'"majority_vote"\s*:\s*[^n\s]')
+        broken = ~result.str.starts_with("{") | is_lost | is_no_number(vote, pl.String())
+    elif isinstance(dtype, pl.Struct):
+        field = struct_fields(dtype).get("majority_vote", pl.Null())
+        vote = result.struct.field("majority_vote") if _holds_votes(table.schema) else None
+        broken = pl.lit(value=False) if vote is None else is_no_number(vote, field)
+    else:
+        broken = result.is_not_null()
+    checked = table.check(
+        table.frame,
+        broken,
+        ["result"],
+        lambda row: (
+            f"result is {shown(row['result'])}, must be an object, with a number or null as majority_vote"
+        ),
+    )
+    return checked if vote is None else checked.with_columns(vote.cast(pl.Float64).alias(_VOTE))
 
 
 FORMAT = FileFormat(

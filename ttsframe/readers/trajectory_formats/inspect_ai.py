@@ -18,7 +18,6 @@ the same model too.
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -29,15 +28,28 @@ import polars as pl
 from ttsframe._traps import Trap
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.archive import Archive, BadMemberError, open_archive
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of, open_binary
+from ttsframe.readers.engine.document import (
+    dict_of,
+    list_of,
+    parse_object,
+    parse_value,
+    read_object,
+    shown,
+    text_of,
+)
+from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of
 from ttsframe.readers.engine.table import FileFormat, Table, Unpacking, add_problem_id, cast_columns
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
-_DECODE: Final = json.JSONDecoder().decode
 _SAMPLE: Final = re.compile(r"samples/(.+)_epoch_([0-9]+)(?:\.json|/sample\.json)", re.DOTALL)
 _IS_LOG: Final = re.compile(
     rb'\s*\{\s*"version"\s*:\s*[0-9]+\s*,\s*"status"\s*:\s*"([a-z]+)".*?"eval"\s*:\s*\{', re.DOTALL
 )
+_EVENTS: Final = (
+    (b',"events":[', b'],"model_usage":'),
+    (b'\n  "events": [', b'],\n  "model_usage":'),
+)
+"""Where the events of a sample begin, and what follows them, in one line or with indents."""
 _REFERENCES: Final = ("attachment://", "tc://")
 _GRADES: Final = {"C": True, "I": False, "N": False, "true": True, "false": False}
 _NUMBERS: Final = {"1": True, "1.0": True, "0": False, "0.0": False}
@@ -86,17 +98,17 @@ class _Log:
             raise SourceError(
                 f"{name}: its header has no 'eval', which says what was run. Hint: it may be damaged."
             )
-        self.status = _text(header.get("status")) or "started"
-        self.model = _text(spec.get("model"))
-        self.task = _text(spec.get("task"))
+        self.status = text_of(header.get("status")) or "started"
+        self.model = text_of(spec.get("model"))
+        self.task = text_of(spec.get("task"))
         config = {
-            **_dict(_dict(header.get("plan")).get("config")),
-            **_dict(spec.get("model_generate_config")),
+            **dict_of(dict_of(header.get("plan")).get("config")),
+            **dict_of(spec.get("model_generate_config")),
         }
         self.seed = config.get("seed")
         samples, epochs = (
-            _dict(spec.get("dataset")).get("samples"),
-            _dict(spec.get("config")).get("epochs"),
+            dict_of(spec.get("dataset")).get("samples"),
+            dict_of(spec.get("config")).get("epochs"),
         )
         self.n_samples = samples * (epochs or 1) if isinstance(samples, int) else None
         self.grader, is_accuracy = _grader(header, spec)
@@ -106,15 +118,15 @@ class _Log:
 def _grader(header: Mapping[str, Any], spec: Mapping[str, Any]) -> tuple[str | None, bool]:
     """Return the name of the scorer that decides whether a sample is right, and whether its metric is accuracy."""
     scorers: dict[str, bool] = {}
-    for score in _list(_dict(header.get("results")).get("scores")):
-        name = _text(_dict(score).get("scorer"))  # several entries, for a dict of values
+    for score in list_of(dict_of(header.get("results")).get("scores")):
+        name = text_of(dict_of(score).get("scorer"))  # several entries, for a dict of values
         if name is not None:
-            metrics = _dict(_dict(score).get("metrics"))
+            metrics = dict_of(dict_of(score).get("metrics"))
             scorers[name] = scorers.get(name, False) or any(_is_accuracy(key) for key in metrics)
-    for scorer in _list(spec.get("scorers")):
-        name = _text(_dict(scorer).get("name"))
+    for scorer in list_of(spec.get("scorers")):
+        name = text_of(dict_of(scorer).get("name"))
         if name is not None:
-            listed = json.dumps(_dict(scorer).get("metrics"))
+            listed = json.dumps(dict_of(scorer).get("metrics"))
             named = re.findall(r'"name": "([^"]*)"', listed)
             scorers.setdefault(name, any(map(_is_accuracy, named)))
     graded = next((name for name, is_graded in scorers.items() if is_graded), None)
@@ -135,12 +147,12 @@ def _archive_rows(file: DataFile) -> Iterator[Unpacked]:
         for name in _sample_names(archive):
             place = f"member {name!r}"
             try:
-                sample = _parse(_without_events(archive.read(name)))
+                sample = _parse_sample(archive.read(name))
                 texts = _Attachments(sample, archive, name)
                 if name.endswith("/sample.json"):
                     metadata = name.removesuffix("sample.json") + "metadata.json"
                     if metadata in archive.members:
-                        sample["metadata"] = _parse(archive.read(metadata))
+                        sample["metadata"] = parse_object(archive.read(metadata))
                 yield Unpacked(place, _row(sample, log, texts))
             except BadMemberError as reason:
                 yield Unpacked(place, fault=str(reason))
@@ -168,7 +180,7 @@ def _header(archive: Archive, name: str) -> _Log:
     for member in ("header.json", "_journal/start.json"):
         if member in archive.members:
             try:
-                return _Log(_parse(archive.read(member)), name)
+                return _Log(parse_object(archive.read(member)), name)
             except BadMemberError as reason:
                 raise SourceError(
                     f"{name}, member {member!r}: {reason}. Hint: without it nothing is known of the samples; "
@@ -178,23 +190,17 @@ def _header(archive: Archive, name: str) -> _Log:
 
 
 def _document_rows(file: DataFile) -> Iterator[Unpacked]:
-    with open_binary(file) as stream:
-        try:
-            document = _parse(stream.read())
-        except BadMemberError as reason:
-            raise SourceError(
-                f"{file.name}: {reason}. Hint: the log may be cut off, or still being written."
-            ) from reason
+    document = read_object(file)
     log = _Log(document, file.name)
     samples: dict[object, tuple[int, object]] = {}
-    for number, sample in enumerate(_list(document.get("samples")), 1):
-        one = _dict(sample)
+    for number, sample in enumerate(list_of(document.get("samples")), 1):
+        one = dict_of(sample)
         key = (str(one.get("id")), one.get("epoch")) if "id" in one else number
         samples[str(key)] = (number, sample)
     for number, sample in samples.values():
         place = f"sample {number}"
         if not isinstance(sample, dict):
-            yield Unpacked(place, fault=f"is {_shown(sample)}, must be an object")
+            yield Unpacked(place, fault=f"is {shown(sample)}, must be an object")
             continue
         try:
             yield Unpacked(place, _row(sample, log, _Attachments(sample)))
@@ -208,7 +214,7 @@ class _Attachments:
     def __init__(
         self, sample: Mapping[str, Any], archive: Archive | None = None, name: str = ""
     ) -> None:
-        self._texts: Mapping[str, Any] = _dict(sample.get("attachments"))
+        self._texts: Mapping[str, Any] = dict_of(sample.get("attachments"))
         self._archive = archive if name.endswith("/sample.json") else None
         self._folder = name.removesuffix("sample.json") + "attachments/"
 
@@ -227,7 +233,7 @@ class _Attachments:
         for name in archive.members:
             start = name.removeprefix(self._folder).removesuffix(".json")
             if name.startswith(self._folder) and start.isdecimal():
-                for index, text in enumerate(_list(_parse_any(archive.read(name))), int(start)):
+                for index, text in enumerate(list_of(parse_value(archive.read(name))), int(start)):
                     texts[str(index)] = text
         return texts
 
@@ -236,14 +242,14 @@ def _row(sample: Mapping[str, Any], log: _Log, texts: _Attachments) -> dict[str,
     """Turn a sample into a row; what it does not have is left out."""
     identifier, epoch = sample.get("id"), sample.get("epoch")
     if not isinstance(identifier, int | str) or isinstance(identifier, bool):
-        raise BadMemberError(f"its 'id' is {_shown(identifier)}, must be text or a whole number")
+        raise BadMemberError(f"its 'id' is {shown(identifier)}, must be text or a whole number")
     if not isinstance(epoch, int) or isinstance(epoch, bool) or not 1 <= epoch < 2**32:
-        raise BadMemberError(f"its 'epoch' is {_shown(epoch)}, must be a whole number from 1")
-    output = _dict(sample.get("output"))
-    choice = _dict(next(iter(_list(output.get("choices"))), None))
-    message = _dict(choice.get("message"))
+        raise BadMemberError(f"its 'epoch' is {shown(epoch)}, must be a whole number from 1")
+    output = dict_of(sample.get("output"))
+    choice = dict_of(next(iter(list_of(output.get("choices"))), None))
+    message = dict_of(choice.get("message"))
     completion, reasoning = _content(message.get("content"), texts)
-    error, limit = _dict(sample.get("error")), _dict(sample.get("limit"))
+    error, limit = dict_of(sample.get("error")), dict_of(sample.get("limit"))
     row: dict[str, Any] = {
         "id": identifier,
         "epoch": epoch,
@@ -253,21 +259,21 @@ def _row(sample: Mapping[str, Any], log: _Log, texts: _Attachments) -> dict[str,
         "model": log.model,
         "task": log.task,
         "seed": log.seed,
-        "error": _text(error.get("message")),
-        "limit": _text(limit.get("type")),
+        "error": text_of(error.get("message")),
+        "limit": text_of(limit.get("type")),
         "finish_reason": _finish_reason(choice, error, limit),
     }
     row |= _tokens(sample, output, log.model)
     row |= _targets(sample.get("target"), texts)
     row |= _choices(sample.get("choices"))
-    row |= {f"metadata_{name}": value for name, value in _dict(sample.get("metadata")).items()}
+    row |= {f"metadata_{name}": value for name, value in dict_of(sample.get("metadata")).items()}
     row |= _scores(sample, log, texts)
     return {name: value for name, value in row.items() if value is not None}
 
 
 def _scores(sample: Mapping[str, Any], log: _Log, texts: _Attachments) -> dict[str, Any]:
     """Return the value of each scorer, and the grade."""
-    scores = {name: _dict(score) for name, score in _dict(sample.get("scores")).items()}
+    scores = {name: dict_of(score) for name, score in dict_of(sample.get("scores")).items()}
     if not scores and isinstance(sample.get("score"), dict):  # before there could be several
         scores = {log.grader or "score": sample["score"]}
     row: dict[str, Any] = {}
@@ -292,9 +298,9 @@ def _problem(written: object, texts: _Attachments) -> str | None:
     if isinstance(written, str):
         return texts.resolve(written)
     said = [
-        _content(_dict(message).get("content"), texts)[0]
-        for message in _list(written)
-        if _dict(message).get("role") == "user"
+        _content(dict_of(message).get("content"), texts)[0]
+        for message in list_of(written)
+        if dict_of(message).get("role") == "user"
     ]
     return "\n\n".join(text for text in said if text) or None
 
@@ -303,7 +309,7 @@ def _content(content: object, texts: _Attachments) -> tuple[str | None, str | No
     """Return the text and the reasoning of a message."""
     if isinstance(content, str):
         return texts.resolve(content), None
-    parts = [_dict(part) for part in _list(content)]
+    parts = [dict_of(part) for part in list_of(content)]
     said, thought = (
         [
             texts.resolve(part[kind])
@@ -318,7 +324,7 @@ def _content(content: object, texts: _Attachments) -> tuple[str | None, str | No
 def _targets(target: object, texts: _Attachments) -> dict[str, Any]:
     listed = [
         texts.resolve(each)
-        for each in ([target] if isinstance(target, str) else _list(target))
+        for each in ([target] if isinstance(target, str) else list_of(target))
         if isinstance(each, str)
     ]
     if len(listed) > 1:
@@ -350,10 +356,11 @@ def _tokens(
     n_turns = sample.get("turn_count")
     if not isinstance(n_turns, int):
         n_turns = sum(
-            _dict(message).get("role") == "assistant" for message in _list(sample.get("messages"))
+            dict_of(message).get("role") == "assistant"
+            for message in list_of(sample.get("messages"))
         )
-    total = _dict(_dict(sample.get("model_usage")).get(model or ""))
-    last = _dict(output.get("usage"))
+    total = dict_of(dict_of(sample.get("model_usage")).get(model or ""))
+    last = dict_of(output.get("usage"))
     usage = (total or last) if n_turns > 1 else (last or total)
     return {
         ours: usage.get(theirs)
@@ -361,50 +368,28 @@ def _tokens(
     }
 
 
-def _without_events(data: bytes) -> bytes:
-    """Cut out the events of a sample that was written with indents: most of it, and not needed."""
-    # A text has no line end of its own in JSON, so this is the list of the outermost object.
-    start = data.find(b'\n  "events": [\n')
-    end = data.find(b"\n  ]", start) if start >= 0 else -1
-    return data if end < 0 else data[:start] + b'\n  "events": [' + data[end:]
-
-
-def _parse(data: bytes) -> dict[str, Any]:
-    value = _parse_any(data)
-    if not isinstance(value, dict):
-        raise BadMemberError(f"holds {_shown(value)}, must hold one JSON object")
-    return value
-
-
-def _parse_any(data: bytes) -> Any:  # noqa: ANN401 - any JSON value
+def _parse_sample(data: bytes) -> dict[str, Any]:
+    """Parse a sample without its events, which are most of it and not needed."""
+    cut = _without_events(data)
+    if cut is None:
+        return parse_object(data)
     try:
-        return _DECODE(data.removeprefix(codecs.BOM_UTF8).decode().strip())
-    except UnicodeDecodeError as error:
-        raise BadMemberError(f"is not UTF-8 at byte {error.start}") from error
-    except json.JSONDecodeError as error:
-        raise BadMemberError(
-            f"is not JSON at line {error.lineno}, column {error.colno} ({error.msg})"
-        ) from error
-    except RecursionError as error:
-        raise BadMemberError("has brackets that are nested too deeply") from error
-    except ValueError as error:  # Python's limit on the digits of an integer
-        raise BadMemberError("holds a number with too many digits") from error
+        sample = parse_object(cut)
+    except BadMemberError:
+        return parse_object(data)
+    # Other brackets than those of the outermost object would leave it without one of the two.
+    return sample if sample.get("events") == [] and "model_usage" in sample else parse_object(data)
 
 
-def _shown(value: object) -> str:
-    return repr(value)[:60]
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _without_events(data: bytes) -> bytes | None:
+    """Cut out what may be the events; None where that is not seen."""
+    # A text has no line end and no bare quote of its own in JSON, so these are keys.
+    for start_mark, end_mark in _EVENTS:
+        start = data.find(start_mark)
+        end = data.rfind(end_mark) if start >= 0 else -1
+        if end > start:
+            return data[: start + len(start_mark)] + data[end:]
+    return None
 
 
 def _notices(file: DataFile, columns: Mapping[str, pl.DataType]) -> Iterator[str]:

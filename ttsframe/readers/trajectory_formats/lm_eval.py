@@ -29,9 +29,9 @@ from ttsframe.readers.engine.table import (
     add_problem_id,
     cast_columns,
     explode_attempts,
+    set_apart,
     split_target,
 )
-from ttsframe.schema import TRAJECTORY_COLUMNS
 
 _TEXTS: Final = pl.List(pl.String())
 _DTYPES: dict[str, pl.DataType] = {
@@ -49,10 +49,11 @@ _LEFT_OUT: Final = ("target", "resps", "filtered_resps", "arguments", "metrics",
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
+    # Metrics may have the name of a column of attempts, and a list of targets is none of texts.
+    is_list = isinstance(source.schema.get("target"), pl.List)
+    apart = set_apart(source, (), "metric_", {"target": "targets"} if is_list else {})
     table = _check_requests(
-        add_problem_id(
-            cast_columns(_set_apart(source), _DTYPES), ("problem_id", "doc_id"), "target"
-        )
+        add_problem_id(cast_columns(apart, _DTYPES), ("problem_id", "doc_id"), "target")
     )
     added: dict[str, pl.Expr] = {"completion": pl.col("resps").list.first()}
     lists = ["completion"]
@@ -80,19 +81,6 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
     named = table.frame.with_columns(expr.alias(ours) for ours, expr in added.items())
     attempts = explode_attempts(table._replace(frame=named), lists)
     return attempts.drop(_LEFT_OUT, strict=False)
-
-
-def _set_apart(source: Table) -> Table:
-    """Rename metrics that have the name of a column of attempts, and a list of targets."""
-    names = {name: f"metric_{name}" for name in source.schema if name in TRAJECTORY_COLUMNS}
-    for kept in ("problem_id", "source_file"):
-        names.pop(kept, None)
-    if isinstance(source.schema.get("target"), pl.List):
-        names["target"] = "targets"
-    return source._replace(
-        frame=source.frame.rename(names),
-        schema={names.get(name, name): dtype for name, dtype in source.schema.items()},
-    )
 
 
 def _check_requests(table: Table) -> Table:

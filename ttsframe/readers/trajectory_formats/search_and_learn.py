@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ttsframe.readers.engine.dtypes import as_instance
 from ttsframe.readers.engine.table import (
     FileFormat,
     Scores,
@@ -21,6 +22,8 @@ from ttsframe.readers.engine.table import (
     add_problem_id,
     cast_columns,
     explode_attempts,
+    is_no_count,
+    shown,
 )
 
 _DTYPES: dict[str, pl.DataType] = {
@@ -32,6 +35,9 @@ _DTYPES: dict[str, pl.DataType] = {
     "agg_scores": pl.List(pl.Float64()),
 }
 _LISTS = ("completions", "scores", "agg_scores", "n_tokens")
+_COUNT = r"-?[0-9]{1,15}(?:\.0+)?"
+_COUNTS = rf"^(?:{_COUNT}|\[\s*(?:(?:{_COUNT}|null)\s*,\s*)*(?:{_COUNT}|null)?\s*\])$"
+"""Of mixed types: a list, or a number."""
 _RENAMED = {"answer": "gold", "completions": "completion", "scores": "step_scores"}
 
 
@@ -40,10 +46,31 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
     names = {*table.schema}
     if "completion_tokens" in names:
         dtype = table.schema["completion_tokens"]
+        table = table._replace(frame=_with_counts_only(table, dtype))
         table = table._replace(frame=_with_tokens(table.frame, dtype))
         names.add("n_tokens")
     lists = [name for name in _LISTS if name in names]
     return explode_attempts(table, lists).rename(_RENAMED, strict=False)
+
+
+def _with_counts_only(table: Table, dtype: pl.DataType) -> pl.LazyFrame:
+    """Refuse rows whose token counts are no whole numbers."""
+    written = pl.col("completion_tokens")
+    if isinstance(dtype, pl.List):
+        is_bad = is_no_count(pl.element(), as_instance(dtype.inner))
+        broken = written.list.eval(is_bad).list.any()
+    elif isinstance(dtype, pl.String):
+        broken = ~written.str.contains(_COUNTS)
+    else:
+        broken = is_no_count(written, dtype)
+    return table.check(
+        table.frame,
+        broken,
+        ["completion_tokens"],
+        lambda row: (
+            f"completion_tokens is {shown(row['completion_tokens'])}, must be whole numbers"
+        ),
+    )
 
 
 def _with_tokens(frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFrame:
@@ -54,8 +81,9 @@ def _with_tokens(frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFrame:
         counts, number = written.cast(lists), pl.lit(None, dtype=pl.Int64)
     elif isinstance(dtype, pl.String):  # some rows hold a list, others a number
         is_list = written.str.starts_with("[")
-        counts = pl.when(is_list).then(written).str.json_decode(lists)
-        number = pl.when(~is_list).then(written).cast(pl.Int64, strict=False)
+        floats = pl.List(pl.Float64())
+        counts = pl.when(is_list).then(written).str.json_decode(floats).cast(lists)
+        number = pl.when(~is_list).then(written).cast(pl.Float64).cast(pl.Int64)
     else:
         counts, number = pl.lit(None, dtype=lists), written.cast(pl.Int64)
     largest = counts.list.max()

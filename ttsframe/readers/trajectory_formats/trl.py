@@ -12,22 +12,23 @@ from __future__ import annotations
 
 import polars as pl
 
-from ttsframe.errors import ColumnsError
-from ttsframe.readers.engine.dtypes import as_instance, struct_fields
 from ttsframe.readers.engine.table import (
     FileFormat,
     Table,
     add_problem_id,
     number_attempts,
+    refuse_mixed,
     set_apart,
+    spoken,
 )
 from ttsframe.readers.trajectory_formats.verl import SEVERAL_STEPS, notices
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
+    source = refuse_mixed(source, "prompt", "completion")
     texts = {
-        "prompt": _text(source, "prompt", "user"),
-        "completion": _text(source, "completion", "assistant"),
+        "prompt": spoken(source, "prompt", "user"),
+        "completion": spoken(source, "completion", "assistant"),
     }
     flat = source._replace(
         frame=source.frame.with_columns(text.alias(name) for name, text in texts.items()),
@@ -37,22 +38,6 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
     table = add_problem_id(typed, ("problem_id",), "prompt")
     known = [pl.col(name).cast(pl.String) for name in ("gold", "solution") if name in table.schema]
     return number_attempts(table.frame.with_columns(known).rename({"prompt": "problem"}))
-
-
-def _text(source: Table, name: str, role: str) -> pl.Expr:
-    """Return a text, or what one role says in a conversation."""
-    dtype = source.schema[name]
-    if isinstance(dtype, pl.String | pl.Null):
-        return pl.col(name).cast(pl.String)
-    fields = struct_fields(as_instance(dtype.inner)) if isinstance(dtype, pl.List) else {}
-    if not all(isinstance(fields.get(each), pl.String) for each in ("role", "content")):
-        raise ColumnsError(
-            f"{', '.join(source.row_words)}: column {name!r} is {dtype}, must be String or a list of messages "
-            "with 'role' and 'content'."
-        )
-    message = pl.element().struct.field
-    said = pl.when(message("role") == role).then(message("content"))
-    return pl.col(name).list.eval(said).list.drop_nulls().list.join("\n\n")
 
 
 FORMAT = FileFormat(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Unpack
 
-from ttsframe._checks import check_between, check_choice, check_positive
+from ttsframe._checks import check_choice, check_positive
 from ttsframe._http import Usage
 from ttsframe.errors import CompletionError
 from ttsframe.search.servers.generator import Ask, ServerGenerator, merged
 from ttsframe.search.servers.prompts import Prompt, prompt_function
-from ttsframe.search.servers.service import check_text, server_settings
+from ttsframe.search.servers.sampling import GeneratorOptions, Sampling, read_options
+from ttsframe.search.servers.service import check_text
 from ttsframe.search.servers.steps import UNSAID, Step, StepEnd, StepRule
 
 __all__ = ["chat_generator", "openai_generator"]
@@ -24,20 +25,10 @@ def openai_generator(
     model: str,
     *,
     prompt: Prompt,
-    separator: str = "\n\n",
     step_end: StepEnd = "auto",
-    temperature: float = 0.8,
-    top_p: float = 1.0,
-    max_tokens: int = 2048,
     logprobs: bool = False,
-    extra: Mapping[str, object] | None = None,
     n_per_request: int | None = None,
-    api_key: str | None = None,
-    n_workers: int = 64,
-    timeout: float = 600.0,
-    retries: int = 5,
-    backoff: float = 1.0,
-    max_lost: float = 0.1,
+    **options: Unpack[GeneratorOptions],
 ) -> ServerGenerator:
     r"""Make a generator of steps that asks `/completions` of an OpenAI-compatible server.
 
@@ -55,8 +46,6 @@ def openai_generator(
     prompt
         What comes before the steps: a text with `{problem}` in it, or a function of the problem, such
         as `chat_prompt` makes by the model's chat template.
-    separator
-        Text that ends a step, and is part of it.
     step_end
         How to tell the end of a step from the end of the solution.
 
@@ -65,40 +54,37 @@ def openai_generator(
         - ``"text"``: the same, for a server that is known to leave the separator in its texts.
         - ``"newline"``: no stop text is sent. The model writes on, and the text is cut after the first
           separator. Works everywhere, and wastes the tokens behind it.
-    temperature
-        Sampling temperature; lookaheads use 0.
-    top_p
-        Share of the probability that is sampled from.
-    max_tokens
-        Maximum number of tokens of a step. One that is cut there has `finish_reason` "length".
     logprobs
         Whether to ask for the log-probabilities of the tokens. The sum over the step is returned as
         `logprob`; `search` does not keep it.
-    extra
-        Further fields of a request, or other values of those sent: `{"top_k": 20}`. None takes a field
-        out, for servers that refuse what they do not know: `{"top_k": None, "min_p": None,
-        "repetition_penalty": None, "return_token_ids": None, "include_stop_str_in_output": None}`.
     n_per_request
         Maximum number of continuations per request; None: all of a node. A server that returns fewer is
         asked for the rest, and for no more at once from then on. With 1 each continuation has its own
         seed and token count; with more they share a seed, from which the server draws different ones.
-    api_key
-        Sent as a bearer token, only to this address: redirects are refused. The key never appears in
-        a message, a file or a representation.
-    n_workers
-        Number of concurrent requests.
-    timeout
-        Time limit of one try in seconds, for headers and body together. A request that takes longer is
-        not repeated, because that would favor short steps: its steps have `finish_reason` "error".
-    retries
-        Maximum number of repetitions of a request that was answered with 409, 425, 429 or 502 to 504, or
-        was refused or cut off before the first byte. Nothing else is repeated.
-    backoff
-        Seconds before the first repetition. The pause doubles up to 60 seconds and is shortened at
-        random by up to half. A `Retry-After` of the server takes precedence.
-    max_lost
-        Share of requests that may be given up (timeouts, replies of 500, replies that break off); above
-        it, and from the fourth on, the search stops.
+    **options
+        Options of all generators:
+
+        - ``separator="\n\n"``: text that ends a step, and is part of it.
+        - ``temperature=0.8``: sampling temperature; lookaheads use 0.
+        - ``top_p=1.0``: share of the probability that is sampled from.
+        - ``max_tokens=2048``: maximum number of tokens of a step. One that is cut there has
+          `finish_reason` "length".
+        - ``extra=None``: further fields of a request, or other values of those sent: `{"top_k": 20}`.
+          None takes a field out, for servers that refuse what they do not know: `{"top_k": None,
+          "min_p": None, "repetition_penalty": None, "return_token_ids": None,
+          "include_stop_str_in_output": None}`.
+        - ``api_key=None``: sent as a bearer token, only to this address: redirects are refused. The key
+          never appears in a message, a file or a representation.
+        - ``n_workers=64``: number of concurrent requests.
+        - ``timeout=600.0``: time limit of one try in seconds, for headers and body together. A request
+          that takes longer is not repeated, because that would favor short steps: its steps have
+          `finish_reason` "error".
+        - ``retries=5``: maximum number of repetitions of a request that was answered with 409, 425, 429
+          or 502 to 504, or was refused or cut off before the first byte. Nothing else is repeated.
+        - ``backoff=1.0``: seconds before the first repetition. The pause doubles up to 60 seconds and is
+          shortened at random by up to half. A `Retry-After` of the server takes precedence.
+        - ``max_lost=0.1``: share of requests that may be given up (timeouts, replies of 500, replies
+          that break off); above it, and from the fourth on, the search stops.
 
     Returns
     -------
@@ -122,26 +108,15 @@ def openai_generator(
     ... )
     ServerGenerator of 'meta-llama/Llama-3.2-1B' at http://localhost:8000/v1
     """
-    settings = server_settings(
-        "openai_generator",
-        base_url,
-        api_key=api_key,
-        n_workers=n_workers,
-        timeout=timeout,
-        retries=retries,
-        backoff=backoff,
-        max_lost=max_lost,
-        repeats_lost=False,
-    )
-    fields = _fields(model, temperature, top_p, max_tokens)
-    fields |= {"return_token_ids": True, "include_stop_str_in_output": True}
+    sampling, settings = read_options("openai_generator", base_url, **options)
+    fields = _fields(model, sampling)
     if logprobs:
         fields["logprobs"] = 1
     wire = _Completions(
         path="/completions",
         where=settings.base_url,
-        fields=merged(fields, extra),
-        rule=_rule(separator, step_end),
+        fields=merged(fields, sampling.extra),
+        rule=_rule(sampling.separator, step_end),
         prompt=prompt_function(prompt),
     )
     most = None if n_per_request is None else check_positive(n_per_request, "n_per_request")
@@ -153,19 +128,9 @@ def chat_generator(
     model: str,
     *,
     system: str | None = None,
-    separator: str = "\n\n",
     step_end: StepEnd = "auto",
-    temperature: float = 0.8,
-    top_p: float = 1.0,
-    max_tokens: int = 2048,
-    extra: Mapping[str, object] | None = None,
     n_per_request: int | None = None,
-    api_key: str | None = None,
-    n_workers: int = 64,
-    timeout: float = 600.0,
-    retries: int = 5,
-    backoff: float = 1.0,
-    max_lost: float = 0.1,
+    **options: Unpack[GeneratorOptions],
 ) -> ServerGenerator:
     """Make a generator of steps that asks `/chat/completions` to continue the assistant's message.
 
@@ -180,9 +145,9 @@ def chat_generator(
         Address of the server, and name of the model there.
     system
         Text of a system message; None: no such message.
-    separator, step_end, temperature, top_p, max_tokens, extra, n_per_request
+    step_end, n_per_request
         As in `openai_generator`.
-    api_key, n_workers, timeout, retries, backoff, max_lost
+    **options
         As in `openai_generator`.
 
     Returns
@@ -205,24 +170,13 @@ def chat_generator(
     >>> tts.search.servers.chat_generator("http://localhost:8000/v1", "Qwen/Qwen2.5-1.5B-Instruct")
     ServerGenerator of 'Qwen/Qwen2.5-1.5B-Instruct' at http://localhost:8000/v1
     """
-    settings = server_settings(
-        "chat_generator",
-        base_url,
-        api_key=api_key,
-        n_workers=n_workers,
-        timeout=timeout,
-        retries=retries,
-        backoff=backoff,
-        max_lost=max_lost,
-        repeats_lost=False,
-    )
-    fields = _fields(model, temperature, top_p, max_tokens)
-    fields |= {"return_token_ids": True, "include_stop_str_in_output": True}
+    sampling, settings = read_options("chat_generator", base_url, **options)
+    fields = _fields(model, sampling)
     wire = _Chat(
         path="/chat/completions",
         where=settings.base_url,
-        fields=merged(fields, extra),
-        rule=_rule(separator, step_end),
+        fields=merged(fields, sampling.extra),
+        rule=_rule(sampling.separator, step_end),
         prompt=lambda problem: problem,
         system=system,
     )
@@ -232,24 +186,23 @@ def chat_generator(
 
 def _rule(separator: str, step_end: StepEnd) -> StepRule:
     check_choice(step_end, "step_end", _STEP_ENDS)
-    return StepRule(check_text(separator, "separator"), step_end)
+    return StepRule(separator, step_end)
 
 
-def _fields(model: str, temperature: float, top_p: float, max_tokens: int) -> dict[str, object]:
+def _fields(model: str, sampling: Sampling) -> dict[str, object]:
     """Return all sampling values, because servers take those that are missing from the model's files."""
-    check_text(model, "model")
-    check_between(temperature, "temperature", 0.0, 100.0)
-    check_between(top_p, "top_p", 0.0, 1.0)
     return {
-        "model": model,
-        "temperature": float(temperature),
-        "top_p": float(top_p),
+        "model": check_text(model, "model"),
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
         "top_k": -1,
         "min_p": 0.0,
         "repetition_penalty": 1.0,
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
-        "max_tokens": check_positive(max_tokens, "max_tokens"),
+        "max_tokens": sampling.max_tokens,
+        "return_token_ids": True,
+        "include_stop_str_in_output": True,
     }
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Unpack
 
-from ttsframe._checks import check_between, check_positive
 from ttsframe._http import Usage
 from ttsframe.errors import CompletionError, ParameterError
 from ttsframe.search.servers.generator import Ask, ServerGenerator, merged
 from ttsframe.search.servers.prompts import Prompt, prompt_function
-from ttsframe.search.servers.service import check_text, server_settings
+from ttsframe.search.servers.sampling import GeneratorOptions, read_options
 from ttsframe.search.servers.steps import Step, StepRule
 
 __all__ = ["llama_cpp_generator", "tgi_generator"]
@@ -20,17 +20,7 @@ def llama_cpp_generator(
     base_url: str,
     *,
     prompt: Prompt,
-    separator: str = "\n\n",
-    temperature: float = 0.8,
-    top_p: float = 1.0,
-    max_tokens: int = 2048,
-    extra: Mapping[str, object] | None = None,
-    api_key: str | None = None,
-    n_workers: int = 8,
-    timeout: float = 600.0,
-    retries: int = 5,
-    backoff: float = 1.0,
-    max_lost: float = 0.1,
+    **options: Unpack[GeneratorOptions],
 ) -> ServerGenerator:
     r"""Make a generator of steps that asks `/completion` of a llama.cpp server.
 
@@ -41,12 +31,11 @@ def llama_cpp_generator(
     ----------
     base_url
         Address of the server: `"http://localhost:8080"`; a `/v1` at its end is left out.
-    prompt, separator, temperature, top_p, max_tokens, extra, api_key
+    prompt
         As in `openai_generator`.
-    n_workers
-        Number of concurrent requests; more than the server's slots (`-np`) wait there.
-    timeout, retries, backoff, max_lost
-        As in `openai_generator`.
+    **options
+        As in `openai_generator`, but ``n_workers=8``: more requests than the server's slots (`-np`) wait
+        there.
 
     Returns
     -------
@@ -68,33 +57,21 @@ def llama_cpp_generator(
     >>> tts.search.servers.llama_cpp_generator("http://localhost:8080", prompt="{problem}\n\n")
     ServerGenerator at http://localhost:8080
     """
-    settings = server_settings(
-        "llama_cpp_generator",
-        base_url,
-        api_key=api_key,
-        n_workers=n_workers,
-        timeout=timeout,
-        retries=retries,
-        backoff=backoff,
-        max_lost=max_lost,
-        repeats_lost=False,
-        drops_v1=True,
-    )
-    check_between(temperature, "temperature", 0.0, 100.0)
-    check_between(top_p, "top_p", 0.0, 1.0)
+    options.setdefault("n_workers", 8)
+    sampling, settings = read_options("llama_cpp_generator", base_url, drops_v1=True, **options)
     fields = {
-        "temperature": float(temperature),
-        "top_p": float(top_p),
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
         "top_k": 0,
         "min_p": 0.0,
         "repeat_penalty": 1.0,
-        "n_predict": check_positive(max_tokens, "max_tokens"),
+        "n_predict": sampling.max_tokens,
         "cache_prompt": True,
     }
     wire = _LlamaCpp(
         where=settings.base_url,
-        fields=merged(fields, extra),
-        rule=StepRule(check_text(separator, "separator"), "auto"),
+        fields=merged(fields, sampling.extra),
+        rule=StepRule(sampling.separator, "auto"),
         prompt=prompt_function(prompt),
     )
     return ServerGenerator(wire, "", settings, n_per_request=1)
@@ -104,17 +81,7 @@ def tgi_generator(
     base_url: str,
     *,
     prompt: Prompt,
-    separator: str = "\n\n",
-    temperature: float = 0.8,
-    top_p: float = 1.0,
-    max_tokens: int = 2048,
-    extra: Mapping[str, object] | None = None,
-    api_key: str | None = None,
-    n_workers: int = 64,
-    timeout: float = 600.0,
-    retries: int = 5,
-    backoff: float = 1.0,
-    max_lost: float = 0.1,
+    **options: Unpack[GeneratorOptions],
 ) -> ServerGenerator:
     r"""Make a generator of steps that asks `/generate` of text-generation-inference.
 
@@ -124,16 +91,11 @@ def tgi_generator(
     ----------
     base_url
         Address of the server: `"http://localhost:3000"`; a `/v1` at its end is left out.
-    prompt, separator
+    prompt
         As in `openai_generator`.
-    temperature
-        Sampling temperature, above 0; lookaheads are greedy.
-    top_p
-        Share of the probability that is sampled from; 1 is not sent, since the server refuses it.
-    max_tokens, extra
-        As in `openai_generator`.
-    api_key, n_workers, timeout, retries, backoff, max_lost
-        As in `openai_generator`.
+    **options
+        As in `openai_generator`; `temperature` must be above 0, and a `top_p` of 1 is not sent, since
+        the server refuses both.
 
     Returns
     -------
@@ -155,35 +117,22 @@ def tgi_generator(
     >>> tts.search.servers.tgi_generator("http://localhost:3000", prompt="{problem}\n\n")
     ServerGenerator at http://localhost:3000
     """
-    settings = server_settings(
-        "tgi_generator",
-        base_url,
-        api_key=api_key,
-        n_workers=n_workers,
-        timeout=timeout,
-        retries=retries,
-        backoff=backoff,
-        max_lost=max_lost,
-        repeats_lost=False,
-        drops_v1=True,
-    )
-    check_between(temperature, "temperature", 0.0, 100.0)
-    check_between(top_p, "top_p", 0.0, 1.0)
-    if temperature == 0:
+    sampling, settings = read_options("tgi_generator", base_url, drops_v1=True, **options)
+    if sampling.temperature == 0:
         raise ParameterError("temperature == 0, must be above 0: all continuations would be equal.")
     fields = {
         "do_sample": True,
-        "temperature": float(temperature),
-        "top_p": float(top_p) if top_p < 1 else None,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p if sampling.top_p < 1 else None,
         "repetition_penalty": 1.0,
-        "max_new_tokens": check_positive(max_tokens, "max_tokens"),
+        "max_new_tokens": sampling.max_tokens,
         "return_full_text": False,
         "details": True,
     }
     wire = _Tgi(
         where=settings.base_url,
-        fields=merged(fields, extra),
-        rule=StepRule(check_text(separator, "separator"), "auto"),
+        fields=merged(fields, sampling.extra),
+        rule=StepRule(sampling.separator, "auto"),
         prompt=prompt_function(prompt),
     )
     return ServerGenerator(wire, "", settings, n_per_request=1)

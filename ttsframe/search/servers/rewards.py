@@ -94,7 +94,7 @@ class Pooling:
         return body | {"messages": messages}
 
     def read(self, reply: object, batch: Sequence[Solution], usage: Usage) -> list[Score]:
-        count_tokens(reply, usage)
+        usage.add_tokens(reply)
         rows = data_rows(reply, len(batch), f"{self.where}{self.path}")
         return [
             self._scores(row.get("data"), solution)
@@ -151,7 +151,7 @@ class ChatSigns:
         }
 
     def read(self, reply: object, batch: Sequence[Solution], usage: Usage) -> list[Score]:
-        count_tokens(reply, usage)
+        usage.add_tokens(reply)
         where = f"{self.where}{self.path}"
         try:
             listed = reply["choices"][0]["logprobs"]["content"][0]["top_logprobs"]  # type: ignore[index]
@@ -232,7 +232,7 @@ class Outcome:
         return {"model": self.model, "input" if self.kind == "vllm_classify" else "text": texts}
 
     def read(self, reply: object, batch: Sequence[Solution], usage: Usage) -> list[Score]:
-        count_tokens(reply, usage)
+        usage.add_tokens(reply)
         where = f"{self.where}{self.path}"
         if self.kind == "sglang_classify":
             listed = reply if isinstance(reply, list) else [reply]  # one text, one object
@@ -287,10 +287,3 @@ def wrong_count(where: str, n: int, solution: Solution) -> CompletionError:
         f"{solution.steps[0][:80]!r}. Hint: the style must be that of the model, and the server must return "
         "one score for each step tag: vLLM's --pooler-config for Math-Shepherd."
     )
-
-
-def count_tokens(reply: object, usage: Usage) -> None:
-    """Add the prompt tokens that a reply reports."""
-    told = reply.get("usage") if isinstance(reply, dict) else None
-    n = told.get("prompt_tokens") if isinstance(told, dict) else None
-    usage.n_prompt_tokens += n if isinstance(n, int) else 0

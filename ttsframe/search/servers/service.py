@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import TypedDict
 
 from ttsframe._checks import check_between, check_positive
 from ttsframe._http import ServerSettings, Usage, check_address, check_api_key, require_httpx
@@ -55,18 +56,29 @@ class Service:
         return f"{self._settings.base_url}{path}: {reason}"
 
 
+class ServerOptions(TypedDict, total=False):
+    """Options of every server; `server_settings` has the defaults."""
+
+    api_key: str | None
+    n_workers: int
+    timeout: float
+    retries: int
+    backoff: float
+    max_lost: float
+
+
 def server_settings(
     who: str,
     base_url: str,
     *,
-    api_key: str | None,
-    n_workers: int,
-    timeout: float,
-    retries: int,
-    backoff: float,
-    max_lost: float,
     repeats_lost: bool,
     drops_v1: bool = False,
+    api_key: str | None = None,
+    n_workers: int = 64,
+    timeout: float = 600.0,
+    retries: int = 5,
+    backoff: float = 1.0,
+    max_lost: float = 0.1,
 ) -> ServerSettings:
     """Check the parameters that all servers share."""
     require_httpx(who)

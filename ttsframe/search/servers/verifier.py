@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 import polars as pl
 
@@ -23,7 +23,7 @@ from ttsframe.search.servers.rewards import (
     Solution,
     Worker,
 )
-from ttsframe.search.servers.service import Service, check_text, server_settings
+from ttsframe.search.servers.service import ServerOptions, Service, check_text, server_settings
 
 __all__ = ["ServerVerifier", "server_verifier"]
 
@@ -112,12 +112,7 @@ def server_verifier(
     step_tag: str | None = None,
     suffix: str = "",
     texts_per_request: int = 16,
-    api_key: str | None = None,
-    n_workers: int = 64,
-    timeout: float = 600.0,
-    retries: int = 5,
-    backoff: float = 1.0,
-    max_lost: float = 0.1,
+    **options: Unpack[ServerOptions],
 ) -> ServerVerifier:
     r"""Make a verifier of steps that asks a reward model on a server.
 
@@ -157,20 +152,12 @@ def server_verifier(
         Text at the end, such as the end of a message; for `"vllm_classify"` and `"sglang_classify"`.
     texts_per_request
         Maximum number of texts in a request, where the server takes a list.
-    api_key
-        Sent as a bearer token, only to this address. It never appears in a message or a file.
-    n_workers
-        Number of concurrent requests.
-    timeout
-        Time limit of one try in seconds, for headers and body together.
-    retries
-        Maximum number of repetitions of a request that timed out, broke off, or was answered with 408,
-        409, 425, 429 or 5xx except 501 and 505: to score a text twice favors none.
-    backoff
-        Seconds before the first repetition. The pause doubles up to 60 seconds and is shortened at
-        random by up to half. A `Retry-After` of the server takes precedence.
-    max_lost
-        Share of requests that may fail for good, or be too long for the model; their scores are null.
+    **options
+        Key and limits of the server: ``api_key=None``, ``n_workers=64``, ``timeout=600.0``,
+        ``retries=5``, ``backoff=1.0``, ``max_lost=0.1``, as in `openai_generator`, with two differences,
+        because to score a text twice favors none: requests are also repeated that timed out, broke off or were
+        answered with 408 or another 5xx except 501 and 505; and what failed for good, or was too long
+        for the model, has a null as its score.
 
     Returns
     -------
@@ -200,14 +187,9 @@ def server_verifier(
     settings = server_settings(
         "server_verifier",
         base_url,
-        api_key=api_key,
-        n_workers=n_workers,
-        timeout=timeout,
-        retries=retries,
-        backoff=backoff,
-        max_lost=max_lost,
         repeats_lost=True,
         drops_v1=style != "chat",
+        **options,
     )
     if style != "worker":
         check_text(model, "model")

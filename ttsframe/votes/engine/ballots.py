@@ -21,6 +21,9 @@ from ttsframe.votes.engine.runs import attempt_order, run_lengths, run_starts, s
 NONE: Final = -1
 """Stands for a missing row."""
 
+LARGEST_CHANCE: Final = 0.999
+"""Scores above it have its log-odds, so that no single attempt decides a vote."""
+
 LATER: Final = np.iinfo(np.int64).max
 """Stands for a row that no budget includes."""
 
@@ -256,6 +259,9 @@ def weigh(score: Floats, kind: Weights) -> Floats:
     elif kind == "softmax":
         # A softmax needs the other scores too; only undefined weights are known here.
         weight = np.where(np.isinf(score), np.inf, 0.0)
+    elif kind == "logit":
+        chance = np.clip(score, 0.5, LARGEST_CHANCE)
+        weight = np.where((score < 0) | (score > 1), np.inf, np.log(chance / (1.0 - chance)))
     else:
         weight = np.where(score < 0, np.inf, score)
     return np.where(np.isnan(score), 0.0, weight)

@@ -26,7 +26,6 @@ of the bytes of step 1, and hashes them once: step 1 alone takes as long as two 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -35,6 +34,7 @@ import polars as pl
 
 from ttsframe._exprs import from_safe, safe_names
 from ttsframe._typing import Flags, Floats, Integers, Reduction
+from ttsframe._waits import Threads
 from ttsframe.errors import DataError
 from ttsframe.schema import require_columns
 from ttsframe.steps import SCORE, named_reductions
@@ -146,8 +146,8 @@ class Pools(NamedTuple):
         if len(blocks) < 2 or uses_polars:
             return [work(block) for block in blocks]
         # Inside a query pl.thread_pool_size() returns 1, so the number was read before.
-        with ThreadPoolExecutor(self.n_threads) as threads:
-            return [*threads.map(work, blocks)]
+        with Threads(self.n_threads) as threads:
+            return threads.each(work, blocks)
 
     def _blocks(self, n_budgets: int) -> Iterator[Block]:
         """Split into blocks; no problem is split."""
@@ -311,7 +311,7 @@ def _settle_grades(rows: pl.DataFrame, starts: Integers) -> tuple[pl.DataFrame, 
 def _gather(frame: pl.DataFrame, rows: Integers, n_threads: int) -> pl.DataFrame:
     """Gather rows; numbers in separate threads, which do not wait for those of Polars."""
     plain = [column for column in frame if column.dtype.is_numeric() and not column.null_count()]
-    with ThreadPoolExecutor(n_threads) as threads:
+    with Threads(n_threads) as threads:
         taken = [threads.submit(column.to_numpy().take, rows) for column in plain]
         others = frame.drop([column.name for column in plain])
         gathered = others.select(pl.all().gather(rows))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttsframe._typing import Flags, Floats, Integers
-from ttsframe.votes.engine.ballots import LATER, Ballots, weigh
+from ttsframe.votes.engine.ballots import LATER, NONE, Ballots, weigh
 from ttsframe.votes.engine.runs import run_lengths, run_starts
 from ttsframe.votes.engine.winners import Winners, pick_heaviest
 
@@ -73,6 +73,27 @@ def pick_top_fraction(ballots: Ballots, reading: int, *, fraction: float = 0.1) 
         with np.errstate(invalid="ignore"):
             totals /= ballots.sum_answers(totals)[:, ballots.answer_problem]
     return pick_heaviest(ballots, totals, first, is_kept_within)
+
+
+def pick_best_of_majority(ballots: Ballots, reading: int, *, least_share: float = 0.1) -> Winners:
+    """Pick the highest score among the answers that enough of the attempts gave."""
+    starts, problem = ballots.answer_starts, ballots.answer_problem
+    score, tops = ballots.scores[reading], ballots.top_scores(reading)
+    is_scored = ballots.is_answer & ~np.isnan(tops)
+    share = ballots.votes / np.maximum(ballots.n_attempts, 1)[:, problem]
+    largest = np.maximum.reduceat(np.where(is_scored, share, 0.0), starts, axis=1)
+    is_candidate = is_scored & (share >= np.minimum(largest, least_share)[:, problem])
+    highest = np.fmax.reduceat(np.where(is_candidate, tops, np.nan), starts, axis=1)
+    tied = is_candidate & (tops == highest[:, problem])
+    row = np.full(highest.shape, NONE)
+    is_top = np.zeros((len(highest), len(score)), bool)
+    for budget, of_budget in enumerate(tied):
+        is_top[budget] = of_budget[ballots.answer] & (score == highest[budget][ballots.problem])
+        is_top[budget] &= ballots.bucket <= budget
+        first = np.where(is_top[budget], np.arange(len(score)), LATER)
+        row[budget] = np.minimum.reduceat(first, ballots.problem_starts)
+    row[row == LATER] = NONE
+    return Winners(row, highest, tied, is_top)
 
 
 def _weights(ballots: Ballots, reading: int, rows: Integers) -> Floats:

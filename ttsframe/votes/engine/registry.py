@@ -18,7 +18,12 @@ from ttsframe._typing import Floats, Integers, OwnSelector, Reduction, Weights
 from ttsframe.votes.engine.ballots import NONE, Ballots
 from ttsframe.votes.engine.own import OwnPicker, make_own
 from ttsframe.votes.engine.pools import Block, Reading, make_readings
-from ttsframe.votes.engine.ranked import pick_borda, pick_majority_of_bests, pick_top_fraction
+from ttsframe.votes.engine.ranked import (
+    pick_best_of_majority,
+    pick_borda,
+    pick_majority_of_bests,
+    pick_top_fraction,
+)
 from ttsframe.votes.engine.risk import pick_least_risk
 from ttsframe.votes.engine.winners import Winners, pick_heaviest
 
@@ -30,6 +35,7 @@ SelectorName: TypeAlias = Literal[
     "confidence_vote",
     "top_fraction_vote",
     "majority_of_the_bests",
+    "best_of_majority",
     "minimum_bayes_risk",
     "first_valid",
     "oracle",
@@ -157,6 +163,11 @@ SELECTORS: Final[Mapping[SelectorName, Selector]] = MappingProxyType({
     "majority_of_the_bests": Selector(
         summary="the answer that is most often the best of a few resampled attempts (MoB)",
         pick=pick_majority_of_bests,
+        reads_score=True,
+    ),
+    "best_of_majority": Selector(
+        summary="the answer with the highest score among those that a tenth of the attempts gave (BoM)",
+        pick=pick_best_of_majority,
         reads_score=True,
     ),
     "minimum_bayes_risk": Selector(

@@ -152,8 +152,9 @@ def expected_accuracy(
     :math:`c_0` abstentions; the integral shares ties equally. All other selectors, and a majority
     vote that takes much longer to count than to sample (more than 256 answers given equally often),
     are averaged over `n_subsets` subsets drawn without replacement. Only one subset has all
-    attempts, so at that budget only a selector of your own is drawn. At 256 attempts a count takes 1 to 2 times as long as 200 subsets. A selector of your own
-    gets the place of an attempt in its subset, from 0, as `attempt`.
+    attempts, so at that budget only a selector of your own is drawn. A count takes about as long as
+    200 subsets, or less. A selector of your own gets the place of an attempt in its subset, from 0,
+    as `attempt`.
 
     The Monte-Carlo error of a mean over problems is that of one problem over the square root of
     their number. The standard error of `scaling_curve` includes it, as part of the spread over

@@ -20,17 +20,26 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from ttsframe._typing import Floats, Integers
+from ttsframe._typing import Flags, Floats, Integers
 
-_TAIL: Final = 40.0
-"""Sizes N of probability below exp(-40) may be aliased to the requested size."""
+Complexes: TypeAlias = npt.NDArray[np.complex128]
 
-_NEGLIGIBLE: Final = 1e-18
-"""Numbers of votes less likely than this are ignored."""
+_NEGLIGIBLE: Final = 1e-16
+"""Numbers of votes with which an answer is less likely to win than this are ignored."""
+
+_ALIASED: Final = 1e-15
+"""Sizes N less likely than this, relative to the requested size, may be aliased to it."""
+
+_LARGEST_TABLE: Final = 1 << 17
+"""Numbers in the largest table that is kept for further problems."""
+
+_NUMBERS_AT_ONCE: Final = 1 << 14
+"""Complex numbers that are computed at once, so that they stay in the cache."""
 
 MAX_NODES: Final = 128
 """Largest number of Gauss-Legendre nodes; computing more costs more than sampling subsets."""
@@ -44,88 +53,157 @@ class Pool:
         self.n_abstaining = n - int(counts.sum())
         self.sizes, which, self.repeats = np.unique(counts, return_inverse=True, return_counts=True)
         self.right = np.bincount(which, weights=grades, minlength=len(self.sizes))
+        self.reaching = np.append(np.cumsum(self.repeats[::-1])[::-1], 0)
 
-    def n_points(self, budget: int) -> int:
-        """Return the number of points on the unit circle that separate a size from all others."""
-        return min(_reach(self.n, _share(self.n, budget)), self.n + 1) | 1
+    def n_nodes(self, budget: int, stop: int) -> Integers:
+        """Return how many nodes integrate exactly over the answers that may tie, for 0..stop-1 votes."""
+        votes = np.arange(stop)
+        n_rivals = self.reaching[np.searchsorted(self.sizes, votes)] - 1
+        most: Integers = np.minimum(n_rivals, budget // np.maximum(votes, 1) - 1)
+        return np.maximum(most, 0) // 2 + 1
 
-    def n_nodes(self, votes: Integers, budget: int) -> Integers:
-        """Return the number of nodes that integrate exactly over answers that may tie."""
-        reaching = np.append(np.cumsum(self.repeats[::-1])[::-1], 0)
-        n_rivals = reaching[np.searchsorted(self.sizes, votes)] - 1
-        most: Integers = np.minimum(n_rivals, budget // votes - 1)
-        return most // 2 + 1
-
-    def cost(self, budget: int) -> float:
-        """Return the number of complex numbers that the exact count computes."""
-        if budget in {1, self.n}:
-            return 0.0
-        most, share = int(self.sizes[-1]), _share(self.n, budget)
-        middle, reach = round(most * share), _reach(most, share)
-        votes = np.arange(max(middle - reach, 1), min(middle + reach, most, budget) + 1)
-        nodes = self.n_nodes(votes, budget)
-        if nodes.max() > MAX_NODES:
-            return math.inf
-        n_targets = np.count_nonzero(self.right)
-        return float(n_targets * len(self.sizes) * nodes.sum() * (self.n_points(budget) // 2 + 1))
+    def all_abstain(self, budget: int) -> float:
+        """Return the probability of a subset without votes."""
+        return math.comb(self.n_abstaining, budget) / math.comb(self.n, budget)
 
 
-def majority_accuracy(pool: Pool, budget: int) -> float:
-    """Return the expected accuracy of a majority vote; a subset without votes counts 0."""
+class _Circle:
+    """Points on the unit circle that separate subsets of one size from all others."""
+
+    def __init__(self, n: int, budget: int) -> None:
+        self.budget = budget
+        self.share = (budget + 0.5) / (n + 1.0)
+        chances = _binomials(np.array([n]), self.share)[0]
+        self.size_chance = float(chances[budget])
+        # Sizes in steps of `n_points` from the requested one look the same on the circle.
+        outside = np.cumsum(chances)[max(budget - 1, 0) :: -1][:n]
+        above = np.cumsum(chances[::-1])[::-1][budget + 1 :]
+        tail = np.zeros(n + 1)
+        tail[: len(outside)] += outside
+        tail[: len(above)] += above
+        is_enough = tail <= _ALIASED * self.size_chance
+        self.n_points = (int(is_enough.argmax()) + 1) | 1
+        self.n_half = self.n_points // 2 + 1
+        self._roots = np.exp(2j * np.pi / self.n_points * np.arange(self.n_points))
+        is_small = self.n_points * self.n_half <= _LARGEST_TABLE
+        self._table = self._raise(np.arange(self.n_points)) if is_small else None
+        is_small = (n + 1) ** 2 <= _LARGEST_TABLE
+        self._chances = _binomials(np.arange(n + 1), self.share) if is_small else None
+        self.log_step = np.log((1.0 - self.share) + self.share * self._roots[: self.n_half])
+
+    def powers(self, start: int, stop: int) -> Complexes:
+        """Return the points on the upper half, raised to integers: (stop - start, n_half)."""
+        first = start % self.n_points
+        if self._table is not None and first + stop - start <= self.n_points:
+            return self._table[first : first + stop - start]
+        exponents = np.arange(start, stop) % self.n_points
+        return self._raise(exponents) if self._table is None else self._table[exponents]
+
+    def chances(self, sizes: Integers) -> Floats:
+        """Return the probability of each number of votes, one row per size."""
+        if self._chances is None:
+            return _binomials(sizes, self.share)
+        return self._chances[sizes, : int(sizes[-1]) + 1]
+
+    def _raise(self, exponents: Integers) -> Complexes:
+        powers: Complexes = self._roots[exponents[:, None] * np.arange(self.n_half) % self.n_points]
+        return powers
+
+
+@lru_cache(maxsize=32)
+def _circle(n: int, budget: int) -> _Circle:
+    return _Circle(n, budget)
+
+
+def majority_accuracy(pool: Pool, budget: int, *, most: float = math.inf) -> float:
+    """Return the expected accuracy of a majority vote; NaN if it takes more than `most` numbers."""
+    # A subset without votes counts 0. `most` limits the complex numbers that are computed.
     if budget == 1:
         return float(pool.sizes @ pool.right) / pool.n
     if budget == pool.n:
         return float(pool.right[-1] / pool.repeats[-1])
-    share = _share(pool.n, budget)
-    chances = _binomials(pool.sizes, share)
-    is_likely = chances > _NEGLIGIBLE
-    first = is_likely.argmax(axis=1)
-    least = max(int(first.max()), 1)
-    most = chances.shape[1] - 1 - is_likely[:, ::-1].argmax(axis=1)
-    n_points = pool.n_points(budget)
-    circle = np.exp(2j * np.pi / n_points * np.arange(n_points // 2 + 1))
-    powers = circle ** np.arange((most - first).max() + 1)[:, None]
-    log_step = np.log((1.0 - share) + share * circle)
+    circle = _circle(pool.n, budget)
+    chances = circle.chances(pool.sizes)
+    may_win = _may_win(pool, chances)
+    may_win[:, 0] = may_win[:, budget + 1 :] = False
+    n_nodes = pool.n_nodes(budget, may_win.shape[1])
+    if n_nodes[may_win.any(axis=0)].max(initial=1) > MAX_NODES:
+        return math.nan
+    n_rows = may_win @ n_nodes
+    # What no wrong answer wins is won by a right one.
+    wrong = pool.repeats - pool.right
+    is_complement = n_rows[wrong > 0].sum() < n_rows[pool.right > 0].sum()
+    shares = wrong if is_complement else pool.right
+    targets = np.flatnonzero((shares > 0) & (n_rows > 0))
+    if len(pool.sizes) * circle.n_half * n_rows[targets].sum() > most:
+        return math.nan
     total = 0.0
-    for target in np.flatnonzero(pool.right):
-        n_votes = np.arange(least, min(int(most[target]), budget) + 1)
-        if not len(n_votes):
-            continue
-        votes, nodes, shares = _pairs(n_votes, pool.n_nodes(n_votes, budget))
-        n_other = np.full(len(votes), pool.n_abstaining)
-        result = (chances[target, votes] * shares)[:, None] * powers[votes - least]
-        for index, (size, n_equal) in enumerate(zip(pool.sizes, pool.repeats, strict=True)):
-            n_rivals = int(n_equal) - (index == target)
-            n_reached = int(np.searchsorted(votes, most[index], side="right"))
-            n_other[n_reached:] += n_rivals * size
-            if not n_rivals or not n_reached:
-                continue
-            start, stop = int(first[index]), int(votes[n_reached - 1]) + 1
-            terms = chances[index, start:stop, None] * powers[: stop - start] * circle**start
-            position = votes[:n_reached] - start
-            # Fewer votes than the target, plus a share of equally many.
-            fewer_or_equal, equal = np.cumsum(terms, axis=0)[position], terms[position]
-            factors = fewer_or_equal - (1.0 - nodes[:n_reached, None]) * equal
-            result[:n_reached] *= factors if n_rivals == 1 else factors**n_rivals
-        result *= np.exp(n_other[:, None] * log_step)
-        coefficients = result.sum(axis=0) * circle ** (least - budget)
-        total += float(
-            pool.right[target] * (coefficients[0].real + 2.0 * coefficients[1:].real.sum())
-        )
-    size_chance = float(_binomials(np.array([pool.n]), share)[0, budget])
-    return min(max(total / (n_points * size_chance), 0.0), 1.0)
+    for target in targets.tolist():
+        votes = np.flatnonzero(may_win[target])
+        chance = _win_chance(pool, target, _pairs(votes, n_nodes[votes]), circle, chances)
+        total += float(shares[target]) * chance
+    if is_complement:
+        total = 1.0 - pool.all_abstain(budget) - total
+    return min(max(total, 0.0), 1.0)
 
 
-def _share(n: int, budget: int) -> float:
-    """Return the probability p of an attempt under which the size `budget` is likely."""
-    return (budget + 0.5) / (n + 1.0)
+def _may_win(pool: Pool, chances: Floats) -> Flags:
+    """Return with which numbers of votes an answer may have as many as any other: (size, votes)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.cumsum(chances, axis=1))
+        result: Flags = chances * np.exp(pool.repeats @ logs - logs) > _NEGLIGIBLE
+    return result
 
 
-def _reach(n: int, share: float) -> int:
-    """Return the largest deviation of a binomial from its mean, by Bernstein's bound."""
-    spread = n * share * (1.0 - share)
-    third = _TAIL / 3.0
-    return math.ceil(third + math.sqrt(third * third + 2.0 * _TAIL * spread)) + 1
+def _win_chance(
+    pool: Pool,
+    target: int,
+    pairs: tuple[Integers, Floats, Floats],
+    circle: _Circle,
+    chances: Floats,
+) -> float:
+    """Return the probability that an answer wins a subset with these votes, ties shared."""
+    votes, nodes, weights = pairs
+    low, high = int(votes[0]), int(votes[-1]) + 1
+    n_rivals = pool.repeats.copy()
+    n_rivals[target] -= 1
+    # Smaller answers cannot reach the target, so they count as abstentions.
+    n_other = pool.n_abstaining + int((n_rivals * pool.sizes)[pool.sizes < low].sum())
+    rivals = np.flatnonzero((n_rivals > 0) & (pool.sizes >= low))
+    powers = circle.powers(low, high)
+    fewer = chances[rivals, :low] @ circle.powers(0, low)
+    row, is_single = votes - low, len(votes) == high - low
+    result = (chances[target, votes] * weights)[:, None] * powers[row]
+    at_once = max(_NUMBERS_AT_ONCE // powers.size, 1)
+    for start in range(0, len(rivals), at_once):
+        part = rivals[start : start + at_once]
+        equal = chances[part, low:high, None] * powers
+        # Fewer votes than the target, plus a share of equally many.
+        factors = np.cumsum(equal, axis=1)
+        factors += fewer[start : start + at_once, None]
+        if not is_single:
+            factors, equal = factors[:, row], equal[:, row]
+        equal *= (1.0 - nodes)[:, None]
+        factors -= equal
+        for index in np.flatnonzero(n_rivals[part] > 1).tolist():
+            factors[index] = _power(factors[index], int(n_rivals[part[index]]))
+        result *= factors.prod(axis=0)
+    coefficients = result.sum(axis=0)
+    coefficients *= (
+        np.exp(n_other * circle.log_step) * circle.powers(-circle.budget, 1 - circle.budget)[0]
+    )
+    total = float(coefficients[0].real + 2.0 * coefficients[1:].real.sum())
+    return total / (circle.n_points * circle.size_chance)
+
+
+def _power(values: Complexes, exponent: int) -> Complexes:
+    """Return values raised to a positive integer by products, which is faster than `**`."""
+    result = values
+    for bit in f"{exponent:b}"[1:]:
+        result = result * result
+        if bit == "1":
+            result *= values
+    return result
 
 
 def _pairs(votes: Integers, n_nodes: Integers) -> tuple[Integers, Floats, Floats]:

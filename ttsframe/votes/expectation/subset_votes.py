@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ _BLOCK: Final = 1 << 19
 
 _WORTHWHILE: Final = 8.0
 """Complex numbers that an exact count may compute per attempt that a sample would shuffle. Such a
-count took 0.5 to 2 times as long as 200 subsets (benchmarks/bench_expected.py) and has no error."""
+count took at most about as long as 200 subsets (benchmarks/bench_expected.py) and has no error."""
 
 
 class Sampling(NamedTuple):
@@ -133,8 +133,7 @@ def _counted(poll: Poll, budgets: Integers, n_subsets: int) -> Floats:
     right = np.bincount(poll.answer, poll.grade, minlength=poll.n_answers + 1)[:-1]
     pool = Pool(counts, right / counts, n)
     for index, budget in enumerate(budgets.tolist()):
-        if pool.cost(budget) <= _WORTHWHILE * n_subsets * n:
-            result[index] = majority_accuracy(pool, budget)
+        result[index] = majority_accuracy(pool, budget, most=_WORTHWHILE * n_subsets * n)
     return result
 
 
@@ -159,35 +158,70 @@ def shuffles(sampling: Sampling, name: object, n: int) -> Iterator[Integers]:
 def vote_in_subsets(poll: Poll, order: Integers, budgets: Integers) -> Floats:
     """Return the chance that the winner is correct: (n_subsets, n_budgets), ties shared equally."""
     # The first `budget` attempts of each shuffle in `order` vote; without a vote the chance is 0.
-    shape = (len(order), poll.n_answers + 1)
-    rows = np.arange(shape[0])[:, None] * shape[1]
-    weights, votes, right = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    highest = np.full((shape[0], 1), -np.inf)
-    result = np.empty((shape[0], len(budgets)))
-    stops = budgets.tolist()
-    for index, (start, stop) in enumerate(zip([0, *stops], stops, strict=False)):
-        drawn = order[:, start:stop]
-        cells = (rows + poll.answer[drawn]).ravel()
-        weight = poll.weight[drawn]
-        if poll.kind == "logarithms":
-            # Relative to the highest of the subset, so only negligible weights underflow.
-            before, highest = highest, np.maximum(highest, weight.max(axis=1, keepdims=True))
-            shift = np.where(np.isfinite(highest), highest, 0.0)
-            weights *= np.exp(before - shift)
-            weight = np.exp(weight - shift)
-        weights += np.bincount(cells, weight.ravel(), weights.size).reshape(shape)
-        votes += np.bincount(cells, minlength=votes.size).reshape(shape)
-        right += np.bincount(cells, poll.grade[drawn].ravel(), right.size).reshape(shape)
-        result[:, index] = _share_right(weights[:, :-1], votes[:, :-1], right[:, :-1])
+    order = order[:, : int(budgets[-1])]
+    # An attempt is added up at the first budget that includes it.
+    added_at = np.searchsorted(budgets, np.arange(order.shape[1]), side="right")
+    shape = len(order), len(budgets), poll.n_answers + 1
+    place = np.arange(shape[0])[:, None] * shape[1] + added_at
+    cells = (place * shape[2] + poll.answer[order]).ravel()
+
+    def added(values: Floats | None) -> Floats:
+        sums = np.bincount(cells, values if values is None else values.ravel(), math.prod(shape))
+        return sums.reshape(shape).astype(np.float64, copy=False)
+
+    weight = poll.weight[order]
+    if poll.kind == "logarithms":
+        weights = _added_logarithms(weight, added_at, added)
+    else:
+        weights = np.cumsum(added(weight), axis=1)
+    rates = _rates(poll)
+    if rates is not None:
+        return _share_of_rates(weights[..., :-1], rates)
+    votes = np.cumsum(added(None), axis=1)
+    right = np.cumsum(added(poll.grade[order]), axis=1)
+    return _share_right(weights[..., :-1], votes[..., :-1], right[..., :-1])
+
+
+def _added_logarithms(
+    weight: Floats, added_at: Integers, added: Callable[[Floats], Floats]
+) -> Floats:
+    """Return totals of weights given as logarithms, relative to the highest of each subset."""
+    # So only negligible weights underflow.
+    first = np.searchsorted(added_at, np.arange(added_at[-1] + 1))
+    highest = np.maximum.accumulate(np.maximum.reduceat(weight, first, axis=1), axis=1)
+    shift = np.where(np.isfinite(highest), highest, 0.0)
+    totals = added(np.exp(weight - shift[:, added_at]))
+    fall = np.exp(np.diff(shift, axis=1, prepend=shift[:, :1]) * -1.0)
+    for index in range(1, totals.shape[1]):
+        totals[:, index] += totals[:, index - 1] * fall[:, index, None]
+    return totals
+
+
+def _rates(poll: Poll) -> Floats | None:
+    """Return the grade of each answer, or None where it or a tie depends on who votes."""
+    # A vote of no weight would be needed to tell a tie at zero from answers without votes.
+    n_votes = np.bincount(poll.answer, minlength=poll.n_answers + 1)[:-1]
+    n_right = np.bincount(poll.answer, poll.grade, poll.n_answers + 1)[:-1]
+    is_equal = np.all((n_right == 0) | (n_right == n_votes))
+    has_weight = poll.kind == "logarithms" or np.all(poll.weight[poll.answer < poll.n_answers] > 0)
+    return n_right / n_votes if is_equal and has_weight else None
+
+
+def _share_of_rates(weights: Floats, rates: Floats) -> Floats:
+    """Return the chance that a winner is correct, where all votes for an answer have one grade."""
+    highest = weights.max(axis=-1, keepdims=True)
+    slack = TIE_TOLERANCE * weights.sum(axis=-1, keepdims=True)
+    is_tied = ((highest - weights <= slack) & (highest > 0)).astype(np.float64)
+    result: Floats = is_tied @ rates / np.maximum(is_tied.sum(axis=-1), 1.0)
     return result
 
 
 def _share_right(weights: Floats, votes: Floats, right: Floats) -> Floats:
-    """Return the chance that a winner is correct, from totals of (subset, answer)."""
-    deficit = weights.max(axis=1, keepdims=True) - weights
-    is_tied = (votes > 0) & (deficit <= TIE_TOLERANCE * weights.sum(axis=1, keepdims=True))
+    """Return the chance that a winner is correct, from totals of (subset, budget, answer)."""
+    deficit = weights.max(axis=-1, keepdims=True) - weights
+    is_tied = (votes > 0) & (deficit <= TIE_TOLERANCE * weights.sum(axis=-1, keepdims=True))
     rate = np.divide(right, votes, out=np.zeros_like(right), where=is_tied)
-    result: Floats = rate.sum(axis=1) / np.maximum(is_tied.sum(axis=1), 1)
+    result: Floats = rate.sum(axis=-1) / np.maximum(is_tied.sum(axis=-1), 1)
     return result
 
 

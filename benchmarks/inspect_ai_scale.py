@@ -1,0 +1,129 @@
+"""A set of inspect_ai logs read by ttsframe, beside inspect_ai's own data frames on a tenth of it.
+
+Run as ``python benchmarks/inspect_ai_scale.py [N_SAMPLES]`` (200,000 by default) where inspect_ai is installed; without it, only
+ttsframe is measured. The samples are those of a log that the tool wrote with its mock model, with other texts, in logs of 10,000,
+written in one line and deflated. ``summaries`` is the tool's default, without texts; ``messages`` has the messages, as ttsframe's
+completions need. Times are processor seconds of all threads, and wall seconds; ratios are of processor time per sample.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import resource
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import ttsframe as tts
+
+LOG = Path(__file__).resolve().parents[1] / "tests" / "data" / "logs" / "inspect_ai.json.gz"
+N_PER_LOG = 10_000
+N_EPOCHS = 4
+COMPACT = (",", ":")
+
+
+def write_log(path: Path, log: dict[str, Any], model: dict[str, Any], first: int) -> None:
+    rng = random.Random(first)
+    words = [f"word{number}" for number in range(2000)]
+    message = model["output"]["choices"][0]["message"]
+    message["content"], model["id"], model["epoch"], model["uuid"] = "@C", "@I", "@E", "@U"
+    template = json.dumps(model, separators=COMPACT)
+    keys = ("id", "epoch", "input", "target", "scores", "model_usage", "metadata", "uuid")
+    summary = json.dumps(
+        {**{key: model[key] for key in keys}, "completed": True}, separators=COMPACT
+    )
+    summaries = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("_journal/start.json", json.dumps(log))
+        for number in range(first, first + N_PER_LOG):
+            identifier, epoch = number // N_EPOCHS, number % N_EPOCHS + 1
+            filled = {
+                '"@I"': str(identifier),
+                '"@E"': str(epoch),
+                "@U": f"u{number}",
+                "@C": " ".join(rng.choices(words, k=300)),
+            }
+            sample, short = template, summary
+            for mark, value in filled.items():
+                sample, short = sample.replace(mark, value), short.replace(mark, value)
+            archive.writestr(f"samples/{identifier}_epoch_{epoch}.json", sample)
+            summaries.append(short)
+        archive.writestr("summaries.json", f"[{','.join(summaries)}]")
+        archive.writestr("header.json", json.dumps(log))
+
+
+def clock(name: str, n_samples: int, work: Callable[[], Any]) -> float:
+    """Return the processor microseconds per sample."""
+    wall, used = time.perf_counter(), time.process_time()
+    found = work()
+    used, wall = time.process_time() - used, time.perf_counter() - wall
+    if len(found) != n_samples:
+        raise SystemExit(f"{name}: {len(found)} samples, must be {n_samples}")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    each = used / n_samples * 1e6
+    print(
+        f"{name}: {n_samples:,} samples, {used:.1f} s of processors, {wall:.1f} s, {each:.0f} us per sample, "
+        f"peak memory so far {peak:,.0f} MB",
+        flush=True,
+    )
+    return each
+
+
+def main(n_samples: int) -> None:
+    log = json.loads(gzip.decompress(LOG.read_bytes()))
+    samples = log.pop("samples")
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        paths = [folder / f"{first:07d}.eval" for first in range(0, n_samples, N_PER_LOG)]
+        for number, path in enumerate(paths):
+            model = json.loads(json.dumps(samples[0]))
+            write_log(path, log, model, number * N_PER_LOG)
+        size = sum(path.stat().st_size for path in paths) / 1e6
+        print(
+            f"Python {sys.version.split()[0]}, Polars {pl.__version__}, {pl.thread_pool_size()} threads; "
+            f"{len(paths)} logs, {size:.0f} MB\n"
+        )
+        columns = ["problem_id", "attempt", "completion", "is_correct", "n_tokens"]
+
+        def scan() -> pl.DataFrame:
+            run = tts.scan_trajectories(paths).select(columns)
+            return run.collect(engine="streaming")
+
+        ours = clock("ttsframe, scan of five columns", n_samples, scan)
+        tenth = paths[: max(1, len(paths) // 10)]
+        few = len(tenth) * N_PER_LOG
+        small = clock("ttsframe, a tenth, all columns", few, lambda: tts.read_trajectories(tenth))
+        try:
+            from inspect_ai import analysis
+        except ImportError:
+            print("inspect_ai is not installed.")
+            return
+        ways = {
+            "summaries": analysis.SampleSummary,
+            "messages": analysis.SampleSummary + analysis.SampleMessages,
+        }
+        for way, wanted in ways.items():
+            theirs = clock(
+                f"inspect_ai samples_df, a tenth, {way}",
+                few,
+                lambda wanted=wanted: analysis.samples_df(  # type: ignore[misc]
+                    [str(path) for path in tenth], columns=wanted, quiet=True
+                ),
+            )
+            print(
+                f"inspect_ai ({way}) takes {theirs / ours:.1f} times the processor time of the scan, and "
+                f"{theirs / small:.1f} times that of reading all columns\n",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(int((sys.argv[1:] or ["200000"])[0]))
