@@ -310,7 +310,8 @@ def _choose(
         if not _has_scores(scored):
             unread = [name for name in DEFAULT_SELECTORS if SELECTORS[name].reads_score]
             kept = [name for name in kept if name not in unread]
-            notes.append(f"No {' or '.join(unread)}: the run has no scores.")
+            have = "runs have" if runs.height > 1 else "run has"
+            notes.append(f"No {' or '.join(unread)}: the {have} no scores.")
         if not runs["is_graded"].any():
             kept.remove("oracle")
     if budgets is not None:

@@ -23,6 +23,7 @@ import selection_oracle
 from scipy import special, stats
 
 import ttsframe as tts
+from ttsframe.charts.latex_text import plain_text
 from ttsframe.verifier.tables import is_held_out
 
 Attempt = dict[str, Any]
@@ -381,10 +382,10 @@ def expect_votes(run: Run, picks: list[dict[str, Any]], budget: int) -> Expected
     winner, most = ranked[0], len(ranked[0])
     tied = sum(len(of) == most for of in ranked)
     numbers = [most] if tied == 1 else [tied, most]
-    words = [winner[0]["answer"]]
+    words = [plain_text(winner[0]["answer"])]
     right = [of for of in ranked if of[0]["is_correct"]]
     if not winner[0]["is_correct"] and right:
-        words.append(right[0][0]["answer"])
+        words.append(plain_text(right[0][0]["answer"]))
         numbers += [len(right[0])] if len(right[0]) < most else []
     return Expected(numbers, {}, words)
 
@@ -527,7 +528,9 @@ def expect_verifier(
         return None
     metrics, sentence = {}, []
     is_probability = all(0 <= step <= 1 for a in run.attempts for step in a["steps"][-1:])
-    for name in ("last", "mean", "min", "prod"):
+    # Of a single step, all reductions are the same.
+    has_steps = any(len(a["steps"]) > 1 for a in run.attempts)
+    for name in ("last", "mean", "min", "prod") if has_steps else ("last",):
         by_problem = {
             problem: [(a["is_correct"], reduce_steps(a["steps"], name)) for a in rows]
             for problem, rows in run.problems.items()

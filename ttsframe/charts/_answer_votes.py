@@ -238,10 +238,15 @@ def _rank_answers(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _describe_votes(rows: pl.DataFrame) -> list[str]:
     """Write how many attempts voted, for how many answers, and with which weights."""
-    attempts = counted([int(rows["n_votes"].sum())], "attempt")
+    n_attempts = int(rows["n_votes"].sum())
+    attempts = "attempt" if n_attempts == 1 else counted([n_attempts], "attempt")
+    if rows["budget"][0] is None:
+        attempts = f"all {counted([n_attempts], 'attempt')}"
+    else:
+        attempts = f"the first {attempts}"
     reduction = rows["reduction"][0]
     return [
-        f"{'all' if rows['budget'][0] is None else 'the first'} {attempts}",
+        attempts,
         counted([rows["answer_key"].drop_nulls().len()], "distinct answer"),
         "" if reduction is None else f"weight: sum per answer, {style.scores_from(reduction)}",
     ]

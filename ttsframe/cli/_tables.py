@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import polars as pl
 
 from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted, is_unreached, quantity_of, units_of
-from ttsframe.cli._console import printable
-from ttsframe.cli._documents import Cells
+from ttsframe.cli._console import Console, printable
+from ttsframe.cli._documents import Cells, is_document, save_document
+from ttsframe.cli._output import save
 
 _CELL_MAX: Final = 40
 _GAP: Final = 2
@@ -215,3 +217,27 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def show_table(
+    table: pl.DataFrame,
+    cells: tuple[Cells, int],
+    *,
+    notes: Sequence[str],
+    output: Path | None,
+    console: Console,
+) -> dict[str, object]:
+    """Print a table with its notes, save it if asked, and return what was written for JSON."""
+    # The first columns of the cells name a row, and stay in view.
+    shown, n_fixed = cells
+    text = table_text(shown.names, shown.rows, numbers=shown.numbers, n_fixed=n_fixed)
+    console.say(f"{shown.title}\n\n{text}\n")
+    for note in notes:
+        console.say(note)
+    if output is None:
+        return {}
+    return (
+        save_document([shown], output, console)
+        if is_document(output)
+        else save(table, output, console)
+    )

@@ -14,7 +14,7 @@ from ttsframe._typing import Correction, McNemar
 from ttsframe._wording import LEFT_OUT
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console, printable
-from ttsframe.cli._documents import DOCUMENT_SUFFIXES, Cells, is_document, save_document
+from ttsframe.cli._documents import DOCUMENT_SUFFIXES, Cells
 from ttsframe.cli._names import Name
 from ttsframe.cli._options import (
     OUTPUT,
@@ -26,9 +26,9 @@ from ttsframe.cli._options import (
     read_columns,
     reads_run,
 )
-from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option, save
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option
 from ttsframe.cli._runs import find_same_problems, refuse_same_problems
-from ttsframe.cli._tables import table_text
+from ttsframe.cli._tables import show_table
 from ttsframe.defaults import PickOptions, Picks, plan_picks
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.statistics.comparison import compare as compare_pairs
@@ -134,18 +134,8 @@ def compare(
             mcnemar=mcnemar,
         )
     _check(table, column, baseline_value)
-    cells, n_fixed = _cells(table, column, groups, choosing.confidence_level, correction)
-    text = table_text(cells.names, cells.rows, numbers=cells.numbers, n_fixed=n_fixed)
-    console.say(f"{cells.title}\n\n{text}\n")
-    for note in picks.notes:
-        console.say(note)
-    written: dict[str, object] = {}
-    if output is not None:
-        written = (
-            save_document([cells], output, console)
-            if is_document(output)
-            else save(table, output, console)
-        )
+    cells = _cells(table, column, groups, choosing.confidence_level, correction)
+    written = show_table(table, cells, notes=picks.notes, output=output, console=console)
     console.result({
         "comparison": table.to_dicts(),
         "column": column,

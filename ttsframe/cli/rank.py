@@ -11,7 +11,7 @@ import polars as pl
 
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
-from ttsframe.cli._documents import DOCUMENT_SUFFIXES, Cells, is_document, save_document
+from ttsframe.cli._documents import DOCUMENT_SUFFIXES, Cells
 from ttsframe.cli._options import (
     OUTPUT,
     Run,
@@ -22,8 +22,8 @@ from ttsframe.cli._options import (
     read_columns,
     reads_run,
 )
-from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option, save
-from ttsframe.cli._tables import table_text
+from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option
+from ttsframe.cli._tables import show_table
 from ttsframe.cli.compare import check_column, compared_column, problems_to_compare
 from ttsframe.defaults import PickOptions, plan_picks
 from ttsframe.errors import DataError
@@ -94,18 +94,8 @@ def rank(
             confidence_level=choosing.confidence_level,
         )
     _check(table, column)
-    cells, n_fixed = _cells(table, column, choosing.confidence_level)
-    text = table_text(cells.names, cells.rows, numbers=cells.numbers, n_fixed=n_fixed)
-    console.say(f"{cells.title}\n\n{text}\n")
-    for note in picks.notes:
-        console.say(note)
-    written: dict[str, object] = {}
-    if output is not None:
-        written = (
-            save_document([cells], output, console)
-            if is_document(output)
-            else save(table, output, console)
-        )
+    cells = _cells(table, column, choosing.confidence_level)
+    written = show_table(table, cells, notes=picks.notes, output=output, console=console)
     console.result({
         "ranking": table.to_dicts(),
         "column": column,

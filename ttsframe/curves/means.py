@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from ttsframe._exprs import name_numbers
 from ttsframe._typing import Flags, Floats, Integers, ProblemSet
 from ttsframe.curves.lines import LEFT_OUT, CurveLines
 from ttsframe.statistics.clusters import cluster_interval, cluster_spread
@@ -159,7 +158,7 @@ def _lay_out(
     group, n_groups = line, n_lines
     for name in levels:
         group, n_groups = _with(group, frame[name])
-    problem = name_numbers(frame["problem_id"]).to_numpy()
+    problem = _numbers(frame["problem_id"])
     fold = (
         frame["fold"].cast(pl.Int64).fill_null(-1).to_numpy() + 1
         if levels

@@ -38,7 +38,7 @@ _ABSTAINS: Final = (
     "these attempts abstain from selectors that read scores; score them again or drop them."
 )
 _OUTLIER: Final = "a PRM score is a probability; check the tool that wrote these values."
-_LOGITS: Final = f"use {constant('weights', 'sigmoid')} or 'softmax' for a weighted vote; best_of_n only reads their order."
+_LOGITS: Final = f"use {constant('weights', 'sigmoid')} or {constant('weights', 'softmax')} for a weighted vote; best_of_n only reads their order."
 _LOGARITHMS: Final = (
     "none is above 0: they look like log-probabilities, of which exp() makes probabilities. Sums over tokens "
     f"favor short attempts; {constant('weights', 'softmax')} reads them as they are."

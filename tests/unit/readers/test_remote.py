@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import re
 import sys
 import threading
@@ -126,6 +127,24 @@ def test_several_urls_and_files_are_runs_of_their_own(served: tuple[Path, str]) 
 
     assert set(found["source_file"]) == {f"{url}/a.parquet", str(folder / "a.jsonl")}
     assert found["gold"].count() == 2
+
+
+def test_no_output_shows_the_credentials_of_a_url(served: tuple[Path, str], tmp_path: Path) -> None:
+    folder, url = served
+    write_all(folder)
+    signed = [f"{url}/a.parquet?X-Amz-Signature=hushed{i}" for i in (1, 2)]
+    scored = tmp_path / "scored.parquet"
+
+    found = tts.read_trajectories(signed)
+    tts.score_trajectories(found).write_parquet(scored)
+    report = tts.build_report(found, by="source_file")
+    page = report.to_html(sources=signed, command=f"ttsframe report {signed[0]}")
+
+    # Files that differ in the query alone remain runs of their own.
+    assert set(found["source_file"]) == {f"{url}/a.parquet?…", f"{url}/a.parquet?… (2)"}
+    texts = [found.write_json(), page, json.dumps(report.to_dict()), str(report.validation)]
+    assert not any("hushed" in text for text in texts)
+    assert b"hushed" not in scored.read_bytes()
 
 
 def test_a_url_that_is_not_there(served: tuple[Path, str]) -> None:

@@ -217,7 +217,7 @@ def test_a_line_over_fewer_problems_is_pointed_out(run: pl.DataFrame) -> None:
     (note,) = report.notes
     assert note.startswith("Weighted vote (last) has results for only ")
     assert "undefined), so it is not compared with the other lines" in note
-    assert note.endswith("weights='sigmoid' or 'softmax' makes weights of such scores.")
+    assert note.endswith("weights='sigmoid' or weights='softmax' makes weights of such scores.")
     assert "weighted_vote" not in report.curve["selector"].to_list()
     for weights in ("sigmoid", "softmax"):
         named = tts.build_report(logits, weights=weights)

@@ -13,7 +13,7 @@ import polars as pl
 
 from ttsframe._checks import check_choice, check_mapping
 from ttsframe._forks import check_not_stuck
-from ttsframe._settings import setting
+from ttsframe._settings import hide_secrets, setting
 from ttsframe.errors import (
     ColumnsError,
     ParameterError,
@@ -455,6 +455,12 @@ def _refuse_partly_derived(
 def _name_runs(files: Sequence[DataFile], file_format: FileFormat) -> dict[str, str]:
     """Name the run of each file: the file itself, or the folder of a run with several files."""
     runs = {file.name: file.name for file in files}
+    remote = [file.name for file in files if file.url is not None]
+    hidden = {name: hide_secrets(name) for name in remote}
+    for i, name in enumerate(remote):
+        # Addresses that differ in what is hidden are runs of their own.
+        n_before = [hidden[other] for other in remote[:i]].count(hidden[name])
+        runs[name] = f"{hidden[name]} ({n_before + 1})" if n_before else hidden[name]
     folders = set()
     paths = [file.path for file in files if file.held is None and file.url is None]
     for path in paths:

@@ -146,7 +146,7 @@ def _explain_undefined(context: Context, row: Mapping[str, Any]) -> str:
         return ""
     if context.weights == "score" and row["reduction"] is not None and row["n_problems"]:
         return (
-            " A negative score is no weight: weights='sigmoid' or 'softmax' makes weights of such "
+            " A negative score is no weight: weights='sigmoid' or weights='softmax' makes weights of such "
             "scores."
         )
     if row["reduction"] is None:
@@ -238,23 +238,23 @@ def draw(
     """Draw each curve, and list its numbers."""
     from ttsframe import charts
 
-    units = units_of([
-        name for one in (curve, agreement) if one is not None for name in one.columns
-    ])
+    tables = [one for one in (curve, agreement) if one is not None]
+    units = units_of([name for one in tables for name in one.columns])
+    # A single number of attempts is drawn as points with bars.
+    is_curve = any(one["budget"].n_unique() > 1 for one in tables)
+    mark, marks = ("Each line", "Bands") if is_curve else ("Each point", "Bars")
     captions = {
-        "accuracy": "Each line is one way to choose an answer among the first attempts. Majority vote "
+        "accuracy": f"{mark} is one way to choose an answer among the first attempts. Majority vote "
         "needs no scores. The oracle chooses a right answer wherever one exists, so no selector can be "
-        f"above it. All lines of a run are averaged over the same problems.{context.weighing} Bands are "
+        f"above it. All lines of a run are averaged over the same problems.{context.weighing} {marks} are "
         f"{context.level} intervals over {units}, not over attempts.",
         "agreement": "Without gold answers, nothing can be graded. The lines show the share of attempts "
         "that gave the chosen answer, not how often that answer is right. All lines of a run are "
-        f"averaged over the same problems.{context.weighing} Bands are {context.level} intervals over "
+        f"averaged over the same problems.{context.weighing} {marks} are {context.level} intervals over "
         f"{units}.",
     }
     parts: list[Part] = []
-    for table in (curve, agreement):
-        if table is None:
-            continue
+    for table in tables:
         quantity = quantity_of(table.columns)
         if table[quantity].count():
             chart = partial(

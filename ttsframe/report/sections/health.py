@@ -69,7 +69,7 @@ def draw(context: Context, health: pl.DataFrame) -> list[Part]:
     """List the issues."""
     rows = health.filter(pl.col("n_attempts") > 0)
     if rows.is_empty():
-        return [Paragraph(_LIMITS)]
+        return []
     cells = [
         {
             "attempts": row["n_attempts"],

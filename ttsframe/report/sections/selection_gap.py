@@ -124,10 +124,16 @@ def draw(
         gap.select(*context.by, *_LINE),
         points,
     )
+    figure: list[Part] = []
+    # With one attempt there is nothing to choose from, as the sentence says.
+    if gap["budget"].max() != 1:
+        figure = [
+            Figure("lost-by-attempts", caption, chart),
+            *note_more_runs(gap, context.by, n_runs_max),
+            *note_more(lines.height, N_PANELS_MAX, "lines"),
+        ]
     return [
-        Figure("lost-by-attempts", caption, chart),
-        *note_more_runs(gap, context.by, n_runs_max),
-        *note_more(lines.height, N_PANELS_MAX, "lines"),
+        *figure,
         *note_missing_lines(context, gap, curve, incomplete),
         Folded("Accuracy lost by selection, in numbers", [listed]),
     ]

@@ -67,7 +67,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     if runs.height == data.runs.height:
         data.profile = card.profile
     others = [name for name in _COMPARED if name not in card.metrics["reduction"]]
-    if others and "step_scores" in attempts.columns and attempts["step_scores"].count():
+    if others and _has_several_steps(attempts):
         used = _list_used(card)
         card = replace(
             card, metrics=_compare_reductions(data, attempts, card.metrics, used, others)
@@ -79,6 +79,13 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         ]
         card = replace(card, over_optimization=data.join_runs(declines))
     return {"verifier": card}
+
+
+def _has_several_steps(attempts: pl.DataFrame) -> bool:
+    """Return whether an attempt has more than one step: of a single one, all reductions are the same."""
+    if "step_scores" not in attempts.columns:
+        return False
+    return bool((attempts["step_scores"].list.len() > 1).any())
 
 
 def _compare_reductions(

@@ -151,9 +151,11 @@ def _describe(example: Example) -> list[str]:
 
 
 def _name_answer(row: dict[str, Any]) -> str:
-    """Return an answer, or its key where the answer was not kept."""
+    """Return an answer as the chart shows it, or its key where the answer was not kept."""
+    from ttsframe.charts.latex_text import plain_text
+
     text = row["answer_key"] if row["answer"] is None else row["answer"]
-    return shorten(str(text), _ANSWER_MAX)
+    return shorten(plain_text(str(text)), _ANSWER_MAX)
 
 
 def draw(context: Context, example: Example) -> list[Part]:
