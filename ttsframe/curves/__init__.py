@@ -10,17 +10,14 @@ from ttsframe.curves.efficiency import efficiency_gain
 from ttsframe.curves.ensemble import ensemble_vote
 from ttsframe.curves.gaps import selection_gap
 from ttsframe.curves.levels import difficulty_levels, halve_attempts, level_curve
+from ttsframe.curves.narrow import stop_when_narrow
 from ttsframe.curves.optimal import (
     optimal_choices,
     optimal_curve,
     select_optimal,
 )
 from ttsframe.curves.scaling import scaling_curve
-from ttsframe.curves.stopping import (
-    stop_when_narrow,
-    stopping_points,
-    tune_stopping,
-)
+from ttsframe.curves.stopping import stopping_points, tune_stopping
 from ttsframe.curves.strata import stratified_curve
 
 __all__ = [
