@@ -137,7 +137,8 @@ def test_what_is_no_run(tmp_path: Path, text: str, message: str) -> None:
 def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("problem_id,completion\n1,é\n".encode("latin-1"))
-    with pytest.raises(SourceError, match=r"a\.csv: cannot be read as CSV .*must be UTF-8"):
+    message = r"a\.csv, line 2, column 'completion': cannot be read as CSV .*must be UTF-8"
+    with pytest.raises(SourceError, match=message):
         tts.read_trajectories(path)
 
 
