@@ -32,7 +32,7 @@ def check_parent_folder(target: Path) -> None:
 
 def check_no_link(path: Path) -> None:
     """Raise if a file or folder that ttsframe makes for itself is a link, which may lead anywhere."""
-    if os.path.islink(path):  # noqa: PTH114 - a name that is too long is no link, and no error here
+    if os.path.islink(path):  # noqa: PTH114 - of a name that is too long, False
         raise _linked(path)
 
 
