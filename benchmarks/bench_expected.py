@@ -98,9 +98,10 @@ def check(run: pl.DataFrame) -> None:
     drawn = sampled.group_by("budget").agg(drawn=pl.col("value").mean(), error=joint)
     plain = majority_in_python(part)
     for row in exact.join(drawn, on="budget").iter_rows(named=True):
-        slack = 4.5 * row["error"] + 1e-3
-        assert abs(row["drawn"] - row["value"]) < slack, row
-        assert abs(plain[row["budget"]] - row["value"]) < 2**0.5 * slack, row
+        assert abs(row["drawn"] - row["value"]) < 4.5 * row["error"] + 1e-3, row
+        # At a budget of 1 only the loop samples.
+        most = (0.25 / (N_SUBSETS * N_IN_PYTHON)) ** 0.5
+        assert abs(plain[row["budget"]] - row["value"]) < 4.5 * most, row
 
 
 @pytest.fixture(scope="module")
