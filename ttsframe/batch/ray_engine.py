@@ -231,6 +231,9 @@ def _stop(references: list[Any]) -> None:
     import ray
 
     for force in (False, True):
+        # To cancel a task that has ended can end this process, by a failed check inside Ray.
+        if references:
+            _, references = ray.wait(references, num_returns=len(references), timeout=0)
         if not references:
             return
         for reference in references:
