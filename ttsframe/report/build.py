@@ -242,7 +242,10 @@ def _make_tables(
 
 def _make_chain(data: RunData, names: Sequence[SectionName]) -> list[tuple[SectionName, _Made]]:
     """Make sections one after the other."""
-    return [(name, _make_section(data, name)) for name in names]
+    made = [(name, _make_section(data, name)) for name in names]
+    if "compute_optimal" in names:
+        data.forget_halves()
+    return made
 
 
 def _make_section(data: RunData, name: SectionName) -> _Made:
