@@ -44,6 +44,9 @@ _STRATEGY: Final = ("selector", "reduction")
 
 _READ_COLUMNS: Final = ("problem_id", "budget", "value", "status")
 
+_UNITS: Final = ("budget_unit", "subsets")
+"""Columns that separate choices where `problems` has them."""
+
 _CURVE_COLUMNS: Final = (
     "selector",
     "reduction",
@@ -589,10 +592,16 @@ def _choice_rows(values: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
     others: dict[str, str] = {key: name for key, name in setting.line.items() if key not in groups}
     names = ("held_out", "in_sample")
     is_held_out = pl.col("name") == names[0]
+    units = [
+        pl.col(name) if name in others else pl.lit(DEFAULTS[name]).alias(name)
+        for name in _UNITS
+        if name not in setting.strategy.values()
+    ]
     columns = [
         *from_safe(groups),
         pl.col("level", "budget"),
-        *from_safe(others),
+        *units,
+        *[pl.col(name) for name in others if name not in _UNITS],
         pl.col("problem_fold"),
         *from_safe(setting.strategy),
         pl.col(_CHOICE_COLUMNS),
@@ -666,7 +675,7 @@ def _check(
         require_kind(schema, "a number", cost, where="problems")
     groups = safe_names(uses["by"])
     shared = [*shared_columns(groups, levels_schema, schema)]
-    others = [name for name in ("budget_unit", "subsets") if name not in uses["strategy"]]
+    others = [name for name in _UNITS if name in schema and name not in uses["strategy"]]
     if cost is not None and "cost_unit" in schema:
         others.append("cost_unit")
     return _Setting(
@@ -713,8 +722,7 @@ def _values_by_level(lazy: pl.LazyFrame, levels: pl.LazyFrame, setting: _Setting
         lazy = lazy.filter(pl.col("selector").ne_missing(ORACLE))
     fold = pl.col("fold") if setting.has_fold else pl.lit(None)
     cost = pl.lit(None) if setting.cost is None else pl.col(setting.cost)
-    missing = {name: value for name, value in DEFAULTS.items() if name not in setting.schema}
-    rows = lazy.with_columns(**{name: pl.lit(value) for name, value in missing.items()}).select(
+    rows = lazy.select(
         *to_safe(setting.line | setting.seeds | setting.strategy),
         "problem_id",
         "budget",
