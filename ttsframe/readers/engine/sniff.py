@@ -50,10 +50,11 @@ class Unpacked(NamedTuple):
 
 
 class HeldRows:
-    """Unpacked rows as packed chunks of JSON lines, held while they are few; they are not pickled."""
+    """Unpacked rows as frames, held while they are few; they are not pickled."""
 
-    def __init__(self, chunks: Sequence[Any] = ()) -> None:
+    def __init__(self, chunks: Sequence[Any] = (), n_bytes: int = 0) -> None:
         self.chunks = tuple(chunks)
+        self.n_bytes = n_bytes
 
     def __reduce__(self) -> tuple[type[HeldRows], tuple[()]]:
         """Leave the chunks behind: another process unpacks the file again."""

@@ -31,12 +31,11 @@ from ttsframe.readers.engine.jsonl import (
     fault_error,
     find_misfits,
     inspect_file,
-    inspect_unpacked,
     locate,
-    on_all_cores,
 )
 from ttsframe.readers.engine.layouts import advise
 from ttsframe.readers.engine.memory import hold
+from ttsframe.readers.engine.parallel import on_all_cores
 from ttsframe.readers.engine.remote import open_url
 from ttsframe.readers.engine.scan import (
     Survey,
@@ -49,6 +48,7 @@ from ttsframe.readers.engine.scan import (
 from ttsframe.readers.engine.sniff import Container, DataFile, sniff
 from ttsframe.readers.engine.sources import Candidate, Source, expand
 from ttsframe.readers.engine.table import FileFormat, OnError
+from ttsframe.readers.engine.unpacked import inspect_unpacked
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
 _DERIVED_FROM = {
@@ -105,17 +105,17 @@ def open_file(
         return None
     if file.is_json:
         if unpacker is not None:
-            inspection, file = inspect_unpacked(file, unpacker.dtypes, room.n_bytes)
-            room.n_bytes -= sum(len(chunk.data) for chunk in file.rows.chunks) if file.rows else 0
+            unpacked, file = inspect_unpacked(file, room.n_bytes)
+            room.n_bytes -= file.rows.n_bytes if file.rows else 0
             return OpenFile(
                 file,
                 # A log may hold no attempts yet, and gives an empty table with these columns.
-                inspection.dtypes or {name: pl.Null() for name in unpacker.dtypes},
+                unpacked.dtypes or {name: pl.Null() for name in unpacker.dtypes},
                 is_json=True,
-                faults=inspection.faults,
-                has_lone_surrogates=inspection.has_lone_surrogates,
+                faults=unpacked.faults,
+                has_lone_surrogates=False,
                 is_document=False,
-                n_rows=inspection.n_rows,
+                n_rows=unpacked.n_rows,
                 format=unpacker,
             )
         known = {name for file_format in formats for name in file_format.dtypes}
