@@ -14,6 +14,7 @@ from ttsframe.errors import SourceError
 from ttsframe.readers.engine.json_rows import ARRAY_END
 from ttsframe.readers.engine.sniff import (
     DataFile,
+    content_of,
     most_line_bytes,
     open_binary,
     read_line,
@@ -98,6 +99,9 @@ def _from_lines(file: DataFile) -> Iterator[Chunk]:
 def cut_spans(file: DataFile) -> list[Span]:
     """Cut uncompressed JSON lines into spans while reading only a few bytes."""
     # The lines are not counted yet, so each span claims to begin at line 1.
+    content = content_of(file)
+    if content is not None:
+        return [Span(0, len(content), 1)]
     spans: list[Span] = []
     most = CHUNK_BYTES + most_line_bytes()
     with open_binary(file) as stream:
@@ -120,9 +124,11 @@ def cut_spans(file: DataFile) -> list[Span]:
 
 def read_span(file: DataFile, span: Span) -> Chunk:
     """Read the lines of a span."""
-    with open_binary(file) as stream:
-        stream.seek(span.start)
-        data = stream.read(span.end - span.start)
+    data = content_of(file)
+    if data is None:
+        with open_binary(file) as stream:
+            stream.seek(span.start)
+            data = stream.read(span.end - span.start)
     if len(data) < span.end - span.start:
         raise SourceError(
             f"{file.name}: has {file.path.stat().st_size:,} bytes, had at least {span.end:,} when it was "

@@ -105,7 +105,7 @@ def find_gold(attempts: pl.LazyFrame, source: Source) -> Gold:
 def _read_table(candidate: Candidate) -> pl.DataFrame:
     """Read the gold answers with canonical column names, all as String."""
     path = candidate.name
-    opened = open_file(candidate, (), {}, Room())
+    opened = open_file(candidate, (), frozenset(), {}, Room())
     if opened is None:
         raise SourceError(
             f"{path}: is neither Parquet, Arrow IPC, JSON nor CSV, judging by its first bytes."

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby, islice
 from typing import NamedTuple, TypeAlias
@@ -97,14 +97,14 @@ def locate(file: DataFile, row: int) -> str:
     return f"{file.name}, {file.row_word} {row}"
 
 
-def inspect_file(file: DataFile, known: Collection[str]) -> Inspection:
+def inspect_file(file: DataFile, known: frozenset[str]) -> Inspection:
     """Find the columns of a file, their dtypes, and its malformed rows."""
     if file.container != "json" and file.compression is None:
         return _inspect_spans(file, known)
     return _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
 
 
-def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:
+def _inspect_spans(file: DataFile, known: frozenset[str]) -> Inspection:
     """Inspect a file whose spans can be read independently, by the workers themselves."""
 
     def inspect_span(span: Span) -> tuple[Span, int, Inspection | None]:
@@ -129,16 +129,10 @@ def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:
     return _combine(parts)._replace(spans=spans)
 
 
-def _inspect(chunk: Chunk, known: Collection[str]) -> Inspection:
+def _inspect(chunk: Chunk, known: frozenset[str]) -> Inspection:
     try:
         inferred = pl.scan_ndjson(chunk.data, infer_schema_length=None).collect_schema()
-        dtypes = {name: resolve_dtype(dtype, unseen=pl.Null()) for name, dtype in inferred.items()}
-        # Inference takes true for 1 and ignores lists within lists: a search or a read checks them.
-        doubtful = {
-            name: resolve_dtype(dtype, unseen=pl.String())
-            for name, dtype in dtypes.items()
-            if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
-        }
+        dtypes, doubtful = _resolve(tuple(inferred.items()), known)
         is_small = len(chunk.data) <= _SMALL
         look = _search_small if is_small else search
         searched = look(chunk.data, doubtful)
@@ -151,6 +145,20 @@ def _inspect(chunk: Chunk, known: Collection[str]) -> Inspection:
         return _inspect_rows(chunk)
     is_lone = searched.may_hold_surrogates and bool(LONE_SURROGATE.search(chunk.data))
     return Inspection(dtypes, chunk.n_lines, [], is_lone)
+
+
+@lru_cache(maxsize=64)
+def _resolve(
+    inferred: tuple[tuple[str, pl.DataType], ...], known: frozenset[str]
+) -> tuple[dict[str, pl.DataType], dict[str, pl.DataType]]:
+    """Return the dtypes of inferred columns, and those to check: files of one run have the same."""
+    dtypes = {name: resolve_dtype(dtype, unseen=pl.Null()) for name, dtype in inferred}
+    # Inference takes true for 1 and ignores lists within lists: a search or a read checks them.
+    return dtypes, {
+        name: resolve_dtype(dtype, unseen=pl.String())
+        for name, dtype in dtypes.items()
+        if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
+    }
 
 
 class SearchResult(NamedTuple):
@@ -249,6 +257,8 @@ def _inspect_rows(chunk: Chunk) -> Inspection:
 
 
 def _combine(parts: Sequence[Inspection]) -> Inspection:
+    if len(parts) == 1:
+        return parts[0]
     dtypes: dict[str, list[pl.DataType]] = {}
     for part in parts:
         for name, dtype in part.dtypes.items():
