@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -17,8 +18,8 @@ import polars as pl
 from ttsframe._traps import Trap
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.archive import BadMemberError
-from ttsframe.readers.engine.document import list_of, read_object, text_of, unpack_objects
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of
+from ttsframe.readers.engine.document import begins, list_of, read_object, text_of, unpack_objects
+from ttsframe.readers.engine.sniff import DataFile, Unpacked
 from ttsframe.readers.engine.table import (
     FileFormat,
     Table,
@@ -55,10 +56,6 @@ def to_attempts(source: Table) -> pl.LazyFrame:
     """Return the solutions as attempts, numbered within their task."""
     table = add_problem_id(cast_columns(source, DTYPES), ("problem_id", "task_id"), "task_id")
     return number_attempts(table.frame.drop("task_id", strict=False))
-
-
-def _recognizes(file: DataFile) -> bool:
-    return file.container in {"json", "jsonl"} and _BEGINS.match(head_of(file)) is not None
 
 
 def _rows(file: DataFile) -> Iterator[Unpacked]:
@@ -130,6 +127,6 @@ FORMAT = FileFormat(
         ),
     ),
     unpacking=Unpacking(
-        _recognizes, _rows, "one JSON object with 'date', 'hash' and 'eval' (EvalPlus)"
+        partial(begins, _BEGINS), _rows, "one JSON object with 'date', 'hash' and 'eval' (EvalPlus)"
     ),
 )
