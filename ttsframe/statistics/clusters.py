@@ -71,8 +71,14 @@ def cluster_error(totals: Floats, sizes: Floats) -> ClusterError:
     return ClusterError(float(error), max(1.0, float(1.0 / spread)), squares)
 
 
-def cluster_interval(n_values: str, confidence_level: float, *, mean: str = "accuracy") -> pl.Expr:
-    """Build the interval of a mean over clusters of values in [0, 1]."""
+def cluster_interval(
+    n_values: str,
+    confidence_level: float,
+    *,
+    mean: str = "accuracy",
+    quantile: pl.Expr | None = None,
+) -> pl.Expr:
+    """Build the interval of a mean over clusters of values in [0, 1], with Student's quantile or a larger."""
     # Over the columns `accuracy`, `standard_error`, `df`, `most_share` and `is_fractional`, and
     # `n_values` values behind the mean. Where few are right, or wrong, few clusters hold them, and the
     # design effect is underestimated: it is drawn towards the largest possible.
@@ -83,12 +89,12 @@ def cluster_interval(n_values: str, confidence_level: float, *, mean: str = "acc
     few = pl.min_horizontal(center, 1.0 - center).clip(0.0) * n / effect
     most = pl.max_horizontal(pl.col("most_share") * n, effect)
     n_effective = n / (effect + _PRIOR / (_PRIOR + few) * (most - effect))
-    quantile = t_quantile(pl.col("df"), confidence_level)
+    single = t_quantile(pl.col("df"), confidence_level)
+    quantile = single if quantile is None else quantile
     low, high = wilson_ends(center * n_effective, n_effective, quantile)
     wilson = pl.struct(low.clip(0.0, 1.0).alias("ci_low"), high.clip(0.0, 1.0).alias("ci_high"))
-    student = student_t_interval(
-        mean, "standard_error", pl.col("df") + 1.0, confidence_level=confidence_level
-    )
+    error = pl.col("standard_error") * (quantile / single)
+    student = student_t_interval(mean, error, pl.col("df") + 1.0, confidence_level=confidence_level)
     # The tolerance keeps a mean on one side of the limit whatever its rounding is.
     is_many = few >= FEW - 1e-9
     interval = pl.when(pl.col("is_fractional") & is_many).then(student).otherwise(wilson)
