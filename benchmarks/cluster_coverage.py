@@ -117,6 +117,7 @@ def size(n_runs: int, n_clusters: int, spread: float, shift: float) -> dict[str,
     ])
     options = {"column": "model", "baseline": "old", "by": "run", "correction": "none"}
     table = tts.compare(both, cluster="text", **options)  # type: ignore[arg-type]
+    wild = tts.compare(both, cluster="text", cluster_test="wild_bootstrap", **options)  # type: ignore[arg-type]
     sums = (
         frame
         .select("run", "text", d=pl.Series(other) - pl.col("value"))
@@ -132,6 +133,7 @@ def size(n_runs: int, n_clusters: int, spread: float, shift: float) -> dict[str,
     p_cr1 = 2.0 * stats.t.sf(np.abs(table.sort("run")["difference"].to_numpy()) / cr1, g - 1)
     return {
         "CR2": 100.0 * float((table["p_value"] <= 0.05).mean()),  # type: ignore[arg-type]
+        "wild": 100.0 * float((wild["p_value"] <= 0.05).mean()),  # type: ignore[arg-type]
         "CR1": 100.0 * float((p_cr1 <= 0.05).mean()),
         "df": float(table["df"].mean()),  # type: ignore[arg-type]
     }
@@ -182,18 +184,23 @@ def main(n_runs: int) -> None:
                         flush=True,
                     )
     print(f"\nmisses its goal in {misses} rows.\n")
-    more_curves(n_runs // 2)
+    more_curves(n_runs)
+    sizes(n_runs)
+
+
+def sizes(n_runs: int) -> None:
+    """Print how often `compare` rejects without a difference."""
     print(
         f"Rejections in % at 5 % of compare without a difference, {n_runs:,} runs a row. CR1: the usual\n"
-        "clustered error with t(clusters - 1). shift: how far the other model's chance differs by text.\n"
+        "clustered error with t(clusters - 1). wild: cluster_test='wild_bootstrap'. shift: how far the other model's chance differs by text.\n"
     )
-    print("sd of log size  shift  clusters     CR2     CR1  mean df")
+    print("sd of log size  shift  clusters     CR2    wild     CR1  mean df")
     for spread in SPREADS:
         for shift in (0.2, 0.4):
             for n_clusters in CLUSTERS:
                 found = size(n_runs, n_clusters, spread, shift)
                 print(
-                    f"{spread:<16g}{shift:>5g}{n_clusters:>10}{found['CR2']:>8.1f}{found['CR1']:>8.1f}"
+                    f"{spread:<16g}{shift:>5g}{n_clusters:>10}{found['CR2']:>8.1f}{found['wild']:>8.1f}{found['CR1']:>8.1f}"
                     f"{found['df']:>9.1f}",
                     flush=True,
                 )

@@ -45,10 +45,12 @@ def stratified_curve(
         `problems`, as in `scaling_curve`, with the column of the subject.
     strata
         Column of the subject, or of the benchmark; a null is a subject like any other.
-    by, replicates, include, confidence_level
+    by, replicates
         As in `scaling_curve`.
     cluster
         As in `scaling_curve`; each cluster lies in one subject.
+    include, confidence_level
+        As in `scaling_curve`.
 
     Returns
     -------
