@@ -79,6 +79,10 @@ def estimator_curve(
 ) -> FrameT:
     """Estimate pass@k, pass^k, G-Pass@k and maj@k of a run, with intervals, in one call.
 
+    `charts.scaling_curve` draws the table. On thinned counts of real models the intervals for new
+    problems held the truth in 94.5 to 99.6 % of runs, in 89.5 % for the worst model
+    (`benchmarks/results/estimators_at_k.txt`).
+
     Parameters
     ----------
     trajectories

@@ -205,8 +205,11 @@ def compare(
     12, 153-157. Bonett and Price (2012), Adjusted Wald confidence interval for a difference of
     binomial proportions based on paired data, Journal of Educational and Behavioral Statistics 37,
     479-488. Fagerland, Lydersen and Laake (2013), The McNemar test for binary matched-pairs data: mid-p
-    and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian
-    Journal of Statistics 6, 65-70. Benjamini and Hochberg (1995), Controlling the false discovery
+    and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91. Cameron,
+    Gelbach and Miller (2008), Bootstrap-based improvements for inference with clustered errors, Review
+    of Economics and Statistics 90, 414-427. Webb (2014), Reworking wild bootstrap based inference for
+    clustered errors, Queen's Economics Department Working Paper 1315. Holm (1979), A simple sequentially
+    rejective multiple test procedure, Scandinavian Journal of Statistics 6, 65-70. Benjamini and Hochberg (1995), Controlling the false discovery
     rate, Journal of the Royal Statistical Society B 57, 289-300.
 
     Examples
