@@ -17,7 +17,7 @@ from ttsframe._checks import (
     check_frame,
     check_names,
 )
-from ttsframe._exprs import run_plan, unused_name
+from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers
 from ttsframe._wording import count_left_out
 from ttsframe.curves.scaling import scaling_curve, scaling_curve_with
@@ -326,6 +326,7 @@ def majority_limit(
         "is_tied": pl.Boolean(),
         "is_undecided": pl.Boolean(),
     }
+    safe: dict[str, str] = safe_names(groups)
     made: dict[str, pl.DataType] = {
         unused_name(name, schema): dtype for name, dtype in modes_dtypes.items()
     }
@@ -339,9 +340,13 @@ def majority_limit(
             work=lambda pools: _modes(pools, posterior, keys, [*made]),
             made=made,
         )
-        value, is_tied, is_undecided = (pl.col(name) for name in made)
-        problems = modes.with_columns(
-            value=value,
+        value, is_tied, is_undecided = (pl.col(name) for name in modes_dtypes)
+        problems = modes.select(
+            *to_safe(safe),
+            "problem_id",
+            *(pl.col(name).alias("cluster") for name in clusters),
+            **{name: pl.col(own) for name, own in zip(modes_dtypes, made, strict=True)},
+        ).with_columns(
             status=pl.when(value.is_null()).then(pl.lit("ungraded")).otherwise(pl.lit("ok")),
             selector=pl.lit("majority_vote"),
             reduction=pl.lit(None, pl.String),
@@ -355,16 +360,16 @@ def majority_limit(
         curve = scaling_curve_with(
             problems,
             shares,
-            by=groups,
+            by=[*safe],
             replicates=(),
-            cluster=cluster,
+            cluster="cluster" if clusters else None,
             include="common",
             confidence_level=confidence_level,
         )
         counts = (pl.col("n_tied", "n_undecided") * pl.col("n_problems")).round().fill_null(0)
         return (
             curve
-            .sort(groups or "n_problems")
+            .sort(*safe, "n_problems")
             .with_columns(
                 counts,
                 count_left_out(),
@@ -372,9 +377,9 @@ def majority_limit(
                 accuracy_if_undecided_right=pl.col("surely") + pl.col("n_undecided"),
             )
             .select(
-                *groups,
+                *from_safe(safe),
                 *[pl.col(name).cast(dtype) for name, dtype in _LIMIT.items()],
-                *(() if cluster is None else CLUSTER_COLUMNS),
+                *(CLUSTER_COLUMNS if clusters else ()),
             )
         )
 

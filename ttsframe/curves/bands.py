@@ -130,7 +130,9 @@ def simultaneous_curve(
             inputs, on=line, how="left", nulls_equal=True, maintain_order="left"
         )
         interval = cluster_interval("n_problems", confidence_level, quantile=pl.col("quantile"))
-        return banded.with_columns(interval.struct.field("ci_low", "ci_high")).rename(lines.groups)
+        shown = [*lines.groups, *CURVE_SCHEMA, *lines.shown, "quantile"]
+        ends = interval.struct.field("ci_low", "ci_high")
+        return banded.with_columns(ends).select(shown).rename(lines.groups)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         read = lazy.select(*to_safe(names), "problem_id", "budget", "value", "status")
