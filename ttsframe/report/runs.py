@@ -78,6 +78,11 @@ class RunData:
         return [] if self.options.cluster is None else [self.options.cluster]
 
     @property
+    def has_answers(self) -> bool:
+        """Whether the attempts have keys and grades: counts have none."""
+        return {"attempt", "answer_key", "is_correct"} <= {*self.attempts.columns}
+
+    @property
     def strategies(self) -> list[AnySelector]:
         """Selectors that can be chosen."""
         return [name for name in self.options.selectors if name != "oracle"]
