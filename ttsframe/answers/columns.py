@@ -15,6 +15,7 @@ __all__ = [
     "as_answers",
     "as_strings",
     "change_where",
+    "computed",
     "keep_where",
     "map_distinct",
     "nothing_for",
@@ -70,6 +71,11 @@ def per_distinct(values: pl.Series, function: Callable[[str], str | None]) -> pl
     return map_distinct(values, lambda distinct: map(function, distinct))
 
 
+def computed(texts: pl.Series, *expressions: pl.Expr) -> pl.DataFrame:
+    """Evaluate expressions of the column `text`: each method of a series would plan a query of its own."""
+    return texts.to_frame("text").select_seq(*expressions)
+
+
 def keep_where(values: pl.Series, mask: pl.Series) -> pl.Series:
     """Set the values outside the mask to null."""
     return values.zip_with(mask.fill_null(value=False), pl.Series([None], dtype=values.dtype))
@@ -115,7 +121,8 @@ def true_where(
 ) -> pl.Series:
     """Test some of the strings; the others are false."""
     is_true = mask.fill_null(value=False).to_numpy().copy()
-    is_true[is_true] = test(values.filter(pl.Series(is_true))).fill_null(value=False).to_numpy()
+    if is_true.any():
+        is_true[is_true] = test(values.filter(pl.Series(is_true))).fill_null(value=False).to_numpy()
     return pl.Series(is_true)
 
 

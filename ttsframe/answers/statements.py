@@ -21,11 +21,21 @@ __all__ = [
     "answer_on_last_line",
     "answer_tagged",
     "is_placeholder",
+    "plain_value",
 ]
 
 REACH: Final = 400
 """Number of characters, after a phrase or before the end of a text, that are searched for an answer."""
 
+_PLAIN_NUMBER: Final = re.compile(
+    r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|\Z)"
+)
+# no words, no equation, no box: nothing that `answer_announced` would read otherwise than as it is
+_PLAIN_MATHEMATICS: Final = re.compile(
+    r"^\x00[ :]{0,3}\$([0-9A-Za-z]|(?:[-+0-9a-zA-Z(\[{|]|\\[ac-zA-Z{},;!%])"
+    r"(?:[!-#%-;>-\[\]-~]|\\[ac-zA-Z{},;!%]| \\[ac-ln-su-zA-Z{},;!%]| [!-#%-;>-@\[\]-`{-~]){0,150}"
+    r"[0-9A-Za-z)}\]|])\$\.(?:(?:[ \t][^\n:：]*)?(?:\n|\Z)|[ \t]+I hope it is correct)"
+)
 _JOINER: Final = re.compile(
     r"(?:\s|\\\s|\\quad|\\text\s*\{|\}|,|;|、|&|和|或|及|\\cup|\b(?:and|or|et|und|y|ou|oder)\b)+"
 )
@@ -239,6 +249,12 @@ _UNREAD_MATH: Final = re.compile(
 _VALUE_AND_UNITS: Final = 3
 
 
+def plain_value(statement: str) -> str | None:
+    """Read a statement that is a number or mathematics between dollar signs, behind a null character."""
+    plain = _PLAIN_NUMBER.match(statement) or _PLAIN_MATHEMATICS.match(statement)
+    return plain[1] if plain else None
+
+
 def answer_announced(text: str, before: str = "") -> str | None:
     """Read the text after "the answer is"; the end of the phrase tells a field of JSON and an option."""
     if _JSON_KEY.search(before):
@@ -273,6 +289,9 @@ def answer_announced(text: str, before: str = "") -> str | None:
 
 def answer_after_hash(text: str) -> str | None:
     """Read a line after `####`, if it is an answer and no heading."""
+    number = _PLAIN_NUMBER.match(text)
+    if number:
+        return number[1]
     line = text.lstrip(" :\t*").split("\n", 1)[0].strip()
     if not line or len(line) > _LONGEST_TEXT:
         return None
