@@ -100,9 +100,12 @@ _TRIMMED: Final = (
 )
 
 
+_JOINS: Final = _TEXT.str.contains(_JOINS_NEXT_BOX) & ~_TEXT.str.contains(_BEGINS_ANEW)
+
+
 def _joins_next_box(before: pl.Series) -> pl.Series:
     """Tell which texts before a box join it to the box before."""
-    return before.str.contains(_JOINS_NEXT_BOX) & ~before.str.contains(_BEGINS_ANEW)
+    return computed(before, _JOINS).to_series()
 
 
 def _real(content: str) -> str | None:

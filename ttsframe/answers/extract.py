@@ -88,6 +88,28 @@ class _Found(NamedTuple):
     """Names of the rules, where they differ from row to row."""
 
 
+class _Outcome(NamedTuple):
+    """What rules found in a column of texts: for each of them the texts that it decides."""
+
+    height: int
+    names: list[ExtractionRule]
+    found: list[_Found]
+    rows: list[Integers]
+
+    def answers(self) -> pl.Series:
+        return scattered([found.answers for found in self.found], self.rows, self.height)
+
+    def excerpts(self) -> pl.Series:
+        return scattered([found.excerpts for found in self.found], self.rows, self.height)
+
+    def rules(self) -> pl.Series:
+        names = [
+            _constant(name, found.answers) if found.names is None else found.names
+            for name, found in zip(self.names, self.found, strict=True)
+        ]
+        return scattered(names, self.rows, self.height).cast(_RULE)
+
+
 class _Rule(NamedTuple):
     """A rule, and the mark of the texts on which it is tried: None is all."""
 
@@ -239,10 +261,10 @@ def explain_extraction(
         )
     # A lone surrogate cannot be a Polars string.
     clean = text.encode("utf-8", "replace").decode("utf-8")
-    rows = _search(
+    outcome = _search(
         pl.Series("text", [clean], dtype=pl.String), style=style, cut=bool(cut_at_next_question)
     )
-    answer, rule, excerpt = rows.row(0)
+    answer, rule, excerpt = outcome.answers()[0], outcome.rules()[0], outcome.excerpts()[0]
     excerpt = excerpt if excerpt is None else excerpt.rpartition("\0")[2]
     start = _position(clean, answer, excerpt, last=rule not in {"phrase", "field", "hash", "tag"})
     end = None if start is None else start + len(answer)
@@ -274,19 +296,17 @@ def _is_inside(text: str, start: int, end: int) -> bool:
 
 def _answers(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:
     """Return the answers of a column of texts."""
-    return _search(as_strings(values, "completion"), style=style, cut=cut)["answer"].alias(
-        values.name
-    )
+    outcome = _search(as_strings(values, "completion"), style=style, cut=cut)
+    return outcome.answers().alias(values.name)
 
 
 def _rules(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:
     """Return the names of the rules of a column of texts."""
-    return _search(as_strings(values, "completion"), style=style, cut=cut)["rule"].alias(
-        values.name
-    )
+    outcome = _search(as_strings(values, "completion"), style=style, cut=cut)
+    return outcome.rules().alias(values.name)
 
 
-def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.DataFrame:
+def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> _Outcome:
     """Try one rule after another, each on the texts in which no earlier rule found its mark."""
     texts = _marks.without_marks_of_chats(values)
     if cut:
@@ -294,28 +314,21 @@ def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.DataFrame
     return _apply(texts, _CHAINS[style])
 
 
-def _apply(texts: pl.Series, chain: _Chain) -> pl.DataFrame:
-    """Return answer, rule and excerpt of each text, by the first rule that decides."""
+def _apply(texts: pl.Series, chain: _Chain) -> _Outcome:
+    """Read each text by the first rule that decides."""
     rows = texts.is_not_null().to_numpy().nonzero()[0]
     left = texts.drop_nulls() if texts.null_count() else texts
-    parts: list[pl.DataFrame] = []
-    places: list[Integers] = []
+    outcome = _Outcome(len(texts), [], [], [])
     for rule in chain:
         found = _try(rule, left) if len(left) else None
         if found is None:
             continue
-        names = _constant(rule.name, found.answers) if found.names is None else found.names
-        parts.append(
-            pl.DataFrame({"answer": found.answers, "rule": names, "excerpt": found.excerpts})
-        )
-        places.append(rows[found.is_decided])
+        outcome.names.append(rule.name)
+        outcome.found.append(found)
+        outcome.rows.append(rows[found.is_decided])
         rows = rows[~found.is_decided]
         left = left.filter(pl.Series(~found.is_decided))
-    if len(parts) == 1 and parts[0].height == len(texts):
-        return parts[0]
-    nothing = nothing_for(texts)
-    nowhere = pl.DataFrame({"answer": nothing, "rule": nothing.cast(_RULE), "excerpt": nothing})
-    return scattered(parts, places, nowhere)
+    return outcome
 
 
 def _try(rule: _Rule, texts: pl.Series) -> _Found | None:
@@ -342,7 +355,7 @@ def _cut_at_question(texts: pl.Series) -> pl.Series:
         .with_columns(place=pl.int_ranges(pl.col("piece").list.len()))
         .explode("piece", "place")
     )
-    is_stated = _apply(_marks.without_question(exploded["piece"]), _STATED)["answer"].is_not_null()
+    is_stated = _apply(_marks.without_question(exploded["piece"]), _STATED).answers().is_not_null()
     # what follows the last question line is no reason to cut
     is_stated &= exploded["place"] < exploded["n"] - 1
     kept = (
@@ -376,7 +389,7 @@ def _in_final_sentence(texts: pl.Series) -> _Found:
     answers = prefer(
         answers, per_distinct("\0" + keep_where(stated, answers.is_null()), _read_statement)
     )
-    otherwise = only_where(cut, answers.is_null(), lambda some: _apply(some, _AUTO)["answer"])
+    otherwise = only_where(cut, answers.is_null(), lambda some: _apply(some, _AUTO).answers())
     return _Found(ended, prefer(answers, otherwise), stated)
 
 
@@ -385,7 +398,7 @@ def _in_tag(texts: pl.Series) -> _Found:
     contents = _marks.tagged(texts)
     is_short = ~has_box(contents) & (contents.str.len_chars() <= _statements.REACH)
     answers = per_distinct(keep_where(contents, is_short), _statements.answer_tagged)
-    inside = only_where(contents, answers.is_null(), lambda some: _apply(some, _AUTO[1:])["answer"])
+    inside = only_where(contents, answers.is_null(), lambda some: _apply(some, _AUTO[1:]).answers())
     return _Found(np.ones(len(texts), dtype=bool), prefer(answers, inside), contents)
 
 
@@ -416,8 +429,9 @@ def _in_phrase(texts: pl.Series) -> _Found:
     """Read what follows the last phrase that announces an answer, or the one before it if that says nothing."""
     rows = np.arange(len(texts))
     pieces = _marks.phrase_pieces(texts)
-    parts: list[pl.DataFrame] = []
     places: list[Integers] = []
+    answers: list[pl.Series] = []
+    excerpts: list[pl.Series] = []
     for place in range(1, _MOST_PHRASES + 1):
         goes_on = pieces.list.len() > place
         rows, pieces = rows[goes_on.to_numpy()], pieces.filter(goes_on)
@@ -425,18 +439,15 @@ def _in_phrase(texts: pl.Series) -> _Found:
             break
         statements = _marks.after_phrase(pieces, place)
         found = _where_read(per_distinct(statements, _read_statement), statements)
-        parts.append(pl.DataFrame({"answer": found.answers, "excerpt": found.excerpts}))
         places.append(rows[found.is_decided])
+        answers.append(found.answers)
+        excerpts.append(found.excerpts)
         rows, pieces = rows[~found.is_decided], pieces.filter(pl.Series(~found.is_decided))
-    nothing = nothing_for(texts)
     found = _where_read(
-        *scattered(parts, places, pl.DataFrame({"answer": nothing, "excerpt": nothing}))
+        scattered(answers, places, len(texts)), scattered(excerpts, places, len(texts))
     )
-    is_field = _marks.has_field(found.excerpts)
-    names = _constant("phrase", found.answers).zip_with(
-        ~is_field, _constant("field", found.answers)
-    )
-    return found._replace(names=names)
+    phrase, field = _constant("phrase", found.answers), _constant("field", found.answers)
+    return found._replace(names=field.zip_with(_marks.has_field(found.excerpts), phrase))
 
 
 def _in_ending(texts: pl.Series, *, is_text: bool = True) -> _Found:

@@ -59,6 +59,7 @@ _OTHER_LANGUAGES: Final = (
     r"|उत्तर\s*(?:है|होगा|:|=|-)?\s"
     r"|(?:cevap|Cevap)\s*[:=]?\s|(?:áp án|áp số)\s*(?:là|:)|(?:awaban|awabannya)\s*(?:adalah|:)"
 )
+_ANNOUNCEMENT: Final = f"{_ENGLISH}|{_OTHER_LANGUAGES}"
 _NUMBER_AT_END: Final = (
     r"(?:nswer is:?|nswer:|\nA:) ?(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?) ?\.?(?: ки)?\s*$"
 )
@@ -109,7 +110,7 @@ _ENDING: Final = pl.col("ending")
 HAS_HOPE: Final = _TEXT.str.contains(_HOPE, literal=True)
 HAS_TAG: Final = _TEXT.str.contains(_TAG)
 HAS_HASHES: Final = _TEXT.str.contains("####", literal=True)
-HAS_PHRASE: Final = _TEXT.str.contains(f"{_ENGLISH}|{_OTHER_LANGUAGES}")
+HAS_PHRASE: Final = _TEXT.str.contains(_ANNOUNCEMENT)
 
 _BOX_IN_FINAL_SENTENCE: Final = (
     _TEXT.str.find(_HOPE, literal=True) + _LONGEST_HOPE >= _TEXT.str.len_bytes()
@@ -130,10 +131,6 @@ _LAST_TAGGED: Final = _pieces(
 _AFTER_HASHES: Final = _TEXT.str.split("####").list.get(-1).str.head(REACH)
 _IN_FINAL_SENTENCE: Final = _pieces(_FINAL_SENTENCE, _TEXT.str.tail(REACH)).list.get(-1)
 _NUMBER: Final = _TEXT.str.tail(_LONGEST_NUMBER_AT_END).str.extract(_NUMBER_AT_END, 1)
-_ENGLISH_PIECES: Final = (
-    _pieces(_ENGLISH).alias("pieces"),
-    (_TEXT.str.len_bytes() != _TEXT.str.len_chars()).alias("is_foreign"),
-)
 _FINISHED_ENDING: Final = pl.when(
     _ENDING.str.contains(_FINISHED) | (_ENDING.str.len_chars() < REACH)
 ).then(_ENDING)
@@ -154,7 +151,7 @@ _STATED: Final = (
 def without_marks_of_chats(texts: pl.Series) -> pl.Series:
     """Drop chat tokens, what the model wrote for the user after its own turn, and its thoughts."""
     is_marked = computed(texts, _TEXT.str.contains(_MARK_OF_CHATS)).to_series()
-    return change_where(texts, is_marked, _without_marks) if is_marked.any() else texts
+    return change_where(texts, is_marked, _without_marks)
 
 
 def _without_marks(texts: pl.Series) -> pl.Series:
@@ -174,8 +171,6 @@ def _without_thoughts(texts: pl.Series) -> pl.Series:
 def up_to_next_question(texts: pl.Series, cut: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Cut the texts that hold a line that begins a question."""
     may_ask = computed(texts, _TEXT.str.contains(_QUESTION_WORD)).to_series()
-    if not may_ask.any():
-        return texts
     return change_where(texts, true_where(texts, may_ask, _has_question), cut)
 
 
@@ -231,12 +226,7 @@ def after_hashes(texts: pl.Series) -> pl.Series:
 
 def phrase_pieces(texts: pl.Series) -> pl.Series:
     """Split the texts after each phrase that announces an answer."""
-    pieces, is_foreign = computed(texts, *_ENGLISH_PIECES).get_columns()
-    others = is_foreign | (pieces.list.len() == 1)
-    everywhere = _pieces(f"{_ENGLISH}|{_OTHER_LANGUAGES}")
-    return change_where(
-        pieces, others, lambda _: computed(texts.filter(others), everywhere).to_series()
-    )
+    return computed(texts, _pieces(_ANNOUNCEMENT)).to_series()
 
 
 def number_at_end(texts: pl.Series) -> pl.Series:
