@@ -112,7 +112,7 @@ _DANGLING: Final = re.compile(
     re.IGNORECASE,
 )
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
-# no span goes on over such a break without one of the other characters
+# no span goes on over such a break without one of the other characters before it
 _LINE_BREAK: Final = re.compile(r"\.\n[A-Z]")
 _MAY_SPAN_LINES: Final = re.compile(r"[$\\({\[\]|`*]")
 _WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
@@ -132,11 +132,12 @@ _NO_ANSWER: Final = re.compile(
     r"|(?:the |your |my )?(?:final |correct )?answer\b|\.\.\.|…|_{2,}|\?|\[|<",
     re.IGNORECASE,
 )
-_SPECIAL_WORDS: Final = (
-    "s are", "choos", "chose", "select", "pick", "go with", "correct", "right", "answer", "best", "true", "exist",
-    "infinitely", "no ",
+_CHOOSING_WORDS: Final = (
+    "s are", "choos", "chose", "select", "pick", "go with", "correct", "right", "answer", "best", "true",
 )  # fmt: skip
-"""One of these is in every ASCII text in lower case that `_LISTING`, `_CHOSEN` or `_NO_SOLUTION` matches."""
+"""One of these is in every ASCII text in lower case that `_LISTING` or `_CHOSEN` matches."""
+_NO_SOLUTION_WORDS: Final = ("exist", "infinitely", "no ")
+"""One of these is in every ASCII text in lower case that `_NO_SOLUTION` matches."""
 _CONCLUDING_WORDS: Final = (
     "therefore", "thus", "hence", "consequently", "conclusion", "final answer", "donc", "por", "entonces",
     "daher", "somit", "also", "quindi", "portanto", "kwa hiyo",
@@ -339,18 +340,19 @@ def answer_concluded(text: str) -> str | None:
     lowered = sentence.lower()
     # case may be folded otherwise outside ASCII, so that only the pattern can tell
     is_ascii = sentence.replace("°", "").isascii()
-    may_be_special = not is_ascii or _holds_any(lowered, _SPECIAL_WORDS)
-    if may_be_special and _LISTING.search(sentence):
+    may_choose = not is_ascii or _holds_any(lowered, _CHOOSING_WORDS)
+    if may_choose and _LISTING.search(sentence):
         return None
-    chosen = _CHOSEN.search(sentence) if may_be_special else None
+    chosen = _CHOSEN.search(sentence) if may_choose else None
     if chosen:
         return (chosen[1] or chosen[2]).upper()
     if _is_cut_off(sentence):
         return None
-    nothing = _NO_SOLUTION.search(sentence) if may_be_special else None
+    may_be_none = not is_ascii or _holds_any(lowered, _NO_SOLUTION_WORDS)
+    nothing = _NO_SOLUTION.search(sentence) if may_be_none else None
     if nothing and sentence[-1] in _CLOSED:
         return _nothing(nothing)
-    if not may_be_special and (plain := _plainly_concluded(sentence)):
+    if not (may_choose or may_be_none) and (plain := _plainly_concluded(sentence)):
         return plain
     may_conclude = not is_ascii or _holds_any(lowered, _CONCLUDING_WORDS)
     conclusions = list(_CONCLUSION.finditer(sentence)) if may_conclude else []
@@ -376,7 +378,7 @@ def _plainly_concluded(sentence: str) -> str | None:
         or "*" in after
         or not _PLAIN_CONCLUSION.fullmatch(before)
         or _VERB.search(after)
-        or _CONCLUSION.search(after)
+        or (_holds_any(after.lower(), _CONCLUDING_WORDS) and _CONCLUSION.search(after))
         or _TWO_NAMED.search(sentence)
     ):
         return None
@@ -393,14 +395,11 @@ def answer_itself(text: str) -> str | None:
         return statement.strip(_EDGES)
     if not statement or _HEADING.match(statement):
         return None
-    if _LINE_BREAK.search(statement) and not _MAY_SPAN_LINES.search(statement):
+    line_break = _LINE_BREAK.search(statement)
+    if line_break and not _MAY_SPAN_LINES.search(statement, 0, line_break.start()):
         return None
-    spans = list(find_spans(statement))
-    prose = _without(statement, spans)
-    if (
-        "\n" in prose
-        or len(prose) - sum(span.end - span.start - 1 for span in spans) > _LONGEST_TEXT
-    ):
+    spans = _spans_of_line(statement)
+    if spans is None:
         return None
     choice = _choice(statement) or (match[1] if (match := _LABELLED.match(statement)) else None)
     if choice:
@@ -412,11 +411,27 @@ def answer_itself(text: str) -> str | None:
         return _nothing(nothing)
     if spans and spans[0].start == 0 and _REASON.match(statement, spans[0].end):
         return _result(spans[0])
+    prose = _without(statement, spans)
     is_statement = _VERB.search(prose) or statement.endswith((".", "。"))
     words = _WORD.findall(_JOINER.sub(" ", prose))
     if not words or (len(words) == 1 and not is_statement):
         return statement if re.search(r"[\d$\\]", statement) else None
     return _last_stated(statement) if is_statement else None
+
+
+def _spans_of_line(text: str) -> list[Span] | None:
+    """Return the answers in one line with few words beside them; None where a text is longer."""
+    spans: list[Span] = []
+    position = length = 0
+    for span in find_spans(text):
+        between = text[position : span.start]
+        length += len(between) + 1
+        if "\n" in between or length > _LONGEST_TEXT:
+            return None
+        spans.append(span)
+        position = span.end
+    rest = text[position:]
+    return None if "\n" in rest or length + len(rest) > _LONGEST_TEXT else spans
 
 
 def answer_on_last_line(text: str) -> str | None:
