@@ -49,8 +49,8 @@ _ENGLISH: Final = (
 _OTHER_LANGUAGES: Final = (
     r"答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答え?\s*[:：]|答えは|正解は|故选\s*[:：]?"
     r"|정답[은:]|답[은:]"
-    r"|(?:espuesta|éponse|esposta|isposta|ntwort|твет|antwoord|dpowiedź|svaret)\b[^\n.:]{0,24}?"
-    r"(?:\b(?:es|est|é|è|ist|lautet|to|is|är)\s|[:：—–=]\s)"
+    r"|(?:espuesta|éponse|esposta|isposta|ntwort|твет|antwoord|dpowiedź|svaret|ndergebnis)\b[^\n.:]{0,24}?"
+    r"(?:\b(?:es|est|é|è|ist|lautet|to|is|är)\s|[:：—–=][*_]*\s)"
     r"|ibu\b[^\n.:]{0,24}?(?:\bni\s|:\s)"
     r"|คำตอบ[^\n.:]{0,20}?(?:คือ|:)"
     r"|উত্তর\s*(?:হল|হলো|হচ্ছে|হবে|:|=)"

@@ -56,6 +56,9 @@ _AFTER_CHOICE: Final = re.compile(
     r"\s*(?:$|[.,;:!?。，、\n)\]]|\*\*|<|—|[-–]\s)|\s+(?:because|since|as|for|is|are|which|where|and|but|so|due|"
     r"rather|not|ки|when|if|only|out of)\b|(?:이|입|が|で|です|。)"
 )
+_NUMERALS: Final = re.compile(
+    r"(?:I{1,3}|IV|V)(?:(?:,|,? (?:and|or)) (?:I{1,3}|IV|V)\b)+(?: only\b)?(?!['’\w])"
+)
 _CHOICE_LETTER: Final = re.compile(r"[A-J]")
 # "C Cecile" is an option with its text; "A Triangle" and "I" may be words
 _LABELLED: Final = re.compile(r"([B-HJ]) [A-Z][a-z]+$")
@@ -86,6 +89,8 @@ _WEAK_CONCLUSION: Final = re.compile(
     re.IGNORECASE,
 )
 _NOTE: Final = re.compile(r"\s*ки\b.*|<\|.*|\bI hope (?:it|this|that) is correct.*", re.DOTALL)
+# struck out, and what a calculator has computed: "5+5=<<5+5=10>>10"
+_ASIDE: Final = re.compile(r"~~[^~\n]+~~ ?|<<[^<>\n]*>>")
 _NOTE_WORDS: Final = ("<|", "hope", "ки")
 # Math-Shepherd ends each step with this tag, so it ends an announced answer but not a text of steps
 _STEP_TAG: Final = re.compile(r"[ \t]*ки\b")
@@ -202,7 +207,8 @@ _BOLD_LABEL: Final = re.compile(
 _UNITS_ONLY: Final = re.compile(
     r"(?:\s*(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]+|[.,;:!?°²³/。]|\\?\$|\}|\)))*$"
 )
-_BULLET: Final = re.compile(r"\s*[-•*]\s+(?!\*)")
+# bold text is an item where it is the whole of it
+_BULLET: Final = re.compile(r"\s*[-•*]\s+(?!\*(?!\*[^*]+\*\*\s*$))")
 _ONLY_ITEM: Final = re.compile(r"^[*:\s]*\n\s*1[.)]\s+(?=\S)")
 _SECOND_ITEM: Final = re.compile(r"\n\s*2[.)]\s")
 _ITEM: Final = re.compile(r"\d{1,2}[.)]\s+\S|[-•]\s")
@@ -225,7 +231,7 @@ _MAY_BE_DATED: Final = re.compile(
     r"\d(?:\W|eq)*?[-/.](?:\W|eq)*?\d\d?(?:\W|eq)*?[-/.](?:\W|eq)*?\d|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 )
 _CONCLUDING_HEADING: Final = re.compile(
-    r"\W*(?:conclusion|final answer|answer|result|summary)\W*", re.IGNORECASE
+    r"\W*(?:step \d+\W*)?(?:conclusion|final answer|answer|result|summary)\W*", re.IGNORECASE
 )
 _ENUMERATION: Final = re.compile(r"\d{1,2}[.)]$")
 _CODE_BLOCK: Final = re.compile(r"```[a-zA-Z]*[ \t]*\n([^`]*?)\n?```\s*$")
@@ -247,6 +253,8 @@ _LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin|;|\\quad\s*[a-z]\b")
 _UNREAD_MATH: Final = re.compile(
     r"[-+−]?\s*(?:[\\\d(\[|√{]|[A-Za-z]{2,4}\s?=|[a-zA-Z](?:[_^({'=+*/\d]|\s*[=<>≤≥+]))"
 )
+# "18 eggs ÷ 6", a calculation that no span holds
+_SUM_OF_UNITS: Final = re.compile(r"\d [A-Za-z]+ (?:[÷×+=]|[-−*/] )|<<")
 _VALUE_AND_UNITS: Final = 3
 
 
@@ -280,7 +288,7 @@ def answer_announced(text: str, before: str = "") -> str | None:
     bold = _BOLD.match(statement)
     span = span_at(statement, 0)
     if span is not None and not (bold and span.end == bold.end()):
-        if is_cut and not rest and span.end >= len(statement):
+        if (is_cut and not rest and span.end >= len(statement)) or _is_template(span.answer):
             return None
         return _result(span) if span.is_delimited else span.answer
     if bold:
@@ -319,7 +327,8 @@ def answer_tagged(text: str) -> str | None:
         and len(content) <= _LONGEST_TEXT
         and len(_WORD.findall(content)) <= _MOST_WORDS
     ):
-        return _trimmed(content) or None
+        stated = _last_stated(content) if _VERB.search(content) else None
+        return stated or _trimmed(content) or None
     return None
 
 
@@ -466,6 +475,11 @@ def is_placeholder(content: str) -> bool:
     return len(content) <= _LONGEST_TEXT and _PLACEHOLDER.fullmatch(content) is not None
 
 
+def _is_template(answer: str) -> bool:
+    """Tell whether what is read as brackets or a quotient is "[your answer]" or "N/A"."""
+    return (answer.startswith("[") and is_placeholder(answer)) or answer.lower() == "n/a"
+
+
 def _holds_any(text: str, words: tuple[str, ...]) -> bool:
     """Tell whether a text holds one of the words."""
     for word in words:  # noqa: SIM110 # a generator takes twice as long
@@ -475,7 +489,8 @@ def _holds_any(text: str, words: tuple[str, ...]) -> bool:
 
 
 def _without_notes(text: str) -> str:
-    """Cut a text at the first note that follows an answer."""
+    """Cut a text at the first note that follows an answer, and drop what is no part of its sentences."""
+    text = _ASIDE.sub("", text) if "~~" in text or "<<" in text else text
     return _NOTE.sub("", text) if _holds_any(text.lower(), _NOTE_WORDS) else text
 
 
@@ -554,7 +569,11 @@ def _in_words(statement: str, *, rest: str, is_cut: bool) -> str | None:
     if is_prose or "**" in short or _VERB.search(short):
         stated = _last_stated(sentence)
         # "Answer: There are 15 trees. ... " may begin an explanation
-        if stated and (is_last or not _NO_ANSWER.match(sentence) or "**" in sentence):
+        if (
+            stated
+            and not _is_cut_off(sentence)
+            and (is_last or not _NO_ANSWER.match(sentence) or "**" in sentence)
+        ):
             return stated
     if (
         is_prose
@@ -573,6 +592,9 @@ def _nothing(match: re.Match[str]) -> str:
 
 def _choice(statement: str) -> str | None:
     """Return the option at the start: "B", "(B) because", "B, C", and "(B) 12" with its value."""
+    numerals = _NUMERALS.match(statement)
+    if numerals:
+        return numerals[0]
     match = _CHOICES.match(statement)
     if match is None:
         return None
@@ -692,7 +714,7 @@ def _without(text: str, spans: list[Span]) -> str:
 def _result(span: Span) -> str | None:
     """Return the answer of a span: of a calculation, its result."""
     answer = _result_of_chain(span.answer)
-    return None if not answer or _BREAKS_OFF.search(answer) else answer
+    return None if not answer or _BREAKS_OFF.search(answer) or _is_template(answer) else answer
 
 
 def _result_of_chain(content: str) -> str:
@@ -791,7 +813,8 @@ def _short_mathematics(text: str) -> str | None:
     """Return mathematics that could not be read as a span, if nothing else is left of the sentence."""
     short = _trimmed(text)
     is_prose = len(_WORD.findall(_COMMAND.sub("", short))) > _VALUE_AND_UNITS or _CJK.search(short)
-    return None if is_prose or not short or len(short) > _LONGEST_TEXT else short
+    is_answer = short and len(short) <= _LONGEST_TEXT and not is_prose
+    return short if is_answer and not (_is_template(short) or _SUM_OF_UNITS.search(short)) else None
 
 
 def _trimmed(text: str) -> str:
