@@ -16,21 +16,25 @@ from ttsframe.evaluator._judging import (
     CountTokens,
     Drawn,
     Judge,
-    Verdict,
     check_responses,
-    judge_responses,
     trajectories_of,
+    with_reference,
 )
-from ttsframe.evaluator.aggregator import TrajectoryAggregator, aggregate_drawn
+from ttsframe.evaluator.aggregator import (
+    TrajectoryAggregator,
+    aggregate_drawn,
+    pick_responses,
+)
 from ttsframe.evaluator.k_report import KScaling
 from ttsframe.evaluator.k_scaling import scale_with_k
 from ttsframe.evaluator.results import (
     SELECTOR_OF_METHOD,
+    AggregatedResult,
+    AggregationMethod,
     EvaluationResult,
     ResultsByK,
+    expected_problems,
     max_solved,
-    method_of,
-    problems_of,
 )
 from ttsframe.evaluator.tasks import Task, TaskInstance
 from ttsframe.evaluator.tasks.task import check_levels
@@ -41,11 +45,11 @@ GenerateFn: TypeAlias = Callable[[str, int], list[str]]
 
 
 class _Problem(NamedTuple):
-    """An instance with its id, and the verdicts on its distinct responses so far."""
+    """An instance with its id, and the judge's rows of its distinct responses so far."""
 
     problem_id: str
     instance: TaskInstance
-    known: dict[str, Verdict]
+    known: dict[str, int]
 
 
 class Evaluator:
@@ -170,29 +174,38 @@ class Evaluator:
         numbers = _check_k_values(k_values)
         n_trials = check_positive(trials_per_complexity, "trials_per_complexity")
         check_between(threshold, "threshold", 0.0, 1.0)
-        judge = Judge(self.task, self.aggregator.verifier, count_tokens)
+        method = self.aggregator.method
         results = ResultsByK({
-            k: EvaluationResult(
-                self.task.name, k, self.aggregator.method, subsets="all" if reuse else "prefix"
-            )
+            k: EvaluationResult(self.task.name, k, method, subsets="all" if reuse else "prefix")
             for k in numbers
         })
-        tables: dict[int, list[pl.DataFrame]] = {k: [] for k in numbers}
+        n_of_draws = (max(numbers),) if reuse else numbers
+        tables = []
         for level in levels:
             problems = self._problems(level, n_trials)
-            drawn = trajectories = None
+            judge = Judge(self.task, self.aggregator.verifier, count_tokens)
+            drawn = {
+                n: [_draw(generate_fn, problem, n, judge) for problem in problems]
+                for n in n_of_draws
+            }
+            table = trajectories_of([one for of_n in drawn.values() for one in of_n], judge)
+            tables.append(table)
+            picks = pick_responses(table, method, numbers if reuse else None)
             for k, result in results.items():
-                if drawn is None or trajectories is None or not reuse:
-                    n = max(numbers) if reuse else k
-                    drawn = [_draw(generate_fn, problem, n, judge) for problem in problems]
-                    trajectories = trajectories_of(drawn, judge)
-                tables[k].append(trajectories)
-                _add_level(result, level, drawn, trajectories)
+                of_k = drawn[max(numbers) if reuse else k]
+                aggregated = aggregate_drawn(of_k, judge, picks, k, method)
+                result.all_results += aggregated
+                _add_accuracies(result, level, aggregated)
+            if reuse:
+                _average_over_subsets(results, level, table, method)
             if verbose:
                 sys.stderr.write(_progress(self.task.name, level, results))
-        shared = pl.concat(tables[numbers[0]]) if reuse else None
+        trajectories = {
+            n: table.drop("n_drawn")
+            for (n,), table in pl.concat(tables).partition_by("n_drawn", as_dict=True).items()
+        }
         for k, result in results.items():
-            result.trajectories = pl.concat(tables[k]) if shared is None else shared
+            result.trajectories = trajectories[max(numbers) if reuse else k]
             result.max_solved_complexity = max_solved(result.accuracy_by_complexity, threshold)
         return results
 
@@ -341,7 +354,7 @@ def _draw(generate_fn: GenerateFn, problem: _Problem, k: int, judge: Judge) -> D
     try:
         responses = generate_fn(instance.prompt, k)
         checked = check_responses(responses, k, f"generate_fn at {where}")
-        return judge_responses(problem_id, instance, checked, judge, known)
+        return Drawn(problem_id, instance, judge.rows_of(instance, checked, known))
     except DataError:
         raise
     except Exception as error:
@@ -349,18 +362,30 @@ def _draw(generate_fn: GenerateFn, problem: _Problem, k: int, judge: Judge) -> D
         raise
 
 
-def _add_level(
-    result: EvaluationResult, level: int, drawn: Sequence[Drawn], trajectories: pl.DataFrame
+def _add_accuracies(
+    result: EvaluationResult, level: int, aggregated: Sequence[AggregatedResult]
 ) -> None:
-    """Add the accuracies and the aggregated instances of a level to a result."""
-    method, k = method_of(result), result.k_trajectories
-    problems = problems_of(result, trajectories)
-    for accuracy, selector in (
-        (result.accuracy_by_complexity, SELECTOR_OF_METHOD[method]),
-        (result.oracle_accuracy_by_complexity, "oracle"),
-    ):
-        accuracy[level] = problems.filter(selector=selector).select(pl.col("value").mean()).item()
-    result.all_results += aggregate_drawn(drawn, trajectories, k, method)
+    """Add the shares of the instances of a level that are solved, and that could be."""
+    n = len(aggregated)
+    result.accuracy_by_complexity[level] = sum(one.is_correct for one in aggregated) / n
+    result.oracle_accuracy_by_complexity[level] = sum(one.any_correct for one in aggregated) / n
+
+
+def _average_over_subsets(
+    results: Mapping[int, EvaluationResult],
+    level: int,
+    trajectories: pl.DataFrame,
+    method: AggregationMethod,
+) -> None:
+    """Replace the accuracies of a level by means over all subsets of K responses."""
+    problems = expected_problems(with_reference(trajectories), method, [*results])
+    for k, result in results.items():
+        for accuracy, selector in (
+            (result.accuracy_by_complexity, SELECTOR_OF_METHOD[method]),
+            (result.oracle_accuracy_by_complexity, "oracle"),
+        ):
+            of_k = problems.filter(selector=selector, budget=k)
+            accuracy[level] = of_k.select(pl.col("value").mean()).item()
 
 
 def _progress(task_name: str, level: int, results: Mapping[int, EvaluationResult]) -> str:
