@@ -78,26 +78,28 @@ class Judge:
 
 
 class Drawn(NamedTuple):
-    """The responses to one instance: rows of the judge."""
+    """The responses to several instances, n each, as rows of the judge in the order of the instances."""
 
-    problem_id: str
-    instance: TaskInstance
+    problem_ids: Sequence[str]
+    instances: Sequence[TaskInstance]
+    n: int
     rows: list[int]
 
 
 def trajectories_of(drawn: Sequence[Drawn], judge: Judge) -> pl.DataFrame:
-    """Return one row of `trajectories` per response, in their order; `n_drawn` is that of its instance."""
-    n_drawn = pl.Series([len(one.rows) for one in drawn], dtype=pl.UInt32)
+    """Return one row of `trajectories` per response, in their order, with the number drawn as `n_drawn`."""
+    sizes = [of_n.n for of_n in drawn for _ in of_n.problem_ids]
+    n_drawn = pl.Series(sizes, dtype=pl.UInt32)
     instances = pl.DataFrame(
         {
-            "problem_id": [one.problem_id for one in drawn],
-            "complexity": [one.instance.complexity for one in drawn],
+            "problem_id": [name for of_n in drawn for name in of_n.problem_ids],
+            "complexity": [one.complexity for of_n in drawn for one in of_n.instances],
             "attempt": pl.select(pl.int_ranges(n_drawn, dtype=pl.UInt32)).to_series(),
             "n_drawn": n_drawn,
         },
         schema_overrides={"problem_id": pl.String, "complexity": pl.Int64},
     ).explode("attempt", empty_as_null=False)
-    rows = pl.Series([row for one in drawn for row in one.rows], dtype=pl.Int64)
+    rows = pl.Series([row for of_n in drawn for row in of_n.rows], dtype=pl.Int64)
     return instances.hstack(judge.table().select(pl.all().gather(rows)))
 
 

@@ -107,8 +107,9 @@ class TrajectoryAggregator:
         """
         checked = check_responses(responses, None, "responses")
         judge = Judge(task, self.verifier)
-        drawn = [Drawn("instance", instance, judge.rows_of(instance, checked, {}))]
-        picks = pick_responses(trajectories_of(drawn, judge), self.method)
+        rows = judge.rows_of(instance, checked, {})
+        drawn = Drawn(["instance"], [instance], len(checked), rows)
+        picks = pick_responses(trajectories_of([drawn], judge), self.method)
         return aggregate_drawn(drawn, judge, picks, len(checked), self.method)[0]
 
 
@@ -132,21 +133,24 @@ def pick_responses(
 
 
 def aggregate_drawn(
-    drawn: Sequence[Drawn],
+    drawn: Drawn,
     judge: Judge,
     picks: Mapping[tuple[str, int], Pick],
     k: int,
     method: AggregationMethod,
 ) -> list[AggregatedResult]:
     """Aggregate the first K responses to each instance."""
+    verdicts = [judge.results[row] for row in drawn.rows]
     results = []
-    for problem_id, _, rows in drawn:
+    for i, problem_id in enumerate(drawn.problem_ids):
+        first = i * drawn.n
         attempt, answer, agreement = picks[problem_id, k]
-        individual = [judge.results[row] for row in rows[:k]]
+        individual = verdicts[first : first + k]
         n_correct = sum(result.is_correct for result in individual)
+        response = "" if attempt is None else judge.responses[drawn.rows[first + attempt]]
         results.append(
             AggregatedResult(
-                selected_response="" if attempt is None else judge.responses[rows[attempt]],
+                selected_response=response,
                 is_correct=attempt is not None and individual[attempt].is_correct,
                 k_trajectories=k,
                 selection_method=method,

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from math import fsum
 from typing import NamedTuple, TypeAlias
 
 import polars as pl
@@ -184,11 +185,8 @@ class Evaluator:
         for level in levels:
             problems = self._problems(level, n_trials)
             judge = Judge(self.task, self.aggregator.verifier, count_tokens)
-            drawn = {
-                n: [_draw(generate_fn, problem, n, judge) for problem in problems]
-                for n in n_of_draws
-            }
-            table = trajectories_of([one for of_n in drawn.values() for one in of_n], judge)
+            drawn = {n: _draw_all(generate_fn, problems, n, judge) for n in n_of_draws}
+            table = trajectories_of([*drawn.values()], judge)
             tables.append(table)
             picks = pick_responses(table, method, numbers if reuse else None)
             for k, result in results.items():
@@ -347,14 +345,21 @@ def _check_k_values(k_values: object) -> tuple[int, ...]:
     return tuple(dict.fromkeys(check_positive(k, "k_values") for k in k_values))
 
 
-def _draw(generate_fn: GenerateFn, problem: _Problem, k: int, judge: Judge) -> Drawn:
+def _draw_all(generate_fn: GenerateFn, problems: Sequence[_Problem], k: int, judge: Judge) -> Drawn:
+    """Get K responses of the model to each instance, and judge them."""
+    names, instances, _ = zip(*problems, strict=True)
+    rows = [row for problem in problems for row in _draw(generate_fn, problem, k, judge)]
+    return Drawn(names, instances, k, rows)
+
+
+def _draw(generate_fn: GenerateFn, problem: _Problem, k: int, judge: Judge) -> list[int]:
     """Get the responses of the model to an instance, and judge them."""
     problem_id, instance, known = problem
     where = f"complexity {instance.complexity}, instance {problem_id}, K = {k}"
     try:
         responses = generate_fn(instance.prompt, k)
         checked = check_responses(responses, k, f"generate_fn at {where}")
-        return Drawn(problem_id, instance, judge.rows_of(instance, checked, known))
+        return judge.rows_of(instance, checked, known)
     except DataError:
         raise
     except Exception as error:
@@ -384,8 +389,8 @@ def _average_over_subsets(
             (result.accuracy_by_complexity, SELECTOR_OF_METHOD[method]),
             (result.oracle_accuracy_by_complexity, "oracle"),
         ):
-            of_k = problems.filter(selector=selector, budget=k)
-            accuracy[level] = of_k.select(pl.col("value").mean()).item()
+            values = problems.filter(selector=selector, budget=k)["value"]
+            accuracy[level] = fsum(values) / len(values)
 
 
 def _progress(task_name: str, level: int, results: Mapping[int, EvaluationResult]) -> str:
