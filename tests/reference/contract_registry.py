@@ -636,7 +636,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     ),
     FrameFunction(
         "rank",
-        partial(tts.rank, n_draws=20),
+        partial(tts.rank, n_resamples=20),
         problems,
         RANKS_SCHEMA,
         takes_by=True,
