@@ -56,7 +56,7 @@ def bands(n_runs: int, n_problems: int, *, is_fractional: bool) -> tuple[float, 
     }
     found = []
     for curve in (
-        tts.curves.simultaneous_curve(problems, by="run", n_resamples=1_000),
+        tts.curves.simultaneous_curve(problems, by="run"),
         tts.scaling_curve(problems, by="run"),
     ):
         known = curve.with_columns(truth=pl.col("budget").replace_strict(truth))

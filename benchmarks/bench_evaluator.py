@@ -1,23 +1,36 @@
 """Aggregating stored responses by complexity and K, beside verifying them and a plain loop.
 
 ``TTSFRAME_BENCH_RESPONSES`` sets the number of responses, 10 an instance (default 10,000).
+``TTSFRAME_BENCH_RESPONSES=100000 python benchmarks/bench_evaluator.py`` prints processor times and their
+ratios to a loop that counts prefixes; "the same results" is a loop that keeps what the evaluator returns.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import time
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from ttsframe.evaluator import EvaluationResult, Evaluator, Task, TaskInstance, TaskResult
+from ttsframe.evaluator import (
+    AggregatedResult,
+    EvaluationResult,
+    Evaluator,
+    Task,
+    TaskInstance,
+    TaskResult,
+)
 
 N_RESPONSES = int(os.environ.get("TTSFRAME_BENCH_RESPONSES", "10000"))
 N_LEVELS = 10
 N_TRIALS = max(N_RESPONSES // (10 * N_LEVELS), 2)
 K_VALUES = (1, 5, 10)
+N_ROUNDS = 5
 
 
 class Stored(Task):
@@ -89,12 +102,49 @@ def verified(task: Stored) -> int:
     )
 
 
+def results_in_python(task: Stored) -> list[AggregatedResult]:
+    """Vote as `in_python` does, verify each response once, and keep what the evaluator returns of it."""
+    kept = []
+    for one in (instance for instances in task.instances.values() for instance in instances):
+        known: dict[str, tuple[str | None, TaskResult]] = {}
+        for k in K_VALUES:
+            responses = task(one.prompt, k)
+            for response in responses:
+                if response not in known:
+                    known[response] = task.parse(response), task.verify_solution(one, response)
+            answers, verdicts = zip(*(known[response] for response in responses), strict=True)
+            answer, n_votes = Counter(answers).most_common(1)[0]
+            attempt, n_correct = answers.index(answer), sum(each.is_correct for each in verdicts)
+            kept.append(
+                AggregatedResult(
+                    responses[attempt],
+                    verdicts[attempt].is_correct,
+                    k,
+                    "majority_vote",
+                    [*verdicts],
+                    n_votes / k,
+                    n_correct > 0,
+                    n_correct,
+                    {"attempt": attempt, "answer": answer},
+                )
+            )
+    return kept
+
+
 @pytest.fixture(scope="module")
 def task() -> Stored:
     task = Stored()
     found = evaluate(task, reuse=False)
     assert {k: result.accuracy_by_complexity for k, result in found.items()} == in_python(task)
     assert sum(one.num_correct for one in found[10].all_results) == verified(task)
+    plain, shown = (
+        sorted(map(repr, results))
+        for results in (
+            results_in_python(task),
+            [one for result in found.values() for one in result.all_results],
+        )
+    )
+    assert plain == shown
     return task
 
 
@@ -118,3 +168,40 @@ def test_compare_k_scaling(benchmark: BenchmarkFixture, task: Stored) -> None:
     benchmark.group = f"compare K on {N_RESPONSES:,} responses"
     results = evaluate(task, reuse=True)
     benchmark(Evaluator(task).compare_k_scaling, results)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the processor time of work, whose result is freed outside of it."""
+    gc.collect()
+    start = time.process_time()
+    kept = work()
+    passed = time.process_time() - start
+    del kept
+    return passed
+
+
+def main() -> None:
+    stored = Stored()
+    works: dict[str, Callable[[], object]] = {
+        "loop over prefixes": lambda: in_python(stored),
+        "loop, the same results": lambda: results_in_python(stored),
+        "evaluate": lambda: evaluate(stored, reuse=False),
+        "evaluate, reuse": lambda: evaluate(stored, reuse=True),
+    }
+    print(f"{N_RESPONSES:,} responses, K = 1, 5, 10, least processor time of {N_ROUNDS} rounds\n")
+    print(f"{'':<24}{'ms':>8}{'/ loop':>8}{'ms, no GC':>12}{'/ loop':>8}")
+    times: dict[bool, dict[str, float]] = {}
+    for is_collected in (True, False):
+        (gc.enable if is_collected else gc.disable)()
+        rounds = [{name: seconds(work) for name, work in works.items()} for _ in range(N_ROUNDS)]
+        times[is_collected] = {name: min(each[name] for each in rounds) for name in works}
+    for name in works:
+        cells = [
+            f"{1e3 * of[name]:>{width}.0f}{of[name] / of['loop over prefixes']:>8.1f}"
+            for width, of in ((8, times[True]), (12, times[False]))
+        ]
+        print(f"{name:<24}{''.join(cells)}")
+
+
+if __name__ == "__main__":
+    main()

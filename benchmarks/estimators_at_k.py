@@ -19,6 +19,8 @@ from ttsframe._typing import Floats
 
 N_RUNS: Final = 1_000
 N_VOTE_RUNS: Final = 1_000
+N_REAL_RUNS: Final = 200
+GRADED: Final = ("pass@k", "pass^k", "g_pass@k")
 NOISES: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "noises"
 
 
@@ -43,9 +45,8 @@ def intervals_of_grades(draws: np.random.Generator) -> None:
                     "n_attempts": n,
                     "n_correct": c.ravel(),
                 })
-                names = ("pass@k", "pass^k", "g_pass@k")
-                curve = tts.curves.estimator_curve(counts, estimators=names, k=k, by="run")
-                for name in names:
+                curve = tts.curves.estimator_curve(counts, estimators=GRADED, k=k, by="run")
+                for name in GRADED:
                     part, truth = curve.filter(selector=name), float(truths[name])
                     low, high = part["ci_low"].to_numpy(), part["ci_high"].to_numpy()
                     held = ((low <= truth) & (truth <= high)).mean()
@@ -55,6 +56,73 @@ def intervals_of_grades(draws: np.random.Generator) -> None:
                         f"{(high - low).mean():>7.3f}{mark}",
                         flush=True,
                     )
+
+
+def intervals_on_real_models(draws: np.random.Generator) -> None:
+    """Print the coverage of the same intervals on thinned counts of real models."""
+    if not NOISES.exists():
+        print("\nreal models: ../shared/data/noises is not here")
+        return
+    print(
+        "\nReal models with at least 256 attempts a problem, thinned to n. drawn: problems are drawn with\n"
+        "replacement, and the truth is the benchmark's, from all attempts; same: only attempts are drawn, so\n"
+        f"intervals for new problems are too wide. Means over the models, {N_REAL_RUNS} runs each; low: models\n"
+        "whose coverage is below .90.\n"
+    )
+    print("benchmark        models  estimator    n  k  drawn  least   low |   same   width")
+    for benchmark in ("aime2024", "human_eval_plus"):
+        tables = pl.read_csv(NOISES / f"{benchmark}.csv").partition_by("model")
+        tables = [table for table in tables if table["n"].min() >= 256]  # type: ignore[operator]
+        for n, k in ((8, 4), (16, 8)):
+            found = [
+                of_model(draws, table["n"].to_numpy(), table["c"].to_numpy(), n, k)
+                for table in tables
+            ]
+            for i, name in enumerate(GRADED):
+                drawn, same, width = np.array([of[i] for of in found]).T
+                print(
+                    f"{benchmark:<17}{len(tables):>6}  {name:<9}{n:>5}{k:>3}{drawn.mean():>7.3f}{drawn.min():>7.3f}"
+                    f"{(drawn < 0.9).sum():>6} |{same.mean():>7.3f}{width.mean():>8.3f}"
+                    f"{' *' if drawn.mean() < 0.93 else ''}",
+                    flush=True,
+                )
+
+
+def of_model(
+    draws: np.random.Generator, n_all: Floats, c_all: Floats, n: int, k: int
+) -> list[tuple[float, float, float]]:
+    """Return for each estimator the coverage with problems drawn and with the same, and the width."""
+    every = pl.DataFrame({
+        "problem_id": np.arange(len(n_all)),
+        "n_attempts": n_all,
+        "n_correct": c_all,
+    })
+    truths = tts.curves.estimator_curve(every, estimators=GRADED, k=k)
+    rows = []
+    shape = (N_REAL_RUNS, len(n_all))
+    for problem in (
+        draws.integers(0, len(n_all), shape),
+        np.broadcast_to(np.arange(shape[1]), shape),
+    ):
+        c = draws.hypergeometric(c_all[problem], (n_all - c_all)[problem], n)
+        run, place = (axis.ravel() for axis in np.indices(shape))
+        counts = pl.DataFrame({
+            "run": run,
+            "problem_id": place,
+            "n_attempts": n,
+            "n_correct": c.ravel(),
+        })
+        curve = tts.curves.estimator_curve(counts, estimators=GRADED, k=k, by="run")
+        known = curve.join(truths.select("selector", truth="accuracy"), on="selector")
+        rows.append(
+            known.group_by("selector").agg(
+                pl.col("truth").is_between("ci_low", "ci_high").mean().alias("held"),
+                (pl.col("ci_high") - pl.col("ci_low")).mean().alias("width"),
+            )
+        )
+    drawn, same = (dict(zip(part["selector"], part["held"], strict=True)) for part in rows)
+    width = dict(zip(rows[0]["selector"], rows[0]["width"], strict=True))
+    return [(drawn[name], same[name], width[name]) for name in GRADED]
 
 
 def answers(draws: np.random.Generator, shape: tuple[int, ...], spread: float) -> Floats:
@@ -156,6 +224,7 @@ def main() -> None:
     intervals_of_grades(draws)
     votes(draws)
     bayes(draws)
+    intervals_on_real_models(np.random.default_rng(1))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """A set of inspect_ai logs read by ttsframe, beside inspect_ai's own data frames on a tenth of it.
 
-Run as ``python benchmarks/inspect_ai_scale.py [N_SAMPLES]`` (200,000 by default) where inspect_ai is installed; without it, only
-ttsframe is measured. The samples are those of a log that the tool wrote with its mock model, with other texts, in logs of 10,000,
-written in one line and deflated. ``summaries`` is the tool's default, without texts; ``messages`` has the messages, as ttsframe's
+Run as ``python benchmarks/inspect_ai_scale.py [N_SAMPLES [METHOD]]`` (200,000 and zstd by default) where inspect_ai is installed;
+without it, only ttsframe is measured. The samples are those of a log that the tool wrote with its mock model, with other texts, in
+logs of 10,000, written in one line and compressed by zstd, as the tool does since 0.3.206, or by deflate, as it did before. ``summaries`` is the tool's default, without texts; ``messages`` has the messages, as ttsframe's
 completions need. Times are processor seconds of all threads, and wall seconds; ratios are of processor time per sample.
 """
 
@@ -16,11 +16,13 @@ import sys
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 import ttsframe as tts
 
@@ -30,7 +32,19 @@ N_EPOCHS = 4
 COMPACT = (",", ":")
 
 
-def write_log(path: Path, log: dict[str, Any], model: dict[str, Any], first: int) -> None:
+def write_member(archive: zipfile.ZipFile, name: str, text: str, method: str) -> None:
+    """Write a member; `zipfile` knows zstd only since Python 3.14, so its list of members is told of it."""
+    if method == "deflate":
+        archive.writestr(name, text)
+        return
+    data, info = text.encode(), zipfile.ZipInfo(name)
+    archive.writestr(info, pa.Codec("zstd").compress(data, asbytes=True))
+    info.compress_type, info.file_size, info.CRC = 93, len(data), zlib.crc32(data)
+
+
+def write_log(
+    path: Path, log: dict[str, Any], model: dict[str, Any], first: int, method: str
+) -> None:
     rng = random.Random(first)
     words = [f"word{number}" for number in range(2000)]
     message = model["output"]["choices"][0]["message"]
@@ -41,8 +55,9 @@ def write_log(path: Path, log: dict[str, Any], model: dict[str, Any], first: int
         {**{key: model[key] for key in keys}, "completed": True}, separators=COMPACT
     )
     summaries = []
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr("_journal/start.json", json.dumps(log))
+    packing = zipfile.ZIP_DEFLATED if method == "deflate" else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "w", packing, compresslevel=1) as archive:
+        write_member(archive, "_journal/start.json", json.dumps(log), method)
         for number in range(first, first + N_PER_LOG):
             identifier, epoch = number // N_EPOCHS, number % N_EPOCHS + 1
             filled = {
@@ -54,10 +69,10 @@ def write_log(path: Path, log: dict[str, Any], model: dict[str, Any], first: int
             sample, short = template, summary
             for mark, value in filled.items():
                 sample, short = sample.replace(mark, value), short.replace(mark, value)
-            archive.writestr(f"samples/{identifier}_epoch_{epoch}.json", sample)
+            write_member(archive, f"samples/{identifier}_epoch_{epoch}.json", sample, method)
             summaries.append(short)
-        archive.writestr("summaries.json", f"[{','.join(summaries)}]")
-        archive.writestr("header.json", json.dumps(log))
+        write_member(archive, "summaries.json", f"[{','.join(summaries)}]", method)
+        write_member(archive, "header.json", json.dumps(log), method)
 
 
 def clock(name: str, n_samples: int, work: Callable[[], Any]) -> float:
@@ -77,7 +92,7 @@ def clock(name: str, n_samples: int, work: Callable[[], Any]) -> float:
     return each
 
 
-def main(n_samples: int) -> None:
+def main(n_samples: int, method: str) -> None:
     log = json.loads(gzip.decompress(LOG.read_bytes()))
     samples = log.pop("samples")
     with tempfile.TemporaryDirectory() as made:
@@ -88,11 +103,11 @@ def main(n_samples: int) -> None:
             # The tool takes logs of one id for copies of each other.
             ids = {name: f"{name}{number}" for name in ("eval_id", "run_id", "task_id")}
             own = {**log, "eval": {**log["eval"], **ids}}
-            write_log(path, own, model, number * N_PER_LOG)
+            write_log(path, own, model, number * N_PER_LOG, method)
         size = sum(path.stat().st_size for path in paths) / 1e6
         print(
             f"Python {sys.version.split()[0]}, Polars {pl.__version__}, {pl.thread_pool_size()} threads; "
-            f"{len(paths)} logs, {size:.0f} MB\n"
+            f"{len(paths)} logs, {method}, {size:.0f} MB\n"
         )
         columns = ["problem_id", "attempt", "completion", "is_correct", "n_tokens"]
 
@@ -129,4 +144,5 @@ def main(n_samples: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int((sys.argv[1:] or ["200000"])[0]))
+    given = sys.argv[1:]
+    main(int(given[0]) if given else 200_000, given[1] if len(given) > 1 else "zstd")

@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final
 
@@ -49,29 +50,34 @@ def timed(call: Callable[[], object]) -> tuple[float, float]:
 
 
 def rates(n_pairs: int) -> list[str]:
-    """Time client and bare loop in turn; the client's connections are open, as in a search."""
-    lines = []
-    for in_flight in (64, 256):
-        found: dict[str, list[tuple[float, float]]] = {"client": [], "bare loop": []}
-        with bench.instant_server() as port:
+    """Time client and bare loop with 64 and 256 in flight, all in turn; connections are open, as in a search."""
+    levels = (64, 256)
+    found: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    with ExitStack() as stack:
+        sends: dict[tuple[int, str], Callable[[int], object]] = {}
+        for in_flight in levels:
+            port = stack.enter_context(bench.instant_server())
             settings = ServerSettings(base_url=f"http://127.0.0.1:{port}/v1", n_workers=in_flight)
-            with Client(settings) as client:
+            client = stack.enter_context(Client(settings))
+            bare = stack.enter_context(closing(bench.BareLoop(port, in_flight)))
 
-                def send(n: int, client: Client = client) -> None:
-                    client.send_all("/completions", [bench.BODY] * n, lambda _, reply: reply)
+            def send(n: int, client: Client = client) -> None:
+                client.send_all("/completions", [bench.BODY] * n, lambda _, reply: reply)
 
-                send(2 * in_flight)
-                for _ in range(n_pairs):
-                    found["client"].append(timed(lambda s=send: s(N)))
-                    bare = timed(lambda p=port, f=in_flight: bench.by_bare_loop(p, N, f))
-                    found["bare loop"].append(bare)
-        for name, times in found.items():
-            walls, cpus = zip(*times, strict=True)
-            lines.append(
-                f"{in_flight:3} in flight, {name:9}: by the clock {N / max(walls):6,.0f} to {N / min(walls):6,.0f} a second, "
-                f"median {N / statistics.median(walls):6,.0f}; processor {1e6 * statistics.median(cpus) / N:4.0f} microseconds a "
-                f"request (least {1e6 * min(cpus) / N:.0f})"
-            )
+            sends |= {(in_flight, "client"): send, (in_flight, "bare loop"): bare.send}
+        for send in sends.values():
+            send(2 * max(levels))
+        for _ in range(n_pairs):
+            for key, send in sends.items():
+                found.setdefault(key, []).append(timed(lambda s=send: s(N)))
+    lines = []
+    for (in_flight, name), times in found.items():
+        walls, cpus = zip(*times, strict=True)
+        lines.append(
+            f"{in_flight:3} in flight, {name:9}: by the clock {N / max(walls):6,.0f} to {N / min(walls):6,.0f} a second, "
+            f"median {N / statistics.median(walls):6,.0f}; processor {1e6 * statistics.median(cpus) / N:4.0f} microseconds a "
+            f"request (least {1e6 * min(cpus) / N:.0f})"
+        )
     return lines
 
 

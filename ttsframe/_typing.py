@@ -40,6 +40,8 @@ ProblemSet: TypeAlias = Literal["common", "available"]
 IntervalTarget: TypeAlias = Literal["new_problems", "these_problems"]
 McNemar: TypeAlias = Literal["mid_p", "exact"]
 """How the p-value of McNemar's test is computed."""
+ClusterTest: TypeAlias = Literal["t", "wild_bootstrap"]
+"""How the mean of clusters is tested."""
 
 Correction: TypeAlias = Literal["holm", "benjamini_hochberg", "bonferroni", "none"]
 AnswerStyle: TypeAlias = Literal["auto", "boxed", "final_answer", "hash", "last_number"]

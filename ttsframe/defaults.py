@@ -375,7 +375,8 @@ def _collect_attempts(scored: pl.DataFrame | pl.LazyFrame, options: Options) -> 
     read = dict.fromkeys([*_READ, *own])
     names = [*keys, *[name for name in read if name in schema and name not in keys]]
     run = pl.struct(options.by).rank("dense") if options.by else pl.lit(1)
-    attempts = scored.lazy().select(*names, run.cast(pl.UInt32).alias(RUN)).collect()
+    # In one piece, because every analysis of lists of steps would make a copy in one piece.
+    attempts = scored.lazy().select(*names, run.cast(pl.UInt32).alias(RUN)).collect().rechunk()
     _check_rows(attempts)
     return attempts
 

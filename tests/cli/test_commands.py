@@ -175,6 +175,22 @@ def test_options_reach_the_library(ttsframe: Run, sample: Path) -> None:
     assert_frame_equal(got.sort(key), expected.sort(key), check_dtypes=False)
 
 
+def test_estimators_take_the_place_of_selectors(
+    ttsframe: Run, sample: Path, tmp_path: Path
+) -> None:
+    named = ("--estimators", "pass^k,g_pass@k,maj@k", "--tau", "0.75", "--budgets", "2,8")
+    target = tmp_path / "curve.parquet"
+    document = json.loads(ttsframe("curve", sample, *named, "-o", target, "--json").stdout)
+    scored = tts.score_trajectories(tts.read_trajectories(sample))
+    expected = tts.curves.estimator_curve(
+        scored, estimators=["pass^k", "g_pass@k", "maj@k"], k=[2, 8], tau=0.75
+    )
+    assert_frame_equal(pl.read_parquet(target), expected)
+    assert_frame_equal(pl.DataFrame(document["curve"]), expected, check_dtypes=False)
+    for wrong in (("--selectors", "oracle"), ("--budgets", "all"), ("-o", f"{tmp_path}/out/")):
+        assert ttsframe("curve", sample, *named[:2], *wrong).exit_code == 2
+
+
 def test_vote_gives_one_answer_per_problem_and_selector(ttsframe: Run, sample: Path) -> None:
     rows = json.loads(ttsframe("vote", sample, "--json").stdout)["problems"]
     assert Counter(row["selector"] for row in rows) == dict.fromkeys(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,29 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
         for attempt in range(2)
     ],
 }
+"""Rows of eight attempts at four problems, by format; a new format goes here."""
+OTHERS: dict[str, dict[str, Any]] = {
+    "rebase": {"id": 0, "question": "q", "model_answer": [{"text": "a", "step_scores": [0.5]}]},
+    "compute_optimal_tts": {
+        "question": "q",
+        "groundtruth": "1",
+        "result": {"majority_vote": 1},
+        "output": [{"text": "a", "value": [0.5]}],
+    },
+    "verl_generation": {
+        "prompt": "p",
+        "responses": ["a", "b"],
+        "reward_model": {"ground_truth": "1"},
+    },
+    "sieval": {
+        "sample_id": 0,
+        "iteration": 0,
+        "stage": "inferred",
+        "infer_result": {"texts": ["a", "b"]},
+    },
+    "counts": {"problem_id": "a", "n": 4, "c": 1},
+}
+"""A row of formats whose runs are parted otherwise."""
 
 
 def write(rows: list[dict[str, Any]], path: Path) -> Path:
@@ -270,6 +294,9 @@ def test_every_registered_format_says_what_it_is(name: str) -> None:
     assert reader.summary
     assert reader.expects
     assert reader.unit
+    assert "'" in reader.expects
+    if reader.unpacking is None:
+        assert reader.accepts([group[0] for group in reader.requires])
     renamed = {ours for ours in reader.columns.values() if not ours.startswith("source_")}
     assert renamed <= {*TRAJECTORY_COLUMNS, *COUNT_COLUMNS, "model", "seed"}
     if reader.scores is not None:
@@ -287,6 +314,35 @@ def test_traps_can_be_checked_on_any_table(name: str) -> None:
         assert trap.hint.endswith("."), trap.code
     run = pl.DataFrame({"problem_id": ["a"], "attempt": [0], "completion": ["x"], "gold": "1"})
     assert tts.validate_trajectories(run, traps=traps).is_valid
+
+
+def test_every_table_has_an_example_here() -> None:
+    tables = {name for name, reader in tts.READERS.items() if reader.unpacking is None}
+    assert SAMPLES.keys() | OTHERS.keys() == tables
+
+
+@pytest.mark.filterwarnings("ignore::ttsframe.errors.SourceWarning")
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_format_is_recognised_and_can_be_named(name: str, tmp_path: Path) -> None:
+    path = write([OTHERS[name]], tmp_path / "any.name")
+    found = tts.read_trajectories(path)
+    assert_frame_equal(found, tts.read_trajectories(path, format=name))  # type: ignore[arg-type]
+    assert [other for other, each in tts.READERS.items() if each.recognizes(OTHERS[name])] == [name]
+    number = "n_attempts" if name == "counts" else "attempt"
+    assert found.columns[:2] == ["problem_id", number]
+    assert found.schema[number] == pl.UInt32
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, *OTHERS])
+def test_a_format_that_is_not_there_says_what_it_expects(name: str, tmp_path: Path) -> None:
+    path = write([{"prompt": "x", "outputs": ["y"]}], tmp_path / "run.jsonl")
+    with pytest.raises(SourceError) as caught:
+        tts.scan_trajectories(path, format=name)  # type: ignore[arg-type]
+    found = "found columns: ['prompt', 'outputs']"
+    expected = f"{path}: is not in format {name!r}; {found}; expected: "
+    assert str(caught.value).startswith(expected + tts.READERS[name].expects)  # type: ignore[index]
+    with pytest.raises(SourceError, match=f"in no known format; {re.escape(found)}"):
+        tts.scan_trajectories(path)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -90,12 +90,15 @@ import ttsframe as tts
 run = tts.simulate_trajectories(4, 4, seed=0, keys=True)
 curve = run.pipe(tts.select_answers, budgets=[1, 4]).pipe(tts.scaling_curve)
 assert curve.height == 6
+assert tts.build_report(run).curve.height == 12
 """
 
 
 def test_votes_and_curves_need_neither_charts_nor_answers() -> None:
-    loaded = loaded_after(ANALYSIS)
-    assert not loaded & {
+    modules = modules_after(ANALYSIS)
+    assert "ttsframe.report.sections.search" in modules
+    assert "ttsframe.search" not in modules
+    assert not {name.split(".")[0] for name in modules} & {
         "altair",
         "vl_convert",
         "sympy",

@@ -622,7 +622,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     ),
     FrameFunction(
         "simultaneous_curve",
-        partial(tts.curves.simultaneous_curve, n_resamples=20),
+        partial(tts.curves.simultaneous_curve, n_draws=20),
         lambda: problems().filter(pl.col("problem_id") != "sim-000003"),
         {**CURVE_SCHEMA, "quantile": pl.Float64()},
         takes_by=True,
@@ -636,7 +636,7 @@ FRAME_FUNCTIONS: Final[tuple[FrameFunction, ...]] = (
     ),
     FrameFunction(
         "rank",
-        partial(tts.rank, n_resamples=20),
+        partial(tts.rank, n_draws=20),
         problems,
         RANKS_SCHEMA,
         takes_by=True,

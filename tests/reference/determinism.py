@@ -75,7 +75,7 @@ def _more(run: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame | pl.LazyFrame]
     )
     yield "replicates", tts.scaling_curve(seeds, replicates=("seed",))
     yield "strata", tts.curves.stratified_curve(problems, strata="subject")
-    yield "at once", tts.curves.simultaneous_curve(problems, seed=0, n_resamples=50)
+    yield "at once", tts.curves.simultaneous_curve(problems, seed=0, n_draws=50)
     yield "cost", tts.cost_curve(tts.curves.add_costs(problems, budget_unit="attempts"))
     yield "pairs", tts.compare(problems, cluster="subject")
     yield "ranks", tts.statistics.rank(problems.filter(budget=4), column="selector", seed=0)

@@ -117,12 +117,8 @@ class Model:
         pad_token_id: int,
         logits_processor: list[Callable[[Tensor, Tensor], Tensor]],
         stopping_criteria: list[Callable[[Tensor, Tensor], Tensor]],
-        **defaults: float,
     ) -> Tensor:
         assert not do_sample
-        assert defaults == {
-            "num_beams": 1, "temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0
-        }  # fmt: skip
         assert (np.diff(attention_mask, axis=1) >= 0).all()
         self.asked.append((len(input_ids), max_new_tokens))
         n_pads = (attention_mask == 0).sum(axis=1)

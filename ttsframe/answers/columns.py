@@ -8,13 +8,14 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from ttsframe._typing import Integers
+from ttsframe._typing import Flags, Integers
 from ttsframe.errors import ColumnsError
 
 __all__ = [
     "as_answers",
     "as_strings",
     "change_where",
+    "computed",
     "keep_where",
     "map_distinct",
     "nothing_for",
@@ -70,9 +71,19 @@ def per_distinct(values: pl.Series, function: Callable[[str], str | None]) -> pl
     return map_distinct(values, lambda distinct: map(function, distinct))
 
 
+def computed(texts: pl.Series, *expressions: pl.Expr) -> pl.DataFrame:
+    """Evaluate expressions of the column `text`: each method of a series would plan a query of its own."""
+    return texts.to_frame("text").select_seq(*expressions)
+
+
+def _flags(mask: pl.Series) -> Flags:
+    """Return a mask as an array; null is false."""
+    return (mask.fill_null(value=False) if mask.null_count() else mask).to_numpy()
+
+
 def keep_where(values: pl.Series, mask: pl.Series) -> pl.Series:
     """Set the values outside the mask to null."""
-    return values.zip_with(mask.fill_null(value=False), pl.Series([None], dtype=values.dtype))
+    return values.zip_with(pl.Series(_flags(mask)), pl.Series([None], dtype=values.dtype))
 
 
 def nothing_for(values: pl.Series) -> pl.Series:
@@ -82,21 +93,21 @@ def nothing_for(values: pl.Series) -> pl.Series:
 
 def prefer(values: pl.Series, otherwise: pl.Series) -> pl.Series:
     """Fill the nulls of one series from another."""
-    return values.zip_with(values.is_not_null(), otherwise)
+    return values.zip_with(values.is_not_null(), otherwise) if values.null_count() else values
 
 
 def change_where(
     values: pl.Series, mask: pl.Series, function: Callable[[pl.Series], pl.Series]
 ) -> pl.Series:
     """Apply a function to some of the values; Polars would also search the strings behind nulls."""
-    rows = mask.fill_null(value=False).arg_true().to_numpy()
-    if not len(rows):
+    is_changed = _flags(mask)
+    if not is_changed.any():
         return values
-    if len(rows) == len(values):
+    if is_changed.all():
         return function(values)
-    changed = function(values.gather(rows))
+    changed = function(values.filter(mask))
     places = np.arange(len(values))
-    places[rows] = np.arange(len(values), len(values) + len(rows))
+    places[is_changed] = np.arange(len(values), len(values) + len(changed))
     return pl.concat([values, changed]).gather(places)
 
 
@@ -104,29 +115,26 @@ def only_where(
     values: pl.Series, mask: pl.Series, function: Callable[[pl.Series], pl.Series]
 ) -> pl.Series:
     """Apply a function to some of the strings, and set the others to null."""
-    nothing = pl.Series(values.name, [None], dtype=pl.String).new_from_index(0, len(values))
-    return change_where(
-        nothing, mask, lambda _: function(values.filter(mask.fill_null(value=False)))
-    )
+    return change_where(nothing_for(values), mask, lambda _: function(values.filter(mask)))
 
 
 def true_where(
     values: pl.Series, mask: pl.Series, test: Callable[[pl.Series], pl.Series]
 ) -> pl.Series:
     """Test some of the strings; the others are false."""
-    is_true = mask.fill_null(value=False).to_numpy().copy()
-    is_true[is_true] = test(values.filter(pl.Series(is_true))).fill_null(value=False).to_numpy()
+    is_true = _flags(mask).copy()
+    if is_true.any():
+        is_true[is_true] = _flags(test(values.filter(mask)))
     return pl.Series(is_true)
 
 
-def scattered(
-    parts: list[pl.DataFrame], places: list[Integers], nothing: pl.DataFrame
-) -> pl.DataFrame:
-    """Put the rows of some tables where they belong; `nothing` has the result's height and all its rows null."""
-    is_open = np.ones(nothing.height, dtype=bool)
+def scattered(parts: list[pl.Series], places: list[Integers], height: int) -> pl.Series:
+    """Put the values of some parts where they belong in a column; the rest is null."""
+    nothing = pl.Series([None], dtype=parts[0].dtype if parts else pl.String)
+    is_open = np.ones(height, dtype=bool)
     for rows in places:
         is_open[rows] = False
     rest = is_open.nonzero()[0]
-    order = np.empty(nothing.height, dtype=np.int64)
-    order[np.concatenate([*places, rest])] = np.arange(nothing.height)
-    return pl.concat([*parts, nothing.head(len(rest))])[order]
+    order = np.empty(height, dtype=np.int64)
+    order[np.concatenate([*places, rest])] = np.arange(height)
+    return pl.concat([*parts, nothing.new_from_index(0, len(rest))])[order]

@@ -11,24 +11,24 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final, NamedTuple, TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 
 from ttsframe._checks import check_choice
 from ttsframe._exprs import into_expr, map_column
-from ttsframe._typing import AnswerStyle, ExtractionRule, Integers, IntoExprColumn
+from ttsframe._typing import AnswerStyle, ExtractionRule, Flags, Integers, IntoExprColumn
 from ttsframe.answers import marks as _marks
 from ttsframe.answers import statements as _statements
-from ttsframe.answers.boxes import boxed_answers, find_boxes, has_box, last_boxes
+from ttsframe.answers.boxes import HAS_BOX, boxed_answers, has_box, last_box, last_boxes
 from ttsframe.answers.columns import (
     as_strings,
-    change_where,
+    computed,
     keep_where,
     nothing_for,
     only_where,
     per_distinct,
     prefer,
     scattered,
-    true_where,
 )
 from ttsframe.answers.spans import NUMBER
 from ttsframe.errors import ParameterTypeError
@@ -79,17 +79,46 @@ class ExtractionExplanation(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What one rule found in texts: null outside `decided`."""
+    """What one rule found: which texts it decides, and of these alone answers and excerpts."""
 
+    is_decided: Flags
     answers: pl.Series
-    decided: pl.Series
     excerpts: pl.Series
     names: pl.Series | None = None
     """Names of the rules, where they differ from row to row."""
 
 
-_Find: TypeAlias = Callable[[pl.Series], _Found]
-_Chain: TypeAlias = tuple[tuple[ExtractionRule, _Find], ...]
+class _Outcome(NamedTuple):
+    """What rules found in a column of texts: for each of them the texts that it decides."""
+
+    height: int
+    names: list[ExtractionRule]
+    found: list[_Found]
+    rows: list[Integers]
+
+    def answers(self) -> pl.Series:
+        return scattered([found.answers for found in self.found], self.rows, self.height)
+
+    def excerpts(self) -> pl.Series:
+        return scattered([found.excerpts for found in self.found], self.rows, self.height)
+
+    def rules(self) -> pl.Series:
+        names = [
+            _constant(name, found.answers) if found.names is None else found.names
+            for name, found in zip(self.names, self.found, strict=True)
+        ]
+        return scattered(names, self.rows, self.height).cast(_RULE)
+
+
+class _Rule(NamedTuple):
+    """A rule, and the mark of the texts on which it is tried: None is all."""
+
+    name: ExtractionRule
+    find: Callable[[pl.Series], _Found]
+    mark: pl.Expr | None = None
+
+
+_Chain: TypeAlias = tuple[_Rule, ...]
 
 
 def extract_answer(
@@ -232,10 +261,10 @@ def explain_extraction(
         )
     # A lone surrogate cannot be a Polars string.
     clean = text.encode("utf-8", "replace").decode("utf-8")
-    rows = _search(
+    outcome = _search(
         pl.Series("text", [clean], dtype=pl.String), style=style, cut=bool(cut_at_next_question)
     )
-    answer, rule, excerpt = rows.row(0)
+    answer, rule, excerpt = outcome.answers()[0], outcome.rules()[0], outcome.excerpts()[0]
     excerpt = excerpt if excerpt is None else excerpt.rpartition("\0")[2]
     start = _position(clean, answer, excerpt, last=rule not in {"phrase", "field", "hash", "tag"})
     end = None if start is None else start + len(answer)
@@ -267,56 +296,53 @@ def _is_inside(text: str, start: int, end: int) -> bool:
 
 def _answers(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:
     """Return the answers of a column of texts."""
-    return _search(as_strings(values, "completion"), style=style, cut=cut)["answer"].alias(
-        values.name
-    )
+    outcome = _search(as_strings(values, "completion"), style=style, cut=cut)
+    return outcome.answers().alias(values.name)
 
 
 def _rules(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.Series:
     """Return the names of the rules of a column of texts."""
-    return _search(as_strings(values, "completion"), style=style, cut=cut)["rule"].alias(
-        values.name
-    )
+    outcome = _search(as_strings(values, "completion"), style=style, cut=cut)
+    return outcome.rules().alias(values.name)
 
 
-def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> pl.DataFrame:
+def _search(values: pl.Series, *, style: AnswerStyle, cut: bool) -> _Outcome:
     """Try one rule after another, each on the texts in which no earlier rule found its mark."""
     texts = _marks.without_marks_of_chats(values)
     if cut:
-        texts = _up_to_next_question(texts)
+        texts = _marks.up_to_next_question(texts, _cut_at_question)
     return _apply(texts, _CHAINS[style])
 
 
-def _apply(texts: pl.Series, chain: _Chain) -> pl.DataFrame:
-    """Return answer, rule and excerpt of each text, by the first rule that decides."""
+def _apply(texts: pl.Series, chain: _Chain) -> _Outcome:
+    """Read each text by the first rule that decides."""
     rows = texts.is_not_null().to_numpy().nonzero()[0]
     left = texts.drop_nulls() if texts.null_count() else texts
-    parts: list[pl.DataFrame] = []
-    places: list[Integers] = []
-    for rule, find in chain:
-        if not len(left):
-            break
-        found = find(left)
-        if not found.decided.any():
+    outcome = _Outcome(len(texts), [], [], [])
+    for rule in chain:
+        found = _try(rule, left) if len(left) else None
+        if found is None:
             continue
-        names = _constant(rule, left) if found.names is None else found.names
-        part = pl.DataFrame({"answer": found.answers, "rule": names, "excerpt": found.excerpts})
-        is_decided = found.decided.to_numpy()
-        parts.append(part.filter(found.decided))
-        places.append(rows[is_decided])
-        rows = rows[~is_decided]
-        left = left.filter(~found.decided)
-    if len(parts) == 1 and parts[0].height == len(texts):
-        return parts[0]
-    nothing = nothing_for(texts)
-    no_rule = pl.Series([None], dtype=_RULE).new_from_index(0, len(texts))
-    nowhere = pl.DataFrame({"answer": nothing, "rule": no_rule, "excerpt": nothing})
-    return scattered(parts, places, nowhere)
+        outcome.names.append(rule.name)
+        outcome.found.append(found)
+        outcome.rows.append(rows[found.is_decided])
+        rows = rows[~found.is_decided]
+        left = left.filter(pl.Series(~found.is_decided))
+    return outcome
 
 
-def _up_to_next_question(texts: pl.Series) -> pl.Series:
-    """Cut texts at the first question line that follows a stated answer."""
-    return change_where(texts, _marks.has_question(texts), _cut_at_question)
+def _try(rule: _Rule, texts: pl.Series) -> _Found | None:
+    """Apply a rule to the texts that hold its mark; None where it decides no text."""
+    if rule.mark is None:
+        found = rule.find(texts)
+        return found if found.is_decided.any() else None
+    is_marked = computed(texts, rule.mark).to_series()
+    if not is_marked.any():
+        return None
+    found = rule.find(texts.filter(is_marked))
+    is_decided = is_marked.to_numpy().copy()
+    is_decided[is_decided] = found.is_decided
+    return found._replace(is_decided=is_decided) if len(found.answers) else None
 
 
 def _cut_at_question(texts: pl.Series) -> pl.Series:
@@ -329,7 +355,7 @@ def _cut_at_question(texts: pl.Series) -> pl.Series:
         .with_columns(place=pl.int_ranges(pl.col("piece").list.len()))
         .explode("piece", "place")
     )
-    is_stated = _apply(_marks.without_question(exploded["piece"]), _STATED)["answer"].is_not_null()
+    is_stated = _apply(_marks.without_question(exploded["piece"]), _STATED).answers().is_not_null()
     # what follows the last question line is no reason to cut
     is_stated &= exploded["place"] < exploded["n"] - 1
     kept = (
@@ -345,111 +371,92 @@ def _cut_at_question(texts: pl.Series) -> pl.Series:
     return prefer(_marks.without_question(cut), texts)
 
 
+def _where_read(answers: pl.Series, excerpts: pl.Series) -> _Found:
+    """Decide the texts that have an answer."""
+    is_read = answers.is_not_null()
+    return _Found(is_read.to_numpy(), answers.filter(is_read), excerpts.filter(is_read))
+
+
 def _in_final_sentence(texts: pl.Series) -> _Found:
     """Read the sentence that ends a text in the form of Minerva's prompt, and no box before it."""
     cut = _marks.up_to_final_sentence(texts)
-    ended = cut.is_not_null()
-    if not ended.any():
-        return _Found(cut, ended, cut)
+    ended = cut.is_not_null().to_numpy()
+    cut = cut.drop_nulls()
+    if not len(cut):
+        return _Found(ended, cut, cut)
     stated = _marks.in_final_sentence(cut)
-    # the rule for boxes reads a box in the sentence
-    boxed = only_where(cut, has_box(stated), boxed_answers)
-    answers = prefer(boxed, only_where(stated, boxed.is_null() & ended, _read_sentences))
-    otherwise = only_where(
-        cut, answers.is_null() & ended, lambda some: _apply(some, _AUTO)["answer"]
+    answers = boxed_answers(stated)
+    answers = prefer(
+        answers, per_distinct("\0" + keep_where(stated, answers.is_null()), _read_statement)
     )
-    return _Found(prefer(answers, otherwise), ended, stated)
-
-
-def _read_sentences(stated: pl.Series) -> pl.Series:
-    """Read X in "The final answer is X."."""
-    return _read_statements("\0" + stated)
+    otherwise = only_where(cut, answers.is_null(), lambda some: _apply(some, _AUTO).answers())
+    return _Found(ended, prefer(answers, otherwise), stated)
 
 
 def _in_tag(texts: pl.Series) -> _Found:
     """Read the content of the last tag by the other rules, or as it is."""
     contents = _marks.tagged(texts)
-    decided = contents.is_not_null()
-    if not decided.any():
-        return _Found(contents, decided, contents)
-    answers = per_distinct(
-        keep_where(contents, ~has_box(contents) & (contents.str.len_chars() <= _statements.REACH)),
-        _statements.answer_tagged,
-    )
-    inside = _apply(keep_where(contents, answers.is_null()), _AUTO[1:])["answer"]
-    return _Found(prefer(answers, inside), decided, contents)
+    is_short = ~has_box(contents) & (contents.str.len_chars() <= _statements.REACH)
+    answers = per_distinct(keep_where(contents, is_short), _statements.answer_tagged)
+    inside = only_where(contents, answers.is_null(), lambda some: _apply(some, _AUTO[1:]).answers())
+    return _Found(np.ones(len(texts), dtype=bool), prefer(answers, inside), contents)
 
 
 def _in_box(texts: pl.Series) -> _Found:
     """Read the last box."""
-    boxes = find_boxes(texts)
-    return _Found(boxes.answers, boxes.are_there, nothing_for(texts))
+    return _Found(np.ones(len(texts), dtype=bool), last_box(texts), nothing_for(texts))
 
 
-def _after_hash(texts: pl.Series) -> _Found:
+def _after_hashes(texts: pl.Series) -> _Found:
     """Read a value after the last `####`; a heading has none."""
-    hashed = _marks.after_hash(texts)
-    is_marked = hashed.is_not_null()
-    if not is_marked.any():
-        return _Found(hashed, is_marked, hashed)
-    numbers = _marks.plain_numbers(hashed)
-    others = keep_where(hashed, numbers.is_null())
-    answers = prefer(numbers, per_distinct(others, _statements.answer_after_hash))
-    return _Found(answers, answers.is_not_null(), hashed)
+    hashed = _marks.after_hashes(texts)
+    return _where_read(per_distinct(hashed, _statements.answer_after_hash), hashed)
 
 
-def _anything_after_hash(texts: pl.Series) -> _Found:
+def _anything_after_hashes(texts: pl.Series) -> _Found:
     """Read what follows the last `####` as an announced answer."""
-    hashed = _marks.after_hash(texts)
-    answers = per_distinct(hashed, _statements.answer_announced)
-    return _Found(answers, answers.is_not_null(), hashed)
+    hashed = _marks.after_hashes(texts)
+    return _where_read(per_distinct(hashed, _statements.answer_announced), hashed)
+
+
+def _number_at_end(texts: pl.Series) -> _Found:
+    """Read a number that ends a text behind a phrase, without looking for phrases in the whole text."""
+    numbers = _marks.number_at_end(texts)
+    return _where_read(numbers, numbers)
 
 
 def _in_phrase(texts: pl.Series) -> _Found:
     """Read what follows the last phrase that announces an answer, or the one before it if that says nothing."""
-    numbers = _marks.number_at_end(texts)
-    is_number = numbers.is_not_null()
-    known = numbers.filter(is_number)
-    parts = [pl.DataFrame({"answer": known, "excerpt": known})]
-    places = [is_number.to_numpy().nonzero()[0]]
-    is_open = true_where(texts, ~is_number, _marks.has_phrase)
-    rows = is_open.to_numpy().nonzero()[0]
-    pieces = (
-        _marks.phrase_pieces(texts.filter(is_open))
-        if len(rows)
-        else pl.Series(dtype=pl.List(pl.String))
-    )
+    rows = np.arange(len(texts))
+    pieces = _marks.phrase_pieces(texts)
+    places: list[Integers] = []
+    answers: list[pl.Series] = []
+    excerpts: list[pl.Series] = []
     for place in range(1, _MOST_PHRASES + 1):
         goes_on = pieces.list.len() > place
         rows, pieces = rows[goes_on.to_numpy()], pieces.filter(goes_on)
         if not len(rows):
             break
         statements = _marks.after_phrase(pieces, place)
-        answers = _read_statements(statements)
-        is_read = answers.is_not_null()
-        parts.append(pl.DataFrame({"answer": answers, "excerpt": statements}).filter(is_read))
-        places.append(rows[is_read.to_numpy()])
-        rows, pieces = rows[answers.is_null().to_numpy()], pieces.filter(~is_read)
-    nothing = nothing_for(texts)
-    found = scattered(parts, places, pl.DataFrame({"answer": nothing, "excerpt": nothing}))
-    names = _constant("phrase", texts)
-    is_field = _marks.has_field(found["excerpt"]).fill_null(value=False)
-    if is_field.any():
-        names = names.zip_with(~is_field, _constant("field", texts))
-    return _Found(found["answer"], found["answer"].is_not_null(), found["excerpt"], names)
+        found = _where_read(per_distinct(statements, _read_statement), statements)
+        places.append(rows[found.is_decided])
+        answers.append(found.answers)
+        excerpts.append(found.excerpts)
+        rows, pieces = rows[~found.is_decided], pieces.filter(pl.Series(~found.is_decided))
+    found = _where_read(
+        scattered(answers, places, len(texts)), scattered(excerpts, places, len(texts))
+    )
+    phrase, field = _constant("phrase", found.answers), _constant("field", found.answers)
+    return found._replace(names=field.zip_with(_marks.has_field(found.excerpts), phrase))
 
 
 def _in_ending(texts: pl.Series, *, is_text: bool = True) -> _Found:
     """Read the last few hundred characters: a conclusion, a value, or a text that is an answer itself."""
-    endings = texts.str.tail(_statements.REACH)
-    is_finished = _marks.is_finished(endings) | (endings.str.len_chars() < _statements.REACH)
-    read_ending = partial(_read_ending, is_text=is_text)
-    read = per_distinct(keep_where(endings, is_finished), read_ending)
-    is_read = read.is_not_null()
-    if not is_read.any():
-        return _Found(read, is_read, endings)
-    parts = read.str.split_exact("\0", 1).struct.unnest()
-    return _Found(parts["field_1"], is_read, endings, parts["field_0"].cast(_RULE))
+    endings = _marks.finished_endings(texts)
+    read = per_distinct(endings, partial(_read_ending, is_text=is_text))
+    found = _where_read(read, endings)
+    parts = found.answers.str.split_exact("\0", 1).struct.unnest()
+    return found._replace(names=parts["field_0"].cast(_RULE), answers=parts["field_1"])
 
 
 def _read_ending(ending: str, *, is_text: bool) -> str | None:
@@ -474,20 +481,16 @@ def _last_number(texts: pl.Series) -> _Found:
     """Read the last number of each text."""
     numbers = texts.str.extract(_LAST_NUMBER, 1)
     numbers = prefer(numbers, keep_where(texts, numbers.is_null()).str.extract(_LAST_NUMBER, 2))
-    return _Found(numbers, numbers.is_not_null(), nothing_for(texts))
-
-
-def _read_statements(statements: pl.Series) -> pl.Series:
-    """Read what follows a phrase: plain values at once, other statements once per distinct text."""
-    plain = _marks.plain_numbers(statements)
-    plain = prefer(plain, _marks.plain_mathematics(statements))
-    others = per_distinct(keep_where(statements, plain.is_null()), _read_statement)
-    return prefer(plain, others)
+    found = _where_read(numbers, numbers)
+    return found._replace(excerpts=nothing_for(found.answers))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _read_statement(statement: str) -> str | None:
     """Read a statement, given behind the end of its phrase; a box inside it is opened."""
+    plain = _statements.plain_value(statement)
+    if plain:
+        return plain
     before, _, text = statement.partition("\0")
     answer = _statements.answer_announced(text, before)
     return last_boxes(answer) if answer and "\\boxed" in answer else answer
@@ -498,20 +501,24 @@ def _constant(rule: ExtractionRule, texts: pl.Series) -> pl.Series:
     return pl.Series([rule], dtype=_RULE).new_from_index(0, len(texts))
 
 
-_MARKED: Final[_Chain] = (
-    ("tag", _in_tag),
-    ("box", _in_box),
-    ("hash", _after_hash),
-    ("phrase", _in_phrase),
+_BOX: Final = _Rule("box", _in_box, HAS_BOX)
+_PHRASES: Final = (
+    _Rule("phrase", _number_at_end),
+    _Rule("phrase", _in_phrase, _marks.HAS_PHRASE),
 )
-_BOXED: Final[_Chain] = (("box", _in_box),)
-_AUTO: Final[_Chain] = (*_MARKED, ("conclusion", _in_ending))
+_MARKED: Final[_Chain] = (
+    _Rule("tag", _in_tag, _marks.HAS_TAG),
+    _BOX,
+    _Rule("hash", _after_hashes, _marks.HAS_HASHES),
+    *_PHRASES,
+)
+_AUTO: Final[_Chain] = (*_MARKED, _Rule("conclusion", _in_ending))
 # a piece of a text is no short text
-_STATED: Final[_Chain] = (*_MARKED, ("conclusion", partial(_in_ending, is_text=False)))
+_STATED: Final[_Chain] = (*_MARKED, _Rule("conclusion", partial(_in_ending, is_text=False)))
 _CHAINS: Final[dict[AnswerStyle, _Chain]] = {
-    "auto": (("final_sentence", _in_final_sentence), *_AUTO),
-    "boxed": _BOXED,
-    "final_answer": (("phrase", _in_phrase),),
-    "hash": (("hash", _anything_after_hash),),
-    "last_number": (("last_number", _last_number),),
+    "auto": (_Rule("final_sentence", _in_final_sentence, _marks.HAS_HOPE), *_AUTO),
+    "boxed": (_BOX,),
+    "final_answer": _PHRASES,
+    "hash": (_Rule("hash", _anything_after_hashes, _marks.HAS_HASHES),),
+    "last_number": (_Rule("last_number", _last_number),),
 }

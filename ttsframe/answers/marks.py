@@ -6,28 +6,30 @@ search ten times faster, and each is linear.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import polars as pl
 
-from ttsframe.answers.columns import change_where, keep_where, only_where, true_where
+from ttsframe.answers.columns import change_where, computed, only_where, true_where
 from ttsframe.answers.statements import REACH
 
 __all__ = [
-    "after_hash",
+    "HAS_HASHES",
+    "HAS_HOPE",
+    "HAS_PHRASE",
+    "HAS_TAG",
+    "after_hashes",
     "after_phrase",
+    "finished_endings",
     "has_field",
-    "has_phrase",
-    "has_question",
     "in_final_sentence",
-    "is_finished",
     "number_at_end",
     "phrase_pieces",
-    "plain_mathematics",
-    "plain_numbers",
     "question_pieces",
     "tagged",
     "up_to_final_sentence",
+    "up_to_next_question",
     "without_marks_of_chats",
     "without_question",
 ]
@@ -47,8 +49,8 @@ _ENGLISH: Final = (
 _OTHER_LANGUAGES: Final = (
     r"答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答え?\s*[:：]|答えは|正解は|故选\s*[:：]?"
     r"|정답[은:]|답[은:]"
-    r"|(?:espuesta|éponse|esposta|isposta|ntwort|твет|antwoord|dpowiedź|svaret)\b[^\n.:]{0,24}?"
-    r"(?:\b(?:es|est|é|è|ist|lautet|to|is|är)\s|[:：—–=]\s)"
+    r"|(?:espuesta|éponse|esposta|isposta|ntwort|твет|antwoord|dpowiedź|svaret|ndergebnis)\b[^\n.:]{0,24}?"
+    r"(?:\b(?:es|est|é|è|ist|lautet|to|is|är)\s|[:：—–=][*_]*\s)"
     r"|ibu\b[^\n.:]{0,24}?(?:\bni\s|:\s)"
     r"|คำตอบ[^\n.:]{0,20}?(?:คือ|:)"
     r"|উত্তর\s*(?:হল|হলো|হচ্ছে|হবে|:|=)"
@@ -57,6 +59,7 @@ _OTHER_LANGUAGES: Final = (
     r"|उत्तर\s*(?:है|होगा|:|=|-)?\s"
     r"|(?:cevap|Cevap)\s*[:=]?\s|(?:áp án|áp số)\s*(?:là|:)|(?:awaban|awabannya)\s*(?:adalah|:)"
 )
+_ANNOUNCEMENT: Final = f"{_ENGLISH}|{_OTHER_LANGUAGES}"
 _NUMBER_AT_END: Final = (
     r"(?:nswer is:?|nswer:|\nA:) ?(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?) ?\.?(?: ки)?\s*$"
 )
@@ -65,13 +68,6 @@ _CONTEXT: Final = (
     r"(?i)((?:nswer\w*\\?[\"']|(?:option|choice)s?[\s*]{0,3})\s*(?:(?:is|are):?|[:：=])\s*)$"
 )
 _FIELD: Final = r"(?i)nswer\w*\\?[\"']\s*[:=]\s*\x00"
-_PLAIN_NUMBER: Final = r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|$)"
-# no words, no equation, no box: nothing that `statements.answer_announced` would read otherwise than as it is
-_PLAIN_MATHEMATICS: Final = (
-    r"^\x00[ :]{0,3}\$([0-9A-Za-z]|(?:[-+0-9a-zA-Z(\[{|]|\\[ac-zA-Z{},;!%])"
-    r"(?:[!-#%-;>-\[\]-~]|\\[ac-zA-Z{},;!%]| \\[ac-ln-su-zA-Z{},;!%]| [!-#%-;>-@\[\]-`{-~]){0,150}"
-    r"[0-9A-Za-z)}\]|])\$\.(?:(?:[ \t][^\n:：]*)?(?:\n|$)|[ \t]+I hope it is correct)"
-)
 _LONGEST_HOPE: Final = 32
 _LONGEST_BOX_AT_END: Final = 160
 _BOX_AT_END: Final = r"boxed\{[^\n]*I hope it is correct\W*$"
@@ -106,11 +102,38 @@ _QUESTION: Final = (
 # quick to search, because it begins with letters
 _QUESTION_WORD: Final = r"(?:Q|Question|Problem)(?:\*\*)?[ \t]?[:：]"
 _TEXT: Final = pl.col("text")
-_IS_READ: Final = ~(
-    (_TEXT.str.find(_HOPE, literal=True) + _LONGEST_HOPE >= _TEXT.str.len_bytes())
-    & _TEXT.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
-)
+_PIECES: Final = pl.col("pieces")
+_FIRST: Final = pl.col("first")
 _PHRASE: Final = pl.col("phrase")
+_ENDING: Final = pl.col("ending")
+
+HAS_HOPE: Final = _TEXT.str.contains(_HOPE, literal=True)
+HAS_TAG: Final = _TEXT.str.contains(_TAG)
+HAS_HASHES: Final = _TEXT.str.contains("####", literal=True)
+HAS_PHRASE: Final = _TEXT.str.contains(_ANNOUNCEMENT)
+
+_BOX_IN_FINAL_SENTENCE: Final = (
+    _TEXT.str.find(_HOPE, literal=True) + _LONGEST_HOPE >= _TEXT.str.len_bytes()
+) & _TEXT.str.tail(_LONGEST_BOX_AT_END).str.contains(_BOX_AT_END)
+_UP_TO_HOPE: Final = pl.when(
+    (_PIECES.list.len() > 1) & _FIRST.str.tail(REACH).str.contains(_SENTENCE_BEFORE_HOPE)
+).then(_FIRST)
+
+
+def _pieces(pattern: str, text: pl.Expr = _TEXT, *, inclusive: bool = True) -> pl.Expr:
+    """Split texts at, or after, each match of a pattern."""
+    return text.str.split(pattern, literal=False, inclusive=inclusive)
+
+
+_LAST_TAGGED: Final = _pieces(
+    _END_OF_TAG, _pieces(_TAG, inclusive=False).list.get(-1), inclusive=False
+).list.get(0)
+_AFTER_HASHES: Final = _TEXT.str.split("####").list.get(-1).str.head(REACH)
+_IN_FINAL_SENTENCE: Final = _pieces(_FINAL_SENTENCE, _TEXT.str.tail(REACH)).list.get(-1)
+_NUMBER: Final = _TEXT.str.tail(_LONGEST_NUMBER_AT_END).str.extract(_NUMBER_AT_END, 1)
+_FINISHED_ENDING: Final = pl.when(
+    _ENDING.str.contains(_FINISHED) | (_ENDING.str.len_chars() < REACH)
+).then(_ENDING)
 # the phrase may end on the delimiter that opens the answer
 _STATED: Final = (
     pl
@@ -127,47 +150,37 @@ _STATED: Final = (
 
 def without_marks_of_chats(texts: pl.Series) -> pl.Series:
     """Drop chat tokens, what the model wrote for the user after its own turn, and its thoughts."""
-    return change_where(
-        texts,
-        texts.str.contains(_MARK_OF_CHATS),
-        lambda some: _without_thoughts(_without_chat_marks(some)),
-    )
+    is_marked = computed(texts, _TEXT.str.contains(_MARK_OF_CHATS)).to_series()
+    return change_where(texts, is_marked, _without_marks)
 
 
-def _without_chat_marks(texts: pl.Series) -> pl.Series:
-    """Drop chat tokens, and whatever the model wrote for the user after its own turn."""
-    return change_where(texts, texts.str.contains("<|", literal=True), _clean_chat)
-
-
-def _clean_chat(texts: pl.Series) -> pl.Series:
-    """Drop chat tokens of texts that hold some."""
-    own = change_where(
-        texts, texts.str.contains(_NEXT_TURN), lambda turns: turns.str.replace(_TURN, "${1}")
-    )
-    return own.str.replace_all(_CHAT_MARK, "\n")
+def _without_marks(texts: pl.Series) -> pl.Series:
+    """Clean texts that hold marks of chats."""
+    has_turn = texts.str.contains(_NEXT_TURN)
+    own = change_where(texts, has_turn, lambda turns: turns.str.replace(_TURN, "${1}"))
+    plain = own.str.replace_all(_CHAT_MARK, "\n")
+    return change_where(plain, plain.str.contains(_THOUGHT_MARK), _without_thoughts)
 
 
 def _without_thoughts(texts: pl.Series) -> pl.Series:
     """Drop blocks between `<think>` and `</think>`, also where one of the tags is missing."""
-    return change_where(texts, texts.str.contains(_THOUGHT_MARK), _clean_thoughts)
-
-
-def _clean_thoughts(texts: pl.Series) -> pl.Series:
-    """Drop thoughts of texts that hold some."""
     closed = texts.str.replace_all(_THOUGHT, "\n")
     return closed.str.replace(_END_OF_THOUGHT, "").str.replace(_OPEN_THOUGHT, "")
 
 
-def has_question(texts: pl.Series) -> pl.Series:
-    """Tell which texts hold a line that begins a question."""
-    return true_where(
-        texts, texts.str.contains(_QUESTION_WORD), lambda some: some.str.contains(_QUESTION)
-    )
+def up_to_next_question(texts: pl.Series, cut: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Cut the texts that hold a line that begins a question."""
+    may_ask = computed(texts, _TEXT.str.contains(_QUESTION_WORD)).to_series()
+    return change_where(texts, true_where(texts, may_ask, _has_question), cut)
+
+
+def _has_question(texts: pl.Series) -> pl.Series:
+    return texts.str.contains(_QUESTION)
 
 
 def question_pieces(texts: pl.Series) -> pl.Series:
     """Split texts after each mark of a question."""
-    return _split(texts, _QUESTION)
+    return computed(texts, _pieces(_QUESTION)).to_series()
 
 
 def without_question(texts: pl.Series) -> pl.Series:
@@ -177,12 +190,9 @@ def without_question(texts: pl.Series) -> pl.Series:
 
 def up_to_final_sentence(texts: pl.Series) -> pl.Series:
     """Return the text up to "The final answer is X. I hope it is correct.", null where it is not there."""
-    return only_where(texts, texts.str.contains(_HOPE, literal=True), _up_to_hope_unless_boxed)
-
-
-def _up_to_hope_unless_boxed(texts: pl.Series) -> pl.Series:
-    """Return texts up to "I hope it is correct", unless this is found without: a box is in the last one."""
-    return only_where(texts, texts.to_frame("text").select_seq(_IS_READ).to_series(), _up_to_hope)
+    # a box in the sentence that ends a text is found without
+    is_found = computed(texts, _BOX_IN_FINAL_SENTENCE).to_series()
+    return only_where(texts, ~is_found, _up_to_hope)
 
 
 def _up_to_hope(texts: pl.Series) -> pl.Series:
@@ -190,86 +200,53 @@ def _up_to_hope(texts: pl.Series) -> pl.Series:
     # an instruction that is repeated is no answer
     instructed = texts.str.contains(r"\[?(?:answer|Answer|X)\]?\}?[$)\\\].]{0,4} I hope")
     own = change_where(texts, instructed, lambda some: some.str.replace_all(_INSTRUCTION, ""))
-    first = own.str.split(_HOPE).list.get(0)
-    said = own.str.contains(_HOPE, literal=True) & first.str.tail(REACH).str.contains(
-        _SENTENCE_BEFORE_HOPE
+    pieces = computed(own, _TEXT.str.split(_HOPE).alias("pieces"))
+    return (
+        pieces
+        .with_columns_seq(_PIECES.list.get(0).alias("first"))
+        .select_seq(_UP_TO_HOPE)
+        .to_series()
     )
-    return keep_where(first, said)
 
 
 def in_final_sentence(texts: pl.Series) -> pl.Series:
     """Return X in the sentence with which such a text ends."""
-    return _split(texts.str.tail(REACH), _FINAL_SENTENCE).list.get(-1)
+    return computed(texts, _IN_FINAL_SENTENCE).to_series()
 
 
 def tagged(texts: pl.Series) -> pl.Series:
     """Return the content of the last tag such as `<answer>`, to the end of the text where it is not closed."""
-    return only_where(
-        texts,
-        texts.str.contains(_TAG),
-        lambda some: _split(
-            _split(some, _TAG, inclusive=False).list.get(-1), _END_OF_TAG, inclusive=False
-        ).list.get(0),
-    )
+    return computed(texts, _LAST_TAGGED).to_series()
 
 
-def after_hash(texts: pl.Series) -> pl.Series:
+def after_hashes(texts: pl.Series) -> pl.Series:
     """Return the beginning of what follows the last `####`."""
-    return only_where(
-        texts,
-        texts.str.contains("####", literal=True),
-        lambda some: some.str.split("####").list.get(-1).str.head(REACH),
-    )
-
-
-def has_phrase(texts: pl.Series) -> pl.Series:
-    """Tell which texts hold a phrase that announces an answer."""
-    return texts.str.contains(f"{_ENGLISH}|{_OTHER_LANGUAGES}")
+    return computed(texts, _AFTER_HASHES).to_series()
 
 
 def phrase_pieces(texts: pl.Series) -> pl.Series:
     """Split the texts after each phrase that announces an answer."""
-    is_ascii = texts.str.len_bytes() == texts.str.len_chars()
-    pieces = _split(texts, _ENGLISH)
-    others = (~is_ascii | (pieces.list.len() == 1)).fill_null(value=False)
-    if not others.any():
-        return pieces
-    everywhere = _split(texts.filter(others), f"{_ENGLISH}|{_OTHER_LANGUAGES}")
-    return change_where(pieces, others, lambda _: everywhere)
-
-
-def _split(texts: pl.Series, pattern: str, *, inclusive: bool = True) -> pl.Series:
-    """Split texts at, or after, each match of a pattern."""
-    return texts.to_frame("text").select(
-        pl.col("text").str.split(pattern, literal=False, inclusive=inclusive)
-    )["text"]
+    return computed(texts, _pieces(_ANNOUNCEMENT)).to_series()
 
 
 def number_at_end(texts: pl.Series) -> pl.Series:
     """Return the number with which a text ends, directly after a phrase that announces it."""
-    return texts.str.tail(_LONGEST_NUMBER_AT_END).str.extract(_NUMBER_AT_END, 1)
+    return computed(texts, _NUMBER).to_series()
 
 
 def after_phrase(pieces: pl.Series, place: int = 1) -> pl.Series:
     """Return a phrase that is a special one, a null character, and what follows, counted from the end."""
-    before = pieces.list.get(-1 - place, null_on_oob=True).str.tail(_LONGEST_CONTEXT)
-    following = pieces.list.get(-place, null_on_oob=True).str.head(REACH)
-    return pl.DataFrame({"phrase": before, "following": following}).select_seq(_STATED).to_series()
+    parts = pieces.to_frame("pieces").select_seq(
+        _PIECES.list.get(-1 - place, null_on_oob=True).str.tail(_LONGEST_CONTEXT).alias("phrase"),
+        _PIECES.list.get(-place, null_on_oob=True).str.head(REACH).alias("following"),
+    )
+    return parts.select_seq(_STATED).to_series()
 
 
-def plain_numbers(statements: pl.Series) -> pl.Series:
-    """Return the numbers that are all that the first line of a statement holds."""
-    return statements.str.extract(_PLAIN_NUMBER, 1)
-
-
-def plain_mathematics(statements: pl.Series) -> pl.Series:
-    """Return the mathematics between dollar signs that ends the first sentence of a statement, and is all of it."""
-    return statements.str.extract(_PLAIN_MATHEMATICS, 1)
-
-
-def is_finished(endings: pl.Series) -> pl.Series:
-    """Tell which texts do not break off in a word."""
-    return endings.str.contains(_FINISHED)
+def finished_endings(texts: pl.Series) -> pl.Series:
+    """Return the ends of the texts that do not break off in a word."""
+    endings = computed(texts, _TEXT.str.tail(REACH).alias("ending"))
+    return endings.select_seq(_FINISHED_ENDING).to_series()
 
 
 def has_field(statements: pl.Series) -> pl.Series:

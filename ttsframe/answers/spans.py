@@ -175,6 +175,8 @@ _GOES_ON: Final = re.compile(
     r"| \((?![^()]*[A-Za-z]{2,})[^()]*[-+*/^][^()]*\)"
     rf"|{_BLANK}*(?:\$|\\\()\s*(?:[-+×·/^=]|\\(?:times|cdot|div|pm|pi)(?![a-zA-Z]))"
     r"|,? (?:hundred|thousand|million|billion|trillion|dozen|percent)\b"
+    # "18 eggs ÷ 6", "25% of 80 = 20"
+    r"| [A-Za-z]+ (?:[÷×+=]|[-−*/] )\s?[$€£]?\d| of [$€£]?\d[\d,.]* ="
 )
 _GOES_ON_BEFORE: Final = re.compile(
     rf"(?:[{_LETTERS}\d_^{{)}}\]\\{_SUPERSCRIPTS}{_SYMBOLS}]|[\^_{{]{_BLANK}+|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"

@@ -21,11 +21,21 @@ __all__ = [
     "answer_on_last_line",
     "answer_tagged",
     "is_placeholder",
+    "plain_value",
 ]
 
 REACH: Final = 400
 """Number of characters, after a phrase or before the end of a text, that are searched for an answer."""
 
+_PLAIN_NUMBER: Final = re.compile(
+    r"^(?:[^\x00]*\x00)?[ :]{0,3}(-?(?:\$|\\\$)?\d{1,15}(?:,\d{3})*(?:\.\d+)?%?)[ \t]*\.?[ \t]*(?:ки\s*)?(?:\n|\Z)"
+)
+# no words, no equation, no box: nothing that `answer_announced` would read otherwise than as it is
+_PLAIN_MATHEMATICS: Final = re.compile(
+    r"^\x00[ :]{0,3}\$([0-9A-Za-z]|(?:[-+0-9a-zA-Z(\[{|]|\\[ac-zA-Z{},;!%])"
+    r"(?:[!-#%-;>-\[\]-~]|\\[ac-zA-Z{},;!%]| \\[ac-ln-su-zA-Z{},;!%]| [!-#%-;>-@\[\]-`{-~]){0,150}"
+    r"[0-9A-Za-z)}\]|])\$\.(?:(?:[ \t][^\n:：]*)?(?:\n|\Z)|[ \t]+I hope it is correct)"
+)
 _JOINER: Final = re.compile(
     r"(?:\s|\\\s|\\quad|\\text\s*\{|\}|,|;|、|&|和|或|及|\\cup|\b(?:and|or|et|und|y|ou|oder)\b)+"
 )
@@ -45,6 +55,9 @@ _CHOICES: Final = re.compile(
 _AFTER_CHOICE: Final = re.compile(
     r"\s*(?:$|[.,;:!?。，、\n)\]]|\*\*|<|—|[-–]\s)|\s+(?:because|since|as|for|is|are|which|where|and|but|so|due|"
     r"rather|not|ки|when|if|only|out of)\b|(?:이|입|が|で|です|。)"
+)
+_NUMERALS: Final = re.compile(
+    r"(?:I{1,3}|IV|V)(?:(?:,|,? (?:and|or)) (?:I{1,3}|IV|V)\b)+(?: only\b)?(?!['’\w])"
 )
 _CHOICE_LETTER: Final = re.compile(r"[A-J]")
 # "C Cecile" is an option with its text; "A Triangle" and "I" may be words
@@ -76,6 +89,8 @@ _WEAK_CONCLUSION: Final = re.compile(
     re.IGNORECASE,
 )
 _NOTE: Final = re.compile(r"\s*ки\b.*|<\|.*|\bI hope (?:it|this|that) is correct.*", re.DOTALL)
+# struck out, and what a calculator has computed: "5+5=<<5+5=10>>10"
+_ASIDE: Final = re.compile(r"~~[^~\n]+~~ ?|<<[^<>\n]*>>")
 _NOTE_WORDS: Final = ("<|", "hope", "ки")
 # Math-Shepherd ends each step with this tag, so it ends an announced answer but not a text of steps
 _STEP_TAG: Final = re.compile(r"[ \t]*ки\b")
@@ -102,7 +117,7 @@ _DANGLING: Final = re.compile(
     re.IGNORECASE,
 )
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
-# no span goes on over such a break without one of the other characters
+# no span goes on over such a break without one of the other characters before it
 _LINE_BREAK: Final = re.compile(r"\.\n[A-Z]")
 _MAY_SPAN_LINES: Final = re.compile(r"[$\\({\[\]|`*]")
 _WORD: Final = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
@@ -122,11 +137,12 @@ _NO_ANSWER: Final = re.compile(
     r"|(?:the |your |my )?(?:final |correct )?answer\b|\.\.\.|…|_{2,}|\?|\[|<",
     re.IGNORECASE,
 )
-_SPECIAL_WORDS: Final = (
-    "s are", "choos", "chose", "select", "pick", "go with", "correct", "right", "answer", "best", "true", "exist",
-    "infinitely", "no ",
+_CHOOSING_WORDS: Final = (
+    "s are", "choos", "chose", "select", "pick", "go with", "correct", "right", "answer", "best", "true",
 )  # fmt: skip
-"""One of these is in every ASCII text in lower case that `_LISTING`, `_CHOSEN` or `_NO_SOLUTION` matches."""
+"""One of these is in every ASCII text in lower case that `_LISTING` or `_CHOSEN` matches."""
+_NO_SOLUTION_WORDS: Final = ("exist", "infinitely", "no ")
+"""One of these is in every ASCII text in lower case that `_NO_SOLUTION` matches."""
 _CONCLUDING_WORDS: Final = (
     "therefore", "thus", "hence", "consequently", "conclusion", "final answer", "donc", "por", "entonces",
     "daher", "somit", "also", "quindi", "portanto", "kwa hiyo",
@@ -191,7 +207,8 @@ _BOLD_LABEL: Final = re.compile(
 _UNITS_ONLY: Final = re.compile(
     r"(?:\s*(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]+|[.,;:!?°²³/。]|\\?\$|\}|\)))*$"
 )
-_BULLET: Final = re.compile(r"\s*[-•*]\s+(?!\*)")
+# bold text is an item where it is the whole of it
+_BULLET: Final = re.compile(r"\s*[-•*]\s+(?!\*(?!\*[^*]+\*\*\s*$))")
 _ONLY_ITEM: Final = re.compile(r"^[*:\s]*\n\s*1[.)]\s+(?=\S)")
 _SECOND_ITEM: Final = re.compile(r"\n\s*2[.)]\s")
 _ITEM: Final = re.compile(r"\d{1,2}[.)]\s+\S|[-•]\s")
@@ -214,7 +231,7 @@ _MAY_BE_DATED: Final = re.compile(
     r"\d(?:\W|eq)*?[-/.](?:\W|eq)*?\d\d?(?:\W|eq)*?[-/.](?:\W|eq)*?\d|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 )
 _CONCLUDING_HEADING: Final = re.compile(
-    r"\W*(?:conclusion|final answer|answer|result|summary)\W*", re.IGNORECASE
+    r"\W*(?:step \d+\W*)?(?:conclusion|final answer|answer|result|summary)\W*", re.IGNORECASE
 )
 _ENUMERATION: Final = re.compile(r"\d{1,2}[.)]$")
 _CODE_BLOCK: Final = re.compile(r"```[a-zA-Z]*[ \t]*\n([^`]*?)\n?```\s*$")
@@ -236,7 +253,15 @@ _LIST_WORD: Final = re.compile(r"\b(?:and|or)\b|\\begin|;|\\quad\s*[a-z]\b")
 _UNREAD_MATH: Final = re.compile(
     r"[-+−]?\s*(?:[\\\d(\[|√{]|[A-Za-z]{2,4}\s?=|[a-zA-Z](?:[_^({'=+*/\d]|\s*[=<>≤≥+]))"
 )
+# "18 eggs ÷ 6", a calculation that no span holds
+_SUM_OF_UNITS: Final = re.compile(r"\d [A-Za-z]+ (?:[÷×+=]|[-−*/] )|<<")
 _VALUE_AND_UNITS: Final = 3
+
+
+def plain_value(statement: str) -> str | None:
+    """Read a statement that is a number or mathematics between dollar signs, behind a null character."""
+    plain = _PLAIN_NUMBER.match(statement) or _PLAIN_MATHEMATICS.match(statement)
+    return plain[1] if plain else None
 
 
 def answer_announced(text: str, before: str = "") -> str | None:
@@ -263,7 +288,7 @@ def answer_announced(text: str, before: str = "") -> str | None:
     bold = _BOLD.match(statement)
     span = span_at(statement, 0)
     if span is not None and not (bold and span.end == bold.end()):
-        if is_cut and not rest and span.end >= len(statement):
+        if (is_cut and not rest and span.end >= len(statement)) or _is_template(span.answer):
             return None
         return _result(span) if span.is_delimited else span.answer
     if bold:
@@ -273,6 +298,9 @@ def answer_announced(text: str, before: str = "") -> str | None:
 
 def answer_after_hash(text: str) -> str | None:
     """Read a line after `####`, if it is an answer and no heading."""
+    number = _PLAIN_NUMBER.match(text)
+    if number:
+        return number[1]
     line = text.lstrip(" :\t*").split("\n", 1)[0].strip()
     if not line or len(line) > _LONGEST_TEXT:
         return None
@@ -299,7 +327,8 @@ def answer_tagged(text: str) -> str | None:
         and len(content) <= _LONGEST_TEXT
         and len(_WORD.findall(content)) <= _MOST_WORDS
     ):
-        return _trimmed(content) or None
+        stated = _last_stated(content) if _VERB.search(content) else None
+        return stated or _trimmed(content) or None
     return None
 
 
@@ -320,18 +349,19 @@ def answer_concluded(text: str) -> str | None:
     lowered = sentence.lower()
     # case may be folded otherwise outside ASCII, so that only the pattern can tell
     is_ascii = sentence.replace("°", "").isascii()
-    may_be_special = not is_ascii or _holds_any(lowered, _SPECIAL_WORDS)
-    if may_be_special and _LISTING.search(sentence):
+    may_choose = not is_ascii or _holds_any(lowered, _CHOOSING_WORDS)
+    if may_choose and _LISTING.search(sentence):
         return None
-    chosen = _CHOSEN.search(sentence) if may_be_special else None
+    chosen = _CHOSEN.search(sentence) if may_choose else None
     if chosen:
         return (chosen[1] or chosen[2]).upper()
     if _is_cut_off(sentence):
         return None
-    nothing = _NO_SOLUTION.search(sentence) if may_be_special else None
+    may_be_none = not is_ascii or _holds_any(lowered, _NO_SOLUTION_WORDS)
+    nothing = _NO_SOLUTION.search(sentence) if may_be_none else None
     if nothing and sentence[-1] in _CLOSED:
         return _nothing(nothing)
-    if not may_be_special and (plain := _plainly_concluded(sentence)):
+    if not (may_choose or may_be_none) and (plain := _plainly_concluded(sentence)):
         return plain
     may_conclude = not is_ascii or _holds_any(lowered, _CONCLUDING_WORDS)
     conclusions = list(_CONCLUSION.finditer(sentence)) if may_conclude else []
@@ -357,7 +387,7 @@ def _plainly_concluded(sentence: str) -> str | None:
         or "*" in after
         or not _PLAIN_CONCLUSION.fullmatch(before)
         or _VERB.search(after)
-        or _CONCLUSION.search(after)
+        or (_holds_any(after.lower(), _CONCLUDING_WORDS) and _CONCLUSION.search(after))
         or _TWO_NAMED.search(sentence)
     ):
         return None
@@ -374,14 +404,11 @@ def answer_itself(text: str) -> str | None:
         return statement.strip(_EDGES)
     if not statement or _HEADING.match(statement):
         return None
-    if _LINE_BREAK.search(statement) and not _MAY_SPAN_LINES.search(statement):
+    line_break = _LINE_BREAK.search(statement)
+    if line_break and not _MAY_SPAN_LINES.search(statement, 0, line_break.start()):
         return None
-    spans = list(find_spans(statement))
-    prose = _without(statement, spans)
-    if (
-        "\n" in prose
-        or len(prose) - sum(span.end - span.start - 1 for span in spans) > _LONGEST_TEXT
-    ):
+    spans = _spans_of_line(statement)
+    if spans is None:
         return None
     choice = _choice(statement) or (match[1] if (match := _LABELLED.match(statement)) else None)
     if choice:
@@ -393,11 +420,27 @@ def answer_itself(text: str) -> str | None:
         return _nothing(nothing)
     if spans and spans[0].start == 0 and _REASON.match(statement, spans[0].end):
         return _result(spans[0])
+    prose = _without(statement, spans)
     is_statement = _VERB.search(prose) or statement.endswith((".", "。"))
     words = _WORD.findall(_JOINER.sub(" ", prose))
     if not words or (len(words) == 1 and not is_statement):
         return statement if re.search(r"[\d$\\]", statement) else None
     return _last_stated(statement) if is_statement else None
+
+
+def _spans_of_line(text: str) -> list[Span] | None:
+    """Return the answers in one line with few words beside them; None where a text is longer."""
+    spans: list[Span] = []
+    position = length = 0
+    for span in find_spans(text):
+        between = text[position : span.start]
+        length += len(between) + 1
+        if "\n" in between or length > _LONGEST_TEXT:
+            return None
+        spans.append(span)
+        position = span.end
+    rest = text[position:]
+    return None if "\n" in rest or length + len(rest) > _LONGEST_TEXT else spans
 
 
 def answer_on_last_line(text: str) -> str | None:
@@ -432,6 +475,11 @@ def is_placeholder(content: str) -> bool:
     return len(content) <= _LONGEST_TEXT and _PLACEHOLDER.fullmatch(content) is not None
 
 
+def _is_template(answer: str) -> bool:
+    """Tell whether what is read as brackets or a quotient is "[your answer]" or "N/A"."""
+    return (answer.startswith("[") and is_placeholder(answer)) or answer.lower() == "n/a"
+
+
 def _holds_any(text: str, words: tuple[str, ...]) -> bool:
     """Tell whether a text holds one of the words."""
     for word in words:  # noqa: SIM110 # a generator takes twice as long
@@ -441,7 +489,8 @@ def _holds_any(text: str, words: tuple[str, ...]) -> bool:
 
 
 def _without_notes(text: str) -> str:
-    """Cut a text at the first note that follows an answer."""
+    """Cut a text at the first note that follows an answer, and drop what is no part of its sentences."""
+    text = _ASIDE.sub("", text) if "~~" in text or "<<" in text else text
     return _NOTE.sub("", text) if _holds_any(text.lower(), _NOTE_WORDS) else text
 
 
@@ -520,7 +569,11 @@ def _in_words(statement: str, *, rest: str, is_cut: bool) -> str | None:
     if is_prose or "**" in short or _VERB.search(short):
         stated = _last_stated(sentence)
         # "Answer: There are 15 trees. ... " may begin an explanation
-        if stated and (is_last or not _NO_ANSWER.match(sentence) or "**" in sentence):
+        if (
+            stated
+            and not _is_cut_off(sentence)
+            and (is_last or not _NO_ANSWER.match(sentence) or "**" in sentence)
+        ):
             return stated
     if (
         is_prose
@@ -539,6 +592,9 @@ def _nothing(match: re.Match[str]) -> str:
 
 def _choice(statement: str) -> str | None:
     """Return the option at the start: "B", "(B) because", "B, C", and "(B) 12" with its value."""
+    numerals = _NUMERALS.match(statement)
+    if numerals:
+        return numerals[0]
     match = _CHOICES.match(statement)
     if match is None:
         return None
@@ -658,7 +714,7 @@ def _without(text: str, spans: list[Span]) -> str:
 def _result(span: Span) -> str | None:
     """Return the answer of a span: of a calculation, its result."""
     answer = _result_of_chain(span.answer)
-    return None if not answer or _BREAKS_OFF.search(answer) else answer
+    return None if not answer or _BREAKS_OFF.search(answer) or _is_template(answer) else answer
 
 
 def _result_of_chain(content: str) -> str:
@@ -757,7 +813,8 @@ def _short_mathematics(text: str) -> str | None:
     """Return mathematics that could not be read as a span, if nothing else is left of the sentence."""
     short = _trimmed(text)
     is_prose = len(_WORD.findall(_COMMAND.sub("", short))) > _VALUE_AND_UNITS or _CJK.search(short)
-    return None if is_prose or not short or len(short) > _LONGEST_TEXT else short
+    is_answer = short and len(short) <= _LONGEST_TEXT and not is_prose
+    return short if is_answer and not (_is_template(short) or _SUM_OF_UNITS.search(short)) else None
 
 
 def _trimmed(text: str) -> str:

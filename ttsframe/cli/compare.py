@@ -10,7 +10,7 @@ from typing import Final, get_args
 import click
 import polars as pl
 
-from ttsframe._typing import Correction, McNemar
+from ttsframe._typing import ClusterTest, Correction, McNemar
 from ttsframe._wording import LEFT_OUT, counted
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console, printable
@@ -83,6 +83,13 @@ _SUFFIXES: Final = (*TABLE_SUFFIXES, *DOCUMENT_SUFFIXES)
     show_default=True,
     help="P-value where all values are 0 or 1: mid_p, or exact, which finds fewer differences.",
 )
+@click.option(
+    "--cluster-test",
+    type=Name(get_args(ClusterTest)),
+    default="t",
+    show_default=True,
+    help="With --cluster: t, or wild_bootstrap, for very unequal clusters that shift together.",
+)
 @level_option
 @click.option(
     "-o",
@@ -101,6 +108,7 @@ def compare(
     baseline: str | None,
     correction: Correction,
     mcnemar: McNemar,
+    cluster_test: ClusterTest,
     output: Path | None,
     console: Console,
 ) -> None:
@@ -132,6 +140,7 @@ def compare(
             confidence_level=choosing.confidence_level,
             correction=correction,
             mcnemar=mcnemar,
+            cluster_test=cluster_test,
         )
     _check(table, column, baseline_value)
     cells = _cells(table, column, groups, choosing.confidence_level, correction)
@@ -286,6 +295,7 @@ def _tests(table: pl.DataFrame) -> str:
         "mcnemar_mid_p": "McNemar's mid-p test",
         "paired_t": "paired t-test",
         "clustered_t": "t-test over clusters",
+        "clustered_wild": "wild bootstrap of clusters",
     }
     return " or ".join(named[test] for test in table["test"].drop_nulls().unique().sort())
 

@@ -17,14 +17,15 @@ from ttsframe._checks import (
     check_frame,
     check_names,
 )
-from ttsframe._exprs import from_safe, in_order, run_plan, safe_names, to_safe, unused_name
+from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, Flags, Floats, FrameT, Integers
-from ttsframe.curves.scaling import scaling_curve
+from ttsframe._wording import count_left_out
+from ttsframe.curves.scaling import scaling_curve, scaling_curve_with
 from ttsframe.errors import ParameterError
 from ttsframe.estimators.failures import grade_failures
 from ttsframe.estimators.passk import g_pass_at_k, pass_at_k, pass_hat_k
-from ttsframe.schema import holds_counts, require_columns
-from ttsframe.statistics.problem_values import mean_interval
+from ttsframe.schema import CLUSTER_COLUMNS, holds_counts, require_columns
+from ttsframe.statistics.clusters import check_cluster
 from ttsframe.votes.engine.ballots import Ballots
 from ttsframe.votes.engine.picked import ALL_ATTEMPTS, check_one_run
 from ttsframe.votes.engine.pools import Block, Pools, map_pools
@@ -77,6 +78,10 @@ def estimator_curve(
     confidence_level: float = 0.95,
 ) -> FrameT:
     """Estimate pass@k, pass^k, G-Pass@k and maj@k of a run, with intervals, in one call.
+
+    `charts.scaling_curve` draws the table. On thinned counts of real models the intervals for new
+    problems held the truth in 94.5 to 99.6 % of runs, in 89.5 % for the worst model
+    (`benchmarks/results/estimators_at_k.txt`).
 
     Parameters
     ----------
@@ -234,6 +239,7 @@ def majority_limit(
     /,
     *,
     by: ColumnNames = (),
+    cluster: str | None = None,
     posterior: float = 0.95,
     confidence_level: float = 0.95,
 ) -> FrameT:
@@ -249,6 +255,8 @@ def majority_limit(
         One row per attempt, with `problem_id`, `attempt`, `answer_key` and `is_correct`.
     by
         Columns that tell runs apart; each run gets a row.
+    cluster
+        As in `scaling_curve`.
     posterior
         Problems whose leading answer is ahead of the second with at most this posterior probability
         count as undecided, in (0, 1).
@@ -267,7 +275,8 @@ def majority_limit(
         - `n_tied`, `n_undecided` (UInt32): problems whose most frequent answers are tied, and those that
           are not decided;
         - `accuracy_if_undecided_wrong`, `accuracy_if_undecided_right` (Float64): the share if the mode
-          of every undecided problem is wrong, or right: how far the bias can reach.
+          of every undecided problem is wrong, or right: how far the bias can reach;
+        - `n_clusters` (UInt32), `df` (Float64): as in `scaling_curve`, only with `cluster`.
 
     Raises
     ------
@@ -307,16 +316,17 @@ def majority_limit(
     check_fraction(confidence_level, "confidence_level")
     check_fraction(posterior, "posterior")
     groups: tuple[str, ...] = check_names(by, "by", taken={*_LIMIT, "problem_id"})
-    keys: list[str] = [*groups, "problem_id"]
+    clusters: tuple[str, ...] = check_cluster(cluster, {*_LIMIT, "problem_id"}, groups)
+    keys: list[str] = [*groups, *clusters, "problem_id"]
     schema: pl.Schema = require_columns(
         trajectories, [*keys, "attempt", "answer_key", "is_correct"]
     )
-    safe = safe_names(groups)
     modes_dtypes: dict[str, pl.DataType] = {
         "value": pl.Float64(),
         "is_tied": pl.Boolean(),
         "is_undecided": pl.Boolean(),
     }
+    safe: dict[str, str] = safe_names(groups)
     made: dict[str, pl.DataType] = {
         unused_name(name, schema): dtype for name, dtype in modes_dtypes.items()
     }
@@ -329,47 +339,48 @@ def majority_limit(
             readings=(),
             work=lambda pools: _modes(pools, posterior, keys, [*made]),
             made=made,
-        ).select(
+        )
+        value, is_tied, is_undecided = (pl.col(name) for name in modes_dtypes)
+        problems = modes.select(
             *to_safe(safe),
+            "problem_id",
+            *(pl.col(name).alias("cluster") for name in clusters),
             **{name: pl.col(own) for name, own in zip(modes_dtypes, made, strict=True)},
+        ).with_columns(
+            status=pl.when(value.is_null()).then(pl.lit("ungraded")).otherwise(pl.lit("ok")),
+            selector=pl.lit("majority_vote"),
+            reduction=pl.lit(None, pl.String),
+            budget=pl.lit(None, pl.UInt32),
         )
-        value, is_undecided = pl.col("value"), pl.col("is_undecided")
-        known = value.is_not_null()
-        averaged = (
-            modes
-            .with_columns(run=pl.lit(0))
-            .group_by(*safe, "run")
-            .agg(
-                in_order(value).list.mean().alias("accuracy"),
-                in_order(value).list.sum().alias("total"),
-                in_order(value).list.std(ddof=1).alias("deviation"),
-                known.sum().cast(pl.Int64).alias("n_problems"),
-                (~known).sum().cast(pl.UInt32).alias("n_left_out"),
-                pl.col("is_tied").filter(known).sum().cast(pl.UInt32).alias("n_tied"),
-                is_undecided.filter(known).sum().cast(pl.UInt32).alias("n_undecided"),
-                in_order(value.filter(~is_undecided)).list.sum().alias("surely"),
-                ((value != 0) & (value != 1)).any().alias("is_fractional"),
-            )
-            .with_columns(
-                standard_error=pl.col("deviation") / pl.col("n_problems").cast(pl.Float64).sqrt(),
-                accuracy_if_undecided_wrong=pl.col("surely") / pl.col("n_problems"),
-                accuracy_if_undecided_right=(pl.col("surely") + pl.col("n_undecided"))
-                / pl.col("n_problems"),
-            )
+        shares = {
+            "n_tied": is_tied.cast(pl.Float64),
+            "n_undecided": is_undecided.cast(pl.Float64),
+            "surely": pl.when(is_undecided).then(0.0).otherwise(value),
+        }
+        curve = scaling_curve_with(
+            problems,
+            shares,
+            by=[*safe],
+            replicates=(),
+            cluster="cluster" if clusters else None,
+            include="common",
+            confidence_level=confidence_level,
         )
-        interval = mean_interval("n_problems", confidence_level)
-        ends = pl.when(pl.col("n_problems") > 1).then(interval).struct
+        counts = (pl.col("n_tied", "n_undecided") * pl.col("n_problems")).round().fill_null(0)
         return (
-            averaged
-            .with_columns(ends.field("ci_low", "ci_high"))
+            curve
+            .sort(*safe, "n_problems")
             .with_columns(
-                pl.col(name).cast(dtype).fill_nan(None)
-                if dtype == pl.Float64
-                else pl.col(name).cast(dtype)
-                for name, dtype in _LIMIT.items()
+                counts,
+                count_left_out(),
+                accuracy_if_undecided_wrong="surely",
+                accuracy_if_undecided_right=pl.col("surely") + pl.col("n_undecided"),
             )
-            .sort(*safe, "run")
-            .select(*from_safe(safe), *_LIMIT)
+            .select(
+                *from_safe(safe),
+                *[pl.col(name).cast(dtype) for name, dtype in _LIMIT.items()],
+                *(CLUSTER_COLUMNS if clusters else ()),
+            )
         )
 
     return run_plan(trajectories, plan)

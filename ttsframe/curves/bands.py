@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -14,12 +13,15 @@ from ttsframe._typing import ColumnNames, Floats, FrameT
 from ttsframe.curves.lines import CurveLines, curve_lines
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.schema import CURVE_SCHEMA
-from ttsframe.statistics.intervals import FEW, FLAT, wilson_ends
+from ttsframe.statistics.clusters import cluster_error, cluster_interval
+from ttsframe.statistics.intervals import FLAT
 
 __all__ = ["simultaneous_curve"]
 
-_DRAWS: Final = 1 << 22
-"""Numbers in memory at a time."""
+_NO_BAND: Final[dict[str, pl.Expr]] = {
+    **dict.fromkeys(("quantile", "df", "most_share"), pl.lit(None, pl.Float64)),
+    "is_fractional": pl.lit(value=False),
+}
 
 
 def simultaneous_curve(
@@ -28,8 +30,9 @@ def simultaneous_curve(
     *,
     by: ColumnNames = (),
     replicates: ColumnNames = (),
+    cluster: str | None = None,
     confidence_level: float = 0.95,
-    n_resamples: int = 2_000,
+    n_draws: int = 10_000,
     seed: int = 0,
 ) -> FrameT:
     r"""Average problems into a curve whose intervals hold at all budgets at once.
@@ -39,14 +42,14 @@ def simultaneous_curve(
 
     Parameters
     ----------
-    problems, by, replicates
+    problems, by, replicates, cluster
         As in `scaling_curve`, of which this takes ``include="common"``: the same problems at all budgets.
     confidence_level
         Chance, in (0, 1), that the intervals at all budgets of a line hold at once.
-    n_resamples
-        Number of resamples of the problems, at least 1.
+    n_draws
+        Number of curves that are drawn, at least 1.
     seed
-        Seed of the resamples.
+        Seed of the draws.
 
     Returns
     -------
@@ -54,7 +57,7 @@ def simultaneous_curve(
         `curve`, as in `scaling_curve`, with simultaneous `ci_low` and `ci_high`, and last
 
         - `quantile` (Float64): how many standard errors they are wide on each side, the same at all budgets
-          of a line; null below two problems.
+          of a line; null below two problems (or clusters).
 
     Raises
     ------
@@ -63,7 +66,7 @@ def simultaneous_curve(
     ParameterError
         At once, when a parameter is out of range.
     ParameterTypeError
-        At once, when `n_resamples` or `seed` is not an int.
+        At once, when `n_draws` or `seed` is not an int.
     DataError
         On collection, as `scaling_curve`.
 
@@ -73,15 +76,15 @@ def simultaneous_curve(
 
     Notes
     -----
-    With means :math:`m_b` and standard errors :math:`s_b` at the budgets, the quantile is that of
-    :math:`\max_b |m^*_b - m_b| / s_b` over resamples of the problems, times :math:`t_{Q-1} / z` for few
-    problems, and not below the quantile of a single budget. The intervals follow the rules of
-    `scaling_curve` with this quantile.
+    The means at the budgets have standard errors :math:`s_b` and correlations R. The quantile is that of
+    :math:`\max_b |T_b|` for T from the multivariate t distribution with correlations R and the degrees of
+    freedom of the standard errors, computed from draws, and not below the quantile of a single budget.
+    The intervals follow the rules of `scaling_curve` with this quantile.
 
     References
     ----------
     Montiel Olea and Plagborg-Møller (2019), Simultaneous confidence bands: theory, implementation, and an
-    application to SVARs, Journal of Applied Econometrics 34, 1-17, section 3.
+    application to SVARs, Journal of Applied Econometrics 34, 1-17, on the plug-in sup-t band.
 
     Examples
     --------
@@ -95,38 +98,41 @@ def simultaneous_curve(
     True
     """
     check_fraction(confidence_level, "confidence_level")
-    check_positive(n_resamples, "n_resamples")
+    check_positive(n_draws, "n_draws")
     check_seed(seed)
-    lines: CurveLines = curve_lines(problems, by=by, replicates=replicates, taken=("quantile",))
-    names = lines.columns | lines.seeds
+    lines: CurveLines = curve_lines(
+        problems, by=by, replicates=replicates, cluster=cluster, taken=("quantile",)
+    )
+    names = lines.columns | lines.seeds | lines.clusters
     dtypes = {name: lines.schema[name] for name in lines.groups.values()}
-    result = {**dtypes, **CURVE_SCHEMA, "quantile": pl.Float64()}
+    result = {
+        **dtypes,
+        **CURVE_SCHEMA,
+        **dict(zip(lines.shown, (pl.UInt32(), pl.Float64()), strict=False)),
+        "quantile": pl.Float64(),
+    }
     result |= {name: lines.schema[name] for name in ("selector", "reduction", "budget")}
 
     def apply(rows: pl.DataFrame) -> pl.DataFrame:
-        by, seeds = [*lines.groups], [*lines.seeds]
-        curve = scaling_curve(rows, by=by, replicates=seeds, confidence_level=confidence_level)
-        own: CurveLines = curve_lines(rows, by=by, replicates=seeds)
+        options: dict[str, Any] = {"by": [*lines.groups], "replicates": [*lines.seeds]}
+        options["cluster"] = None if cluster is None else "cluster"
+        curve = scaling_curve(rows, confidence_level=confidence_level, **options)
+        own: CurveLines = curve_lines(rows, **options)
         n_units = pl.len().over([*own.columns])
         units = own.units(own.select(rows.lazy()), "common", n_units=n_units).collect()
         line = [*own.columns]
         found = [
-            part
-            .select(line)
-            .head(1)
-            .with_columns(**_band(part, confidence_level, n_resamples, seed))
+            part.select(line).head(1).with_columns(**_band(part, confidence_level, n_draws, seed))
             for part in units.filter(pl.col("severity") == 0).partition_by(line)
         ]
-        inputs = (
-            pl.concat(found)
-            if found
-            else units
-            .select(line)
-            .head(0)
-            .with_columns(quantile=pl.lit(None, pl.Float64), is_fractional=pl.lit(value=False))
+        inputs = pl.concat(found) if found else units.select(line).head(0).with_columns(**_NO_BAND)
+        banded = curve.drop("df", strict=False).join(
+            inputs, on=line, how="left", nulls_equal=True, maintain_order="left"
         )
-        banded = curve.join(inputs, on=line, how="left", nulls_equal=True, maintain_order="left")
-        return _with_ends(banded).drop("is_fractional").rename(lines.groups)
+        interval = cluster_interval("n_problems", confidence_level, quantile=pl.col("quantile"))
+        shown = [*lines.groups, *CURVE_SCHEMA, *lines.shown, "quantile"]
+        ends = interval.struct.field("ci_low", "ci_high")
+        return banded.with_columns(ends).select(shown).rename(lines.groups)
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         read = lazy.select(*to_safe(names), "problem_id", "budget", "value", "status")
@@ -139,59 +145,55 @@ def simultaneous_curve(
 
 
 def _band(
-    units: pl.DataFrame, confidence_level: float, n_resamples: int, seed: int
+    units: pl.DataFrame, confidence_level: float, n_draws: int, seed: int
 ) -> dict[str, pl.Expr]:
-    """Return the quantile of one line, and whether it has fractions."""
-    wide = units.sort("budget").pivot(on="budget", index="problem_id", values="value")
+    """Return the quantile of one line, and what else `cluster_interval` reads."""
+    unit = "cluster" if "cluster" in units.columns else "problem_id"
+    index = [*dict.fromkeys((unit, "problem_id"))]
+    known = units.sort("budget").pivot(on="budget", index=index, values="value").drop_nulls()
+    budgets = [name for name in known.columns if name not in index]
+    is_fraction = ~pl.col(budgets).is_in([0.0, 1.0])
     # In an order of their own: sums follow it.
-    values = (
-        wide.drop("problem_id").drop_nulls().pipe(lambda kept: kept.sort(kept.columns)).to_numpy()
+    sums = (
+        known
+        .sort(budgets)
+        .group_by(unit, maintain_order=True)
+        .agg(pl.len().cast(pl.Float64), pl.col(budgets).sum())
+        .drop(unit)
+        .pipe(lambda totals: totals.sort(totals.columns))
+        .to_numpy()
     )
-    quantile = _quantile(values, confidence_level, n_resamples, seed)
-    is_fractional = bool(((values != 0.0) & (values != 1.0)).any())
-    return {"quantile": pl.lit(quantile, pl.Float64), "is_fractional": pl.lit(is_fractional)}
+    sizes, totals = sums[:, 0], sums[:, 1:]
+    _, df, most_share = cluster_error(totals[:, 0], sizes)
+    found = {"quantile": float("nan"), "df": df, "most_share": most_share}
+    if len(sizes) > 1:
+        correlation = _correlation(totals, sizes)
+        found["quantile"] = _quantile(correlation, df, confidence_level, n_draws, seed)
+    numbers = {name: pl.lit(value, pl.Float64).fill_nan(None) for name, value in found.items()}
+    is_fractional = known.select(pl.any_horizontal(is_fraction).any()).item()
+    return {**numbers, "is_fractional": pl.lit(is_fractional)}
 
 
-def _quantile(values: Floats, confidence_level: float, n_resamples: int, seed: int) -> float | None:
-    """Return how many standard errors hold all columns of an (n_problems, n_budgets) matrix at once."""
+def _correlation(totals: Floats, sizes: Floats) -> Floats:
+    """Correlate the means at the budgets, by CR2, where they vary; of an (n_units, n_budgets) matrix of sums."""
+    share = sizes[:, None] / sizes.sum()
+    pulls = (totals - totals.sum(axis=0) * share) / sizes.sum() / np.sqrt(1.0 - share)
+    error = np.sqrt((pulls**2).sum(axis=0))
+    pulls = pulls[:, error > FLAT] / error[error > FLAT]
+    correlation: Floats = pulls.T @ pulls
+    return correlation
+
+
+def _quantile(
+    correlation: Floats, df: float, confidence_level: float, n_draws: int, seed: int
+) -> float:
+    """Return how many standard errors hold all means at once."""
     from scipy.special import stdtrit
 
-    n_problems = len(values)
-    if n_problems < 2:
-        return None
-    # Equal rows are drawn as one, in their order, so that the order of problems does not matter.
-    rows, copies = np.unique(values, axis=0, return_counts=True)
-    spread = values.std(axis=0, ddof=1) / np.sqrt(n_problems)
-    is_spread = spread > FLAT
-    upper = (1.0 + confidence_level) / 2.0
-    single = float(stdtrit(n_problems - 1, upper))
-    if not is_spread.any():
+    single = float(stdtrit(df, (1.0 + confidence_level) / 2.0))
+    if not len(correlation):
         return single
-    rows, spread = rows[:, is_spread], spread[is_spread]
-    mean = copies @ rows / n_problems
     rng = np.random.default_rng(seed)
-    largest = np.empty(n_resamples)
-    step = max(1, _DRAWS // len(rows))
-    for start in range(0, n_resamples, step):
-        part = largest[start : start + step]
-        counts = rng.multinomial(n_problems, copies / n_problems, size=part.size)
-        part[:] = np.abs((counts @ rows / n_problems - mean) / spread).max(axis=1)
-    scale = single / NormalDist().inv_cdf(upper)
-    return max(single, float(np.quantile(largest, confidence_level)) * scale)
-
-
-def _with_ends(banded: pl.DataFrame) -> pl.DataFrame:
-    """Replace the interval by one as many standard errors wide as the quantile."""
-    n, mean, quantile = (
-        pl.col("n_problems").cast(pl.Float64),
-        pl.col("accuracy"),
-        pl.col("quantile"),
-    )
-    low, high = wilson_ends(mean * n, n, quantile)
-    half = quantile * pl.col("standard_error")
-    is_student = pl.col("is_fractional") & (pl.min_horizontal(mean, 1.0 - mean) * n >= FEW)
-    ends = {
-        "ci_low": pl.when(is_student).then(mean - half).otherwise(low),
-        "ci_high": pl.when(is_student).then(mean + half).otherwise(high),
-    }
-    return banded.with_columns(**{name: end.clip(0.0, 1.0) for name, end in ends.items()})
+    normal = rng.multivariate_normal(np.zeros(len(correlation)), correlation, n_draws)
+    largest = np.abs(normal).max(axis=1) / np.sqrt(rng.chisquare(df, n_draws) / df)
+    return max(single, float(np.quantile(largest, confidence_level)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -122,7 +122,7 @@ def _is_sparse(keys: Integers, size: int) -> bool:
     return size > 8 * len(keys) + 1_000_000
 
 
-def _has_repeated(keys: Integers) -> bool:
+def has_repeated(keys: Integers) -> bool:
     """Return whether two keys are equal."""
     size = int(keys.max()) + 1
     if _is_sparse(keys, size):
@@ -130,17 +130,22 @@ def _has_repeated(keys: Integers) -> bool:
     return bool((np.bincount(keys) > 1).any())
 
 
-def _first_rows(numbers: Integers, n: int) -> Integers:
+def first_rows(numbers: Integers, n: int) -> Integers:
     """Return a row of each number."""
     first = np.empty(n, dtype=np.int64)
     first[numbers] = np.arange(len(numbers))
     return first
 
 
-def _with(keys: Integers, column: pl.Series) -> tuple[Integers, int]:
-    """Return numbers of the pairs of a key and a value of a column, as `_compress`."""
-    codes = _numbers(column)
-    return _compress(keys * (int(codes.max()) + 1) + codes)
+def number_rows(
+    frame: pl.DataFrame, names: Iterable[str], within: Integers | None = None
+) -> tuple[Integers, int]:
+    """Return numbers from 0 of the distinct values of some columns, within earlier numbers, and how many."""
+    numbers, n = (np.zeros(frame.height, dtype=np.int64), 1) if within is None else (within, 0)
+    for name in names:
+        codes = _numbers(frame[name])
+        numbers, n = _compress(numbers * (int(codes.max()) + 1) + codes)
+    return numbers, n
 
 
 def _lay_out(
@@ -151,13 +156,10 @@ def _lay_out(
     levels: Sequence[str],
 ) -> _Units:
     """Put the rows into arrays, replicates averaged."""
-    line = np.zeros(frame.height, dtype=np.int64)
-    n_lines = 1
-    for name in lines.columns:
-        line, n_lines = _with(line, frame[name])
-    group, n_groups = line, n_lines
-    for name in levels:
-        group, n_groups = _with(group, frame[name])
+    line, n_groups = number_rows(frame, lines.columns)
+    group = line
+    if levels:
+        group, n_groups = number_rows(frame, levels, line)
     problem = _numbers(frame["problem_id"])
     fold = (
         frame["fold"].cast(pl.Int64).fill_null(-1).to_numpy() + 1
@@ -168,10 +170,8 @@ def _lay_out(
     unit, n_units = _compress((group * (int(problem.max()) + 1) + problem) * n_folds + fold)
     budget, n_budgets = _compress(_numbers(frame["budget"]))
     cell = budget * n_units + unit
-    seed, n_seeds = np.zeros(frame.height, dtype=np.int64), 1
-    for name in lines.seeds:
-        seed, n_seeds = _with(seed, frame[name])
-    if _has_repeated(cell * n_seeds + seed):
+    seed, n_seeds = number_rows(frame, lines.seeds)
+    if has_repeated(cell * n_seeds + seed):
         # This raises, and names the problem.
         folds = ["fold"] if levels else []
         lines.units(frame.lazy(), include, pl.lit(0), halves=folds, levels=levels).collect()
@@ -188,8 +188,8 @@ def _lay_out(
         name: _means(frame[name], cell, n_budgets * n_units, order).reshape(shape)
         for name in ("value", *also)
     }
-    of_unit = _first_rows(unit, n_units)
-    of_group = _first_rows(group, n_groups)
+    of_unit = first_rows(unit, n_units)
+    of_group = first_rows(group, n_groups)
     of_line = line[of_group]
     group = group[of_unit]
     caveats = (
@@ -203,7 +203,7 @@ def _lay_out(
         group=group,
         problem=_compress(group * (int(problem.max()) + 1) + problem[of_unit])[0],
         fold=fold[of_unit],
-        budgets=frame["budget"][_first_rows(budget, n_budgets)],
+        budgets=frame["budget"][first_rows(budget, n_budgets)],
         severity=severity.reshape(shape),
         values=values,
         caveats=caveats.drop_nulls().unique().sort(),
@@ -351,7 +351,7 @@ def _average_halves(
 def _spread(pulls: Floats, shares: Floats, group: Integers, cluster: Integers) -> pl.DataFrame:
     """Return the error over clusters at each budget of each group."""
     number, n = _compress(group * (int(cluster.max()) + 1) + cluster)
-    of_cluster = group[_first_rows(number, n)]
+    of_cluster = group[first_rows(number, n)]
     parts = [
         pl.DataFrame({
             "budget": np.full(n, i),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 from warnings import warn
 
+import numpy as np
 import polars as pl
 
 from ttsframe._checks import (
@@ -29,6 +31,7 @@ from ttsframe.curves.lines import (
     PROVENANCE,
     SELECT_HINT,
 )
+from ttsframe.curves.means import first_rows, has_repeated, number_rows
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError
 from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
@@ -40,6 +43,9 @@ _STRATEGY: Final = ("selector", "reduction")
 """Columns that identify a strategy by default."""
 
 _READ_COLUMNS: Final = ("problem_id", "budget", "value", "status")
+
+_UNITS: Final = ("budget_unit", "subsets")
+"""Columns that separate choices where `problems` has them."""
 
 _CURVE_COLUMNS: Final = (
     "selector",
@@ -586,10 +592,16 @@ def _choice_rows(values: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
     others: dict[str, str] = {key: name for key, name in setting.line.items() if key not in groups}
     names = ("held_out", "in_sample")
     is_held_out = pl.col("name") == names[0]
+    units = [
+        pl.col(name) if name in others else pl.lit(DEFAULTS[name]).alias(name)
+        for name in _UNITS
+        if name not in setting.strategy.values()
+    ]
     columns = [
         *from_safe(groups),
         pl.col("level", "budget"),
-        *from_safe(others),
+        *units,
+        *[pl.col(name) for name in others if name not in _UNITS],
         pl.col("problem_fold"),
         *from_safe(setting.strategy),
         pl.col(_CHOICE_COLUMNS),
@@ -663,7 +675,7 @@ def _check(
         require_kind(schema, "a number", cost, where="problems")
     groups = safe_names(uses["by"])
     shared = [*shared_columns(groups, levels_schema, schema)]
-    others = [name for name in ("budget_unit", "subsets") if name not in uses["strategy"]]
+    others = [name for name in _UNITS if name in schema and name not in uses["strategy"]]
     if cost is not None and "cost_unit" in schema:
         others.append("cost_unit")
     return _Setting(
@@ -710,8 +722,7 @@ def _values_by_level(lazy: pl.LazyFrame, levels: pl.LazyFrame, setting: _Setting
         lazy = lazy.filter(pl.col("selector").ne_missing(ORACLE))
     fold = pl.col("fold") if setting.has_fold else pl.lit(None)
     cost = pl.lit(None) if setting.cost is None else pl.col(setting.cost)
-    missing = {name: value for name, value in DEFAULTS.items() if name not in setting.schema}
-    rows = lazy.with_columns(**{name: pl.lit(value) for name, value in missing.items()}).select(
+    rows = lazy.select(
         *to_safe(setting.line | setting.seeds | setting.strategy),
         "problem_id",
         "budget",
@@ -726,12 +737,18 @@ def _values_by_level(lazy: pl.LazyFrame, levels: pl.LazyFrame, setting: _Setting
 
 def _comparable(rows: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
     """Average replicates, and leave a problem out of all strategies if one leaves it out."""
-    line, strategy = [*setting.line], [*setting.strategy]
-    names = setting.line | {"problem_id": "problem_id", "fold": "fold", "budget": "budget"}
+    if setting.seeds:
+        rows = _average_replicates(rows, setting)
+    return rows.map_batches(partial(_share_severity, setting=setting))
+
+
+def _average_replicates(rows: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
+    """Average replicates, and raise where a problem has several rows of one."""
     severity = pl.col("severity")
-    averaged = (
+    names = setting.line | {name: name for name in ("problem_id", "fold", "budget")}
+    return (
         rows
-        .group_by(*names, *strategy)
+        .group_by(*names, *setting.strategy)
         .agg(
             pl.len().alias("n_rows"),
             (n_distinct(setting.seeds) if setting.seeds else pl.lit(1)).alias("n_expected"),
@@ -746,27 +763,28 @@ def _comparable(rows: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:
                 "by=(...), and the seed in replicates=(...).",
             )
         )
+        .drop("n_rows", "n_expected")
     )
-    cell = line if setting.is_common else [*line, "fold", "budget"]
-    unit = [*cell, "problem_id"]
-    # A constant to group by, since there may be no column of a line.
-    n_cells = (
-        averaged
-        .select(*line, "fold", "budget", *strategy)
-        .unique()
-        .group_by(pl.lit(0).alias("all"), *cell)
-        .agg(pl.len().alias("n_cells"))
-    )
-    is_short = pl.len().over(unit) < pl.col("n_cells")
-    return (
-        averaged
-        .with_columns(all=0)
-        .join(n_cells, on=["all", *cell], how="left", nulls_equal=True)
-        .with_columns(
-            severity=pl.when(is_short).then(SEVERITY["short"]).otherwise(severity.max().over(unit))
-        )
-        .drop("all", "n_rows", "n_expected", "n_cells")
-    )
+
+
+def _share_severity(rows: pl.DataFrame, setting: _Setting) -> pl.DataFrame:
+    """Give all rows of a problem the worst severity of any of them, or of the ones that it lacks."""
+    # On arrays, because in Polars each row is a group of its own.
+    if rows.is_empty():
+        return rows
+    cell = ["fold", "budget"]
+    shared, own = ([], cell) if setting.is_common else (cell, [])
+    group, n_groups = number_rows(rows, [*setting.line, *shared])
+    point, n_points = number_rows(rows, [*own, *setting.strategy], group)
+    unit, n_units = number_rows(rows, ["problem_id"], group)
+    if has_repeated(unit * n_points + point):
+        _average_replicates(rows.lazy(), setting).collect()
+    n_expected = np.bincount(group[first_rows(point, n_points)], minlength=n_groups)
+    worst = np.zeros(n_units, dtype=np.int8)
+    np.maximum.at(worst, unit, rows["severity"].to_numpy())
+    is_short = np.bincount(unit) < n_expected[group[first_rows(unit, n_units)]]
+    worst[is_short] = SEVERITY["short"]
+    return rows.with_columns(pl.Series("severity", worst[unit]))
 
 
 def _folds(levels: pl.LazyFrame, setting: _Setting) -> pl.LazyFrame:

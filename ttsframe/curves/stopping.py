@@ -123,7 +123,8 @@ def stopping_points(
 
     See Also
     --------
-    select_allocated : Select answers from these attempts.
+    select_allocated : Select answers from these attempts; `cost_curve` and `charts.pareto_frontier`
+        then show accuracy by cost, one line per rule.
     tune_stopping : Choose the threshold on other problems.
 
     Notes

@@ -17,92 +17,90 @@ Verifier: TypeAlias = Callable[[str, TaskInstance], float]
 CountTokens: TypeAlias = Callable[[str], int]
 
 
-class Verdict(NamedTuple):
-    """The result, answer, score and number of tokens of a response."""
+class Judge:
+    """Judges responses by a task and callables, and holds what was found, one row per verdict."""
 
-    result: TaskResult
-    answer: str | None
-    score: float | None
-    n_tokens: int | None
+    def __init__(
+        self, task: Task, verifier: Verifier | None, count_tokens: CountTokens | None = None
+    ) -> None:
+        self._task, self._verifier, self._count_tokens = task, verifier, count_tokens
+        self.responses: list[str] = []
+        self.results: list[TaskResult] = []
+        self._answers: list[str | None] = []
+        self._scores: list[float] = []
+        self._n_tokens: list[int] = []
 
+    def rows_of(
+        self, instance: TaskInstance, responses: Sequence[str], known: dict[str, int]
+    ) -> list[int]:
+        """Return the rows of the responses to an instance; `known` has its rows so far, and gets the new ones."""
+        for response in responses:
+            if response not in known:
+                known[response] = self._judge(instance, response)
+        return [known[response] for response in responses]
 
-class Judge(NamedTuple):
-    """The task and the callables that judge responses."""
-
-    task: Task
-    verifier: Verifier | None
-    count_tokens: CountTokens | None = None
-
-    def verdict(self, instance: TaskInstance, response: str) -> Verdict:
-        """Judge one response; it is correct only if an answer was parsed."""
-        answer = self.task.parse(response)
+    def _judge(self, instance: TaskInstance, response: str) -> int:
+        """Judge one response, and return its row; it is correct only if an answer was parsed."""
+        answer = self._task.parse(response)
         if answer is not None and not isinstance(answer, str):
             raise ParameterTypeError(_returned("task.parse", answer, "a str or None"))
-        result = self.task.verify_solution(instance, response)
+        result = self._task.verify_solution(instance, response)
         if not isinstance(result, TaskResult):
             raise ParameterTypeError(_returned("task.verify_solution", result, "a TaskResult"))
         if result.is_correct and answer is None:
             message = "verified, but no answer was parsed, so it is not right."
             result = replace(result, is_correct=False, error_message=message)
-        return Verdict(
-            result=result,
-            answer=answer,
-            score=None if self.verifier is None else _score(self.verifier(response, instance)),
-            n_tokens=None if self.count_tokens is None else _count(self.count_tokens(response)),
-        )
+        if self._verifier is not None:
+            self._scores.append(_score(self._verifier(response, instance)))
+        if self._count_tokens is not None:
+            self._n_tokens.append(_count(self._count_tokens(response)))
+        self.responses.append(response)
+        self.results.append(result)
+        self._answers.append(answer)
+        return len(self.results) - 1
+
+    def table(self) -> pl.DataFrame:
+        """Return the columns of `trajectories` that hold what was found."""
+        answers = pl.Series([_text(answer) for answer in self._answers], dtype=pl.String)
+        columns = {
+            "completion": pl.Series([_text(text) for text in self.responses], dtype=pl.String),
+            "answer": answers,
+            "answer_key": answers,
+            "is_correct": pl.Series(
+                [result.is_correct for result in self.results], dtype=pl.Boolean
+            ),
+        }
+        if self._verifier is not None:
+            columns["score"] = pl.Series(self._scores, dtype=pl.Float64)
+        if self._count_tokens is not None:
+            columns["n_tokens"] = pl.Series(self._n_tokens, dtype=pl.Int64)
+        return pl.DataFrame(columns)
 
 
 class Drawn(NamedTuple):
-    """The responses to one instance, with their verdicts."""
+    """The responses to several instances, n each, as rows of the judge in the order of the instances."""
 
-    problem_id: str
-    instance: TaskInstance
-    responses: list[str]
-    verdicts: list[Verdict]
-
-
-def judge_responses(
-    problem_id: str,
-    instance: TaskInstance,
-    responses: list[str],
-    judge: Judge,
-    known: dict[str, Verdict],
-) -> Drawn:
-    """Judge the responses to one instance; `known` holds its verdicts so far, and gets the new ones."""
-    for response in responses:
-        if response not in known:
-            known[response] = judge.verdict(instance, response)
-    return Drawn(problem_id, instance, responses, [known[response] for response in responses])
+    problem_ids: Sequence[str]
+    instances: Sequence[TaskInstance]
+    n: int
+    rows: list[int]
 
 
 def trajectories_of(drawn: Sequence[Drawn], judge: Judge) -> pl.DataFrame:
-    """Return one row of `trajectories` per response, in their order."""
-    verdicts = [verdict for row in drawn for verdict in row.verdicts]
-    sizes = pl.Series([len(row.verdicts) for row in drawn], dtype=pl.Int64)
+    """Return one row of `trajectories` per response, in their order, with the number drawn as `n_drawn`."""
+    sizes = [of_n.n for of_n in drawn for _ in of_n.problem_ids]
+    n_drawn = pl.Series(sizes, dtype=pl.UInt32)
     instances = pl.DataFrame(
         {
-            "problem_id": [row.problem_id for row in drawn],
-            "complexity": [row.instance.complexity for row in drawn],
-            "attempt": pl.select(pl.int_ranges(sizes)).to_series(),
+            "problem_id": [name for of_n in drawn for name in of_n.problem_ids],
+            "complexity": [one.complexity for of_n in drawn for one in of_n.instances],
+            "attempt": pl.select(pl.int_ranges(n_drawn, dtype=pl.UInt32)).to_series(),
+            "n_drawn": n_drawn,
         },
         schema_overrides={"problem_id": pl.String, "complexity": pl.Int64},
     ).explode("attempt", empty_as_null=False)
-    answers = pl.Series([_text(verdict.answer) for verdict in verdicts], dtype=pl.String)
-    columns = {
-        "completion": pl.Series(
-            [_text(response) for row in drawn for response in row.responses], dtype=pl.String
-        ),
-        "answer": answers,
-        "answer_key": answers,
-        "is_correct": pl.Series(
-            [verdict.result.is_correct for verdict in verdicts], dtype=pl.Boolean
-        ),
-    }
-    if judge.verifier is not None:
-        columns["score"] = pl.Series([verdict.score for verdict in verdicts], dtype=pl.Float64)
-    if judge.count_tokens is not None:
-        columns["n_tokens"] = pl.Series([verdict.n_tokens for verdict in verdicts], dtype=pl.Int64)
-    return instances.with_columns(pl.col("attempt").cast(pl.UInt32), **columns)
+    rows = pl.Series([row for of_n in drawn for row in of_n.rows], dtype=pl.Int64)
+    return instances.hstack(judge.table().select(pl.all().gather(rows)))
 
 
 def with_reference(trajectories: pl.DataFrame) -> pl.DataFrame:

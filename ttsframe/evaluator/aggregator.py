@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import polars as pl
 
@@ -13,7 +14,6 @@ from ttsframe.evaluator._judging import (
     Judge,
     Verifier,
     check_responses,
-    judge_responses,
     trajectories_of,
     with_reference,
 )
@@ -22,7 +22,10 @@ from ttsframe.evaluator.tasks import Task, TaskInstance
 from ttsframe.votes.engine.registry import SelectorName
 from ttsframe.votes.selectors import select_answers
 
-__all__ = ["TrajectoryAggregator", "aggregate_drawn"]
+__all__ = ["TrajectoryAggregator", "aggregate_drawn", "pick_responses"]
+
+Pick: TypeAlias = tuple[int | None, str | None, float]
+"""The attempt that was selected, its answer, and the agreement of a majority vote."""
 
 
 class TrajectoryAggregator:
@@ -104,39 +107,55 @@ class TrajectoryAggregator:
         """
         checked = check_responses(responses, None, "responses")
         judge = Judge(task, self.verifier)
-        drawn = [judge_responses("instance", instance, checked, judge, {})]
-        return aggregate_drawn(drawn, trajectories_of(drawn, judge), len(checked), self.method)[0]
+        rows = judge.rows_of(instance, checked, {})
+        drawn = Drawn(["instance"], [instance], len(checked), rows)
+        picks = pick_responses(trajectories_of([drawn], judge), self.method)
+        return aggregate_drawn(drawn, judge, picks, len(checked), self.method)[0]
+
+
+def pick_responses(
+    trajectories: pl.DataFrame, method: AggregationMethod, k_values: Sequence[int] | None = None
+) -> dict[tuple[str, int], Pick]:
+    """Select by instance and K among the first K responses, or among all `n_drawn` of each draw."""
+    selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method], "majority_vote"]
+    problems = select_answers(
+        with_reference(trajectories),
+        selectors=[*dict.fromkeys(selectors)],
+        budgets=k_values,
+        by="n_drawn",
+    )
+    picked, voted = (problems.filter(selector=selector) for selector in selectors)
+    columns = [picked[name] for name in ("problem_id", "n_attempts", "attempt", "answer")]
+    return {
+        (problem, k): (attempt, answer, agreement)
+        for problem, k, attempt, answer, agreement in zip(*columns, voted["agreement"], strict=True)
+    }
 
 
 def aggregate_drawn(
-    drawn: Sequence[Drawn], trajectories: pl.DataFrame, k: int, method: AggregationMethod
+    drawn: Drawn,
+    judge: Judge,
+    picks: Mapping[tuple[str, int], Pick],
+    k: int,
+    method: AggregationMethod,
 ) -> list[AggregatedResult]:
     """Aggregate the first K responses to each instance."""
-    selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method], "majority_vote"]
-    problems = select_answers(with_reference(trajectories), selectors=selectors, budgets=k)
-    agreement = dict(
-        problems.filter(selector="majority_vote").select("problem_id", "agreement").rows()
-    )
-    selected = {
-        problem: (attempt, answer)
-        for problem, attempt, answer in problems
-        .filter(selector=selectors[0])
-        .select("problem_id", "attempt", "answer")
-        .rows()
-    }
+    verdicts = [judge.results[row] for row in drawn.rows]
     results = []
-    for row in drawn:
-        attempt, answer = selected[row.problem_id]
-        individual = [verdict.result for verdict in row.verdicts[:k]]
+    for i, problem_id in enumerate(drawn.problem_ids):
+        first = i * drawn.n
+        attempt, answer, agreement = picks[problem_id, k]
+        individual = verdicts[first : first + k]
         n_correct = sum(result.is_correct for result in individual)
+        response = "" if attempt is None else judge.responses[drawn.rows[first + attempt]]
         results.append(
             AggregatedResult(
-                selected_response="" if attempt is None else row.responses[attempt],
+                selected_response=response,
                 is_correct=attempt is not None and individual[attempt].is_correct,
                 k_trajectories=k,
                 selection_method=method,
                 individual_results=individual,
-                agreement_rate=agreement[row.problem_id],
+                agreement_rate=agreement,
                 any_correct=n_correct > 0,
                 num_correct=n_correct,
                 metadata={"attempt": attempt, "answer": answer},

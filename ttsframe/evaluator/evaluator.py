@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from math import fsum
 from typing import NamedTuple, TypeAlias
 
 import polars as pl
@@ -16,21 +17,25 @@ from ttsframe.evaluator._judging import (
     CountTokens,
     Drawn,
     Judge,
-    Verdict,
     check_responses,
-    judge_responses,
     trajectories_of,
+    with_reference,
 )
-from ttsframe.evaluator.aggregator import TrajectoryAggregator, aggregate_drawn
+from ttsframe.evaluator.aggregator import (
+    TrajectoryAggregator,
+    aggregate_drawn,
+    pick_responses,
+)
 from ttsframe.evaluator.k_report import KScaling
 from ttsframe.evaluator.k_scaling import scale_with_k
 from ttsframe.evaluator.results import (
     SELECTOR_OF_METHOD,
+    AggregatedResult,
+    AggregationMethod,
     EvaluationResult,
     ResultsByK,
+    expected_problems,
     max_solved,
-    method_of,
-    problems_of,
 )
 from ttsframe.evaluator.tasks import Task, TaskInstance
 from ttsframe.evaluator.tasks.task import check_levels
@@ -41,11 +46,11 @@ GenerateFn: TypeAlias = Callable[[str, int], list[str]]
 
 
 class _Problem(NamedTuple):
-    """An instance with its id, and the verdicts on its distinct responses so far."""
+    """An instance with its id, and the judge's rows of its distinct responses so far."""
 
     problem_id: str
     instance: TaskInstance
-    known: dict[str, Verdict]
+    known: dict[str, int]
 
 
 class Evaluator:
@@ -170,29 +175,35 @@ class Evaluator:
         numbers = _check_k_values(k_values)
         n_trials = check_positive(trials_per_complexity, "trials_per_complexity")
         check_between(threshold, "threshold", 0.0, 1.0)
-        judge = Judge(self.task, self.aggregator.verifier, count_tokens)
+        method = self.aggregator.method
         results = ResultsByK({
-            k: EvaluationResult(
-                self.task.name, k, self.aggregator.method, subsets="all" if reuse else "prefix"
-            )
+            k: EvaluationResult(self.task.name, k, method, subsets="all" if reuse else "prefix")
             for k in numbers
         })
-        tables: dict[int, list[pl.DataFrame]] = {k: [] for k in numbers}
+        n_of_draws = (max(numbers),) if reuse else numbers
+        tables = []
         for level in levels:
             problems = self._problems(level, n_trials)
-            drawn = trajectories = None
+            judge = Judge(self.task, self.aggregator.verifier, count_tokens)
+            drawn = {n: _draw_all(generate_fn, problems, n, judge) for n in n_of_draws}
+            table = trajectories_of([*drawn.values()], judge)
+            tables.append(table)
+            picks = pick_responses(table, method, numbers if reuse else None)
             for k, result in results.items():
-                if drawn is None or trajectories is None or not reuse:
-                    n = max(numbers) if reuse else k
-                    drawn = [_draw(generate_fn, problem, n, judge) for problem in problems]
-                    trajectories = trajectories_of(drawn, judge)
-                tables[k].append(trajectories)
-                _add_level(result, level, drawn, trajectories)
+                of_k = drawn[max(numbers) if reuse else k]
+                aggregated = aggregate_drawn(of_k, judge, picks, k, method)
+                result.all_results += aggregated
+                _add_accuracies(result, level, aggregated)
+            if reuse:
+                _average_over_subsets(results, level, table, method)
             if verbose:
                 sys.stderr.write(_progress(self.task.name, level, results))
-        shared = pl.concat(tables[numbers[0]]) if reuse else None
+        trajectories = {
+            n: table.drop("n_drawn")
+            for (n,), table in pl.concat(tables).partition_by("n_drawn", as_dict=True).items()
+        }
         for k, result in results.items():
-            result.trajectories = pl.concat(tables[k]) if shared is None else shared
+            result.trajectories = trajectories[max(numbers) if reuse else k]
             result.max_solved_complexity = max_solved(result.accuracy_by_complexity, threshold)
         return results
 
@@ -334,14 +345,21 @@ def _check_k_values(k_values: object) -> tuple[int, ...]:
     return tuple(dict.fromkeys(check_positive(k, "k_values") for k in k_values))
 
 
-def _draw(generate_fn: GenerateFn, problem: _Problem, k: int, judge: Judge) -> Drawn:
+def _draw_all(generate_fn: GenerateFn, problems: Sequence[_Problem], k: int, judge: Judge) -> Drawn:
+    """Get K responses of the model to each instance, and judge them."""
+    names, instances, _ = zip(*problems, strict=True)
+    rows = [row for problem in problems for row in _draw(generate_fn, problem, k, judge)]
+    return Drawn(names, instances, k, rows)
+
+
+def _draw(generate_fn: GenerateFn, problem: _Problem, k: int, judge: Judge) -> list[int]:
     """Get the responses of the model to an instance, and judge them."""
     problem_id, instance, known = problem
     where = f"complexity {instance.complexity}, instance {problem_id}, K = {k}"
     try:
         responses = generate_fn(instance.prompt, k)
         checked = check_responses(responses, k, f"generate_fn at {where}")
-        return judge_responses(problem_id, instance, checked, judge, known)
+        return judge.rows_of(instance, checked, known)
     except DataError:
         raise
     except Exception as error:
@@ -349,18 +367,30 @@ def _draw(generate_fn: GenerateFn, problem: _Problem, k: int, judge: Judge) -> D
         raise
 
 
-def _add_level(
-    result: EvaluationResult, level: int, drawn: Sequence[Drawn], trajectories: pl.DataFrame
+def _add_accuracies(
+    result: EvaluationResult, level: int, aggregated: Sequence[AggregatedResult]
 ) -> None:
-    """Add the accuracies and the aggregated instances of a level to a result."""
-    method, k = method_of(result), result.k_trajectories
-    problems = problems_of(result, trajectories)
-    for accuracy, selector in (
-        (result.accuracy_by_complexity, SELECTOR_OF_METHOD[method]),
-        (result.oracle_accuracy_by_complexity, "oracle"),
-    ):
-        accuracy[level] = problems.filter(selector=selector).select(pl.col("value").mean()).item()
-    result.all_results += aggregate_drawn(drawn, trajectories, k, method)
+    """Add the shares of the instances of a level that are solved, and that could be."""
+    n = len(aggregated)
+    result.accuracy_by_complexity[level] = sum(one.is_correct for one in aggregated) / n
+    result.oracle_accuracy_by_complexity[level] = sum(one.any_correct for one in aggregated) / n
+
+
+def _average_over_subsets(
+    results: Mapping[int, EvaluationResult],
+    level: int,
+    trajectories: pl.DataFrame,
+    method: AggregationMethod,
+) -> None:
+    """Replace the accuracies of a level by means over all subsets of K responses."""
+    problems = expected_problems(with_reference(trajectories), method, [*results])
+    for k, result in results.items():
+        for accuracy, selector in (
+            (result.accuracy_by_complexity, SELECTOR_OF_METHOD[method]),
+            (result.oracle_accuracy_by_complexity, "oracle"),
+        ):
+            values = problems.filter(selector=selector, budget=k)["value"]
+            accuracy[level] = fsum(values) / len(values)
 
 
 def _progress(task_name: str, level: int, results: Mapping[int, EvaluationResult]) -> str:

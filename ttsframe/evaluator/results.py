@@ -25,6 +25,7 @@ __all__ = [
     "EvaluationResult",
     "ResultsByK",
     "check_trajectories",
+    "expected_problems",
     "max_solved",
     "method_of",
     "problems_of",
@@ -255,16 +256,18 @@ class ResultsByK(dict[int, EvaluationResult]):
 def problems_of(result: EvaluationResult, trajectories: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return `problems` of a result, or of other trajectories, under its method and as the oracle."""
     rows = with_reference(check_trajectories(result) if trajectories is None else trajectories)
-    selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method_of(result)], "oracle"]
+    method, k = method_of(result), result.k_trajectories
     if result.subsets == "all":
-        return _expected(rows, selectors, result.k_trajectories)
-    return select_answers(rows, selectors=selectors, budgets=result.k_trajectories, by="complexity")
+        return expected_problems(rows, method, [k])
+    selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method], "oracle"]
+    return select_answers(rows, selectors=selectors, budgets=k, by="complexity")
 
 
-def _expected(
-    trajectories: pl.DataFrame, selectors: Sequence[SelectorName], k: int
+def expected_problems(
+    trajectories: pl.DataFrame, method: AggregationMethod, k_values: Sequence[int]
 ) -> pl.DataFrame:
-    """Average over all subsets of K, once for instances with equal votes."""
+    """Average a method and the oracle over all subsets of K, once for instances with equal votes."""
+    selectors: list[SelectorName] = [SELECTOR_OF_METHOD[method], "oracle"]
     votes = trajectories.group_by("complexity", "problem_id", "answer_key").agg(
         n=pl.len(), right=pl.col("is_correct").sum()
     )
@@ -275,7 +278,7 @@ def _expected(
         ballots = ballots.with_columns(ballot="problem_id")
     grouped = ballots.with_columns(first=pl.col("problem_id").min().over("ballot"))
     firsts = trajectories.filter(pl.col("problem_id").is_in(grouped["first"].unique().implode()))
-    expected = expected_accuracy(firsts, selectors=selectors, budgets=k)
+    expected = expected_accuracy(firsts, selectors=selectors, budgets=k_values)
     return (
         grouped
         .sort("complexity", "problem_id")

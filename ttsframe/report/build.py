@@ -27,7 +27,6 @@ from ttsframe.report.report import SECTIONS, Report, SectionName
 from ttsframe.report.runs import NoTableError, RunData, keep_runs
 from ttsframe.report.sections.accuracy import note_problems
 from ttsframe.schema import refuse_counts
-from ttsframe.search.nodes import require_nodes
 from ttsframe.validation import validate_trajectories
 from ttsframe.votes.engine.registry import AnySelector, SelectorName, check_selectors, in_order
 
@@ -172,6 +171,8 @@ def build_report(
     )
     picks: Picks = plan_picks(trajectories, options)
     if nodes is not None:
+        from ttsframe.search.nodes import require_nodes
+
         check_frame(nodes, "nodes")
         require_nodes(nodes, ["problem_id", "node_id", "parent_id", "is_kept"])
     data = RunData(picks, None if nodes is None else nodes.lazy())
@@ -242,7 +243,10 @@ def _make_tables(
 
 def _make_chain(data: RunData, names: Sequence[SectionName]) -> list[tuple[SectionName, _Made]]:
     """Make sections one after the other."""
-    return [(name, _make_section(data, name)) for name in names]
+    made = [(name, _make_section(data, name)) for name in names]
+    if "compute_optimal" in names:
+        data.forget_halves()
+    return made
 
 
 def _make_section(data: RunData, name: SectionName) -> _Made:

@@ -122,7 +122,7 @@ SECTIONS: Final[Mapping[SectionName, Section]] = MappingProxyType({
         shows="accuracy, or agreement, by number of attempts",
         question="How does accuracy grow with the number of attempts?",
         question_ungraded="How often do the attempts agree?",
-        tables=("curve", "agreement", "incomplete"),
+        tables=("curve", "agreement", "incomplete", "majority_limit"),
         module=accuracy,
     ),
     "comparison": Section(
@@ -225,6 +225,9 @@ class Report:
         `curve` of the lines that `curve` and `agreement` lack because more than one in ten problems
         has no result for them (`of_selector`, `of_reduction`), each beside majority vote and the
         oracle on the problems that it has; None if there are none.
+    majority_limit
+        Result of `tts.curves.majority_limit` for the graded runs of at least 8 attempts that are drawn
+        alike; None without one, and where replicates are named.
     comparison
         Result of `compare` for each run with the first one; a run is named by its values of `by` in
         `run` and `baseline`. None for a single run.
@@ -304,6 +307,7 @@ class Report:
     agreement: pl.DataFrame | None
     health: pl.DataFrame | None = None
     incomplete: pl.DataFrame | None = None
+    majority_limit: pl.DataFrame | None = None
     comparison: pl.DataFrame | None = None
     differences: pl.DataFrame | None = None
     ranking: pl.DataFrame | None = None
@@ -519,7 +523,7 @@ def _make_page(report: Report, origin: Origin | None) -> Page:
         if ranks is not None:
             parts = tables_first(parts)
         sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
-    curve, agreement, _ = _tables_of(report, SECTIONS["accuracy"], short_names, ranks)
+    curve, agreement, *_ = _tables_of(report, SECTIONS["accuracy"], short_names, ranks)
     if ranks is None:
         lead, overview = accuracy.summarize(context, curve, agreement)[:N_RUNS_MAX], None
     else:

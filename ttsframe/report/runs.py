@@ -20,6 +20,8 @@ from ttsframe.votes.selectors import SELECTORS, select_answers
 _COUNTS: Final = ("n_problems", "n_each", "n_right", "n_wrong", "n_scored", "tokens_min")
 _N_NAMED_MAX: Final = 4
 _LINE: Final = ("selector", "reduction")
+_UNREAD: Final = ("attempt", "answer", "n_valid", "weight")
+"""Columns of `problems` that no section reads."""
 _BESIDE: Final = ("majority_vote", "oracle")
 """The baseline and the bound, which stand beside a line that is shown alone."""
 _N_PROBLEMS_OF_FIVE: Final = 50
@@ -57,7 +59,7 @@ class RunData:
         """The trees of searches, if the runs are searches."""
         self.options = picks.options
         self.attempts = picks.attempts
-        self.problems = picks.problems()
+        self.problems = [table.drop(_UNREAD) for table in picks.problems()]
         self.by = list(picks.options.by)
         self.replicates = list(picks.options.replicates)
         self.runs = _describe_runs(picks)
@@ -74,6 +76,11 @@ class RunData:
     def clusters(self) -> list[str]:
         """The column of clusters, if there is one."""
         return [] if self.options.cluster is None else [self.options.cluster]
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether the attempts have keys and grades: counts have none."""
+        return {"attempt", "answer_key", "is_correct"} <= {*self.attempts.columns}
 
     @property
     def strategies(self) -> list[AnySelector]:
@@ -138,20 +145,30 @@ class RunData:
             if alike.height
         ]
 
+    def forget_halves(self) -> None:
+        """Free the halves once their sections are made."""
+        self._halves = None
+
     def _halve(self, group: RunGroup, runs: pl.DataFrame, n_levels: int) -> Halves:
         attempts = self.attempts_of(runs)
         n_half = runs["n_each"][0] // 2
-        picked = select_answers(
-            halve_attempts(attempts.lazy()),
-            selectors=self.options.selectors,
-            reductions=self.options.reductions,
-            budgets=[budget for budget in group.budgets or () if budget <= n_half],
-            weights=self.options.weights,
-            by=[*self.keys, *self.clusters, "fold"],
-        )
-        # Without what was picked, which no table of halves reads.
-        names = [*self.keys, *self.clusters, "fold", "subsets", *PROBLEM_COLUMNS]
-        problems = picked.select(names).collect()
+        # Without what was picked, which no table of halves reads, and `subsets`, which are prefixes.
+        units = [*self.keys, *self.clusters]
+        names = [*units, *PROBLEM_COLUMNS]
+        # One half at a time, which is in order and takes half the memory.
+        problems = pl.concat([
+            select_answers(
+                halve_attempts(attempts.lazy()).filter(fold=fold),
+                selectors=self.options.selectors,
+                reductions=self.options.reductions,
+                budgets=[budget for budget in group.budgets or () if budget <= n_half],
+                weights=self.options.weights,
+                by=units,
+            )
+            .select(*names, fold=pl.lit(fold, pl.UInt32))
+            .collect()
+            for fold in (0, 1)
+        ])
         levels = difficulty_levels(attempts, n_levels=n_levels, by=self.keys)
         return Halves(runs, self.keep_comparable(problems), levels)
 

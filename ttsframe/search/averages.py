@@ -43,7 +43,7 @@ def average_measures(
     FrameT
         One row per depth or round and measure: the columns of `by`, `depth` or `round`, `measure` (name
         of the column that is averaged), `mean` (Float64; of a Boolean, the share), `ci_low` and
-        `ci_high` (over problems: Wilson for a Boolean, else Student t, which is null for a single problem
+        `ci_high` (over problems, taken as independent: Wilson for a Boolean, else Student t, which is null for a single problem
         and for equal values) and
         `n_problems`. A problem counts where its search still had a step and the measure is known. A LazyFrame
         for a LazyFrame.

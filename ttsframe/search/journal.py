@@ -1,7 +1,7 @@
 """What servers answered, kept in a file as it comes: a search that was stopped goes on from there.
 
 A search is a function of the answers: its policy has no state and its draws no stream. So the journal
-holds nothing else, one record for each round of the problems that are searched together, with its length
+holds nothing else, one record for each round of the problems that are searched together, with its lengths
 and checksum. A record is handed to the operating system before the next round begins, so it outlives the
 process; what a failure of the machine cuts off is asked again.
 """
@@ -14,9 +14,11 @@ import struct
 import zlib
 from collections.abc import Iterator
 from hashlib import blake2b
+from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -25,32 +27,13 @@ from ttsframe.errors import SourceError
 from ttsframe.search.engine import ANSWER_SCHEMA, Record
 from ttsframe.search.policies import Policy
 
-_FORMAT: Final = 3
-_FRAME: Final = struct.Struct("<QI")
-"""Length and checksum, before each record."""
-_HEAD: Final = struct.Struct("<HH")
-"""Round, and which columns are left out; with the frame 16 bytes, so that what follows stays aligned."""
+_FORMAT: Final = 4
+_FRAME: Final = struct.Struct("<IHH")
+"""Checksum, round and number of parts; their lengths and the parts follow."""
 _OLDEST: Final = pl.CompatLevel.oldest()
+_PAGE_WORDS: Final = 512
 _ROW_GROUP: Final = 1 << 15
 """Rows that Parquet packs at a time: few enough for the cache of a processor."""
-
-_LEFT_OUT_IF_EMPTY: Final = (
-    "lookahead_text",
-    "n_tokens",
-    "n_lookahead_tokens",
-    "n_prompt_tokens_new",
-    "state",
-    "step_score",
-    "score_vector",
-)
-"""Columns that a record has only if they hold more than nulls; the bit is their position."""
-
-_DTYPES_IN_A_RECORD: Final[dict[str, pl.DataType]] = {
-    "problem": pl.Int32(),
-    "request": pl.Int32(),
-    "child": pl.Int32(),
-}
-"""Columns that need fewer bytes there than in the frame."""
 
 
 class Journal:
@@ -105,9 +88,8 @@ class Journal:
         """Return the nodes if the search has come to its end."""
         if not self._nodes.exists():
             return None
-        self._file.unlink(
-            missing_ok=True
-        )  # the process that wrote them may have been killed before it did
+        # The process that wrote them may have been killed before it did.
+        self._file.unlink(missing_ok=True)
         return pl.read_parquet(self._nodes)
 
     def _unfinished(self) -> set[Path]:
@@ -132,8 +114,7 @@ class Journal:
     def keep(self, record: Record) -> None:
         """Add the answers of a round."""
         if self._handle is not None:
-            for piece in _encode(record):
-                self._handle.write(piece)
+            self._handle.writelines(_encode(record))
             self._handle.flush()
 
     def close(self) -> None:
@@ -194,48 +175,61 @@ def _lock(handle: BinaryIO, folder: Path) -> None:
         ) from error
 
 
-def _encode(record: Record) -> tuple[bytes, pa.Buffer]:
-    """Return the head of a record, and its columns as an Arrow record batch."""
-    answers = record.answers
-    left_out = [name for name in _LEFT_OUT_IF_EMPTY if answers[name].null_count() == answers.height]
-    bits = sum(1 << _LEFT_OUT_IF_EMPTY.index(name) for name in left_out)
-    # One plan for all columns: with fast servers each costs more than what it computes.
-    narrow = answers.select(pl.col(name).cast(dtype) for name, dtype in _dtypes(left_out).items())
-    block = narrow.to_arrow(compat_level=_OLDEST).combine_chunks().to_batches()[0].serialize()
-    head = _HEAD.pack(record.round, bits)
-    return _FRAME.pack(block.size, zlib.crc32(block, zlib.crc32(head))) + head, block
+class _Parts(list[bytes]):
+    """The parts of an Arrow stream, collected where they lie: to put them together would copy them."""
+
+    closed = False
+    write = list.append
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _encode(record: Record) -> list[bytes]:
+    """Return the bytes of a record: its head, and its columns as an Arrow stream."""
+    answers, parts = record.answers, _Parts()
+    is_told = [column.null_count() < max(answers.height, 1) for column in answers]
+    told = answers.select(compress(answers.columns, is_told))
+    narrow = told.cast({"problem": pl.Int32, "request": pl.Int32, "child": pl.Int32})
+    table = narrow.to_arrow(compat_level=_OLDEST)
+    with pa.ipc.new_stream(pa.PythonFile(parts, "w"), table.schema) as stream:
+        stream.write_table(table)
+    lengths = struct.pack(f"<{len(parts)}Q", *map(len, parts))
+    head = _FRAME.pack(0, record.round, len(parts)) + lengths
+    return [_FRAME.pack(_checksum([head, *parts]), record.round, len(parts)), lengths, *parts]
 
 
 def _decoded(content: bytes) -> Iterator[tuple[pl.DataFrame, int]]:
     """Yield each whole record and where it ends, up to the first that is cut or damaged."""
-    whole, start = pa.py_buffer(content), 0
-    while (begin := start + _FRAME.size + _HEAD.size) <= len(content):
-        length, checksum = _FRAME.unpack_from(content, start)
-        end = begin + length
-        head = content[begin - _HEAD.size : begin]
-        if end > len(content):
+    start = 0
+    while start + _FRAME.size <= len(content):
+        checksum, number, n_parts = _FRAME.unpack_from(content, start)
+        begin = start + _FRAME.size + 8 * n_parts
+        if begin > len(content):
             return
-        block = whole[begin:end]
-        if zlib.crc32(block, zlib.crc32(head)) != checksum:
+        lengths = content[start + _FRAME.size : begin]
+        ends = list(accumulate(struct.unpack(f"<{n_parts}Q", lengths), initial=begin))
+        if ends[-1] > len(content):
             return
-        number, bits = _HEAD.unpack(head)
-        yield _decode(block, bits).with_columns(round=pl.lit(number, pl.Int64)), end
-        start = end
+        parts = [content[first:end] for first, end in pairwise(ends)]
+        if _checksum([_FRAME.pack(0, number, n_parts) + lengths, *parts]) != checksum:
+            return
+        start = ends[-1]
+        there = pl.DataFrame(pa.ipc.open_stream(content[begin:start]).read_all())
+        missing = [pl.lit(None).alias(name) for name in ANSWER_SCHEMA if name not in there.columns]
+        answers = there.with_columns(missing).select(list(ANSWER_SCHEMA))
+        whole = answers.cast(pl.Schema(ANSWER_SCHEMA))
+        yield whole.with_columns(round=pl.lit(number, pl.Int64)), start
 
 
-def _decode(block: pa.Buffer, bits: int) -> pl.DataFrame:
-    """Return the columns of a record."""
-    left_out = [name for bit, name in enumerate(_LEFT_OUT_IF_EMPTY) if bits >> bit & 1]
-    schema = pl.DataFrame(schema=_dtypes(left_out)).to_arrow(compat_level=_OLDEST).schema
-    there = pl.DataFrame(pa.ipc.read_record_batch(block, schema))
-    missing = [pl.lit(None).alias(name) for name in left_out]
-    return there.with_columns(missing).select(list(ANSWER_SCHEMA)).cast(pl.Schema(ANSWER_SCHEMA))
-
-
-def _dtypes(left_out: list[str]) -> pl.Schema:
-    """Return the columns of a record and their dtypes there."""
-    return pl.Schema({
-        name: _DTYPES_IN_A_RECORD.get(name, dtype)
-        for name, dtype in ANSWER_SCHEMA.items()
-        if name not in left_out
-    })
+def _checksum(parts: list[bytes]) -> int:
+    """Return the CRC of the sums of all pages of a few kilobytes; that of each byte takes five times as long."""
+    found = 0
+    for part in parts:
+        n_pages = len(part) // (8 * _PAGE_WORDS)
+        words = np.frombuffer(part, np.uint64, n_pages * _PAGE_WORDS)
+        sums = words.reshape(n_pages, _PAGE_WORDS).sum(axis=1)
+        rest = memoryview(part)[words.nbytes :]
+        found = zlib.crc32(rest, zlib.crc32(sums, found))
+    return found

@@ -16,11 +16,11 @@ from ttsframe._checks import (
 )
 from ttsframe._exprs import from_safe, in_order, raise_where, run_plan, safe_names, to_safe
 from ttsframe._settings import setting
-from ttsframe._typing import ColumnNames, Correction, FrameT, IntervalTarget, McNemar
+from ttsframe._typing import ClusterTest, ColumnNames, Correction, FrameT, IntervalTarget, McNemar
 from ttsframe.errors import DataError, ParameterError, ParameterTypeError
 from ttsframe.schema import CLUSTER_COLUMNS, require_columns
 from ttsframe.statistics.clusters import cluster_statistics, in_one_cluster
-from ttsframe.statistics.paired import TIE, paired_inference, with_adjusted
+from ttsframe.statistics.paired import TIE, paired_inference, wild_tests, with_adjusted
 from ttsframe.statistics.problem_values import (
     SEVERITY,
     raise_if_repeated,
@@ -80,6 +80,7 @@ def compare(
     confidence_level: float = 0.95,
     correction: Correction = "holm",
     mcnemar: McNemar = "mid_p",
+    cluster_test: ClusterTest = "t",
     target: IntervalTarget = "new_problems",
 ) -> FrameT:
     r"""Compare selectors, models or runs with a baseline, problem by problem.
@@ -117,6 +118,9 @@ def compare(
     mcnemar
         P-value of McNemar's test, which values of 0 and 1 have: "mid_p", or "exact", which never
         exceeds its size and finds fewer differences. Choose before looking at the data.
+    cluster_test
+        With `cluster`: "t" with the clustered standard error, or "wild_bootstrap", which holds its size
+        better where clusters are very unequal and shift together. Choose before looking at the data.
     target
         Whose uncertainty standard error, interval and p-value show, as in `scaling_curve`: that for
         "new_problems", or for other attempts at "these_problems" (test "sampling_z"). The latter is
@@ -136,11 +140,11 @@ def compare(
           second;
         - `standard_error` (Float64): of the difference, over problems or clusters;
         - `ci_low`, `ci_high` (Float64 in [-1, 1]): interval of the difference;
-        - `interval` (String): method of the interval, "student_t", "clustered_t", "sampling_z" or
-          "bonett_price"; the last can disagree with the p-value on whether 0 is plausible, the others
+        - `interval` (String): method of the interval, "student_t", "clustered_t", "clustered_wild",
+          "sampling_z" or "bonett_price"; the last can disagree with the p-value on whether 0 is plausible, the others
           never do;
-        - `test` (String): "mcnemar_mid_p", "mcnemar_exact", "paired_t", "clustered_t" or
-          "sampling_z";
+        - `test` (String): "mcnemar_mid_p", "mcnemar_exact", "paired_t", "clustered_t",
+          "clustered_wild" or "sampling_z";
         - `p_value`, `p_adjusted` (Float64): two-sided, and corrected;
         - `n_wins`, `n_ties`, `n_losses` (UInt32): problems on which the value is higher than, equal
           to (within 1e-9), or lower than the baseline's;
@@ -183,8 +187,12 @@ def compare(
       it is then rather too wide than too narrow.
     - With clusters, the t-test with the clustered standard error and its degrees of freedom (see
       `standard_error` and `degrees_of_freedom`). Where clusters are very unequal and shift together, it
-      still rejects too often, up to 10 % at 10 and 8 % at 40 clusters in
-      `benchmarks/results/cluster_coverage.txt`, where the usual error rejects up to 16 and 10 %.
+      rejects too often, up to 10 % at 10 and 20 and 9 % at 40 clusters
+      (`benchmarks/results/cluster_coverage.txt`).
+    - The wild bootstrap compares the t statistic with those of 9,999 draws, in which the differences
+      of each cluster are multiplied by one of Webb's six weights :math:`\pm\sqrt{1/2}, \pm 1,
+      \pm\sqrt{3/2}`. The interval holds the means that are not rejected when they are subtracted first.
+      In the same simulation it rejects 4.1 to 6.5 %.
     - Where all differences are equal there is no spread to go by, and the interval is Bonett and
       Price's too, of clusters if they are named. It always contains the difference.
     - For these problems: :math:`\bar d \pm z \sqrt{\mathrm{SE}^2 + z^2 (N_a^{-2} + N_b^{-2}) / 4}` with the
@@ -198,8 +206,11 @@ def compare(
     12, 153-157. Bonett and Price (2012), Adjusted Wald confidence interval for a difference of
     binomial proportions based on paired data, Journal of Educational and Behavioral Statistics 37,
     479-488. Fagerland, Lydersen and Laake (2013), The McNemar test for binary matched-pairs data: mid-p
-    and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian
-    Journal of Statistics 6, 65-70. Benjamini and Hochberg (1995), Controlling the false discovery
+    and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91. Cameron,
+    Gelbach and Miller (2008), Bootstrap-based improvements for inference with clustered errors, Review
+    of Economics and Statistics 90, 414-427. Webb (2014), Reworking wild bootstrap based inference for
+    clustered errors, Queen's Economics Department Working Paper 1315. Holm (1979), A simple sequentially
+    rejective multiple test procedure, Scandinavian Journal of Statistics 6, 65-70. Benjamini and Hochberg (1995), Controlling the false discovery
     rate, Journal of the Royal Statistical Society B 57, 289-300.
 
     Examples
@@ -218,7 +229,7 @@ def compare(
     check_frame(problems, "problems")
     check_fraction(confidence_level, "confidence_level")
     check_choice(correction, "correction", get_args(Correction))
-    check_choice(mcnemar, "mcnemar", get_args(McNemar))
+    _check_tests(mcnemar, cluster_test, cluster)
     is_inside: bool = _is_for_these_problems(target, cluster, replicates)
     compared: tuple[str, ...] = check_names(column, "column", taken=_TAKEN)
     groups: tuple[str, ...] = check_names(by, "by", taken=_TAKEN)
@@ -265,11 +276,12 @@ def compare(
         rows = graded.select(*to_safe(names), **value_and_severity(), **more)
         both = _both_sides(rows, level, [*keys], column, is_free=is_free)
         pairs = _pair_problems(both, line, [*seeds], cluster)
-        is_clustered = cluster is not None
-        table = _sum_differences(pairs, [*line], is_clustered=is_clustered).with_columns(
-            **paired_inference(
-                confidence_level=confidence_level, is_clustered=is_clustered, mcnemar=mcnemar
-            )
+        table = _with_inference(
+            _sum_differences(pairs, [*line], is_clustered=cluster is not None),
+            confidence_level,
+            is_clustered=cluster is not None,
+            mcnemar=mcnemar,
+            cluster_test=cluster_test,
         )
         if is_inside:
             table = pairs_of_these_problems(
@@ -291,6 +303,16 @@ def compare(
         return with_adjusted(table, correction).sort(*ordered).select(*shown, *statistics)
 
     return run_plan(problems, plan)
+
+
+def _check_tests(mcnemar: McNemar, cluster_test: ClusterTest, cluster: str | None) -> None:
+    check_choice(mcnemar, "mcnemar", get_args(McNemar))
+    check_choice(cluster_test, "cluster_test", get_args(ClusterTest))
+    if cluster_test == "wild_bootstrap" and cluster is None:
+        raise ParameterError(
+            f"{setting('cluster_test', 'wild_bootstrap')} draws clusters, but none are named. Hint: "
+            f"{setting('cluster')} names their column."
+        )
 
 
 def _is_for_these_problems(
@@ -464,6 +486,10 @@ def _sum_differences(
     spread = {"pulls": in_order((difference - mean * n_pairs) ** 2).list.sum()}
     if is_clustered:
         spread = cluster_statistics(difference, n_pairs)
+        spread |= {
+            "totals": difference.filter(is_unit),
+            "sizes": n_pairs.filter(is_unit).cast(pl.Float64),
+        }
     summed = (
         units
         .group_by(line)
@@ -488,6 +514,26 @@ def _sum_differences(
     return summed.with_columns(
         pl.col(*counts).cast(pl.UInt32), n_clusters=pl.col("n_units").cast(pl.UInt32)
     )
+
+
+def _with_inference(
+    summed: pl.LazyFrame,
+    confidence_level: float,
+    *,
+    is_clustered: bool,
+    mcnemar: McNemar,
+    cluster_test: ClusterTest,
+) -> pl.LazyFrame:
+    """Add interval and test of each line."""
+    if cluster_test == "wild_bootstrap":
+        summed = summed.with_columns(wild=wild_tests(confidence_level))
+    inference = paired_inference(
+        confidence_level=confidence_level,
+        is_clustered=is_clustered,
+        mcnemar=mcnemar,
+        cluster_test=cluster_test,
+    )
+    return summed.with_columns(**inference)
 
 
 def _no_baseline(found: pl.DataFrame, level: pl.Expr, column: str) -> DataError:

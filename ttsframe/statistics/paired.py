@@ -8,23 +8,31 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from ttsframe._typing import Correction, Flags, Floats, McNemar
+from ttsframe._typing import ClusterTest, Correction, Flags, Floats, McNemar
+from ttsframe.statistics.clusters import WildTest, wild_test
 from ttsframe.statistics.intervals import FLAT, student_t_interval
 
 TIE: Final = 1e-9
 """Values closer than this are equal: means of the same numbers differ by rounding."""
+
+_WILD: Final = pl.Struct(dict.fromkeys(WildTest._fields, pl.Float64()))
 
 _FEW: Final = 6
 """Fewer differences than this, all of one sign, are not significant at 5 % in a sign test."""
 
 
 def paired_inference(
-    *, confidence_level: float, is_clustered: bool, mcnemar: McNemar = "mid_p"
+    *,
+    confidence_level: float,
+    is_clustered: bool,
+    mcnemar: McNemar = "mid_p",
+    cluster_test: ClusterTest = "t",
 ) -> dict[str, pl.Expr]:
     """Build `ci_low`, `ci_high`, `interval`, `test` and `p_value`, null below two units."""
     # From sums over pairs: `n_pairs`, `n_units` (pairs or clusters), `df` (only of clusters),
     # `n_unequal` (units that differ), `difference`, `standard_error`, `n_wins`, `n_losses`, `gained`
-    # and `lost` (sums of positive and of negative differences, both without sign), `is_fractional`.
+    # and `lost` (sums of positive and of negative differences, both without sign), `is_fractional`; for the
+    # wild bootstrap also `wild_tests`, as `wild`.
     degrees = pl.col("df") if is_clustered else pl.col("n_units").cast(pl.Float64) - 1.0
     n_units = degrees + 1.0
     difference = pl.col("difference")
@@ -62,19 +70,45 @@ def paired_inference(
         n_differ=pl.col("n_wins") + pl.col("n_losses"),
         test=test,
     ).map_batches(_p_values, return_dtype=pl.Float64, is_elementwise=True)
+    if cluster_test == "wild_bootstrap":
+        wild = pl.col("wild")
+        by_signs = 2.0 ** (1.0 - pl.col("n_unequal").cast(pl.Float64))
+        of_wild = pl.max_horizontal(wild.struct.field("p_value"), by_signs)
+        p_value = pl.when(is_rough).then(p_value).otherwise(of_wild)
+        low, high = (wild.struct.field(name) for name in ("ci_low", "ci_high"))
+        test = pl.lit("clustered_wild")
     # The bound on the p-value of a t-test holds for its interval, too.
     is_bounded = p_value > 1.0 - confidence_level
     low = pl.when(is_bounded).then(low.clip(upper_bound=0.0)).otherwise(low)
     high = pl.when(is_bounded).then(high.clip(lower_bound=0.0)).otherwise(high)
-    student_name = pl.lit("clustered_t" if is_clustered else "student_t")
+    named = test if is_clustered else pl.lit("student_t")
     built = {
         "ci_low": pl.when(is_rough).then(rough_low).otherwise(low),
         "ci_high": pl.when(is_rough).then(rough_high).otherwise(high),
-        "interval": pl.when(is_rough).then(pl.lit("bonett_price")).otherwise(student_name),
+        "interval": pl.when(is_rough).then(pl.lit("bonett_price")).otherwise(named),
         "test": test,
         "p_value": p_value,
     }
     return {name: pl.when(is_known).then(expression) for name, expression in built.items()}
+
+
+def wild_tests(confidence_level: float) -> pl.Expr:
+    """Build the wild test of each line: a column of its own, because it takes long."""
+    # `totals` and `sizes` are lists of the clusters' sums of differences and numbers of pairs.
+    return pl.struct("totals", "sizes", "standard_error").map_batches(
+        lambda rows: _wild_tests(rows, confidence_level), return_dtype=_WILD
+    )
+
+
+def _wild_tests(rows: pl.Series, confidence_level: float) -> pl.Series:
+    """Return the wild test of each row, null where its clusters have no spread."""
+    found = [
+        wild_test(np.array(row["totals"]), np.array(row["sizes"]), confidence_level)._asdict()
+        if (row["standard_error"] or 0.0) > FLAT
+        else None
+        for row in rows
+    ]
+    return pl.Series(rows.name, found, dtype=_WILD)
 
 
 def mcnemar_p(fewer: Floats, n_differ: Floats, *, is_mid_p: bool | Flags) -> Floats:

@@ -57,7 +57,8 @@ class PairedDesign:
     .. math:: \mathrm{SE}^2 = \frac{1}{Q} \Big(\omega^2 + \frac{\sigma_A^2 + \sigma_B^2}{K}\Big)
 
     and the power of the paired t-test is that of the noncentral t-distribution. Miller's formula has
-    normal quantiles instead, and so needs one or two problems less.
+    normal quantiles instead, and so needs one or two problems less. Problems are taken as independent:
+    clusters of them need more.
 
     `compare` tests single attempts, whose grades are 0 or 1, by McNemar's test, which finds fewer
     differences than the t-test promises. Its power is summed over the binomial numbers of problems that

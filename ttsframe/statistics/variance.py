@@ -59,7 +59,7 @@ def variance_components(
           negative if problems hardly differ;
         - `variance_within` (Float64): variance of one attempt around its problem's true mean,
           averaged over problems; unbiased;
-        - `standard_error` (Float64): standard error of `mean`;
+        - `standard_error` (Float64): standard error of `mean` over independent problems;
         - `standard_error_double_attempts`, `standard_error_double_problems`,
           `standard_error_all_attempts` (Float64): the same with twice as many attempts at each
           problem, twice as many problems, or infinitely many attempts.

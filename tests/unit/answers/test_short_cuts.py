@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import ttsframe as tts
-from ttsframe.answers import boxes, extract, marks, statements
+from ttsframe.answers import boxes, statements
 
 SMALL = 4_000
 
@@ -69,10 +69,9 @@ def test_plain_mathematics_is_read_as_any_other_statement() -> None:
         f"\0{rng.choice(['', ' ', ': '])}${joined(rng, MATHEMATICS, 6)}${rng.choice(AFTER_MATHEMATICS)}"
         for _ in range(4 * SMALL)
     ]
-    plain = marks.plain_mathematics(pl.Series(texts)).to_list()
-    pairs = [(p, extract._read_statement(text)) for p, text in zip(plain, texts, strict=True) if p]
-    assert [one for one, _ in pairs] == [other for _, other in pairs]
-    assert len(pairs) > SMALL / 4
+    plain = [(text, answer) for text in texts if (answer := statements.plain_value(text))]
+    assert [answer for _, answer in plain] == [statements.answer_announced(t[1:]) for t, _ in plain]
+    assert len(plain) > SMALL / 4
 
 
 def test_the_last_sentence_is_the_last_part_of_a_line() -> None:
@@ -85,7 +84,8 @@ def test_the_last_sentence_is_the_last_part_of_a_line() -> None:
 @pytest.mark.parametrize(
     ("words", "patterns"),
     [
-        (statements._SPECIAL_WORDS, ["_LISTING", "_CHOSEN", "_NO_SOLUTION"]),
+        (statements._CHOOSING_WORDS, ["_LISTING", "_CHOSEN"]),
+        (statements._NO_SOLUTION_WORDS, ["_NO_SOLUTION"]),
         (statements._CONCLUDING_WORDS, ["_CONCLUSION"]),
         (statements._DENYING_WORDS, ["_DENIAL"]),
         (statements._NOTE_WORDS, ["_NOTE"]),
@@ -110,14 +110,9 @@ def test_a_box_near_the_end_is_read_as_in_the_whole_text(monkeypatch: pytest.Mon
     rng = random.Random(5)
     texts = pl.Series("text", [joined(rng, BOX_PARTS, 12) for _ in range(SMALL)])
     read = texts.to_frame().select(tts.extract_answer("text", style="boxed"))["text"]
-    are_there = boxes.find_boxes(texts).are_there
-    assert are_there.to_list() == ["\\boxed" in text or "\\fbox" in text for text in texts]
-    monkeypatch.setattr(boxes, "_LONGEST_END", 100_000)
-    monkeypatch.setattr(boxes, "_IS_NEAR", pl.col("text").is_null())
-    whole = texts.to_frame().select(
-        pl.col("text").map_batches(lambda s: boxes.find_boxes(s).answers, pl.String)
-    )
-    assert read.to_list() == whole["text"].to_list()
+    assert boxes.has_box(texts).to_list() == ["\\boxed" in t or "\\fbox" in t for t in texts]
+    monkeypatch.setattr(boxes, "_SEARCHED", pl.col("text"))
+    assert boxes.boxed_answers(texts).to_list() == read.to_list()
 
 
 def test_boxes_near_the_end_and_far_from_it_keep_their_rows() -> None:

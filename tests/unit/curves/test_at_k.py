@@ -132,12 +132,15 @@ def test_the_limit_agrees_with_plain_python(posterior: float) -> None:
         assert row["accuracy_if_undecided_right"] == pytest.approx(high)
 
 
-def test_the_limit_is_the_vote_of_all_attempts() -> None:
+@pytest.mark.parametrize("cluster", [None, "text"])
+def test_the_limit_is_the_vote_of_all_attempts(cluster: str | None) -> None:
     run = tts.simulate_trajectories(40, 9, seed=2, keys=True)
-    limit = tts.curves.majority_limit(run).row(0, named=True)
-    votes = tts.expected_accuracy(run, selectors="majority_vote", budgets=9)
-    curve = tts.scaling_curve(votes).row(0, named=True)
-    for name in ("accuracy", "standard_error", "ci_low", "ci_high", "n_problems"):
+    run = run.with_columns(text=pl.col("problem_id").str.slice(-1))
+    limit = tts.curves.majority_limit(run, cluster=cluster).row(0, named=True)
+    votes = tts.expected_accuracy(run, selectors="majority_vote", budgets=9, by="text")
+    curve = tts.scaling_curve(votes, cluster=cluster).row(0, named=True)
+    clustered = ("n_clusters", "df") if cluster else ()
+    for name in ("accuracy", "standard_error", "ci_low", "ci_high", "n_problems", *clustered):
         assert limit[name] == pytest.approx(curve[name], abs=1e-12)
 
 

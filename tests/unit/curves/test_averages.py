@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 import ttsframe as tts
 from benchmarks.average_coverage import auroc, bands, profile, strata
-from ttsframe.errors import ColumnsError, FewProblemsWarning, ParameterError
+from ttsframe.errors import ColumnsError, DataError, FewProblemsWarning, ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +71,74 @@ def test_subjects_of_equal_values_keep_a_width() -> None:
         tts.curves.stratified_curve(frame, strata="topic")
 
 
+def clustered() -> pl.DataFrame:
+    """Two subjects of unequal clusters, and a third subject of one cluster."""
+    rng = np.random.default_rng(3)
+    cluster = np.repeat(np.arange(13), [1, 9, 4, 2, 7, 3, 5, 12, 2, 6, 1, 8, 4])
+    return pl.concat(
+        pl.DataFrame({
+            "problem_id": np.arange(len(cluster)),
+            "text": cluster,
+            "subject": np.minimum(cluster // 6, 2),
+            "value": (rng.random(len(cluster)) < 0.1 * (cluster % 7) + 0.05 * budget).astype(float),
+        }).with_columns(
+            budget=pl.lit(budget, pl.UInt32),
+            selector=pl.lit("x"),
+            reduction=pl.lit(None, pl.String),
+            status=pl.lit("ok"),
+        )
+        for budget in (1, 4)
+    )
+
+
+def test_clusters_inside_subjects_are_the_units_of_both_averages() -> None:
+    frame = clustered()
+    curve = tts.curves.stratified_curve(frame, strata="subject", cluster="text")
+    for row in curve.iter_rows(named=True):
+        parts, dfs, mean = [], [], 0.0
+        for part in frame.filter(budget=row["budget"]).partition_by("subject"):
+            weight = 1 / 3 if row["average"] == "macro" else len(part) / 64
+            own = part["value"].mean()
+            mean += weight * own
+            error, df = part.select(
+                tts.standard_error("value", cluster="text"),
+                tts.statistics.degrees_of_freedom("value", cluster="text").alias("df"),
+            ).row(0)
+            # One cluster: as many values, alike, of a mean drawn towards a half.
+            alone = (own + 1) / 3
+            parts.append(weight**2 * (alone * (1 - alone) if error is None else error**2))
+            dfs.append(df or 1.0)
+        assert row["accuracy"] == pytest.approx(mean)
+        assert row["standard_error"] == pytest.approx(math.sqrt(sum(parts)))
+        spread = sum(p * p / df for p, df in zip(parts, dfs, strict=True))
+        assert row["df"] == pytest.approx(sum(parts) ** 2 / spread)
+        assert (row["n_strata"], row["n_problems"], row["n_clusters"]) == (3, 64, 13)
+    with pytest.raises(DataError, match="text 1: in 2 values of 'subject'"):
+        tts.curves.stratified_curve(
+            frame.with_columns(subject=pl.col("problem_id") % 2), strata="subject", cluster="text"
+        )
+
+
+def test_a_band_of_clusters_is_wider_than_their_single_intervals() -> None:
+    frame = clustered()
+    band = tts.curves.simultaneous_curve(frame, cluster="text")
+    single = tts.scaling_curve(frame, cluster="text")
+    names = ["accuracy", "standard_error", "n_clusters", "df"]
+    assert_frame_equal(band.select(names), single.select(names))
+    assert (band["ci_low"] < single["ci_low"]).all()
+    assert (band["ci_high"] > single["ci_high"]).all()
+    assert band["quantile"].n_unique() == 1
+    # A single budget has no other to hold, so that its band is its interval.
+    one = frame.filter(budget=1)
+    assert_frame_equal(
+        tts.curves.simultaneous_curve(one, cluster="text", n_draws=200_000).drop("quantile"),
+        tts.scaling_curve(one, cluster="text"),
+        abs_tol=0.01,
+    )
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=2)
+    assert_frame_equal(tts.curves.simultaneous_curve(shuffled, cluster="text"), band)
+
+
 def test_bands_are_wider_than_single_intervals(problems: pl.DataFrame) -> None:
     band = tts.curves.simultaneous_curve(problems, seed=1)
     single = tts.scaling_curve(problems)
@@ -84,8 +152,8 @@ def test_bands_are_wider_than_single_intervals(problems: pl.DataFrame) -> None:
     assert_frame_equal(tts.curves.simultaneous_curve(shuffled, seed=1), band)
     by = tts.curves.simultaneous_curve(problems, by="subject")
     assert by.columns[0] == "subject"
-    with pytest.raises(ParameterError, match="n_resamples"):
-        tts.curves.simultaneous_curve(problems, n_resamples=0)
+    with pytest.raises(ParameterError, match="n_draws"):
+        tts.curves.simultaneous_curve(problems, n_draws=0)
 
 
 def test_one_budget_has_the_quantile_of_student(problems: pl.DataFrame) -> None:
@@ -93,7 +161,7 @@ def test_one_budget_has_the_quantile_of_student(problems: pl.DataFrame) -> None:
     from scipy.stats import t
 
     # The largest of one is that of a normal resampling, times t / z.
-    quantile = tts.curves.simultaneous_curve(one, n_resamples=4_000)["quantile"][0]
+    quantile = tts.curves.simultaneous_curve(one, n_draws=40_000)["quantile"][0]
     assert quantile == pytest.approx(t.ppf(0.975, 59), rel=0.06)
     assert quantile >= t.ppf(0.975, 59)
 

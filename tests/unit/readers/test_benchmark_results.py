@@ -3,7 +3,8 @@
 OpenCompass: open-compass/opencompass, opencompass/openicl/icl_inferencer/icl_base_inferencer.py at 00c80cd
 (`GenInferencerOutputHandler.save_results`), icl_evaluator/icl_base_evaluator.py at 0a24b2e (`BaseEvaluator.evaluate`),
 opencompass/evaluator/math_evaluator.py at 1c65fe9 (`MATHVerifyEvaluator.score`).
-EvalPlus: evalplus/evalplus at 58571f9, evalplus/evaluate.py, `evaluate`.
+EvalPlus: evalplus/evalplus at 58571f9, evalplus/evaluate.py, `evaluate`; the old form: `evaluate` of release 0.1.2, with the
+statuses of evalplus/eval/__init__.py at 038088e, `untrusted_check`.
 BigCodeBench: bigcode-project/bigcodebench at 0133cc1, bigcodebench/evaluate.py, `evaluate`.
 HELM: stanford-crfm/helm, src/helm/benchmark/runner.py at 0010b10 (`Runner.run_one`), adaptation/request_state.py at
 317976a (`RequestState`), src/helm/common/request.py at 05a0c7c (`Sequence`, `RequestResult`).
@@ -192,6 +193,32 @@ def test_a_solution_of_evalplus_must_pass_all_tests_that_ran(tmp_path: Path) -> 
     assert findings(run, "evalplus") == {"base_tests_only": 2}
 
 
+@pytest.mark.parametrize("is_base_only", [False, True])
+def test_old_results_of_evalplus_have_lists_of_statuses(tmp_path: Path, is_base_only: bool) -> None:
+    base = [
+        ["success", [True, True]],
+        ["failed", [True, False]],
+        ["timed out", []],
+        ["success", [True]],
+    ]
+    plus = [["success", [True]], ["failed", []], ["failed", []], ["failed", [False]]]
+    tasks = {
+        name: {"nfiles": 4, "base": base, "plus": [] if is_base_only else plus}
+        for name in ("HumanEval/0", "HumanEval/1")
+    }
+    content = {"date": "2023-05-09 16:43", "hash": -8219741, "eval": tasks}
+    run = tts.read_trajectories(document(tmp_path / "x_eval_results.json", content))
+    assert run.select("problem_id", "attempt").rows() == [
+        (name, number) for name in tasks for number in range(4)
+    ]
+    assert run["is_correct"].to_list() == [True, False, False, is_base_only] * 2
+    assert run["base_status"].to_list() == [status for status, _ in base] * 2
+    tasks["HumanEval/1"]["plus"] = plus[:3]
+    path = document(tmp_path / "x_eval_results.json", content)
+    with pytest.raises(SourceError, match=r"HumanEval/1.*has 4 results 'base' and 3 'plus'"):
+        tts.read_trajectories(path)
+
+
 def test_solutions_of_bigcodebench(tmp_path: Path) -> None:
     tasks = {
         f"BigCodeBench/{number}": [
@@ -312,6 +339,10 @@ DOCUMENTS: Mapping[str, tuple[Any, tuple[str | int, ...]]] = {
         },
         ("eval", "b", 1),
     ),
+    "evalplus, old form": (
+        {"date": "", "hash": 1, "eval": {name: {"base": [["success", []]]} for name in ("a", "b")}},
+        ("eval", "b"),
+    ),
     "bigcodebench": (
         {
             "date": "",
@@ -353,7 +384,7 @@ def replaced(value: Any, way: tuple[str | int, ...], new: object) -> Any:
 def test_an_object_that_is_none_is_named_or_skipped(tmp_path: Path, name: str) -> None:
     content, way = DOCUMENTS[name]
     path = document(tmp_path / "x.json", replaced(content, way, 17))
-    with pytest.raises(SourceError, match=r"x\.json, .*(?:\[1\]|'5'): is 17, must be an object"):
+    with pytest.raises(SourceError, match=r"x\.json, .*(?:\[[01]\]|'5'): is 17, must be an object"):
         tts.read_trajectories(path)
     whole = tts.read_trajectories(document(tmp_path / "whole.json", content))
     with pytest.warns(SkippedRowsWarning, match="^1 row skipped"):

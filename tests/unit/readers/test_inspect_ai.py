@@ -470,7 +470,14 @@ def test_logs_of_a_folder_are_runs_of_their_own_and_may_come_through_a_pipe(
 
 
 @pytest.mark.parametrize(
-    "metadata", [{}, {"events": [1, {"model_usage": 2}], "model_usage": {"x": [3]}}]
+    "metadata",
+    [
+        {},
+        {"events": [1, {"model_usage": 2}], "model_usage": {"x": [3]}},
+        {"a": 1, "messages": [{"b": 1}], "output": {"choices": []}},
+        {"a": 1, "store": {"b": 1}, "events": [1], "model_usage": {}},
+        {"a": 1, "events_data": {"b": 1}, "turn_count": 3},
+    ],
 )
 @pytest.mark.parametrize("indent", [None, 2])
 def test_events_are_left_out_only_where_they_are_those_of_the_sample(
@@ -492,6 +499,15 @@ def test_events_are_left_out_only_where_they_are_those_of_the_sample(
         },
         {**end, "events": events},
         {"events": [], **end},
+        {
+            "messages": [{"role": "assistant", "content": '],"output":{'}, {"output": {"a": 1}}],
+            "output": one["output"],
+            "store": {"events": [1]},
+            "events": events,
+            "model_usage": end["model_usage"],
+            "events_data": {"calls": []},
+            "turn_count": 2,
+        },
     ]
     expected = None
     for number, more in enumerate(after):
@@ -506,3 +522,53 @@ def test_events_are_left_out_only_where_they_are_those_of_the_sample(
         expected = found if expected is None else expected
         assert found.equals(expected)
         assert found["n_tokens"].to_list() == [7]
+
+
+@pytest.mark.parametrize("room", [1 << 28, 0])
+def test_values_are_the_same_however_the_rows_are_parted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    values: list[object] = [1, 2.5, "x", None, True, 2**63, [1, 2.5], {"k": 1.0}, {"k": None}, []]
+    columns = {
+        "mixed": values,
+        "numbers": [1, 2.5, None, -3, 1e22, 7, 8, 9, 10, 11],
+        "counts": [1, 2, None, 4, 5, 6, 7, 8, 9, 10],
+        "lists": [[], None, [1], [2.5], [None], [3], [], [], [], []],
+        "texts": ["a", "\ud800", "\0", "", None, "b", "c", "d", "e", "f"],
+    }
+    path = write_samples(
+        tmp_path / "a.eval",
+        *(
+            sample(str(i), metadata={name: column[i] for name, column in columns.items()})
+            for i in range(len(values))
+        ),
+    )
+    monkeypatch.setattr(
+        "ttsframe.readers.engine.survey.Room.__init__", lambda self: vars(self).update(n_bytes=room)
+    )
+    together = tts.read_trajectories(path).sort("problem_id")
+    monkeypatch.setattr("ttsframe.readers.engine.unpacked._CHUNK_CHARACTERS", 0)
+    monkeypatch.setattr("ttsframe.readers.engine.unpacked._WORTH_PACKING", 0)
+    assert_frame_equal(tts.read_trajectories(path).sort("problem_id"), together)
+    assert together["metadata_mixed"].to_list() == [
+        value if value is None or isinstance(value, str) else json.dumps(value) for value in values
+    ]
+    assert together["metadata_numbers"].to_list() == columns["numbers"]
+    assert together["metadata_counts"].to_list() == columns["counts"]
+    assert together["metadata_counts"].dtype == pl.Int64
+    assert together["metadata_lists"].to_list() == columns["lists"]
+    assert together["metadata_texts"].to_list() == ["a", "\ufffd", *columns["texts"][2:]]
+
+
+def test_only_the_damaged_one_of_many_members_is_left_out(tmp_path: Path) -> None:
+    path = write_samples(tmp_path / "a.eval", *(sample(str(i)) for i in range(30)))
+    with zipfile.ZipFile(path) as log:
+        name = log.namelist()[12]
+        start = log.getinfo(name).header_offset + 30 + len(name)
+    damaged = bytearray(path.read_bytes())
+    damaged[start + 20 : start + 24] = b"\xff\xff\xff\xff"
+    path.write_bytes(damaged)
+    with pytest.raises(SourceError, match=f"member '{name}'"):
+        tts.read_trajectories(path)
+    with pytest.warns(SkippedRowsWarning, match=f"1 row skipped: .*member '{name}'"):
+        assert len(tts.read_trajectories(path, on_error="skip")) == 29

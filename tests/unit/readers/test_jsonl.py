@@ -463,7 +463,7 @@ def test_any_json_rows_can_be_read_and_none_is_lost(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_chunks, "CHUNK_BYTES", chunk_bytes)
-        found = _jsonl.inspect_file(file, ())
+        found = _jsonl.inspect_file(file, frozenset())
         schema = {
             name: _dtypes.resolve_dtype(dtype, unseen=pl.String())
             for name, dtype in found.dtypes.items()
@@ -538,7 +538,7 @@ def test_faults_and_spans_are_numbered_across_chunks(
     path = tmp_path / "run.jsonl"
     path.write_text("\n".join([*LINES[:40], "", "  ", "oops", *LINES[40:], "[1]", ""]))
 
-    found = _jsonl.inspect_file(_sniff.sniff(path), ())
+    found = _jsonl.inspect_file(_sniff.sniff(path), frozenset())
 
     assert [fault.row for fault in found.faults] == [43, 104]
     data = path.read_bytes()

@@ -216,6 +216,9 @@ def test_strategies_compete_on_the_problems_that_all_of_them_have(run: pl.DataFr
     )
     (answer,) = report.answers()["accuracy"]
     assert "with 16 attempts at 57 of 60 problems (left out: 3 unscored), " in answer
+    limit = tts.curves.majority_limit(tts.score_trajectories(unscored))
+    assert_frame_equal(report.majority_limit, limit)
+    assert f"on {limit['n_undecided'][0]} of 60 problems, no answer is clearly ahead." in answer
     names = ["selector", "nominal_budget", "budget", "accuracy", "ci_low", "is_efficient"]
     assert_frame_equal(report.cost.select(names), alone.cost.select(names), check_row_order=False)
 

@@ -16,6 +16,8 @@ from polars.testing import assert_frame_equal
 
 import ttsframe as tts
 from ttsframe.search import Beam, ParticleFilter, Policy, Rebase, VerifierFaults
+from ttsframe.search.engine import ANSWER_SCHEMA, Record
+from ttsframe.search.journal import _decoded, _encode
 
 S = tts.search
 WORLD = S.simulate(6, seed=0, faults=VerifierFaults(missing_rate=0.1), cut_rate=0.02)
@@ -115,6 +117,38 @@ def test_a_damaged_record_and_what_follows_are_asked_again(tmp_path: Path) -> No
         WORLD.problems, WORLD.generator, WORLD.prm, Rebase(8), seed=1, checkpoint=tmp_path
     )
     assert_frame_equal(found, expected)
+
+
+def test_any_damage_of_a_record_is_seen() -> None:
+    rows = 2_000  # many pages
+    draw = np.random.default_rng(0)
+    known = pl.DataFrame({
+        "problem": range(rows),
+        "request": 3,
+        "child": range(rows),
+        "text": [f"{i} {'x' * (i % 50)}" for i in range(rows)],
+        "step_score": draw.normal(size=rows),
+        "score_vector": [[0.5, None]] * rows,
+    })
+    missing = [pl.lit(None).alias(name) for name in ANSWER_SCHEMA if name not in known.columns]
+    ordered = known.with_columns(missing).select(list(ANSWER_SCHEMA))
+    expected = ordered.cast(pl.Schema(ANSWER_SCHEMA))
+    content = b"".join(_encode(Record(7, expected)))
+    for whole in (expected, expected.clear()):
+        stored = b"".join(_encode(Record(7, whole)))
+        ((found, end),) = _decoded(stored)
+        assert_frame_equal(found, whole.with_columns(round=pl.lit(7, pl.Int64)))
+        assert end == len(stored)
+    for place in [*range(16), *draw.integers(0, len(content), 200).tolist()]:
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << int(draw.integers(8))
+        assert not list(_decoded(bytes(flipped))), place
+        assert not list(_decoded(content[:place]))
+    for start in range(4096, len(content) - 8192, 4096):
+        first, second = content[start : start + 4096], content[start + 4096 : start + 8192]
+        for pages in (bytes(4096) + second, second + first):
+            if pages != first + second:
+                assert not list(_decoded(content[:start] + pages + content[start + 8192 :]))
 
 
 def test_lists_of_scores_come_back_as_they_were(tmp_path: Path) -> None:
@@ -241,12 +275,12 @@ def test_of_an_earlier_format_only_what_is_finished_is_read(tmp_path: Path) -> N
     about = tmp_path / "search.json"
     journal_of(tmp_path, Rebase(4))
     new = about.read_text()
-    about.write_text(new.replace('"format": 3', '"format": 2'))
-    with pytest.raises(tts.TtsframeError, match="format was 2, is 3"):
+    about.write_text(new.replace('"format": 4', '"format": 2'))
+    with pytest.raises(tts.TtsframeError, match="format was 2, is 4"):
         S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path)
     about.write_text(new)
     nodes = S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path)
-    about.write_text(new.replace('"format": 3', '"format": 2'))
+    about.write_text(new.replace('"format": 4', '"format": 2'))
     assert_frame_equal(S.search(*WORLD, Rebase(4), seed=1, checkpoint=tmp_path), nodes)
 
 

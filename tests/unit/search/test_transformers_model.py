@@ -1,9 +1,12 @@
-"""A model in this process, called as the library transformers calls models."""
+"""A model in this process: an imitation of the library transformers, and the library itself where it is installed."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import fake_transformers as fake
 import numpy as np
@@ -18,9 +21,69 @@ from ttsframe.search.servers import TransformersGenerator, transformers_generato
 PROMPT = "{problem}\n\n"
 
 
-def generator(model: fake.Model | None = None, **options: Any) -> TransformersGenerator:
+class Library(NamedTuple):
+    """A way to make a model with a context and settings of its own, its tokenizer, and its logits."""
+
+    model: Callable[..., Any]
+    tokenizer: Any
+    logits_of: Callable[[list[int]], Any]
+
+
+@lru_cache
+def transformers() -> Library:
+    """Return a Llama with random weights and the tokens of the imitation."""
+    library = pytest.importorskip("transformers", reason="transformers is not installed")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    import tokenizers
+
+    words = tokenizers.models.WordPiece(
+        {token: number for number, token in enumerate(fake.TOKENS)},
+        unk_token=fake.TOKENS[fake.PAD],
+        continuing_subword_prefix="",
+    )
+    longest_first = tokenizers.Tokenizer(words)
+    longest_first.decoder = tokenizers.decoders.Fuse()
+    tokenizer = library.PreTrainedTokenizerFast(
+        tokenizer_object=longest_first, additional_special_tokens=["<stop>"],
+        pad_token="<pad>", eos_token="<end>",  # noqa: S106
+    )  # fmt: skip
+
+    def model(context: int = 1000, **told: object) -> Any:
+        torch.manual_seed(0)
+        config = library.LlamaConfig(
+            vocab_size=len(fake.TOKENS), hidden_size=32, intermediate_size=64,
+            num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            max_position_embeddings=context, initializer_range=0.3, bos_token_id=None,
+            pad_token_id=fake.PAD, eos_token_id=[fake.END, fake.STOP],
+        )  # fmt: skip
+        made = library.LlamaForCausalLM(config).eval()
+        vars(made.generation_config).update(told)
+        return made
+
+    whole = model()
+
+    def logits_of(ids: list[int]) -> Any:
+        with torch.no_grad():
+            return whole(torch.tensor([ids])).logits[0, -1].double().numpy()
+
+    return Library(model, tokenizer, logits_of)
+
+
+@pytest.fixture(params=["imitation", "transformers"])
+def library(request: pytest.FixtureRequest) -> Library:
+    if request.param == "transformers":
+        return transformers()
+    return IMITATION
+
+
+IMITATION = Library(fake.Model, fake.Tokenizer(), fake.logits_of)
+
+
+def generator(
+    library: Library = IMITATION, model: Any = None, **options: Any
+) -> TransformersGenerator:
     return transformers_generator(
-        fake.Model() if model is None else model, fake.Tokenizer(),
+        library.model() if model is None else model, library.tokenizer,
         **({"prompt": PROMPT, "temperature": 1.0, "max_tokens": 8} | options),
     )  # fmt: skip
 
@@ -43,13 +106,13 @@ def requests(n: int, *, until: str = "step", is_greedy: bool = False) -> pl.Data
 
 
 def written(
-    row: dict[str, Any], child: int, *, most: int, top_p: float = 1
+    row: dict[str, Any], child: int, library: Library, *, most: int, top_p: float = 1
 ) -> tuple[str, str, int]:
     """Write one continuation in plain Python."""
     ids = fake.Tokenizer.encode(row["problem"] + "\n\n" + row["prefix"])
     key, text = bits_at(np.array([row["draw"]], dtype=np.uint64), np.array([child])), ""
     for place in range(most):
-        logits = fake.logits_of(ids)
+        logits = library.logits_of(ids)
         chances = np.exp(logits) / np.exp(logits).sum()
         if top_p < 1:
             kept: list[int] = []
@@ -72,14 +135,16 @@ def written(
 
 @pytest.mark.parametrize("options", [{}, {"until": "end"}, {"is_greedy": True}])
 @pytest.mark.parametrize("top_p", [1.0, 0.7])
-def test_the_steps_are_those_of_plain_python(options: dict[str, Any], top_p: float) -> None:
+def test_the_steps_are_those_of_plain_python(
+    options: dict[str, Any], top_p: float, library: Library
+) -> None:
     asked = requests(20, **options)
     expected = [
-        written(row, child, most=8, top_p=top_p)
+        written(row, child, library, most=8, top_p=top_p)
         for row in asked.iter_rows(named=True)
         for child in range(row["n"])
     ]
-    found = generator(top_p=top_p)(asked)
+    found = generator(library, top_p=top_p)(asked)
     assert found.rows() == expected
     reasons = set(found["finish_reason"])
     if not options:
@@ -88,13 +153,13 @@ def test_the_steps_are_those_of_plain_python(options: dict[str, Any], top_p: flo
         assert steps["text"].str.ends_with("\n\n").all()
 
 
-def test_a_text_does_not_depend_on_its_batch() -> None:
+def test_a_text_does_not_depend_on_its_batch(library: Library) -> None:
     asked = requests(9)
-    whole = generator(batch_size=64)(asked)
+    whole = generator(library, batch_size=64)(asked)
     for batch_size in (1, 5):
-        assert_frame_equal(generator(batch_size=batch_size)(asked), whole)
+        assert_frame_equal(generator(library, batch_size=batch_size)(asked), whole)
     # Of the same node more continuations begin with the same ones.
-    more = generator()(requests(12))
+    more = generator(library)(requests(12))
     assert more[:9].rows() == whole[:9].rows()
 
 
@@ -111,25 +176,63 @@ def test_tokens_are_drawn_with_their_chances() -> None:
         assert abs(share - chance) < 4 * np.sqrt(chance / 4000)
 
 
-def test_the_context_of_the_model_is_not_exceeded() -> None:
-    model = fake.Model(context=10)
-    found = generator(model)(requests(3))
+def test_the_context_of_the_model_is_not_exceeded(library: Library) -> None:
+    model = library.model(context=10)
+    found = generator(library, model)(requests(3))
     lengths = found["n_tokens"].to_list()
     assert all(n <= 6 for n in lengths[:3])
     assert found.rows()[3] == ("", "length", 0)
-    # Rows of different room are different calls.
-    assert {n for _, n in model.asked} == {6, 4}
+    if library is IMITATION:  # rows of different room are different calls
+        assert {n for _, n in model.asked} == {6, 4}
 
 
-def test_it_is_searched() -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"do_sample": True, "temperature": 0.3, "top_k": 2, "repetition_penalty": 1.5},
+        {"no_repeat_ngram_size": 1, "suppress_tokens": [3, 4], "bad_words_ids": [[5]]},
+        {"min_new_tokens": 4, "max_length": 9, "forced_eos_token_id": 1, "num_beams": 3},
+        {"num_return_sequences": 2, "return_dict_in_generate": True, "stop_strings": ["3"]},
+    ],
+)
+def test_what_the_files_of_a_model_say_on_sampling_changes_no_step(told: dict[str, Any]) -> None:
+    library, asked = transformers(), requests(9)
+    model = library.model(**told)
+    assert generator(library, model)(asked).equals(generator(library)(asked))
+    assert told.items() <= vars(model.generation_config).items()
+
+
+def test_the_greedy_text_is_that_of_the_library() -> None:
+    library, asked = transformers(), requests(1, until="end", is_greedy=True)
+    for row, (text, reason, n_tokens) in zip(
+        asked.iter_rows(named=True), generator(library)(asked)[:4].rows(), strict=True
+    ):
+        prompt = library.tokenizer(row["problem"] + "\n\n" + row["prefix"], return_tensors="pt")
+        ids = library.model().generate(prompt["input_ids"], do_sample=False, max_new_tokens=8)[0]
+        new = ids[prompt["input_ids"].shape[1] :]
+        assert text == library.tokenizer.decode(new, skip_special_tokens=True)
+        assert n_tokens == len(new)
+        assert (reason == "stop") == (int(new[-1]) in {fake.END, fake.STOP})
+
+
+def test_a_model_is_loaded_from_its_folder(tmp_path: Path) -> None:
+    library, asked = transformers(), requests(9)
+    library.model(repetition_penalty=1.5).save_pretrained(tmp_path)
+    library.tokenizer.save_pretrained(tmp_path)
+    loaded = transformers_generator(str(tmp_path), prompt=PROMPT, temperature=1.0, max_tokens=8)
+    assert loaded(asked).equals(generator(library)(asked))
+
+
+def test_it_is_searched(library: Library) -> None:
     problems = pl.DataFrame({"problem_id": ["a", "b"], "problem": ["1+2", "3"]})
     nodes = tts.search.search(
-        problems, generator(), lambda paths: paths["text"].str.len_chars() / 9,
+        problems, generator(library), lambda paths: paths["text"].str.len_chars() / 9,
         tts.search.Beam(8, beam_width=2, max_rounds=4), seed=0,
     )  # fmt: skip
     assert nodes["round"].max() == 3
     assert nodes["n_tokens"].null_count() == 0
-    assert repr(generator()) == "TransformersGenerator of Model"
+    name = type(library.model()).__name__
+    assert repr(generator(library)) == f"TransformersGenerator of {name}"
 
 
 def test_a_tokenizer_that_pads_behind_is_refused() -> None:

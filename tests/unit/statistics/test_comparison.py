@@ -19,6 +19,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import ttsframe as tts
+from ttsframe._typing import ClusterTest
 from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
 
 ENGINES: tuple[EngineType, ...] = ("in-memory", "streaming")
@@ -322,6 +323,37 @@ def test_clusters_of_one_problem_change_nothing_but_the_test() -> None:
     assert clustered == pytest.approx(alone)
 
 
+def test_the_wild_bootstrap_draws_from_all_products_of_webbs_weights() -> None:
+    """Four clusters have 1,296 combinations, each as likely as the others."""
+    sizes, totals = [1, 3, 2, 6], [1.0, 1.5, -0.5, 4.0]
+    cluster = [g for g, size in enumerate(sizes) for _ in range(size)]
+    differences = [totals[g] / sizes[g] for g in cluster]
+    frame = pairs([max(d, 0.0) for d in differences], [max(-d, 0.0) for d in differences])
+    frame = frame.with_columns(text=pl.col("problem_id").replace_strict(dict(enumerate(cluster))))
+    row = compared(frame, cluster="text", cluster_test="wild_bootstrap")
+
+    def statistic(of: Sequence[float]) -> float:
+        mean = sum(of) / 12
+        terms = zip(of, sizes, strict=True)
+        return abs(mean) / math.sqrt(sum((t - mean * n) ** 2 / (1 - n / 12) for t, n in terms))
+
+    def p_value(mean: float) -> float:
+        centered = [t - mean * n for t, n in zip(totals, sizes, strict=True)]
+        weights = [sign * math.sqrt(w) for sign in (-1, 1) for w in (0.5, 1.0, 1.5)]
+        drawn = [
+            statistic([w * t for w, t in zip(choice, centered, strict=True)])
+            for choice in itertools.product(weights, repeat=4)
+        ]
+        return sum(one >= statistic(centered) - 1e-9 for one in drawn) / len(drawn)
+
+    assert row["test"] == row["interval"] == "clustered_wild"
+    assert row["p_value"] == pytest.approx(p_value(0.0), abs=0.015)
+    for end in (row["ci_low"], row["ci_high"]):
+        assert end in {-1.0, 1.0} or p_value(end) == pytest.approx(0.05, abs=0.01)
+    with pytest.raises(ParameterError, match="names their column"):
+        compared(frame, cluster_test="wild_bootstrap")
+
+
 def test_a_problem_in_two_clusters_is_an_error() -> None:
     frame = pairs([1.0, 0.0], [0.0, 1.0]).with_columns(text=pl.int_range(pl.len()))
     with pytest.raises(DataError, match=r"problem_id 0: in 2 values of 'text', expected one"):
@@ -577,9 +609,9 @@ def test_sizes_of_the_exact_test_are_never_above_the_level() -> None:
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
-@pytest.mark.parametrize("cluster", [None, "text"])
+@pytest.mark.parametrize("cluster_test", [None, "t", "wild_bootstrap"])
 def test_intervals_that_are_not_bonett_and_prices_agree_with_the_test(
-    level: float, cluster: str | None
+    level: float, cluster_test: ClusterTest | None
 ) -> None:
     """Few differences, in few clusters: the bound of the sign test decides, for both."""
     draws = random.Random(7)
@@ -594,7 +626,8 @@ def test_intervals_that_are_not_bonett_and_prices_agree_with_the_test(
         pl.concat(tables),
         column="model",
         baseline="old",
-        cluster=cluster,
+        cluster="text" if cluster_test else None,
+        cluster_test=cluster_test or "t",
         confidence_level=level,
         correction="none",
     ).filter(pl.col("interval") != "bonett_price")

@@ -9,18 +9,24 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from ttsframe.errors import SourceError
+from ttsframe.readers.engine.parallel import on_all_cores
 from ttsframe.readers.engine.sniff import DataFile, open_binary
 
 MOST_BYTES: Final = 1 << 28
 """Of a member, decompressed."""
 _ZSTD: Final = 93
 _LOCAL_HEADER: Final = struct.Struct("<4s22sHH")
+_GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+_GZIP_END: Final = struct.Struct("<II")
+_BATCH_BYTES: Final = 1 << 18
+"""Of members that are decompressed at once."""
 _EXTRA: Final = 64
 """Bytes read for the extra fields of a member, which are seldom longer."""
 
@@ -50,6 +56,49 @@ class Archive(NamedTuple):
         if zlib.crc32(data) != info.CRC:
             raise BadMemberError("is damaged (its checksum is wrong)")
         return data
+
+    def read_all(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | BadMemberError]]:
+        """Yield the bytes of members in order, or why they cannot be read, a few ahead on other cores."""
+        for batch in on_all_cores(self._unpack, self._batches(names)):
+            for name, data in batch:
+                yield name, self._read_or_reason(name) if data is None else data
+
+    def _batches(self, names: Iterable[str]) -> Iterator[list[tuple[str, bytes]]]:
+        """Yield the compressed bytes of members, several of one method together; none for those that are odd."""
+        batch: list[tuple[str, bytes]] = []
+        size, method = 0, None
+        for name in names:
+            info = self.members[name]
+            is_full = size + info.file_size > _BATCH_BYTES or info.compress_type != method
+            if batch and is_full:
+                yield batch
+                batch, size = [], 0
+            is_odd = info.file_size > MOST_BYTES or info.flag_bits & 1
+            try:
+                batch.append((name, b"" if is_odd else self._packed(info)))
+            except BadMemberError:
+                batch.append((name, b""))
+            size, method = size + info.file_size, info.compress_type
+        if batch:
+            yield batch
+
+    def _unpack(self, batch: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes | None]]:
+        """Decompress a batch in one call, without the interpreter's lock; None where that fails."""
+        infos = [self.members[name] for name, _ in batch]
+        packed = [data for _, data in batch]
+        joined = _decompress_joined(packed, infos)
+        ends = accumulate(info.file_size for info in infos)
+        pieces = [joined[end - info.file_size : end] for info, end in zip(infos, ends, strict=True)]
+        return [
+            (name, piece if _is_whole(piece, info) else None)
+            for (name, _), piece, info in zip(batch, pieces, infos, strict=True)
+        ]
+
+    def _read_or_reason(self, name: str) -> bytes | BadMemberError:
+        try:
+            return self.read(name)
+        except BadMemberError as reason:
+            return reason
 
     def _packed(self, info: zipfile.ZipInfo) -> bytes:
         self.stream.seek(info.header_offset)
@@ -90,6 +139,37 @@ def _decompress(packed: bytes, info: zipfile.ZipInfo) -> bytes:
         raise BadMemberError(
             f"is damaged, or holds more than the {info.file_size:,} bytes that it claims ({error})"
         ) from error
+
+
+def _decompress_joined(packed: Sequence[bytes], infos: Sequence[zipfile.ZipInfo]) -> bytes:
+    """Decompress members of one method as one stream; what is wrong with it is found member by member."""
+    method = infos[0].compress_type
+    if method == zipfile.ZIP_STORED:
+        return b"".join(packed)
+    n_bytes = sum(info.file_size for info in infos)
+    if method == zipfile.ZIP_DEFLATED:
+        packed = [_as_gzip(data, info) for data, info in zip(packed, infos, strict=True)]
+    elif method != _ZSTD:
+        return b""
+    import pyarrow as pa  # slow to import, and only needed here
+
+    codec = "gzip" if method == zipfile.ZIP_DEFLATED else "zstd"
+    try:
+        with pa.input_stream(pa.py_buffer(b"".join(packed)), compression=codec) as stream:
+            return bytes(stream.read(n_bytes))
+    except OSError:
+        return b""
+
+
+def _is_whole(data: bytes, info: zipfile.ZipInfo) -> bool:
+    """Return whether a member has its size and checksum, which gzip has compared."""
+    is_compared = info.compress_type == zipfile.ZIP_DEFLATED
+    return len(data) == info.file_size and (is_compared or zlib.crc32(data) == info.CRC)
+
+
+def _as_gzip(packed: bytes, info: zipfile.ZipInfo) -> bytes:
+    """Frame deflated bytes as a file of gzip, of which several in a row are one stream."""
+    return _GZIP_HEADER + packed + _GZIP_END.pack(info.CRC, info.file_size)
 
 
 @lru_cache(maxsize=1)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator
 from io import SEEK_END
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ttsframe.errors import SourceError
-from ttsframe.readers.engine.json_rows import ARRAY_END, FAULT
+from ttsframe.readers.engine.json_rows import ARRAY_END
 from ttsframe.readers.engine.sniff import (
     DataFile,
-    Unpacked,
+    content_of,
     most_line_bytes,
     open_binary,
     read_line,
@@ -25,7 +24,6 @@ from ttsframe.readers.engine.sniff import (
 
 CHUNK_BYTES = 6 << 20
 _SEARCHED = 1 << 16
-_WORTH_PACKING = 1 << 20
 _LINE_END = ord("\n")
 _SPACE = " \t\r\n"
 
@@ -74,70 +72,14 @@ class Chunk(NamedTuple):
                 yield self.first + offset, line, offset == len(lines) - 1
 
 
-class PackedChunk(NamedTuple):
-    """A chunk that is held for later, compressed if that is worth it."""
-
-    data: bytes
-    first: int
-    size: int | None
-    """Number of bytes of the rows, if they are compressed."""
-
-
-def pack_chunk(chunk: Chunk) -> PackedChunk:
-    """Compress a chunk to about a third, in a fraction of the time that unpacking its rows takes."""
-    if len(chunk.data) < _WORTH_PACKING:
-        return PackedChunk(chunk.data, chunk.first, None)
-    packed = _codec().compress(chunk.data, asbytes=True)
-    return PackedChunk(packed, chunk.first, len(chunk.data))
-
-
-def unpack_chunk(packed: PackedChunk) -> Chunk:
-    """Return the chunk that was held."""
-    if packed.size is None:
-        return Chunk(packed.data, packed.first)
-    data = _codec().decompress(packed.data, packed.size, asbytes=True)
-    return Chunk(data, packed.first)
-
-
-@lru_cache(maxsize=1)
-def _codec() -> Any:  # noqa: ANN401 - a codec of pyarrow, which has no types
-    import pyarrow as pa  # slow to import, and only needed here
-
-    return pa.Codec("lz4")
-
-
 def count_ends(data: bytes) -> int:
     """Count line ends; unlike `bytes.count`, this does not block other threads."""
     return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == _LINE_END))
 
 
 def read_chunks(file: DataFile) -> Iterator[Chunk]:
-    """Yield the rows of JSON lines, of a JSON document (an array or one object), or as unpacked."""
-    if file.rows is not None and file.rows.chunks:
-        return map(unpack_chunk, file.rows.chunks)
-    if file.unpack is not None:
-        return _from_rows(file.unpack(file))
+    """Yield the rows of JSON lines, or of a JSON document (an array or one object)."""
     return _from_document(file) if file.container == "json" else _from_lines(file)
-
-
-def _from_rows(rows: Iterable[Unpacked]) -> Iterator[Chunk]:
-    pending: list[bytes] = []
-    size, first = 0, 1
-    for count, one in enumerate(rows, 1):
-        pending.append(FAULT + one.fault.encode() if one.fault is not None else _line(one.row))
-        size += len(pending[-1]) + 1
-        if size >= CHUNK_BYTES:
-            yield Chunk(b"\n".join(pending) + b"\n", first)
-            pending, size, first = [], 0, count + 1
-    if pending:
-        yield Chunk(b"\n".join(pending), first)
-
-
-def _line(row: Mapping[str, Any]) -> bytes:
-    try:
-        return json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
-        return json.dumps(row).encode()
 
 
 def _from_lines(file: DataFile) -> Iterator[Chunk]:
@@ -157,6 +99,9 @@ def _from_lines(file: DataFile) -> Iterator[Chunk]:
 def cut_spans(file: DataFile) -> list[Span]:
     """Cut uncompressed JSON lines into spans while reading only a few bytes."""
     # The lines are not counted yet, so each span claims to begin at line 1.
+    content = content_of(file)
+    if content is not None:
+        return [Span(0, len(content), 1)]
     spans: list[Span] = []
     most = CHUNK_BYTES + most_line_bytes()
     with open_binary(file) as stream:
@@ -179,9 +124,11 @@ def cut_spans(file: DataFile) -> list[Span]:
 
 def read_span(file: DataFile, span: Span) -> Chunk:
     """Read the lines of a span."""
-    with open_binary(file) as stream:
-        stream.seek(span.start)
-        data = stream.read(span.end - span.start)
+    data = content_of(file)
+    if data is None:
+        with open_binary(file) as stream:
+            stream.seek(span.start)
+            data = stream.read(span.end - span.start)
     if len(data) < span.end - span.start:
         raise SourceError(
             f"{file.name}: has {file.path.stat().st_size:,} bytes, had at least {span.end:,} when it was "

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.archive import BadMemberError
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, open_binary, read_whole
+from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of, open_binary, read_whole
 from ttsframe.readers.engine.table import shown
 
 _DECODE: Final = json.JSONDecoder().decode
+
+
+def begins(pattern: re.Pattern[bytes], file: DataFile) -> bool:
+    """Return whether a file is JSON that begins as a pattern says."""
+    return file.container in {"json", "jsonl"} and pattern.match(head_of(file)) is not None
 
 
 def read_object(file: DataFile) -> dict[str, Any]:

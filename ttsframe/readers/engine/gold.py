@@ -9,7 +9,8 @@ import polars as pl
 from ttsframe._settings import setting
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.dtypes import resolve_dtype
-from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, fault_error, scan
+from ttsframe.readers.engine.json_rows import FILE, ROW
+from ttsframe.readers.engine.jsonl import JsonFile, fault_error, scan
 from ttsframe.readers.engine.scan import open_table
 from ttsframe.readers.engine.sources import Candidate, Source, one_source
 from ttsframe.readers.engine.survey import Room, open_file
@@ -104,7 +105,7 @@ def find_gold(attempts: pl.LazyFrame, source: Source) -> Gold:
 def _read_table(candidate: Candidate) -> pl.DataFrame:
     """Read the gold answers with canonical column names, all as String."""
     path = candidate.name
-    opened = open_file(candidate, (), {}, Room())
+    opened = open_file(candidate, (), frozenset(), {}, Room())
     if opened is None:
         raise SourceError(
             f"{path}: is neither Parquet, Arrow IPC, JSON nor CSV, judging by its first bytes."

@@ -16,14 +16,15 @@ import polars as pl
 
 from ttsframe.readers.engine.dtypes import as_instance
 
+ROW = "\ue000row"
+FILE = "\ue000file"
+"""Names of added columns; their private character keeps them apart from columns of a source."""
 LONE_SURROGATE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
 ARRAY_END = "["
 """Placeholder row for an array without an end."""
-FAULT = b"\xee\x80\x80"
-"""Begins the line that stands for a row that could not be unpacked; the reason follows."""
 _SNIPPET = 60
 
 
@@ -40,8 +41,6 @@ class BadRowError(Exception):
 
 def parse_row(line: bytes, *, is_tail: bool) -> dict[str, Any]:
     """Parse one line; the first value of a repeated key counts, as in Polars."""
-    if line.startswith(FAULT):
-        raise BadRowError(line.removeprefix(FAULT).decode("utf-8", "replace"))
     try:
         text = line.decode()
     except UnicodeDecodeError as error:

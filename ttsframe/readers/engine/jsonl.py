@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
-from typing import NamedTuple, TypeAlias, TypeVar
+from itertools import groupby, islice
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -25,11 +23,9 @@ from polars.io.plugins import register_io_source
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.chunks import (
     Chunk,
-    PackedChunk,
     Span,
     count_ends,
     cut_spans,
-    pack_chunk,
     read_chunks,
     read_span,
 )
@@ -40,18 +36,19 @@ from ttsframe.readers.engine.dtypes import (
     resolve_dtype,
 )
 from ttsframe.readers.engine.json_rows import (
+    FILE,
     LONE_SURROGATE,
+    ROW,
     BadRowError,
     Fault,
     fit_value,
     parse_row,
     rows_to_frame,
 )
-from ttsframe.readers.engine.sniff import DataFile, HeldRows
+from ttsframe.readers.engine.parallel import on_all_cores
+from ttsframe.readers.engine.sniff import DataFile
+from ttsframe.readers.engine.unpacked import read_unpacked
 
-ROW = "\ue000row"
-FILE = "\ue000file"
-"""Names of added columns; their private character keeps them apart from columns of a source."""
 _SLOW_LINES = 32
 _SMALL = 1 << 16
 """Bytes up to which a query costs more than its work: such files are parsed together."""
@@ -63,8 +60,6 @@ _SPACE = r"[ \t\r\n]*"
 _LINE = pl.col("line")
 _IS_COMPLETE = pl.element().str.contains("[,}]$")
 _PLAIN_NAME = re.compile(r"[\w@.-]+", re.ASCII)
-_S = TypeVar("_S")
-_T = TypeVar("_T")
 
 
 class Inspection(NamedTuple):
@@ -102,34 +97,14 @@ def locate(file: DataFile, row: int) -> str:
     return f"{file.name}, {file.row_word} {row}"
 
 
-def inspect_file(file: DataFile, known: Collection[str]) -> Inspection:
+def inspect_file(file: DataFile, known: frozenset[str]) -> Inspection:
     """Find the columns of a file, their dtypes, and its malformed rows."""
-    if file.container != "json" and file.compression is None and file.unpack is None:
+    if file.container != "json" and file.compression is None:
         return _inspect_spans(file, known)
     return _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), read_chunks(file))))
 
 
-def inspect_unpacked(
-    file: DataFile, known: Collection[str], most_bytes: int
-) -> tuple[Inspection, DataFile]:
-    """Inspect a file that is no table; its rows are held if they have no more than some bytes."""
-    held: list[PackedChunk] = []
-    n_bytes = 0
-
-    def keep() -> Iterator[Chunk]:
-        nonlocal n_bytes
-        for chunk in read_chunks(file):
-            if n_bytes <= most_bytes:
-                held.append(pack_chunk(chunk))
-                n_bytes += len(held[-1].data)
-            yield chunk
-
-    inspection = _combine(list(on_all_cores(lambda chunk: _inspect(chunk, known), keep())))
-    is_held = n_bytes <= most_bytes
-    return inspection, file._replace(rows=HeldRows(held)) if is_held else file
-
-
-def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:
+def _inspect_spans(file: DataFile, known: frozenset[str]) -> Inspection:
     """Inspect a file whose spans can be read independently, by the workers themselves."""
 
     def inspect_span(span: Span) -> tuple[Span, int, Inspection | None]:
@@ -154,33 +129,10 @@ def _inspect_spans(file: DataFile, known: Collection[str]) -> Inspection:
     return _combine(parts)._replace(spans=spans)
 
 
-def on_all_cores(function: Callable[[_S], _T], items: Iterable[_S]) -> Generator[_T, None, None]:
-    """Apply a function to items in order, a few ahead, since Polars parses a chunk on one core."""
-    workers = pl.thread_pool_size()
-    pool = ThreadPoolExecutor(workers)
-    ahead: deque[Future[_T]] = deque()
-    try:
-        for item in items:
-            ahead.append(pool.submit(function, item))
-            if len(ahead) > workers:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-    finally:
-        # A scan that is dropped before its end may be dropped by a thread of this pool.
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _inspect(chunk: Chunk, known: Collection[str]) -> Inspection:
+def _inspect(chunk: Chunk, known: frozenset[str]) -> Inspection:
     try:
         inferred = pl.scan_ndjson(chunk.data, infer_schema_length=None).collect_schema()
-        dtypes = {name: resolve_dtype(dtype, unseen=pl.Null()) for name, dtype in inferred.items()}
-        # Inference takes true for 1 and ignores lists within lists: a search or a read checks them.
-        doubtful = {
-            name: resolve_dtype(dtype, unseen=pl.String())
-            for name, dtype in dtypes.items()
-            if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
-        }
+        dtypes, doubtful = _resolve(tuple(inferred.items()), known)
         is_small = len(chunk.data) <= _SMALL
         look = _search_small if is_small else search
         searched = look(chunk.data, doubtful)
@@ -193,6 +145,20 @@ def _inspect(chunk: Chunk, known: Collection[str]) -> Inspection:
         return _inspect_rows(chunk)
     is_lone = searched.may_hold_surrogates and bool(LONE_SURROGATE.search(chunk.data))
     return Inspection(dtypes, chunk.n_lines, [], is_lone)
+
+
+@lru_cache(maxsize=64)
+def _resolve(
+    inferred: tuple[tuple[str, pl.DataType], ...], known: frozenset[str]
+) -> tuple[dict[str, pl.DataType], dict[str, pl.DataType]]:
+    """Return the dtypes of inferred columns, and those to check: files of one run have the same."""
+    dtypes = {name: resolve_dtype(dtype, unseen=pl.Null()) for name, dtype in inferred}
+    # Inference takes true for 1 and ignores lists within lists: a search or a read checks them.
+    return dtypes, {
+        name: resolve_dtype(dtype, unseen=pl.String())
+        for name, dtype in dtypes.items()
+        if name not in known and dtype not in {pl.String(), pl.List(pl.String())}
+    }
 
 
 class SearchResult(NamedTuple):
@@ -291,6 +257,8 @@ def _inspect_rows(chunk: Chunk) -> Inspection:
 
 
 def _combine(parts: Sequence[Inspection]) -> Inspection:
+    if len(parts) == 1:
+        return parts[0]
     dtypes: dict[str, list[pl.DataType]] = {}
     for part in parts:
         for name, dtype in part.dtypes.items():
@@ -373,11 +341,17 @@ def _parse_files(
             for item, chunk in chunks
         ]
 
-    for parsed in on_all_cores(parse, _join_small(files)):
-        yield from parsed
+    for is_unpacked, group in groupby(files, lambda item: item.file.unpack is not None):
+        if is_unpacked:
+            for item in group:
+                for frame, faults in read_unpacked(item.file, columns):
+                    yield item, frame, faults
+        else:
+            for parsed in on_all_cores(parse, _join_small(group)):
+                yield from parsed
 
 
-def _join_small(files: Sequence[JsonFile]) -> Iterator[list[_Job]]:
+def _join_small(files: Iterable[JsonFile]) -> Iterator[list[_Job]]:
     """Yield the parts of files in order, small files together."""
     joined: list[_Job] = []
     size = 0

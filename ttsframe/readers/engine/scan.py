@@ -13,7 +13,8 @@ from ttsframe.readers.engine.chunks import Span
 from ttsframe.readers.engine.csv_table import scan_csv
 from ttsframe.readers.engine.dtypes import without_null
 from ttsframe.readers.engine.faults import first_line
-from ttsframe.readers.engine.jsonl import FILE, ROW, JsonFile, scan
+from ttsframe.readers.engine.json_rows import FILE, ROW
+from ttsframe.readers.engine.jsonl import JsonFile, scan
 from ttsframe.readers.engine.remote import remote_options
 from ttsframe.readers.engine.sniff import DataFile
 from ttsframe.readers.engine.table import FileFormat, OnError, Table, order_columns

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,10 +49,11 @@ class Unpacked(NamedTuple):
 
 
 class HeldRows:
-    """Unpacked rows as packed chunks of JSON lines, held while they are few; they are not pickled."""
+    """Unpacked rows as frames, held while they are few; they are not pickled."""
 
-    def __init__(self, chunks: Sequence[Any] = ()) -> None:
+    def __init__(self, chunks: Sequence[Any] = (), n_bytes: int = 0) -> None:
         self.chunks = tuple(chunks)
+        self.n_bytes = n_bytes
 
     def __reduce__(self) -> tuple[type[HeldRows], tuple[()]]:
         """Leave the chunks behind: another process unpacks the file again."""
@@ -74,6 +74,8 @@ class DataFile(NamedTuple):
     """How its rows are found, if it is no table."""
     rows: HeldRows | None = None
     """The rows that were found, where they are few."""
+    head: bytes | None = None
+    """Its first bytes, while it is being recognized."""
 
     @property
     def name(self) -> str:
@@ -97,34 +99,42 @@ def sniff(path: Path, held: bytes | None = None, url: str | None = None) -> Data
     """Recognize a file by its beginning; an unknown file counts as `text`."""
     unknown = DataFile(path, "text", None, held, url)
     with open_binary(unknown) as raw:
-        magic = raw.read(6)
-    if not magic:
-        raise SourceError(
-            f"{unknown.name}: is empty (0 bytes), must hold at least one row. Hint: the run that wrote it may "
-            f"have stopped early."
+        start = raw.read(_HEAD)
+        if not start:
+            raise SourceError(
+                f"{unknown.name}: is empty (0 bytes), must hold at least one row. Hint: the run that wrote it may "
+                f"have stopped early."
+            )
+        compression = next(
+            (kind for key, kind in _COMPRESSIONS.items() if start.startswith(key)), None
         )
-    compression = next((kind for key, kind in _COMPRESSIONS.items() if magic.startswith(key)), None)
+        if compression is None:
+            return _recognize_head(unknown, start, raw)
     file = unknown._replace(compression=compression)
     with open_binary(file) as stream:
-        head = stream.read(_HEAD)
-        for key, container in _BINARY.items():
-            if head.startswith(key):
-                return file._replace(container=container)
-        if head.startswith(_UTF_16):
-            raise SourceError(
-                f"{file.name}: is UTF-16 text, must be UTF-8. Hint: iconv -f UTF-16 -t UTF-8."
-            )
-        text = head.removeprefix(codecs.BOM_UTF8).lstrip()
-        if not text:
-            raise SourceError(f"{file.name}: holds no rows, only white space.")
-        if text.startswith(b"["):
-            return file._replace(container="json")
-        if text.startswith(b"{"):
-            first = text if b"\n" in text else text + read_line(stream, file, 1)
-            return file._replace(container=_lines_or_document(first.partition(b"\n")[0]))
-        if csv_separator(text.partition(b"\n")[0]) is not None:
-            return file._replace(container="csv")
-    return file
+        return _recognize_head(file, stream.read(_HEAD), stream)
+
+
+def _recognize_head(file: DataFile, head: bytes, stream: BinaryIO) -> DataFile:
+    """Recognize a file by its first bytes, and the rest of its first line where that is needed."""
+    for key, container in _BINARY.items():
+        if head.startswith(key):
+            return file._replace(container=container)
+    if head.startswith(_UTF_16):
+        raise SourceError(
+            f"{file.name}: is UTF-16 text, must be UTF-8. Hint: iconv -f UTF-16 -t UTF-8."
+        )
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if not text:
+        raise SourceError(f"{file.name}: holds no rows, only white space.")
+    if text.startswith(b"["):
+        return file._replace(container="json", head=head)
+    first, end, _ = text.partition(b"\n")
+    if text.startswith(b"{"):
+        if not end:
+            first += read_line(stream, file, 1)
+        return file._replace(container=_lines_or_document(first), head=head)
+    return file._replace(container="csv") if csv_separator(first) is not None else file
 
 
 def most_line_bytes() -> int:
@@ -161,10 +171,19 @@ def too_long(place: str, most: int) -> SourceError:
     )
 
 
+def content_of(file: DataFile) -> bytes | None:
+    """Return the whole content of a small file that is being recognized; None if it is not at hand."""
+    is_whole = file.compression is None and file.head is not None and len(file.head) < _HEAD
+    return file.head if is_whole else None
+
+
 def head_of(file: DataFile) -> bytes:
     """Return the first 64 KiB of a file, decompressed, without a byte order mark."""
-    with open_binary(file) as stream:
-        return stream.read(_HEAD).removeprefix(codecs.BOM_UTF8)
+    head = file.head
+    if head is None:
+        with open_binary(file) as stream:
+            head = stream.read(_HEAD)
+    return head.removeprefix(codecs.BOM_UTF8)
 
 
 def csv_separator(first_line: bytes) -> str | None:
@@ -181,12 +200,8 @@ def csv_separator(first_line: bytes) -> str | None:
 
 def _lines_or_document(first_line: bytes) -> Container:
     """Distinguish one object per line from one object spread over several lines."""
-    try:
-        json.loads(first_line)
-    except (ValueError, RecursionError):
-        # A broken line of JSONL hardly ever ends where a pretty-printer breaks lines.
-        return "json" if first_line.rstrip().endswith((b"{", b"[", b",")) else "jsonl"
-    return "jsonl"
+    # No object ends so, and a broken line of JSONL hardly ever ends where a pretty-printer breaks lines.
+    return "json" if first_line.rstrip().endswith((b"{", b"[", b",")) else "jsonl"
 
 
 @contextmanager

@@ -31,12 +31,11 @@ from ttsframe.readers.engine.jsonl import (
     fault_error,
     find_misfits,
     inspect_file,
-    inspect_unpacked,
     locate,
-    on_all_cores,
 )
 from ttsframe.readers.engine.layouts import advise
 from ttsframe.readers.engine.memory import hold
+from ttsframe.readers.engine.parallel import on_all_cores
 from ttsframe.readers.engine.remote import open_url
 from ttsframe.readers.engine.scan import (
     Survey,
@@ -49,6 +48,7 @@ from ttsframe.readers.engine.scan import (
 from ttsframe.readers.engine.sniff import Container, DataFile, sniff
 from ttsframe.readers.engine.sources import Candidate, Source, expand
 from ttsframe.readers.engine.table import FileFormat, OnError
+from ttsframe.readers.engine.unpacked import inspect_unpacked
 from ttsframe.schema import TRAJECTORY_COLUMNS
 
 _DERIVED_FROM = {
@@ -94,32 +94,36 @@ class Room:
 
 
 def open_file(
-    candidate: Candidate, formats: Iterable[FileFormat], rename: Mapping[str, str], room: Room
+    candidate: Candidate,
+    formats: Iterable[FileFormat],
+    known: frozenset[str],
+    rename: Mapping[str, str],
+    room: Room,
 ) -> OpenFile | None:
-    """Find the columns of a file; None if it is no table in a known container."""
+    """Find the columns of a file, some known to the formats; None if it is no table in a known container."""
     file = _recognize_file(candidate)
     unpacker = next((each for each in formats if _unpacks(each, file)), None)
     if unpacker is not None and unpacker.unpacking is not None:
-        file = file._replace(unpack=unpacker.unpacking.rows)
+        file = file._replace(unpack=unpacker.unpacking.rows, head=None)
     elif file.container in {"text", "zip"}:
         return None
     if file.is_json:
         if unpacker is not None:
-            inspection, file = inspect_unpacked(file, unpacker.dtypes, room.n_bytes)
-            room.n_bytes -= sum(len(chunk.data) for chunk in file.rows.chunks) if file.rows else 0
+            unpacked, file = inspect_unpacked(file, room.n_bytes)
+            room.n_bytes -= file.rows.n_bytes if file.rows else 0
             return OpenFile(
                 file,
                 # A log may hold no attempts yet, and gives an empty table with these columns.
-                inspection.dtypes or {name: pl.Null() for name in unpacker.dtypes},
+                unpacked.dtypes or {name: pl.Null() for name in unpacker.dtypes},
                 is_json=True,
-                faults=inspection.faults,
-                has_lone_surrogates=inspection.has_lone_surrogates,
+                faults=unpacked.faults,
+                has_lone_surrogates=False,
                 is_document=False,
-                n_rows=inspection.n_rows,
+                n_rows=unpacked.n_rows,
                 format=unpacker,
             )
-        known = {name for file_format in formats for name in file_format.dtypes}
         inspection = inspect_file(file, known)
+        file = file._replace(head=None)
         if not inspection.dtypes and not inspection.faults:
             raise SourceError(f"{file.name}: holds no rows, must hold at least one.")
         is_document = file.container == "json" or inspection.n_rows == 1
@@ -252,7 +256,10 @@ def survey_files(
     chosen: list[str] = []
     others: list[str] = []
     room = Room()
-    files = on_all_cores(lambda candidate: open_file(candidate, possible, rename, room), candidates)
+    known = frozenset(name for file_format in possible for name in file_format.dtypes)
+    files = on_all_cores(
+        lambda candidate: open_file(candidate, possible, known, rename, room), candidates
+    )
     for candidate, file in zip(candidates, files, strict=True):
         columns = {} if file is None else rename_schema(file.schema, rename)
         unpacker = None if file is None else file.format
@@ -484,8 +491,9 @@ def _json_schema(
     discovered: dict[str, pl.DataType] = {}
     for file in opened:
         for name, dtype in file.schema.items() if file.is_json else ():
-            before = discovered.get(name, dtype)
-            discovered[name] = before if before == dtype else merge_dtypes([before, dtype])
+            before = discovered.setdefault(name, dtype)
+            if before is not dtype and before != dtype:
+                discovered[name] = merge_dtypes([before, dtype])
     return {
         name: _choose_dtype(dtype, rename.get(name, name), file_format)
         for name, dtype in discovered.items()

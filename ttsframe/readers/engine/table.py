@@ -14,7 +14,8 @@ from ttsframe._settings import setting
 from ttsframe._traps import Trap
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine.dtypes import as_instance, struct_fields
-from ttsframe.readers.engine.jsonl import FILE, ROW, locate, row_error
+from ttsframe.readers.engine.json_rows import FILE, ROW
+from ttsframe.readers.engine.jsonl import locate, row_error
 from ttsframe.readers.engine.sniff import DataFile, Unpacked
 from ttsframe.schema import TRAJECTORY_COLUMNS
 

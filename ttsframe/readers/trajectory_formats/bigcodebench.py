@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import polars as pl
 
 from ttsframe.readers.engine.archive import BadMemberError
-from ttsframe.readers.engine.document import text_of, unpack_objects
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of
+from ttsframe.readers.engine.document import begins, text_of, unpack_objects
+from ttsframe.readers.engine.sniff import DataFile, Unpacked
 from ttsframe.readers.engine.table import FileFormat, Unpacking
 from ttsframe.readers.trajectory_formats.evalplus import DTYPES, tested_solutions, to_attempts
 
 _BEGINS: Final = re.compile(rb'\s*\{\s*"date"\s*:\s*"[^"]*"\s*,\s*"eval"\s*:\s*\{')
-
-
-def _recognizes(file: DataFile) -> bool:
-    return file.container in {"json", "jsonl"} and _BEGINS.match(head_of(file)) is not None
 
 
 def _rows(file: DataFile) -> Iterator[Unpacked]:
@@ -48,6 +45,6 @@ FORMAT = FileFormat(
     is_exchangeable=True,
     ignores=("date", "details"),
     unpacking=Unpacking(
-        _recognizes, _rows, "one JSON object with 'date' and 'eval' (BigCodeBench)"
+        partial(begins, _BEGINS), _rows, "one JSON object with 'date' and 'eval' (BigCodeBench)"
     ),
 )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from ttsframe._traps import Trap
-from ttsframe.readers.engine.jsonl import FILE
+from ttsframe.readers.engine.json_rows import FILE
 from ttsframe.readers.engine.table import (
     FileFormat,
     Table,

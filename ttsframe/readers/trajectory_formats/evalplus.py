@@ -1,13 +1,16 @@
 """EvalPlus: `{samples}_eval_results.json`, one object with the tested solutions of each task.
 
 A solution is right if it passes the tests of the original benchmark (`base_status`) and the further ones
-(`plus_status`); where only the former ran, these decide. Both stay as columns. Samples of a task keep their order.
+(`plus_status`); where only the former ran, these decide. Both stay as columns. Samples of a task keep their order. In early
+releases (0.1) a task was one object with the lists `base` and `plus` of [status, details], without the solutions.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import zip_longest
 from typing import Any, Final
 
 import polars as pl
@@ -15,8 +18,8 @@ import polars as pl
 from ttsframe._traps import Trap
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.archive import BadMemberError
-from ttsframe.readers.engine.document import dict_of, read_object, text_of, unpack_objects
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of
+from ttsframe.readers.engine.document import begins, list_of, read_object, text_of, unpack_objects
+from ttsframe.readers.engine.sniff import DataFile, Unpacked
 from ttsframe.readers.engine.table import (
     FileFormat,
     Table,
@@ -28,8 +31,9 @@ from ttsframe.readers.engine.table import (
 )
 
 _BEGINS: Final = re.compile(
-    rb'\s*\{\s*"date"\s*:\s*"[^"]*"\s*,\s*"hash"\s*:\s*"[^"]*"\s*,\s*"eval"\s*:\s*\{'
+    rb'\s*\{\s*"date"\s*:\s*"[^"]*"\s*,\s*"hash"\s*:\s*(?:"[^"]*"|-?[0-9]+)\s*,\s*"eval"\s*:\s*\{'
 )
+_PASSED: Final = ("pass", "success")
 DTYPES: dict[str, pl.DataType] = {
     "task_id": pl.String(),
     "completion": pl.String(),
@@ -54,28 +58,41 @@ def to_attempts(source: Table) -> pl.LazyFrame:
     return number_attempts(table.frame.drop("task_id", strict=False))
 
 
-def _recognizes(file: DataFile) -> bool:
-    return file.container in {"json", "jsonl"} and _BEGINS.match(head_of(file)) is not None
-
-
 def _rows(file: DataFile) -> Iterator[Unpacked]:
     for task, solutions in tested_solutions(file):
 
         def to_rows(solution: Mapping[str, Any], task: str = task) -> list[dict[str, Any]]:
-            base, plus = (text_of(solution.get(f"{name}_status")) for name in ("base", "plus"))
-            if base is None:
-                raise BadMemberError("has no 'base_status'; an old result, or of another tool")
             return [
                 {
                     "task_id": task,
-                    "completion": text_of(dict_of(solution).get("solution")),
-                    "is_correct": base == "pass" and plus in {None, "pass"},
+                    "completion": text_of(solution.get("solution")),
+                    "is_correct": base in _PASSED and (plus is None or plus in _PASSED),
                     "base_status": base,
                     "plus_status": plus,
                 }
+                for base, plus in _statuses(solution)
             ]
 
         yield from unpack_objects(solutions, to_rows)
+
+
+def _statuses(solution: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """Return what the tests of a solution gave, or those of all solutions of a task in the old form."""
+    if "base" not in solution:
+        return [_checked(solution.get("base_status"), solution.get("plus_status"))]
+    base, plus = (
+        [next(iter(list_of(result)), None) for result in list_of(solution.get(name))]
+        for name in ("base", "plus")
+    )
+    if plus and len(plus) != len(base):
+        raise BadMemberError(f"has {len(base)} results 'base' and {len(plus)} 'plus'")
+    return [_checked(*pair) for pair in zip_longest(base, plus)]
+
+
+def _checked(base: object, plus: object) -> tuple[str, str | None]:
+    if not isinstance(base, str):
+        raise BadMemberError("has no 'base_status' and no 'base' with a status; of another tool?")
+    return base, text_of(plus)
 
 
 FORMAT = FileFormat(
@@ -91,7 +108,14 @@ FORMAT = FileFormat(
         "plus_status": "is_correct",
     },
     is_exchangeable=True,
-    ignores=("date", "hash", "base_fail_tests", "plus_fail_tests", "pass_at_k"),
+    ignores=(
+        "date",
+        "hash",
+        "base_fail_tests",
+        "plus_fail_tests",
+        "pass_at_k",
+        "details of each test",
+    ),
     traps=(
         Trap(
             "base_tests_only",
@@ -103,6 +127,6 @@ FORMAT = FileFormat(
         ),
     ),
     unpacking=Unpacking(
-        _recognizes, _rows, "one JSON object with 'date', 'hash' and 'eval' (EvalPlus)"
+        partial(begins, _BEGINS), _rows, "one JSON object with 'date', 'hash' and 'eval' (EvalPlus)"
     ),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import polars as pl
@@ -18,13 +19,14 @@ from ttsframe._traps import Trap
 from ttsframe.errors import SourceError
 from ttsframe.readers.engine.archive import BadMemberError
 from ttsframe.readers.engine.document import (
+    begins,
     dict_of,
     list_of,
     read_object,
     text_of,
     unpack_objects,
 )
-from ttsframe.readers.engine.sniff import DataFile, Unpacked, head_of
+from ttsframe.readers.engine.sniff import DataFile, Unpacked
 from ttsframe.readers.engine.table import (
     FileFormat,
     Table,
@@ -49,10 +51,6 @@ _DTYPES: dict[str, pl.DataType] = {
     "logprob": pl.Float64(),
     "train_trial": pl.Int64(),
 }
-
-
-def _recognizes(file: DataFile) -> bool:
-    return file.container in {"json", "jsonl"} and _BEGINS.match(head_of(file)) is not None
 
 
 def _rows(file: DataFile) -> Iterator[Unpacked]:
@@ -166,7 +164,7 @@ FORMAT = FileFormat(
         ),
     ),
     unpacking=Unpacking(
-        _recognizes,
+        partial(begins, _BEGINS),
         _rows,
         "one JSON object with 'adapter_spec' and 'request_states' (scenario_state.json of HELM)",
     ),

@@ -51,11 +51,16 @@ _SAMPLE: Final = re.compile(r"samples/(.+)_epoch_([0-9]+)(?:\.json|/sample\.json
 _IS_LOG: Final = re.compile(
     rb'\s*\{\s*"version"\s*:\s*[0-9]+\s*,\s*"status"\s*:\s*"([a-z]+)".*?"eval"\s*:\s*\{', re.DOTALL
 )
-_EVENTS: Final = (
-    (b',"events":[', b'],"model_usage":'),
-    (b'\n  "events": [', b'],\n  "model_usage":'),
+_CUTS: Final = (
+    (b',"events_data":{', b"", b'},"turn_count":', ("events_data", "turn_count")),
+    (b',"store":{', b'},"events":[', b'],"model_usage":', ("store", "events", "model_usage")),
+    (b',"messages":[', b"", b'],"output":{', ("messages", "output")),
 )
-"""Where the events of a sample begin, and what follows them, in one line or with indents."""
+_INDENTED_CUTS: Final = (
+    (b'\n  "events": [', b"", b'],\n  "model_usage":', ("events", "model_usage")),
+)
+"""What begins a part of a sample that is not needed, what is left of it, what follows it, and the keys around it."""
+_EMPTIED: Final = frozenset({"messages", "store", "events", "events_data"})
 _REFERENCES: Final = ("attachment://", "tc://")
 _GRADES: Final = {"C": True, "I": False, "N": False, "true": True, "false": False}
 _NUMBERS: Final = {"1": True, "1.0": True, "0": False, "0.0": False}
@@ -150,10 +155,13 @@ def _rows(file: DataFile) -> Iterator[Unpacked]:
 def _archive_rows(file: DataFile) -> Iterator[Unpacked]:
     with open_archive(file) as archive:
         log = _header(archive, file.name)
-        for name in _sample_names(archive):
+        for name, data in archive.read_all(_sample_names(archive)):
             place = f"member {name!r}"
+            if isinstance(data, BadMemberError):
+                yield Unpacked(place, fault=str(data))
+                continue
             try:
-                sample = _parse_sample(archive.read(name))
+                sample = _parse_sample(data)
                 texts = _Attachments(sample, archive, name)
                 if name.endswith("/sample.json"):
                     metadata = name.removesuffix("sample.json") + "metadata.json"
@@ -375,27 +383,28 @@ def _tokens(
 
 
 def _parse_sample(data: bytes) -> dict[str, Any]:
-    """Parse a sample without its events, which are most of it and not needed."""
-    cut = _without_events(data)
-    if cut is None:
+    """Parse a sample without its messages and events, which are most of it and not needed."""
+    cut = data
+    keys: set[str] = set()
+    for start_mark, left, end_mark, around in _INDENTED_CUTS if data[1:2] == b"\n" else _CUTS:
+        if around[0] == "messages" and "turn_count" not in keys:
+            continue  # in older logs the messages tell the number of turns
+        # A text has no line end and no bare quote of its own in JSON, so these are keys.
+        end = cut.rfind(end_mark)
+        # What is near the end is found faster from there.
+        start = (cut.rfind if around[0] == "events_data" else cut.find)(start_mark, 0, max(end, 0))
+        if start >= 0:
+            cut = cut[: start + len(start_mark)] + left + cut[end:]
+            keys.update(around)
+    if not keys:
         return parse_object(data)
     try:
         sample = parse_object(cut)
     except BadMemberError:
         return parse_object(data)
-    # Other brackets than those of the outermost object would leave it without one of the two.
-    return sample if sample.get("events") == [] and "model_usage" in sample else parse_object(data)
-
-
-def _without_events(data: bytes) -> bytes | None:
-    """Cut out what may be the events; None where that is not seen."""
-    # A text has no line end and no bare quote of its own in JSON, so these are keys.
-    for start_mark, end_mark in _EVENTS:
-        start = data.find(start_mark)
-        end = data.rfind(end_mark) if start >= 0 else -1
-        if end > start:
-            return data[: start + len(start_mark)] + data[end:]
-    return None
+    # Other brackets than those of the outermost object would leave it without one of its keys.
+    is_right = keys <= sample.keys() and not any(sample[name] for name in keys & _EMPTIED)
+    return sample if is_right else parse_object(data)
 
 
 def _notices(file: DataFile, columns: Mapping[str, pl.DataType]) -> Iterator[str]:

@@ -18,7 +18,7 @@ import polars as pl
 
 from ttsframe._traps import Trap
 from ttsframe.errors import ColumnsError
-from ttsframe.readers.engine.jsonl import FILE
+from ttsframe.readers.engine.json_rows import FILE
 from ttsframe.readers.engine.table import (
     FileFormat,
     Scores,

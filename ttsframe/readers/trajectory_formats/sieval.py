@@ -17,7 +17,7 @@ import polars as pl
 
 from ttsframe._traps import Trap
 from ttsframe.readers.engine.dtypes import as_instance, struct_fields
-from ttsframe.readers.engine.jsonl import FILE, ROW
+from ttsframe.readers.engine.json_rows import FILE, ROW
 from ttsframe.readers.engine.table import (
     FileFormat,
     Table,

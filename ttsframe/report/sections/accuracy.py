@@ -19,6 +19,7 @@ from ttsframe._wording import (
     quantity_of,
     units_of,
 )
+from ttsframe.curves.at_k import majority_limit
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.report.parts import (
     Context,
@@ -49,6 +50,8 @@ _HEIGHT: Final = 320
 _HEIGHT_OF_MANY: Final = 220
 _N_SINGLE_MAX: Final = 3
 _ON: Final = "on the problems of"
+_LEAST_FOR_LIMIT: Final = 8
+"""Attempts at a problem from which the limit of majority votes is worth a sentence."""
 
 
 def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
@@ -68,7 +71,30 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
             average = average.rename({"accuracy": "agreement"})
         incomplete.append(average.select(*data.by, *names, pl.exclude(data.by)))
     alone = pl.concat(incomplete, how="diagonal") if incomplete else None
-    return {"curve": curve, "agreement": agreement, "incomplete": alone}
+    return {
+        "curve": curve,
+        "agreement": agreement,
+        "incomplete": alone,
+        "majority_limit": _limit(data),
+    }
+
+
+def _limit(data: RunData) -> pl.DataFrame | None:
+    """Estimate the limit of majority votes for graded runs of enough attempts that are drawn alike."""
+    runs = data.runs.filter(
+        pl.col("is_exchangeable"),
+        pl.col("n_each") >= _LEAST_FOR_LIMIT,
+        pl.col("n_right") + pl.col("n_wrong") > 0,
+    )
+    is_voted = "majority_vote" in data.options.selectors
+    if runs.is_empty() or data.replicates or not is_voted or not data.has_answers:
+        return None
+    return majority_limit(
+        data.attempts_of(runs),
+        by=data.by,
+        cluster=data.options.cluster,
+        confidence_level=data.options.confidence_level,
+    ).drop_nulls("accuracy")
 
 
 def summarize(
@@ -161,8 +187,9 @@ def answer(
     curve: pl.DataFrame | None,
     agreement: pl.DataFrame | None,
     incomplete: pl.DataFrame | None,
+    majority_limit: pl.DataFrame | None,
 ) -> list[str]:
-    """Give both ends of each run's lines."""
+    """Give both ends of each run's lines, and where majority vote goes."""
     texts = []
     for table in (curve, agreement):
         if table is None:
@@ -173,8 +200,26 @@ def answer(
             alone = keep_run_of(incomplete, rows, context.by)
             if alone is not None:
                 sentences += _describe_incomplete(context, alone, quantity)
+            limit = keep_run_of(majority_limit, rows, context.by)
+            if limit is not None and limit.height and quantity == "accuracy":
+                sentences.append(_describe_limit(limit.row(0, named=True)))
             texts.append(start_sentence(prefix, " ".join(sentences)))
     return texts
+
+
+def _describe_limit(limit: Mapping[str, Any]) -> str:
+    """Say how far ever more attempts could take majority vote."""
+    start = (
+        "With ever more attempts, majority vote tends to the share of problems whose most likely answer is "
+        "right, here"
+    )
+    if not limit["n_undecided"]:
+        return f"{start} {format_percent(limit['accuracy'])}."
+    low, high = (
+        format_percent(limit[f"accuracy_if_undecided_{end}"]) for end in ("wrong", "right")
+    )
+    problems = counted([limit["n_problems"]], "problem")
+    return f"{start} {low} to {high}: on {limit['n_undecided']:,} of {problems}, no answer is clearly ahead."
 
 
 def _describe_ends(context: Context, rows: pl.DataFrame, quantity: str) -> str:
@@ -236,6 +281,7 @@ def draw(
     curve: pl.DataFrame | None,
     agreement: pl.DataFrame | None,
     incomplete: pl.DataFrame | None,
+    majority_limit: pl.DataFrame | None,  # noqa: ARG001 - a sentence says it
 ) -> list[Part]:
     """Draw each curve, and list its numbers."""
     from ttsframe import charts

@@ -80,9 +80,10 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         curves.append(curve)
         choices.append(choices_of_half)
         compared = _find_best_single(curve, data.by)
+        rows = both.join(compared, on=compared.columns, how="semi", nulls_equal=True)
         gains.append(
             compare(
-                both.join(compared, on=compared.columns, how="semi", nulls_equal=True),
+                rows.with_columns(subsets=pl.lit("prefix")),
                 baseline=_HELD_OUT,
                 by=data.by,
                 replicates="fold",

@@ -29,7 +29,6 @@ from ttsframe.report.wording import (
     split_runs,
     start_sentence,
 )
-from ttsframe.search import average_measures, diversity_by_depth, search_costs
 from ttsframe.votes.selectors import select_answers
 
 _N_STEPS_MAX: Final = 400
@@ -43,6 +42,9 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
     """Count what searches cost and how wide they were, and choose a tree to draw."""
     if data.nodes is None:
         return {"search": None, "search_width": None, "search_tree": None}
+    # Few reports have searches, and the package takes a tenth of a second to load.
+    from ttsframe.search import average_measures, diversity_by_depth, search_costs
+
     nodes, by, keys = data.nodes, data.by, data.keys
     if missing := [name for name in keys if name not in nodes.collect_schema()]:
         raise NoTableError(f"the nodes lack the columns {missing} that tell runs apart")

@@ -50,17 +50,26 @@ def _average_ends(attempts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Average the first and the last step score of right and of wrong attempts, at the same problems."""
     run = [RUN, *by]
     steps = pl.col("step_scores").cast(pl.List(pl.Float64))
-    ends = [steps.list.first().fill_nan(None), steps.list.last().fill_nan(None)]
     has_both = pl.col("first_step", "last_step").count().over(*run, "problem_id") == 2
     cells = (
         attempts
+        .lazy()
         .filter(pl.col("is_correct").is_not_null())
+        # Before the groups, which would gather the lists.
+        .select(
+            *run,
+            "problem_id",
+            "is_correct",
+            first_step=steps.list.first().fill_nan(None),
+            last_step=steps.list.last().fill_nan(None),
+            n_steps=steps.list.len(),
+        )
         .group_by(*run, "problem_id", "is_correct")
         .agg(
-            first_step=in_order(ends[0]).list.mean(),
-            last_step=in_order(ends[1]).list.mean(),
-            n_steps=steps.list.len().max(),
+            in_order(pl.col("first_step", "last_step")).list.mean(),
+            pl.col("n_steps").max(),
         )
+        .collect()
         .with_columns(has_both.name.prefix("has_"))
         .with_columns(is_paired=(pl.col("has_first_step") & pl.col("has_last_step")))
     )

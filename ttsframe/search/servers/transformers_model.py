@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ class TransformersGenerator:
         max_tokens: int,
         batch_size: int,
     ) -> None:
-        self._model, self._tokenizer = model, tokenizer
+        self._model, self._tokenizer = _plain(model), tokenizer
         self._prompt = prompt_function(prompt)
         self._rule = rule
         self._temperature, self._top_p = temperature, top_p
@@ -150,12 +151,6 @@ class TransformersGenerator:
             # The one token that `_Sampler` leaves is the likeliest; the library's own sampling
             # draws from one stream for the whole batch.
             do_sample=False,
-            num_beams=1,
-            # What is not given is taken from the model's files.
-            temperature=1.0,
-            top_p=1.0,
-            top_k=50,
-            repetition_penalty=1.0,
             max_new_tokens=n_new,
             eos_token_id=sorted(self._ends) or None,
             pad_token_id=self._tokenizer.pad_token_id,
@@ -266,6 +261,18 @@ def _decoded(tokenizer: Any, ids: list[int], context: int | None) -> str:  # noq
     return whole.removeprefix(before) if whole.startswith(before) else decode(ids)
 
 
+def _plain(model: Any) -> Any:  # noqa: ANN401
+    """Return a model, its weights shared, without what its files say on generating: penalties, bans, lengths."""
+    told = getattr(model, "generation_config", None)
+    if told is None:
+        return model
+    plain = copy(model)
+    plain.generation_config = type(told)(
+        cache_implementation=getattr(told, "cache_implementation", None)
+    )
+    return plain
+
+
 def _ends(model: Any, tokenizer: Any) -> frozenset[int]:  # noqa: ANN401
     """Return the tokens that end a text, of which a model may have several."""
     found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
@@ -337,6 +344,9 @@ def transformers_generator(
     the other texts. What can still differ is the rounding of the model: padding, batch, device and
     version change its logits in the last digits, and where a draw falls on such a digit, the token. On
     one machine the same call gives the same steps, unless the device's own kernels are random.
+
+    Of the model's own `generation_config` only the tokens that end a text and the kind of its cache are used: its
+    temperature, penalties, banned tokens and lengths would change what is sampled.
 
     A step ends at the first of: the end-of-text token ("stop", counted in `n_tokens`), the token that
     completes the separator ("step"; what that token holds behind it is cut off), `max_tokens`

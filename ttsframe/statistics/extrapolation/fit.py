@@ -136,7 +136,8 @@ class PassAtKFit:
             curve is concatenated with ``how="diagonal"``:
 
             - `interval_for` (String): "new_problems"; the interval is for pass@k over new problems of
-              the same kind, and so wider than one for these problems would be;
+              the same kind, and so wider than one for these problems would be. It takes problems as
+              independent: with clusters of them it is too narrow;
             - `is_moved` (Boolean): the model's pass@k is outside of the interval, and `accuracy` is
               the nearer end. Only "nonparametric" moves: its power law disagrees with what any
               distribution of chances allows.

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from ttsframe._draws import bits_at
-from ttsframe._typing import Floats, Integers, Weights
+from ttsframe._typing import Flags, Floats, Integers, Weights
 from ttsframe.votes.engine.ballots import Ballots, weigh
 from ttsframe.votes.engine.pools import Block
 from ttsframe.votes.engine.registry import Pick
@@ -152,18 +152,22 @@ def shuffles(sampling: Sampling, name: object, n: int) -> Iterator[Integers]:
         bits |= attempts
         bits.sort(axis=1)
         bits &= low
-        yield bits.astype(np.int64)
+        yield bits.view(np.int64)
 
 
 def vote_in_subsets(poll: Poll, order: Integers, budgets: Integers) -> Floats:
     """Return the chance that the winner is correct: (n_subsets, n_budgets), ties shared equally."""
     # The first `budget` attempts of each shuffle in `order` vote; without a vote the chance is 0.
-    order = order[:, : int(budgets[-1])]
-    # An attempt is added up at the first budget that includes it.
+    order = np.ascontiguousarray(order[:, : int(budgets[-1])])
+    # An attempt is added up at the first budget that includes it. Reductions over answers and
+    # budgets are fastest where subsets are the last axis.
     added_at = np.searchsorted(budgets, np.arange(order.shape[1]), side="right")
-    shape = len(order), len(budgets), poll.n_answers + 1
-    place = np.arange(shape[0])[:, None] * shape[1] + added_at
-    cells = (place * shape[2] + poll.answer[order]).ravel()
+    shape = poll.n_answers + 1, len(budgets), len(order)
+    of_answer = np.arange(shape[0]) * (shape[1] * shape[2])
+    cells = of_answer[poll.answer][order]
+    cells += added_at * shape[2]
+    cells += np.arange(shape[2])[:, None]
+    cells = cells.ravel()
 
     def added(values: Floats | None) -> Floats:
         sums = np.bincount(cells, values if values is None else values.ravel(), math.prod(shape))
@@ -173,13 +177,22 @@ def vote_in_subsets(poll: Poll, order: Integers, budgets: Integers) -> Floats:
     if poll.kind == "logarithms":
         weights = _added_logarithms(weight, added_at, added)
     else:
-        weights = np.cumsum(added(weight), axis=1)
+        weights = _add_up(added(weight))
     rates = _rates(poll)
     if rates is not None:
-        return _share_of_rates(weights[..., :-1], rates)
-    votes = np.cumsum(added(None), axis=1)
-    right = np.cumsum(added(poll.grade[order]), axis=1)
-    return _share_right(weights[..., :-1], votes[..., :-1], right[..., :-1])
+        shares = _share_of_rates(weights[:-1], rates)
+    else:
+        votes, right = _add_up(added(None)), _add_up(added(poll.grade[order]))
+        shares = _share_right(weights[:-1], votes[:-1], right[:-1])
+    return np.ascontiguousarray(shares.T)
+
+
+def _add_up(totals: Floats) -> Floats:
+    """Add to the totals of each budget those of the smaller ones, in place."""
+    # `np.cumsum` over this axis takes several times as long.
+    for index in range(1, totals.shape[1]):
+        totals[:, index] += totals[:, index - 1]
+    return totals
 
 
 def _added_logarithms(
@@ -193,7 +206,7 @@ def _added_logarithms(
     totals = added(np.exp(weight - shift[:, added_at]))
     fall = np.exp(np.diff(shift, axis=1, prepend=shift[:, :1]) * -1.0)
     for index in range(1, totals.shape[1]):
-        totals[:, index] += totals[:, index - 1] * fall[:, index, None]
+        totals[:, index] += totals[:, index - 1] * fall[:, index]
     return totals
 
 
@@ -209,20 +222,25 @@ def _rates(poll: Poll) -> Floats | None:
 
 def _share_of_rates(weights: Floats, rates: Floats) -> Floats:
     """Return the chance that a winner is correct, where all votes for an answer have one grade."""
-    highest = weights.max(axis=-1, keepdims=True)
-    slack = TIE_TOLERANCE * weights.sum(axis=-1, keepdims=True)
-    is_tied = ((highest - weights <= slack) & (highest > 0)).astype(np.float64)
-    result: Floats = is_tied @ rates / np.maximum(is_tied.sum(axis=-1), 1.0)
+    is_tied = _is_tied(weights) & (weights > 0.0)
+    n_right = is_tied[rates > 0.0].sum(axis=0)
+    result: Floats = n_right / np.maximum(is_tied.sum(axis=0), 1)
     return result
 
 
 def _share_right(weights: Floats, votes: Floats, right: Floats) -> Floats:
-    """Return the chance that a winner is correct, from totals of (subset, budget, answer)."""
-    deficit = weights.max(axis=-1, keepdims=True) - weights
-    is_tied = (votes > 0) & (deficit <= TIE_TOLERANCE * weights.sum(axis=-1, keepdims=True))
+    """Return the chance that a winner is correct, from totals of (answer, budget, subset)."""
+    is_tied = (votes > 0) & _is_tied(weights)
     rate = np.divide(right, votes, out=np.zeros_like(right), where=is_tied)
-    result: Floats = rate.sum(axis=-1) / np.maximum(is_tied.sum(axis=-1), 1)
+    result: Floats = rate.sum(axis=0) / np.maximum(is_tied.sum(axis=0), 1)
     return result
+
+
+def _is_tied(weights: Floats) -> Flags:
+    """Return which answers have the highest weight of their subset, up to rounding."""
+    deficit = weights.max(axis=0) - weights
+    tied: Flags = deficit <= TIE_TOLERANCE * weights.sum(axis=0)
+    return tied
 
 
 def _of_all_attempts(attempts: Block, pick: Pick, budgets: Integers, weights: Weights) -> Floats:
