@@ -256,9 +256,12 @@ def _expected_kind(name: str, dtype: pl.DataType) -> str | None:
 def _must_be(name: str, dtype: pl.DataType, expected: str) -> str:
     """End a message on a column whose dtype cannot be used."""
     if dtype.is_nested() and name != "step_scores":
-        return (
-            f"must be {expected}, one value per attempt. Hint: {_READ} makes one row per attempt."
+        how = (
+            f"frame.explode({name!r}), with all columns of lists,"
+            if isinstance(dtype, pl.List | pl.Array)
+            else _READ
         )
+        return f"must be {expected}, one value per attempt. Hint: {how} makes one row per attempt."
     cast = {
         "Boolean": f"pl.col({name!r}).str.to_lowercase() == 'true'",
         "a number": f"pl.col({name!r}).cast(pl.Float64)",

@@ -236,6 +236,38 @@ class Picks(Choice):
         return self.pick(self.attempts)
 
 
+def number_by_text(attempts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame | None:
+    """Make an `_id` for problems whose `problem_id` has other texts in other runs; None if none has."""
+    if not by or attempts.schema.get("problem") != pl.String:
+        return None
+    text = pl.col("problem").min().str.replace_all(r"\s+", " ").str.strip_chars().alias("_text")
+    by_length = pl.col("_text").sort_by(pl.col("_text").str.len_bytes(), "_text")
+    # A run may ask the same question within its own template.
+    is_other = ~pl.col("_text").str.contains(pl.col("_shortest"), literal=True)
+    problems = (
+        attempts
+        .group_by(*by, "problem_id")
+        .agg(text)
+        .with_columns(_shortest=by_length.drop_nulls().first().over("problem_id"))
+        .with_columns(_differ=is_other.any().over("problem_id"))
+    )
+    if not problems["_differ"].any():
+        return None
+    name = pl.col("problem_id").cast(pl.String)
+    number = pl.col("_text").rank("dense").over("problem_id").fill_null(0)
+    own = pl.when("_differ").then(pl.format("{} ({})", name, number)).otherwise(name)
+    return problems.select(*by, "problem_id", own.alias("_id"))
+
+
+def with_own_ids(table: pl.DataFrame, ids: pl.DataFrame | None) -> pl.DataFrame:
+    """Replace `problem_id` by what `number_by_text` found, so that only equal problems pair."""
+    if ids is None:
+        return table
+    keys = [name for name in ids.columns if name != "_id"]
+    joined = table.join(ids, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(problem_id="_id").drop("_id")
+
+
 def choose_picks(trajectories: pl.DataFrame | pl.LazyFrame, options: PickOptions, /) -> Choice:
     """Choose what the options leave open, by a first look at a run of any size."""
     # Reads the columns that tell problems apart, the grades or gold answers, and scores up to the

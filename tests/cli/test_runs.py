@@ -57,6 +57,30 @@ def test_compare_takes_the_files(ttsframe: Run, files: tuple[str, str]) -> None:
     assert "--by source_file keeps them apart" in named.stderr
 
 
+def test_runs_in_folders_are_named_by_what_tells_them_apart(ttsframe: Run) -> None:
+    folder = Path("experiments of this year on the whole data set")
+    for model in ("small", "large"):
+        path = folder / f"a model that is {model}" / "run.jsonl"
+        path.parent.mkdir(parents=True)
+        tts.simulate_trajectories(12, 4, seed=1, score_strength=len(model)).write_ndjson(path)
+    for command in ("compare", "rank", "curve", "report"):
+        result = ttsframe(command, str(folder))
+        assert result.exit_code == 0, result.stderr
+        assert "a model that is small" in result.stdout, command
+        assert "experiments" not in result.stdout, command
+
+
+def test_files_that_number_other_problems_alike_are_not_compared(ttsframe: Run) -> None:
+    run = tts.simulate_trajectories(6, 4, seed=1)
+    is_first = pl.col("problem_id") < "sim-000002"
+    for name, text in (("a.jsonl", "Name a city"), ("b.jsonl", "Name a river")):
+        other = pl.when(is_first).then(pl.lit(text)).otherwise("problem_id")
+        run.with_columns(problem=other).write_ndjson(name)
+    result = ttsframe("compare", "a.jsonl", "b.jsonl", "--json")
+    assert "share 6 problems by problem_id, 2 of them with different texts" in result.stderr
+    assert {row["n_pairs"] for row in json.loads(result.stdout)["comparison"]} == {4}
+
+
 @pytest.mark.parametrize(
     "command",
     [

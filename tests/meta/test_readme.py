@@ -94,7 +94,7 @@ def test_marked_blocks_are_the_two_commands() -> None:
 
 
 def test_it_is_short() -> None:
-    assert len(README.splitlines()) <= 270
+    assert len(README.splitlines()) <= 250
 
 
 def test_formats_are_all_named() -> None:

@@ -90,7 +90,8 @@ def test_a_list_in_place_of_one_value_is_refused(
     message = str(caught.value)
     assert message.startswith(f"trajectories: {name!r} is List(String), must be ")
     assert message.endswith(
-        "one value per attempt. Hint: tts.read_trajectories(frame) makes one row per attempt."
+        f"one value per attempt. Hint: frame.explode({name!r}), with all columns of lists, makes one row "
+        "per attempt."
     )
 
 

@@ -22,6 +22,7 @@ _KNOWN: Final = frozenset({
 _COLOR: Final = style.FALLBACK_COLORS[0]
 _ROW: Final = 26
 _N_RANKED_MAX: Final = 40
+_N_TICKS_MAX: Final = 12
 
 
 def ranking(
@@ -110,7 +111,9 @@ def _draw_panel(panel: pl.DataFrame) -> list[alt.Chart]:
     )
     order = rows["ranked"].to_list()
     most = int(rows["n_ranked"].to_list()[0])
-    x_axis = style.axis("Rank", tickMinStep=1, format="d")
+    step = -(-most // _N_TICKS_MAX)
+    ticks = [1, *range(step, most + 1, step)] if step > 1 else [*range(1, most + 1)]
+    x_axis = style.axis("Rank", values=ticks, format="d")
 
     def x(column: str) -> alt.X:
         scale = alt.Scale(domain=[0.5, most + 0.5], nice=False)

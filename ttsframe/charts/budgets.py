@@ -70,7 +70,7 @@ class BudgetAxis(NamedTuple):
             values, number_format = self._ticks(n_ticks_max)
             scale_name = " (log scale)" if len(self.budgets) > 1 else ""
             title = f"{sentence(per_problem(self.unit))}{scale_name}" if has_title else None
-            options = {"grid": False, "labelOverlap": "greedy", **options}
+            options = {"grid": False, "labelOverlap": "greedy", "labelSeparation": 5, **options}
             style = axis(title, values=values, format=number_format, **options)
         # One budget stands in the middle: a scale would say that there is something to compare.
         kind = {"type": "log", "base": 2} if len(self.budgets) > 1 else {"type": "linear"}

@@ -316,7 +316,8 @@ def write_end_labels(
     low, high = domain
     labels = labels.sort("y", "label")
     distance = (high - low) * _LINE_HEIGHT / height
-    spread = _spread(labels["y"].to_list(), distance=distance, low=low, high=high)
+    # The axis would strike through a text on its height.
+    spread = _spread(labels["y"].to_list(), distance=distance, low=low + distance / 2, high=high)
     chart: alt.Chart = (
         alt
         .Chart(inline(labels.with_columns(y=pl.Series(spread, dtype=pl.Float64))))

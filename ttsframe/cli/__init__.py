@@ -53,9 +53,10 @@ _OBJECTS_PER_COLLECTION: Final = 50_000
 def cli() -> None:
     """Analyze test-time-compute scaling runs: many attempts per problem, scored step by step.
 
-    SOURCE is a file, a folder, a quoted glob, a URL, or - for standard input: JSONL or Parquet of search-and-learn, JSONL of
-    Qwen2.5-Math, answers of REBASE or ETS, runs of compute-optimal-tts, or ttsframe's own table of
-    one row per attempt (Parquet, JSONL, Arrow IPC, CSV). The format is recognized by content.
+    SOURCE is a file, a folder, a quoted glob, a URL, or - for standard input. It holds the log of a
+    tool, such as inspect_ai, lm-evaluation-harness, verl or search-and-learn (--format of each command
+    lists all), or a table of one row per attempt (Parquet, JSON lines, Arrow, CSV). The format is
+    recognized by content.
 
     Exit status: 0 success, 1 findings of validate, 2 bad input or options, 70 a fault of
     ttsframe, 130 interrupted.

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from ttsframe._settings import BY_FILE
-from ttsframe._wording import counted
+from ttsframe._wording import counted, shorten_paths
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import Run
+from ttsframe.defaults import number_by_text
 from ttsframe.errors import DataError
 from ttsframe.schema import holds_counts
 
@@ -25,14 +26,22 @@ class SameProblems:
 
     files: tuple[str, ...]
     n_problems: int
+    n_different: int = 0
+    """Of these, the problems with different texts in different files."""
 
     def __str__(self) -> str:
         """Say which files hold how many problems."""
-        named = list(self.files[:_N_NAMED])
+        named = list(shorten_paths(self.files).values())[:_N_NAMED]
         if len(self.files) > _N_NAMED:
             named.append(f"{len(self.files) - _N_NAMED} more")
         files = f"{', '.join(named[:-1])} and {named[-1]}"
-        return f"{files} hold attempts at the same {counted([self.n_problems], 'problem')}"
+        shared = counted([self.n_problems], "problem")
+        if self.n_different:
+            return (
+                f"{files} share {shared} by problem_id, {self.n_different:,} of them with different texts, "
+                "which are not compared"
+            )
+        return f"{files} hold attempts at the same {shared}"
 
 
 def find_same_problems(attempts: pl.LazyFrame, by: Sequence[str] = ()) -> SameProblems | None:
@@ -65,7 +74,31 @@ def find_same_problems(attempts: pl.LazyFrame, by: Sequence[str] = ()) -> SamePr
         .collect(engine="streaming")
     )
     files, n_problems = counts.row(0)
-    return SameProblems(tuple(files), n_problems) if files else None
+    if not files:
+        return None
+    return SameProblems(tuple(files), n_problems, _count_different(attempts, problem, in_several))
+
+
+def _count_different(
+    attempts: pl.LazyFrame, problem: Sequence[str], in_several: pl.DataFrame
+) -> int:
+    """Count the problems of several files whose texts are not those of one problem."""
+    if "problem" not in attempts.collect_schema():
+        return 0
+    texts = (
+        attempts
+        .select(*problem, _FILE, "problem")
+        .join(in_several.lazy(), on=problem, how="semi", nulls_equal=True)
+        .group_by(*problem, _FILE)
+        .agg(pl.col("problem").min())
+        .collect(engine="streaming")
+    )
+    ids = number_by_text(texts, [*problem[:-1], _FILE])
+    if ids is None:
+        return 0
+    return ids.filter(pl.col("_id") != pl.col("problem_id").cast(pl.String))[
+        "problem_id"
+    ].n_unique()
 
 
 def refuse_same_problems(run: Run, attempts: pl.LazyFrame, by: Sequence[str]) -> None:

@@ -10,7 +10,15 @@ from typing import Final
 
 import polars as pl
 
-from ttsframe._wording import CURVE_COLUMNS, LEFT_OUT, counted, is_unreached, quantity_of, units_of
+from ttsframe._wording import (
+    CURVE_COLUMNS,
+    LEFT_OUT,
+    counted,
+    is_unreached,
+    quantity_of,
+    shorten_paths,
+    units_of,
+)
 from ttsframe.cli._console import Console, printable
 from ttsframe.cli._documents import Cells, is_document, save_document
 from ttsframe.cli._output import save
@@ -56,7 +64,11 @@ def table_text(
 
 def _cell(text: str) -> str:
     text = printable(text[: _CELL_MAX * 4])
-    return text if len(text) <= _CELL_MAX else text[: _CELL_MAX - 3] + "..."
+    if len(text) <= _CELL_MAX:
+        return text
+    # Names of runs often differ at their ends.
+    n_kept = (_CELL_MAX - 3) // 2
+    return f"{text[: _CELL_MAX - 3 - n_kept]}...{text[-n_kept:]}"
 
 
 def _blocks(widths: Sequence[int], n_fixed: int, room: int) -> Iterator[list[int]]:
@@ -119,10 +131,20 @@ def _curve_title(curve: pl.DataFrame, confidence_level: float) -> str:
     return f"{quantity}, with {100 * confidence_level:g}% intervals over {units}"
 
 
+def shorten_files(table: pl.DataFrame, *also: str) -> pl.DataFrame:
+    """Shorten the paths of `source_file`, and of other columns of files, to what tells them apart."""
+    if table.schema.get("source_file") != pl.String:
+        return table
+    columns = ["source_file", *also]
+    paths = pl.concat([table[name] for name in columns]).drop_nulls().unique().sort()
+    return table.with_columns(pl.col(columns).replace(shorten_paths(paths.to_list())))
+
+
 def _split_runs(
     curve: pl.DataFrame,
 ) -> tuple[list[str], Mapping[tuple[object, ...], pl.DataFrame]]:
     """Return the columns that tell runs apart, and the curve of each run."""
+    curve = shorten_files(curve)
     groups = [name for name in curve.columns if name not in CURVE_COLUMNS and name != "subsets"]
     if not groups:
         return groups, {(): curve}

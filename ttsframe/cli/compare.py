@@ -11,7 +11,7 @@ import click
 import polars as pl
 
 from ttsframe._typing import ClusterTest, Correction, McNemar
-from ttsframe._wording import LEFT_OUT
+from ttsframe._wording import LEFT_OUT, counted
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console, printable
 from ttsframe.cli._documents import DOCUMENT_SUFFIXES, Cells
@@ -28,8 +28,8 @@ from ttsframe.cli._options import (
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option
 from ttsframe.cli._runs import find_same_problems, refuse_same_problems
-from ttsframe.cli._tables import show_table
-from ttsframe.defaults import PickOptions, Picks, plan_picks
+from ttsframe.cli._tables import shorten_files, show_table
+from ttsframe.defaults import PickOptions, Picks, number_by_text, plan_picks, with_own_ids
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.statistics.comparison import compare as compare_pairs
 
@@ -188,9 +188,14 @@ def compared_column(
 def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> None:
     """Raise unless there is a difference to show."""
     if table.is_empty():
+        other = (
+            "--column budget compares numbers of attempts, such as a vote with a single attempt; "
+            if column == "selector"
+            else ""
+        )
         raise DataError(
             f"{column} has only the value {baseline!r}, so there is nothing to compare it with. Hint: "
-            "--column names what to compare, for example selector, budget, source_file or model."
+            f"{other}--column names what to compare, for example selector, budget, source_file or model."
         )
     if not (table["n_pairs"] > 0).any():
         if column in _OF_PROBLEMS:
@@ -208,7 +213,8 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
 def problems_to_compare(picks: Picks, choosing: PickOptions, column: str) -> pl.DataFrame:
     """Return the chosen answers; by default without the oracle, and at one budget."""
     # Each further budget is a further test, and no selector can beat the oracle.
-    problems = pl.concat(picks.problems())
+    ids = number_by_text(picks.attempts, picks.options.by)
+    problems = with_own_ids(pl.concat(picks.problems()), ids)
     if choosing.selectors is None and picks.options.selectors != ("oracle",):
         problems = problems.filter(pl.col("selector") != "oracle")
     if choosing.budgets is None and column != "budget":
@@ -238,8 +244,9 @@ def _cells(
     correction: str,
 ) -> tuple[Cells, int]:
     """Write one row per difference, the columns that identify it first; return their number."""
-    n_tests = table["p_value"].count()
-    corrected = "" if correction == "none" else f", corrected: for {n_tests} tests ({correction})"
+    table = shorten_files(table, "baseline") if column == "source_file" else shorten_files(table)
+    n_tests = counted([table["p_value"].count()], "test")
+    corrected = "" if correction == "none" else f", corrected: for {n_tests} ({correction})"
     heading = [
         f"Difference of accuracies on the same problems, with {100 * confidence_level:g}% intervals",
         f"{column}: compared with {printable(str(table['baseline'][0]))}; p: {_tests(table)}{corrected}",

@@ -23,7 +23,7 @@ from ttsframe.cli._options import (
     reads_run,
 )
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option
-from ttsframe.cli._tables import show_table
+from ttsframe.cli._tables import shorten_files, show_table
 from ttsframe.cli.compare import check_column, compared_column, problems_to_compare
 from ttsframe.defaults import PickOptions, plan_picks
 from ttsframe.errors import DataError
@@ -115,6 +115,7 @@ def _check(table: pl.DataFrame, column: str) -> None:
 
 def _cells(table: pl.DataFrame, column: str, confidence_level: float) -> tuple[Cells, int]:
     """Write one row per ranked value, the columns that identify it first; return their number."""
+    table = shorten_files(table)
     before = table.columns[: table.columns.index("rank")]
     is_constant = {name: table[name].n_unique() == 1 for name in before}
     fixed = [name for name in before if name == column or not is_constant[name]]

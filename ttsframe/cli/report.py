@@ -8,7 +8,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 import click
+import polars as pl
 
+from ttsframe._wording import shorten_paths
 from ttsframe.cli._choosing import chooses
 from ttsframe.cli._console import Console
 from ttsframe.cli._errors import in_options, typed_command
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES: Final = (".html", ".htm")
 _WIDTH: Final = 100
+_N_SAID_MAX: Final = 4
 _SAID: Final[tuple[SectionName, ...]] = ("difficulty", "verifier")
 """Sections whose answers are printed below the curve."""
 _SAID_OF_RUNS: Final[tuple[SectionName, ...]] = ("comparison",)
@@ -126,10 +129,12 @@ def report(
     console.result({"output": str(output), **made.to_dict()})
     size, *_ = str(made.validation).split("\n")
     console.say(f"{size}\n")
+    files = made.loaded["source_file"] if "source_file" in made.by else pl.Series(dtype=pl.String)
+    short = shorten_paths(files.drop_nulls().unique().sort().to_list())
     for table in (made.curve, made.agreement):
         if table is not None:
             text = curve_text(
-                table,
+                table.with_columns(pl.col("source_file").replace(short)) if short else table,
                 confidence_level=choosing.confidence_level,
                 is_own_grade=choosing.grade is not None,
             )
@@ -150,8 +155,11 @@ def _sentences(made: Report) -> Iterator[str]:
     """Yield the answers of other sections: of a single run, or what sets several apart."""
     answers = made.answers()
     for name in _SAID_OF_RUNS if made.by else _SAID:
-        for answer in answers.get(name, []):
+        said = answers.get(name, [])
+        for answer in said[:_N_SAID_MAX]:
             yield fill(answer, _WIDTH)
+        if len(said) > _N_SAID_MAX:
+            yield f"{len(said) - _N_SAID_MAX} more differences are on the page."
 
 
 def _numbers(choosing: PickOptions) -> int | Sequence[int] | None:

@@ -111,7 +111,7 @@ def _health(scored: pl.LazyFrame, options: PickOptions, by: Sequence[str]) -> pl
 
 def _health_text(health: pl.DataFrame, by: Sequence[str]) -> str:
     """Write the issues for people."""
-    names = [*by, "issue", "attempts", "share", "problems", "cost at most (points)"]
+    names = [*by, "attempts with", "attempts", "share", "problems", "cost at most (points)"]
     rows = []
     for row in health.iter_rows(named=True):
         issue = row["issue"] if row["rule"] is None else f"{row['issue']} by {row['rule']}"

@@ -239,12 +239,26 @@ def _warn_of_few_problems(curve: pl.DataFrame | pl.LazyFrame, by: Sequence[str])
     n_problems, n_left_out = row["n_problems"], row["n_left_out"]
     warnings.warn(
         f"{line}: averages {n_problems:,} of {counted([n_problems + n_left_out], 'problem')}, fewer than "
-        f"half (left out: {row['reasons']}). With include='common' a problem counts only if it has a "
-        "result at every budget. Hint: "
-        + ("leave out the budgets that few problems have, or " if row["n_short"] else "")
-        + "average what each budget has with include='available'.",
+        f"half (left out: {row['reasons']}). {_advise(row)}",
         FewProblemsWarning,
         stacklevel=3,
+    )
+
+
+def _advise(row: Mapping[str, int]) -> str:
+    """Say what would count the problems that are left out, by the most frequent reason."""
+    most = max(LEFT_OUT, key=lambda count: row[count])
+    if most == "n_ungraded":
+        return "Hint: without reference answers ('gold') or grades nothing is right or wrong."
+    if most == "n_undefined":
+        return (
+            "Hint: votes need answers, and weights that are not negative: weights='sigmoid' or "
+            "weights='softmax' makes weights of logits."
+        )
+    return (
+        "With include='common' a problem counts only if it has a result at every budget. Hint: "
+        + ("leave out the budgets that few problems have, or " if row["n_short"] else "")
+        + "average what each budget has with include='available'."
     )
 
 

@@ -120,9 +120,9 @@ def summarize_runs(
             f"{format_percent(ends[quantity][i])} ({name_run(ends[i : i + 1 or None], context.by)})"
             for i in (0, -1)
         )
-        what = "the accuracy" if quantity == "accuracy" else "the agreement"
+        between = f"between {last} and {first}" if ends.height > 1 else first
         texts.append(
-            f"{counted([ends.height], 'run')}: {what} of majority vote with all attempts is between "
-            f"{first} and {last}."
+            f"{counted([ends.height], 'run')}: the {quantity} of majority vote with all attempts is "
+            f"{between}."
         )
     return texts

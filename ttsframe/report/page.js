@@ -99,7 +99,8 @@ async function fit(original, width) {
   if (width < 700) {
     visit(spec, (node, name, value) => {
       if (name !== "legend" || !value || (value.orient ?? "right") !== "right") return;
-      Object.assign(value, { orient: "bottom", columns: Math.max(1, Math.floor(width / 200)) });
+      // Below the title of the axis, which another panel may have.
+      Object.assign(value, { orient: "bottom", offset: 30, columns: Math.max(1, Math.floor(width / 200)) });
     });
   }
   const panels = panelsOf(spec);

@@ -340,13 +340,19 @@ class Report:
         Returns
         -------
         dict[SectionName, list[str]]
-            Sentences, one per run, by the names of the sections in their order.
+            Sentences, one per run, by the names of the sections in their order. Paths of runs are
+            shortened to what tells them apart.
         """
-        context = _context_of(self)
+        context, short_names = _context_of(self), _shorten_runs(self)
         return {
-            name: section.module.answer(context, *_tables_of(self, section, {}))
+            name: section.module.answer(context, *_tables_of(self, section, short_names))
             for name, section in _shown_sections(self)
         }
+
+    def __repr__(self) -> str:
+        """Return what the report is about, and its parts by name, instead of every table."""
+        size, *_ = str(self.validation).split(": ")
+        return f"Report({self.title!r}: {size}; sections: {', '.join(self.answers())})"
 
     def _repr_html_(self) -> str:
         """Return the first chart and the table of the page for notebooks."""
@@ -468,7 +474,7 @@ def _tables_of(
     short_names: Mapping[str, Mapping[str, str]],
     ranks: pl.DataFrame | None = None,
 ) -> list[Any]:
-    """Return the tables that a section shows; `loaded` keeps the full names of runs."""
+    """Return the tables that a section shows, with short names of runs."""
 
     def prepare(table: pl.DataFrame) -> pl.DataFrame:
         return sort_runs(table, ranks).with_columns(
@@ -479,11 +485,17 @@ def _tables_of(
         )
 
     return [
-        sort_runs(getattr(report, name), ranks)
-        if name == "loaded"
-        else _change_tables(getattr(report, name), prepare)
-        for name in (*section.tables, *section.reads)
+        _change_tables(getattr(report, name), prepare) for name in (*section.tables, *section.reads)
     ]
+
+
+def _shorten_runs(report: Report) -> dict[str, dict[str, str]]:
+    """Map the values of each text column of `by` to what tells them apart."""
+    return {
+        name: shorten_paths(report.loaded[name].drop_nulls().unique().sort().to_list())
+        for name in report.by
+        if report.loaded[name].dtype == pl.String
+    }
 
 
 def _list_sources(loaded: pl.DataFrame) -> list[str]:
@@ -496,11 +508,7 @@ def _list_sources(loaded: pl.DataFrame) -> list[str]:
 def _make_page(report: Report, origin: Origin | None) -> Page:
     """Answer the question of each section, and prepare its charts and tables."""
     context = _context_of(report)
-    short_names = {
-        name: shorten_paths(report.loaded[name].drop_nulls().unique().sort().to_list())
-        for name in report.by
-        if report.loaded[name].dtype == pl.String
-    }
+    short_names = _shorten_runs(report)
     ranks = rank_runs(report.curve, report.agreement, report.by)
     sections = []
     for name, section in _shown_sections(report):
@@ -508,10 +516,10 @@ def _make_page(report: Report, origin: Origin | None) -> Page:
         if report.curve is None:
             question = section.question_ungraded or question
         tables = _tables_of(report, section, short_names, ranks)
-        answers, parts = (
-            section.module.answer(context, *tables),
-            section.module.draw(context, *tables),
-        )
+        answers = section.module.answer(context, *tables)
+        # The table of what was loaded has the full names of runs.
+        shown = _tables_of(report, section, {}, ranks) if name == "loaded" else tables
+        parts = section.module.draw(context, *shown)
         if ranks is not None:
             parts = tables_first(parts)
         sections.append(PageSection(name.replace("_", "-"), question, answers, parts))
@@ -535,15 +543,22 @@ def _make_page(report: Report, origin: Origin | None) -> Page:
         overview=overview,
         notices=[*report.notes, *serious],
         sections=sections,
-        omitted=_list_omitted(report),
+        omitted=_list_omitted(report, short_names),
     )
 
 
-def _list_omitted(report: Report) -> list[tuple[str, str]]:
+def _list_omitted(
+    report: Report, short_names: Mapping[str, Mapping[str, str]]
+) -> list[tuple[str, str]]:
     """List the sections that are left out, and why; those with the same reason together."""
     shown = {name for name, _ in _shown_sections(report)}
+    paths = {path: short for names in short_names.values() for path, short in names.items()}
     reasons: dict[str, list[str]] = {}
-    for name, reason in report.omitted.items():
+    for name, full in report.omitted.items():
+        reason = full
+        # A path may begin with another one.
+        for path in sorted(paths, key=len, reverse=True):
+            reason = reason.replace(path, paths[path])
         what = SECTIONS[name].shows
         reasons.setdefault(reason, []).append(f"{what}, for some runs" if name in shown else what)
     return [("; ".join(names), reason) for reason, names in reasons.items()]

@@ -25,7 +25,13 @@ _NAME_MAX: Final = 80
 
 def name_run(rows: pl.DataFrame, by: Sequence[str]) -> str:
     """Name the run of some rows by its values of `by`; empty without `by`."""
-    return ", ".join(shorten(str(rows[name][0]), _NAME_MAX) for name in by)
+    return ", ".join(
+        shorten(
+            f"{name} {rows[name][0]}" if rows[name].dtype.is_numeric() else str(rows[name][0]),
+            _NAME_MAX,
+        )
+        for name in by
+    )
 
 
 def count_runs(table: pl.DataFrame, by: Sequence[str]) -> int:
@@ -67,6 +73,12 @@ def keep_first_runs(
         return table
     kept = table.select(by).unique(maintain_order=True).head(n_max)
     return table.join(kept, on=by, how="semi", nulls_equal=True, maintain_order="left")
+
+
+def name_shared(rows: pl.DataFrame, table: pl.DataFrame, by: Sequence[str]) -> str:
+    """Name what the runs of some rows share and others of the table do not, as the end of a title."""
+    shared = [name for name in by if rows[name].n_unique() == 1 < table[name].n_unique()]
+    return f", {name_run(rows, shared)}" if shared and rows.height else ""
 
 
 def find_best_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:

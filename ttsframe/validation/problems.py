@@ -93,8 +93,9 @@ PROBLEM_CHECKS: Final = (
         pl.col("n_completion").cast(pl.Int64) - pl.col("n_distinct_completion"),
         "n_repeated",
         "{problems} have completions that repeat another text, {total:,} in all",
-        "beam search pads its output with copies, and copies vote; "
-        "tts.drop_duplicate_completions(trajectories) drops them.",
+        "each copy votes. A beam search pads its output with copies: "
+        "tts.drop_duplicate_completions(trajectories) drops them. Independent samples may agree by chance: "
+        "keep those.",
         counts_problems=False,
     ),
 )

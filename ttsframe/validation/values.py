@@ -254,6 +254,10 @@ def value_counts(
     is_lost = lost_grades(usable) if score == "score" else None
     if is_lost is not None:
         counts.append(is_lost.sum().alias("lost_grades"))
+    answer = next((name for name in ("answer", "answer_key") if name in usable), None)
+    if answer is not None and "is_correct" in usable and score == "score":
+        right = pl.col("is_correct").cast(pl.Boolean).fill_null(value=False)
+        counts.append((pl.col(answer).is_null() & right).sum().alias("n_right_without_answer"))
     return rows.select(pl.len().alias("n"), *counts)
 
 
@@ -274,12 +278,19 @@ def value_findings(
         message = f"{count:,} of {of:,} {unit} {check.clause}"
         if check.is_broken is _is_outside:
             message += f" ({counts['least']:.4g} to {counts['most']:.4g})"
-        finding = Finding(code, check.severity, check.column, count, message, (), hint)
+        severity: Severity = "warning" if _lacks_answers(code, count, counts) else check.severity
+        finding = Finding(code, severity, check.column, count, message, (), hint)
         yield Pending(finding, _attempts_that_break(rows, check, places, of_steps=score != "score"))
     if n_finite > 1 and counts["least"] == counts["most"]:
         message = f"all {n_finite:,} values in {score!r} are {counts['least']}"
         hint = "best_of_n then picks the first attempt; check that the scorer ran."
         yield Pending(Finding("constant_scores", "warning", score, n_finite, message, (), hint))
+
+
+def _lacks_answers(code: str, count: int, counts: Row) -> bool:
+    """Return whether most attempts have no answer and are wrong for it, which those of code are not."""
+    is_most = code == "missing_answers" and 2 * count >= _count(counts, "n")
+    return is_most and counts.get("n_right_without_answer") == 0
 
 
 def _name_scale(least: float, most: float) -> tuple[str, str]:

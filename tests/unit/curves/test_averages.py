@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 import ttsframe as tts
 from benchmarks.average_coverage import auroc, bands, profile, strata
-from ttsframe.errors import ColumnsError, DataError, ParameterError
+from ttsframe.errors import ColumnsError, DataError, FewProblemsWarning, ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -190,3 +190,22 @@ def test_ten_ordered_problems_do_not_make_a_perfect_verifier() -> None:
     row = tts.verifier_metrics(frame).row(0, named=True)
     assert (row["auroc_within"], row["ci_high"]) == (1.0, 1.0)
     assert row["ci_low"] == pytest.approx(0.7224672)
+
+
+@pytest.mark.parametrize(
+    ("changed", "hint"),
+    [
+        ({"score": -1.0}, "weights='sigmoid'"),
+        ({"is_correct": pl.lit(None, pl.Boolean)}, "reference answers"),
+    ],
+)
+def test_the_warning_of_few_problems_names_the_remedy_of_its_reason(
+    changed: dict[str, pl.Expr | float], hint: str
+) -> None:
+    run = tts.simulate_trajectories(6, 4, seed=1, keys=True)
+    run = run.with_columns(**{
+        k: pl.lit(v) if isinstance(v, float) else v for k, v in changed.items()
+    })
+    problems = tts.select_answers(run, selectors="weighted_vote", budgets=4)
+    with pytest.warns(FewProblemsWarning, match=hint):
+        tts.scaling_curve(problems)

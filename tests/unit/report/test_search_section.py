@@ -109,7 +109,7 @@ def test_the_page_has_the_section_with_its_charts_and_answers(report: Report) ->
     assert "One search as an example: policy beam, width" in page
     answers = report.answers()["search"]
     assert len(answers) == 4
-    assert answers[0].startswith("beam, 4: ")
+    assert answers[0].startswith("beam, width 4: ")
     assert "first steps at depth 1" in answers[0]
     assert report.to_dict()["search"]
 

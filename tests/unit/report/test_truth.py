@@ -265,7 +265,7 @@ def test_runs_are_compared_with_the_first_on_the_problems_that_both_have() -> No
     assert "runs-by-attempts-1" in report.to_html()
     seeds = both.with_columns(run=(pl.col("run") == "y").cast(pl.Int64), of=pl.lit("m"))
     numbered = tts.build_report(seeds, by=["run", "of"], sections="comparison")
-    assert numbered.comparison["run"].unique().to_list() == ["1, m"]
+    assert numbered.comparison["run"].unique().to_list() == ["run 1, m"]
     same = table.select("difference", "p_value", "n_wins")
     assert numbered.comparison.select(same.columns).equals(same)
     alone = tts.build_report(first, sections="comparison")
@@ -274,8 +274,63 @@ def test_runs_are_compared_with_the_first_on_the_problems_that_both_have() -> No
     apart = both.filter((pl.col("run") == "x") | (pl.col("problem_id") >= "sim-000040"))
     report = tts.build_report(apart, by="run", sections="comparison")
     assert report.omitted["comparison"] == (
-        "the runs have no graded problem and number of attempts in common"
+        "no run has a graded problem and a number of attempts in common with the first"
     )
+
+
+def test_problems_that_share_an_id_and_not_their_text_are_not_compared() -> None:
+    run = tts.simulate_trajectories(12, 4, seed=1, keys=True)
+    texts = pl.concat_str(pl.lit("What is "), "problem_id", pl.lit("?"))
+    first = run.with_columns(problem=texts, run=pl.lit("a"))
+    is_other = pl.col("problem_id") < "sim-000005"
+    others = pl.when(is_other).then(pl.lit("Name a river.")).otherwise(pl.lit("Think.  ") + texts)
+    both = pl.concat([first, run.with_columns(problem=others, run=pl.lit("b"))])
+    report = tts.build_report(both, by="run", sections=["comparison", "ranking"])
+    assert report.comparison["n_pairs"].unique().to_list() == [7]
+    assert report.ranking["n_problems"].unique().to_list() == [7]
+
+
+def test_sentences_on_several_runs_have_p_values_corrected_for_their_number() -> None:
+    runs = pl.concat([
+        tts.simulate_trajectories(40, 8, seed=1, accuracy=(a, 1.0), keys=True).with_columns(
+            run=pl.lit(name)
+        )
+        for name, a in (("a", 1.0), ("b", 1.4), ("c", 5.0))
+    ])
+    report = tts.build_report(runs, by="run", sections="comparison")
+    p_b, p_c = (
+        report.comparison.filter(run=name, selector="majority_vote", budget=8)["p_value"].item()
+        for name in ("b", "c")
+    )
+    low, high = sorted([p_b, p_c])
+    corrected = {low: min(1.0, 2 * low), high: min(1.0, max(2 * low, high))}
+    for sentence, p in zip(report.answers()["comparison"], (p_b, p_c), strict=True):
+        shown = "p < 0.001" if corrected[p] < 0.001 else f"p = {corrected[p]:.3f}"
+        assert f"{shown} (corrected for 2 comparisons)" in sentence
+
+
+def test_runs_with_one_number_of_attempts_are_drawn_as_points() -> None:
+    run = tts.simulate_trajectories(20, 8, seed=1, keys=True)
+    runs = pl.concat([
+        run.with_columns(policy=pl.lit("a"), width=8),
+        run.filter(pl.col("attempt") < 1).with_columns(policy=pl.lit("b"), width=1),
+    ])
+    report = tts.build_report(runs, by=["policy", "width"], sections=["accuracy", "selection_gap"])
+    page = report.to_html()
+    assert "id='accuracy-by-attempts'" in page
+    assert "id='accuracy-with-1'" in page
+    assert '"Accuracy with 1 attempt, b, width 1"' in page
+    assert "1 run with a single number of attempts: in the table only." in page
+    assert repr(report) == (
+        "Report('Test-time compute report': 180 attempts at 20 problems in 2 runs (1 to 8 each, median 4.5); "
+        "sections: loaded, accuracy, selection_gap)"
+    )
+
+
+def test_a_chart_of_steps_needs_several() -> None:
+    run = tts.simulate_trajectories(20, 4, seed=1, n_steps=(1, 1), keys=True)
+    report = tts.build_report(run, sections="steps")
+    assert report.omitted == {"steps": "each attempt has a single step"}
 
 
 def test_names_say_what_a_vote_weighs() -> None:

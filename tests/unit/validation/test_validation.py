@@ -116,6 +116,14 @@ CASES: dict[str, tuple[Callable[[], pl.DataFrame], dict[tuple[str, str], int], s
         {("missing_answers", "answer"): 2},
         "note",
     ),
+    "most answers missing, and wrong": (
+        lambda: clean(
+            **put("answer_key", None, pl.lit(value=True)),
+            **put("is_correct", False, pl.lit(value=True)),
+        ).drop("answer"),
+        {("missing_answers", "answer_key"): 120},
+        "warning",
+    ),
     "missing keys": (
         lambda: clean(
             **put("answer_key", None, at(2, 5)), **put("is_correct", False, at(2, 5))

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from ttsframe._checks import list_of_attempts
 from ttsframe._settings import setting
 from ttsframe.readers.engine.dtypes import as_instance
 from ttsframe.readers.engine.table import FileFormat
@@ -182,7 +183,7 @@ def _advise_gold(name: str, columns: Mapping[str, pl.DataType]) -> str | None:
     has_answer = any(
         name in columns for name in ("gold", "answer", "gt", "ground_truth", "final_answer")
     )
-    if not (has_problem and has_answer):
+    if not (has_problem and has_answer) or list_of_attempts(columns) is not None:
         return None
     return (
         "It may hold the reference answers of problems, without attempts. Hint: "

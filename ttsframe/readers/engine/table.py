@@ -272,6 +272,13 @@ def cast_columns(table: Table, wanted: Mapping[str, pl.DataType]) -> Table:
         fitting = _castable(dtype, target)
         if fitting is None:
             files = ", ".join(table.row_words)
+            lists = _lists_of_values(table.schema, wanted)
+            if name in lists:
+                named = ", ".join(map(repr, lists))
+                raise ColumnsError(
+                    f"{files}: column {name!r} is {dtype}, must be {target}, one value per attempt. Hint: "
+                    f"frame.explode({named}) makes one row per attempt."
+                )
             is_text = isinstance(dtype, pl.String) and isinstance(target, pl.List)
             cast = (
                 "cast it (in CSV, a list is JSON text such as [0.9, 0.5])" if is_text else "cast it"
@@ -284,6 +291,19 @@ def cast_columns(table: Table, wanted: Mapping[str, pl.DataType]) -> Table:
             casts.append(pl.col(name).cast(fitting))
             schema[name] = fitting
     return table._replace(frame=table.frame.with_columns(casts), schema=schema)
+
+
+def _lists_of_values(
+    schema: Mapping[str, pl.DataType], wanted: Mapping[str, pl.DataType]
+) -> list[str]:
+    """Return the columns that hold a list where an attempt has one value."""
+    return [
+        name
+        for name, dtype in schema.items()
+        if isinstance(dtype, pl.List | pl.Array)
+        and name in TRAJECTORY_COLUMNS
+        and _castable(dtype, wanted.get(name, TRAJECTORY_COLUMNS[name].dtype)) is None
+    ]
 
 
 def _castable(dtype: pl.DataType, wanted: pl.DataType) -> pl.DataType | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -40,6 +40,7 @@ from ttsframe.report.wording import (
     keep_first_runs,
     keep_run_of,
     list_names,
+    name_shared,
     split_runs,
     start_sentence,
 )
@@ -47,6 +48,7 @@ from ttsframe.report.wording import (
 _N_RUNS_LARGE: Final = 4
 _HEIGHT: Final = 320
 _HEIGHT_OF_MANY: Final = 220
+_N_SINGLE_MAX: Final = 3
 _ON: Final = "on the problems of"
 _LEAST_FOR_LIMIT: Final = 8
 """Attempts at a problem from which the limit of majority votes is worth a sentence."""
@@ -284,35 +286,25 @@ def draw(
     """Draw each curve, and list its numbers."""
     from ttsframe import charts
 
-    tables = [one for one in (curve, agreement) if one is not None]
-    units = units_of([name for one in tables for name in one.columns])
-    # A single number of attempts is drawn as points with bars.
-    is_curve = any(one["budget"].n_unique() > 1 for one in tables)
-    mark, marks = ("Each line", "Bands") if is_curve else ("Each point", "Bars")
-    captions = {
-        "accuracy": f"{mark} is one way to choose an answer among the first attempts. Majority vote "
-        "needs no scores. The oracle chooses a right answer wherever one exists, so no selector can be "
-        f"above it. All lines of a run are averaged over the same problems.{context.weighing} {marks} are "
-        f"{context.level} intervals over {units}, not over attempts.",
-        "agreement": "Without gold answers, nothing can be graded. The lines show the share of attempts "
-        "that gave the chosen answer, not how often that answer is right. All lines of a run are "
-        f"averaged over the same problems.{context.weighing} {marks} are {context.level} intervals over "
-        f"{units}.",
-    }
     parts: list[Part] = []
-    for table in tables:
+    for table in (curve, agreement):
+        if table is None:
+            continue
         quantity = quantity_of(table.columns)
         if table[quantity].count():
-            chart = partial(
-                charts.scaling_curve,
-                keep_first_runs(table, context.by),
-                references=context.references if quantity == "accuracy" else None,
-                confidence_level=context.confidence_level,
-                height=_HEIGHT
-                if count_runs(table, context.by) <= _N_RUNS_LARGE
-                else _HEIGHT_OF_MANY,
-            )
-            parts.append(Figure(f"{quantity}-by-attempts", captions[quantity], chart))
+            drawn = keep_first_runs(table, context.by)
+            for name, title, rows in _split_by_budgets(drawn, quantity, context.by):
+                chart = partial(
+                    charts.scaling_curve,
+                    rows,
+                    title=title,
+                    references=context.references if quantity == "accuracy" else None,
+                    confidence_level=context.confidence_level,
+                    height=_HEIGHT
+                    if count_runs(rows, context.by) <= _N_RUNS_LARGE
+                    else _HEIGHT_OF_MANY,
+                )
+                parts.append(Figure(name, _write_caption(context, rows, quantity), chart))
         parts += [
             *note_more_runs(table, context.by, N_RUNS_MAX),
             fold_if_long(
@@ -328,6 +320,54 @@ def draw(
         if alone is not None and alone.height:
             parts.append(_list_incomplete(context, alone, quantity))
     return parts
+
+
+def _split_by_budgets(
+    table: pl.DataFrame, quantity: str, by: Sequence[str]
+) -> list[tuple[str, str | None, pl.DataFrame]]:
+    """Split runs into charts, with names and titles: a run with one number of attempts has no line."""
+    whole: list[tuple[str, str | None, pl.DataFrame]] = [(f"{quantity}-by-attempts", None, table)]
+    if not by:
+        return whole
+    is_known = pl.col(quantity).is_not_null()
+    is_single = pl.col("budget").filter(is_known).n_unique().over(by) == 1
+    points = table.filter(is_single, is_known)
+    if points["budget"].n_unique() > _N_SINGLE_MAX or table["budget"].n_unique() == 1:
+        return whole
+    lines = table.filter(~is_single)
+    title = f"{quantity.capitalize()} by attempts per problem{name_shared(lines, table, by)}"
+    named = [(f"{quantity}-by-attempts", title, lines)] if lines.height else []
+    return [
+        *named,
+        *(
+            (
+                f"{quantity}-with-{budget}",
+                f"{quantity.capitalize()} with {counted([budget], 'attempt')}{name_shared(rows, table, by)}",
+                rows,
+            )
+            for (budget,), rows in points
+            .sort("budget", maintain_order=True)
+            .partition_by("budget", as_dict=True, maintain_order=True)
+            .items()
+        ),
+    ]
+
+
+def _write_caption(context: Context, rows: pl.DataFrame, quantity: str) -> str:
+    """Explain the chart of a curve; a single number of attempts is drawn as points with bars."""
+    is_curve = rows["budget"].n_unique() > 1
+    mark, marks = ("line", "Bands") if is_curve else ("point", "Bars")
+    meaning = (
+        f"Each {mark} is one way to choose an answer among the first attempts. Majority vote needs no "
+        "scores. The oracle chooses a right answer wherever one exists, so no selector can be above it."
+        if quantity == "accuracy"
+        else f"Without gold answers, nothing can be graded. Each {mark} shows the share of attempts that "
+        "gave the chosen answer, not how often that answer is right."
+    )
+    return (
+        f"{meaning} All {mark}s of a run are averaged over the same problems.{context.weighing} {marks} "
+        f"are {context.level} intervals over {units_of(rows.columns)}, not over attempts."
+    )
 
 
 def _list_incomplete(context: Context, alone: pl.DataFrame, quantity: str) -> Table:

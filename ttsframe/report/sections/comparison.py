@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from ttsframe._wording import counted, shorten
-from ttsframe.defaults import RUN
+from ttsframe.defaults import RUN, number_by_text, with_own_ids
 from ttsframe.report.parts import (
     N_ROWS_MAX,
     Context,
@@ -27,6 +27,7 @@ from ttsframe.report.wording import (
     name_run,
 )
 from ttsframe.statistics.comparison import compare
+from ttsframe.statistics.paired import with_adjusted
 from ttsframe.votes.selectors import SELECTORS
 
 _N_RUNS_MAX: Final = 8
@@ -54,7 +55,9 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         confidence_level=data.options.confidence_level,
     ).filter(pl.col("n_pairs") > 0)
     if table.is_empty():
-        raise NoTableError("the runs have no graded problem and number of attempts in common")
+        raise NoTableError(
+            "no run has a graded problem and a number of attempts in common with the first"
+        )
     ranks = {name: i for i, name in enumerate(SELECTORS)}
     pairs = (
         names
@@ -68,7 +71,8 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
             nulls_last=True,
         )
     )
-    own = data.attempts_of(runs.filter(GRADED.holds)).drop(data.by)
+    graded = data.attempts_of(runs.filter(GRADED.holds))
+    own = with_own_ids(graded, number_by_text(data.attempts, data.by)).drop(data.by)
     attempts = own.join(names.select(RUN, pl.col(_COMPARED).alias(NAME)), on=RUN)
     return {
         "comparison": pairs,
@@ -82,8 +86,11 @@ def paired_problems(data: RunData, runs: pl.DataFrame) -> pl.DataFrame | None:
     if not data.by or runs.height < 2:
         return None
     names = _name_runs(runs, data.by)
+    ids = number_by_text(data.attempts, data.by)
     return pl.concat(
-        table.join(names, on=data.by, nulls_equal=True).select(
+        with_own_ids(table, ids)
+        .join(names, on=data.by, nulls_equal=True)
+        .select(
             pl.col(_COMPARED).alias(NAME),
             *data.replicates,
             *data.clusters,
@@ -103,7 +110,7 @@ def _name_runs(runs: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     for i, name in enumerate(names):
         seen[name] = seen.get(name, 0) + 1
         names[i] = name if seen[name] == 1 else f"{name} ({seen[name]})"
-    return runs.select(RUN, *by).with_columns(pl.Series(_COMPARED, names))
+    return runs.select(pl.col(f"^{RUN}$"), *by).with_columns(pl.Series(_COMPARED, names))
 
 
 def _find_differences(attempts: pl.DataFrame, baseline: str) -> pl.DataFrame:
@@ -151,14 +158,20 @@ def answer(
     _curve: pl.DataFrame | None,
 ) -> list[str]:
     """Say how far each run is from the first at the largest number of attempts that both have."""
+    pairs = [
+        rows.filter(budget=rows["budget"].max()).to_dicts()
+        for rows in comparison.partition_by(NAME, maintain_order=True)
+    ]
+    main = [
+        next((row for row in ends if row["selector"] == "majority_vote"), ends[0]) for ends in pairs
+    ]
     texts = []
-    for rows in comparison.partition_by(NAME, maintain_order=True):
-        ends = rows.filter(budget=rows["budget"].max()).to_dicts()
-        votes = next((row for row in ends if row["selector"] == "majority_vote"), ends[0])
+    for ends, votes in zip(pairs, _correct(main), strict=True):
         others = [
             f"{context.name_line(row)} {_format_difference(row)}"
             for row in ends
-            if row is not votes and abs(row["difference"] - votes["difference"]) > _TIE
+            if _line_of(row) != _line_of(votes)
+            and abs(row["difference"] - votes["difference"]) > _TIE
         ]
         also = f" Other lines: {', '.join(others)}." if others else ""
         text = (
@@ -171,6 +184,24 @@ def answer(
         )
         texts.append(text)
     return texts
+
+
+def _correct(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Correct the p-values of the differences that sentences name for the number of these."""
+    table = pl.LazyFrame(
+        {"i": range(len(rows)), "p_value": [row["p_value"] for row in rows]},
+        schema={"i": pl.Int64, "p_value": pl.Float64},
+    )
+    adjusted = with_adjusted(table, "holm").sort("i").collect()
+    n_tests = adjusted["p_value"].count()
+    return [
+        {**row, "p_value": p_value, "n_tests": n_tests}
+        for row, p_value in zip(rows, adjusted["p_adjusted"], strict=True)
+    ]
+
+
+def _line_of(row: dict[str, Any]) -> tuple[str, str | None]:
+    return row["selector"], row["reduction"]
 
 
 def _format_difference(row: dict[str, Any]) -> str:
@@ -194,7 +225,11 @@ def _judge(context: Context, row: dict[str, Any]) -> str:
     is_sure = row["p_value"] < 1.0 - context.confidence_level and (
         row["ci_low"] > 0.0 or row["ci_high"] < 0.0
     )
-    return f", {_format_p(row['p_value'])}, {'more than' if is_sure else 'within'} chance"
+    n_tests = row["n_tests"]
+    corrected = f" (corrected for {n_tests} comparisons)" if n_tests > 1 else ""
+    return (
+        f", {_format_p(row['p_value'])}{corrected}, {'more than' if is_sure else 'within'} chance"
+    )
 
 
 def _format_p(value: float | None) -> str:
@@ -216,6 +251,8 @@ def draw(
     parts: list[Part] = []
     if curve is not None:
         lines = curve.filter(pl.col("selector") != "oracle").select("selector", "reduction")
+        # One column names the runs, so that they are lines of one chart.
+        names = _name_runs(curve.select(context.by).unique(maintain_order=True), list(context.by))
         for i, line in enumerate(lines.unique(maintain_order=True).head(_N_LINES_MAX).to_dicts()):
             rows = curve.filter(
                 pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in line.items()
@@ -223,7 +260,11 @@ def draw(
             name = context.name_line(line)
             chart = partial(
                 charts.scaling_curve,
-                keep_first_runs(rows, context.by, _N_RUNS_MAX),
+                keep_first_runs(rows, context.by, _N_RUNS_MAX)
+                .join(names, on=context.by, nulls_equal=True, maintain_order="left")
+                .drop(context.by)
+                .rename({_COMPARED: NAME}),
+                overlay=NAME,
                 title=f"{name[:1].upper()}{name[1:]}, run by run",
                 confidence_level=context.confidence_level,
             )
@@ -236,7 +277,8 @@ def draw(
         parts += note_more_runs(curve, context.by, _N_RUNS_MAX)
     parts.append(fold_if_long("Paired differences, in numbers", _list_pairs(context, comparison)))
     if differences.height:
-        parts.append(_list_differences(differences))
+        listed = _list_differences(differences)
+        parts.append(fold_if_long("Problems that differ most between runs", listed))
     return parts
 
 
@@ -270,11 +312,11 @@ def _list_pairs(context: Context, comparison: pl.DataFrame) -> Table:
 
 def _list_differences(differences: pl.DataFrame) -> Table:
     """List the problems on which runs differ most, by the share of their attempts that are right."""
-    has_text = "problem" in differences.columns
+    text = [pl.col("problem").alias("text")] if "problem" in differences.columns else []
     return make_table(
         f"Problems that differ most from {differences['baseline'][0]}, by the share of attempts that are "
         f"right: the first {_N_DIFFERENCES} of each run, equal differences by problem",
-        differences.select(NAME, "problem_id"),
+        differences.select(NAME, "problem_id", *text),
         [
             {
                 "right": _format_share(row["share"], row["n_attempts"]),
@@ -283,7 +325,6 @@ def _list_differences(differences: pl.DataFrame) -> Table:
                 ),
                 "difference": f"{_points(row['difference'], '+')} points",
                 "problems that differ": f"{row['n_differ']:,}",
-                **({"text": row["problem"]} if has_text else {}),
             }
             for row in differences.head(N_ROWS_MAX).iter_rows(named=True)
         ],

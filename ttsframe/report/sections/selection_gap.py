@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from ttsframe.report.parts import (
     Context,
     Figure,
     Folded,
+    Paragraph,
     Part,
     make_budget_table,
     note_missing_lines,
@@ -22,11 +24,13 @@ from ttsframe.report.parts import (
 from ttsframe.report.runs import GRADED, Rule, RunData
 from ttsframe.report.wording import (
     N_PANELS_MAX,
+    count_runs,
     find_best_rows,
     format_interval,
     format_percent,
     keep_first_runs,
     list_names,
+    name_shared,
     split_runs,
     start_sentence,
 )
@@ -95,9 +99,12 @@ def draw(
     """Draw the three bands of each line, and list the middle one."""
     from ttsframe import charts
 
-    lines = gap.select(_LINE).unique(maintain_order=True)
+    drawn = _keep_curves(gap, context.by)
+    lines = drawn.select(_LINE).unique(maintain_order=True)
+    shared = name_shared(drawn, gap, context.by)
+    title = f"Where accuracy is lost{shared}" if shared else None
     n_runs_max = max(1, N_PANELS_MAX // lines.height)
-    shown = gap.join(
+    shown = drawn.join(
         lines.head(N_PANELS_MAX), on=_LINE, how="semi", nulls_equal=True, maintain_order="left"
     )
     caption = (
@@ -108,6 +115,7 @@ def draw(
     chart = partial(
         charts.selection_gap,
         keep_first_runs(shown, context.by, n_runs_max),
+        title=title,
         confidence_level=context.confidence_level,
     )
     ends = pl.format("{} to {}", *[(pl.col(c) * 100).round(1) for c in ("ci_low", "ci_high")])
@@ -129,7 +137,8 @@ def draw(
     if gap["budget"].max() != 1:
         figure = [
             Figure("lost-by-attempts", caption, chart),
-            *note_more_runs(gap, context.by, n_runs_max),
+            *note_more_runs(drawn, context.by, n_runs_max),
+            *_note_single(gap, drawn, context.by),
             *note_more(lines.height, N_PANELS_MAX, "lines"),
         ]
     return [
@@ -137,3 +146,19 @@ def draw(
         *note_missing_lines(context, gap, curve, incomplete),
         Folded("Accuracy lost by selection, in numbers", [listed]),
     ]
+
+
+def _keep_curves(gap: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Keep the runs with several numbers of attempts, whose bands have a course; all if none has."""
+    if not by:
+        return gap
+    curves = gap.filter(pl.col("budget").n_unique().over(by) > 1)
+    return curves if curves.height else gap
+
+
+def _note_single(gap: pl.DataFrame, drawn: pl.DataFrame, by: Sequence[str]) -> list[Part]:
+    n_single = count_runs(gap, by) - count_runs(drawn, by)
+    if not n_single:
+        return []
+    runs = counted([n_single], "run")
+    return [Paragraph(f"{runs} with a single number of attempts: in the table only.")]

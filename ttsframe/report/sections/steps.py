@@ -12,7 +12,7 @@ from ttsframe._exprs import in_order
 from ttsframe._wording import counted
 from ttsframe.defaults import RUN
 from ttsframe.report.parts import Context, Figure, Part, note_more_runs
-from ttsframe.report.runs import RunData
+from ttsframe.report.runs import NoTableError, RunData
 from ttsframe.report.wording import (
     N_RUNS_MAX,
     format_decimals,
@@ -41,6 +41,8 @@ def make(data: RunData, _: pl.DataFrame) -> dict[str, Any]:
         )
     if profile["mean_score"].count() == 0:
         return {"profile": None, "step_ends": None}
+    if attempts["step_scores"].list.len().max() == 1:
+        raise NoTableError("each attempt has a single step")
     return {"profile": profile, "step_ends": _average_ends(attempts, data.by)}
 
 
