@@ -215,7 +215,7 @@ class Reader(ScalarReader):
         return self.read_part(content, depth + 1)
 
     def _read_matrix(self, text: str) -> Reading | None:
-        rows = read_matrix(text, self.prepare)
+        rows = read_matrix(text, self.parsed)
         if rows is None:
             return None
         self.note("matrix", text)
