@@ -164,7 +164,9 @@ _CURRENCY_NAMES: Final = {
 _NORMAL: Final = re.compile(
     r"(?![ =])(?:[-+/^()\[\]|>=!0-9,.}]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
     r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}"
-    r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq)(?![A-Za-z])"
+    r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq|sum|int|arctan|arcsin|sec"
+    r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|binom|cap|emptyset|lim|begin\{[bp]matrix\}"
+    r"|end\{[bp]matrix\})(?![A-Za-z])|_(?=[{0-9A-Za-z])"
     r")*+(?<![ ,.])(?<![0-9}] [A-Za-z])"
 )
 

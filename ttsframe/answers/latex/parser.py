@@ -30,6 +30,7 @@ _ONE_DEGREE: Final[Node] = ("/", ("c", "pi"), ("q", 180, 1))
 _UNKNOWN_FUNCTIONS: Final = frozenset("fghFGH")
 _STARTS: Final = frozenset("LC({[")
 """Kinds of tokens that begin a factor."""
+_AFTER_ATOM: Final = frozenset("!^")
 _CLOSERS: Final = frozenset({"rfloor", "rceil"})
 _SELECTIONS: Final = frozenset({"gcd", "lcm", "min", "max"})
 _SELECTIONS_BY_INITIALS: Final = {
@@ -275,7 +276,8 @@ class _Parser:
 
     def factor(self) -> Node:
         """Read an atom with its factorials, degrees and exponent."""
-        return self.with_exponents(self.atom())
+        base = self.atom()
+        return self.with_exponents(base) if self.kinds[self.position] in _AFTER_ATOM else base
 
     def with_exponents(self, base: Node) -> Node:
         """Read what follows an atom: factorial, degree sign, power."""
@@ -370,7 +372,9 @@ class _Parser:
 
     def atom(self) -> Node:
         """Read a number, symbol, group, or command with its arguments."""
-        self.descend()
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.refuse()
         kind = self.kinds[self.position]
         if kind == "N":
             node = self.numeral()

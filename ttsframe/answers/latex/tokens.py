@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from string import ascii_letters, digits
 from typing import Final
 
@@ -63,34 +64,18 @@ def scan(text: str) -> tuple[list[str], list[str]]:
     is_formula = "^" in text or "\\frac" in text
     is_calculus = is_formula and _CALCULUS.search(text) is not None
     for token in _TOKEN.findall(text):
-        first = token[0]
-        value = token
-        if first in _DIGITS:
-            kind = "N"
-        elif first in _LETTERS:
-            if len(token) == 1:
-                kind = "L"
-            elif token in _RUNS:
-                kind, value = "C", _RUNS[token]
-            elif (
+        kind, value = _classified(token)
+        if not kind:
+            if (
                 len(token) <= 3
                 and (token not in _NOT_PRODUCTS or (is_formula and token in _IN_FORMULAS))
             ) or (is_calculus and _DIFFERENTIAL.fullmatch(token)):
                 kinds.extend("L" * len(token))
                 values.extend(token)
                 continue
-            elif kinds and kinds[-1] == "{" and len(kinds) > 1 and kinds[-2] in {"C", "_"}:
-                kind = "W"
-            else:
+            if not (kinds[-1:] == ["{"] and len(kinds) > 1 and kinds[-2] in {"C", "_"}):
                 raise Unreadable(token)
-        elif len(token) == 1:
-            kind = token
-        elif first == ".":
-            kind = "N"
-        elif first == "\\" and token[1] in _LETTERS:
-            kind, value = "C", token[1:]
-        else:
-            kind = _KINDS.get(token, token)
+            kind = "W"
         kinds.append(kind)
         values.append(value)
     if len(kinds) > MOST_TOKENS:
@@ -100,6 +85,21 @@ def scan(text: str) -> tuple[list[str], list[str]]:
     kinds.extend(("end", "end"))
     values.extend(("", ""))
     return kinds, values
+
+
+@lru_cache(maxsize=2_048)
+def _classified(token: str) -> tuple[str, str]:
+    """Return the kind and the value of a token; no kind for a run of letters that depends on its neighbors."""
+    first = token[0]
+    if first in _DIGITS or (first == "." and len(token) > 1):
+        return "N", token
+    if first in _LETTERS:
+        if len(token) == 1:
+            return "L", token
+        return ("C", _RUNS[token]) if token in _RUNS else ("", token)
+    if first == "\\" and token[1:2] in _LETTERS:
+        return "C", token[1:]
+    return _KINDS.get(token, token), token
 
 
 def _write_fractions(kinds: list[str], values: list[str]) -> None:

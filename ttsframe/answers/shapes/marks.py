@@ -37,6 +37,12 @@ _SCAN: Final = re.compile(
     r"|and(?<![A-Za-z]and)(?![A-Za-z])|or(?<![A-Za-z]or)(?![A-Za-z])",
     re.DOTALL,
 )
+_COMMANDS: Final = r"\\(?:frac|sqrt|pi|cdot|times|sin|cos|tan|ln|log|theta|infty|circ)(?![A-Za-z])"
+_INSIDE: Final = rf"(?:[^\\()\[\]{{}}]|{_COMMANDS})*+"
+_UNMARKED: Final = re.compile(
+    rf"(?:[^\\()\[\]{{}},;:=<>!&|ao]|a(?!nd)|o(?!r)|{_COMMANDS}|\({_INSIDE}\)|\{{(?:{_INSIDE}\{{{_INSIDE}\}})*+{_INSIDE}\}})*+"
+)
+"""The commonest texts without marks: brackets hold no brackets, and braces at most one level of braces."""
 _JOINING_TEXT: Final = re.compile(r"\\text\s*\{\s*(?:,\s*)?(and|or|if|when|where|for)\s*\}")
 _WANTED: Final = {
     ",": ",", ";": ";", ":": ":", "=": "=", "<": "<", ">": ">", "and": "and", "or": "or", "&": "&",
@@ -68,6 +74,10 @@ _SIGNS: Final = re.compile(r"\\(pm|mp)(?![A-Za-z])")
 
 def top_marks(text: str) -> list[Mark] | None:
     """Return the marks outside all brackets, or None where brackets do not match."""
+    return [] if _UNMARKED.fullmatch(text) else _searched_marks(text)
+
+
+def _searched_marks(text: str) -> list[Mark] | None:
     marks: list[Mark] = []
     depth = 0
     for match in _SCAN.finditer(text):
