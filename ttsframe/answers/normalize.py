@@ -162,12 +162,12 @@ _CURRENCY_NAMES: Final = {
     "US": "usd", "CA": "cad", "C": "cad", "AU": "aud", "A": "aud", "₹": "rs", "RS.": "rs", "RS": "rs", "INR": "rs",
 }  # fmt: skip
 _NORMAL: Final = re.compile(
-    r"(?![ =])(?:[-+/^()\[\]|>=!0-9,.}]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
-    r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}"
+    r"(?![ =&])(?:[-+/^()\[\]|>=!0-9,.}&]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
+    r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}|_(?=[{0-9A-Za-z])|\\\\(?=[ A-Za-z0-9&{-])"
     r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq|sum|int|arctan|arcsin|sec"
-    r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|binom|cap|emptyset|lim|begin\{[bp]matrix\}"
-    r"|end\{[bp]matrix\})(?![A-Za-z])|_(?=[{0-9A-Za-z])"
-    r")*+(?<![ ,.])(?<![0-9}] [A-Za-z])"
+    r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|sigma|binom|cap|emptyset|lim|prod|ldots)(?![A-Za-z])"
+    r"|\\(?:begin|end)\{(?:array|[bp]?matrix|cases)\}(?:\{[lcr]+\})?"
+    r")*+(?<![ ,.])(?<![0-9}] [mgshLNJWV])"
 )
 
 
