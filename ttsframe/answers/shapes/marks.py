@@ -43,6 +43,10 @@ _UNMARKED: Final = re.compile(
     rf"(?:[^\\()\[\]{{}},;:=<>!&|ao]|a(?!nd)|o(?!r)|{_COMMANDS}|\({_INSIDE}\)|\{{(?:{_INSIDE}\{{{_INSIDE}\}})*+{_INSIDE}\}})*+"
 )
 """The commonest texts without marks: brackets hold no brackets, and braces at most one level of braces."""
+_PARTS: Final = re.compile(
+    rf"\{{[^\\()\[\]{{}}]*\}}|\([^\\()\[\]{{}}]*\)|{_SCAN.pattern}", re.DOTALL
+)
+"""As `_SCAN`, but a group without brackets and commands is one part."""
 _JOINING_TEXT: Final = re.compile(r"\\text\s*\{\s*(?:,\s*)?(and|or|if|when|where|for)\s*\}")
 _WANTED: Final = {
     ",": ",", ";": ";", ":": ":", "=": "=", "<": "<", ">": ">", "and": "and", "or": "or", "&": "&",
@@ -80,7 +84,7 @@ def top_marks(text: str) -> list[Mark] | None:
 def _searched_marks(text: str) -> list[Mark] | None:
     marks: list[Mark] = []
     depth = 0
-    for match in _SCAN.finditer(text):
+    for match in _PARTS.finditer(text):
         part = match[0]
         step = _STEPS.get(part)
         if step is None:
