@@ -45,7 +45,7 @@ _RAISED: Final = re.compile(r"(?:\^\{[-+()A-Za-z\d]{1,2}\}){2,}")
 _LOWERED: Final = re.compile(r"(?:_\{[-+()A-Za-z\d]{1,2}\}){2,}")
 _SLANTED: Final = re.compile(r"(?<![A-Za-z)\]}⁰¹²³⁴-⁹])\s*([⁰¹²³⁴-⁹]+)[⁄/]([₀-₉]+)")
 """A fraction in small digits; after a letter or bracket it is an exponent."""
-_VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅑⅒⅛⅜⅝⅞"
+_VULGAR: Final = re.compile(r"(?<=\d)\s*([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅑⅒⅛⅜⅝⅞])")
 
 _SPACES: Final = dict.fromkeys(("\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline", "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut", "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\boldmath", "\\noindent", "\\scriptstyle", "\\scriptscriptstyle", "\\bfseries", "\\itshape", "\\large", "\\Large", "\\LARGE", "\\huge", "\\Huge", "\\small", "\\normalsize"), " ")  # fmt: skip
 _SPELLINGS: Final = _SPACES | {
@@ -266,9 +266,7 @@ def _respell(match: re.Match[str]) -> str:
 
 
 def _from_unicode(text: str) -> str:
-    for char in _VULGAR:
-        if char in text:
-            text = re.sub(rf"(?<=\d)\s*{char}", f" {char}", text)
+    text = _VULGAR.sub(r" \1", text)
     if max(text) >= "₀" and _SLANTED.search(text):
         text = _SLANTED.sub(_write_slanted, text)
     text = _WIDE_THOUSANDS.sub(",", text).translate(_UNICODE)

@@ -146,21 +146,19 @@ def outer_brackets(text: str) -> tuple[str, str, str] | None:
     first = _SCAN.match(text)
     if first is None or first[0] not in _PARTNER:
         return None
-    depth = 0
-    for match in _SCAN.finditer(text):
+    depth = 1
+    for match in _PARTS.finditer(text, first.end()):
         part = match[0]
-        if part in _OPENING or part.startswith("\\begin"):
-            depth += 1
-        elif part in _CLOSING or part.startswith("\\end"):
-            depth -= 1
-            if depth == 0:
-                if match.end() != len(text):
-                    return None
-                opening = first[0]
-                # Half-open intervals close with the other bracket.
-                if part != _PARTNER[opening] and not (opening in "([" and part in ")]"):
-                    return None
-                return opening, text[first.end() : match.start()].strip(), part
+        step = _STEPS.get(part)
+        depth += (part[:6] == "\\begin") - (part[:4] == "\\end") if step is None else step
+        if not depth:
+            if match.end() != len(text):
+                return None
+            opening = first[0]
+            # Half-open intervals close with the other bracket.
+            if part != _PARTNER[opening] and not (opening in "([" and part in ")]"):
+                return None
+            return opening, text[first.end() : match.start()].strip(), part
     return None
 
 

@@ -25,7 +25,7 @@ _ENVIRONMENT: Final = re.compile(
 _TRANSPOSED: Final = re.compile(r"\^\s*(?:\{\s*(?:T|\\top)\s*\}|T(?![A-Za-z])|\\top(?![A-Za-z]))")
 _DECORATION: Final = re.compile(r"\\hline|\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm)\s*\]")
 _STEP: Final = re.compile(
-    r"\\(?:begin|end)\s*\{[A-Za-z*]+\}|\\[A-Za-z]+|\\.|[()\[\]{}+-]", re.DOTALL
+    r"\\(?:begin|end)(?:\s*\{[A-Za-z*]+\}|[A-Za-z]*)|\\[^A-Za-z]|[()\[\]{}+-]", re.DOTALL
 )
 _OPENING: Final = frozenset({"(", "[", "{", "\\{"})
 _CLOSING: Final = frozenset({")", "]", "}", "\\}"})

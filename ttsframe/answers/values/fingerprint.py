@@ -90,28 +90,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_release_lock)
 
 
-class _FlintPrecision:
-    """Hold flint's precision, which all threads share, and restore it."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        _lock.acquire()
-        self.before = ctx.prec
-
-    def __exit__(self, *_: object) -> None:
-        ctx.prec = self.before
-        _lock.release()
-
-
 def _at_enough_precision(read: Callable[[bool], _T]) -> _T:
     """Read at increasing precision until the balls are small enough."""
-    for precision, is_final in PRECISIONS:
-        ctx.prec = precision
+    # All threads share flint's precision.
+    with _lock:
+        before = ctx.prec
         try:
-            return read(is_final)
-        except TooImprecise:
-            continue
+            for precision, is_final in PRECISIONS:
+                ctx.prec = precision
+                try:
+                    return read(is_final)
+                except TooImprecise:
+                    continue
+        finally:
+            ctx.prec = before
     raise Uncertified
 
 
@@ -120,16 +112,15 @@ def scalar_key(node: Node, policy: AnswerPolicy, known: KnownValues | None = Non
     if node[0] == "q":
         return _real_key(fmpq(node[1], node[2]))
     is_symbolic = has_symbols(node)
-    with _FlintPrecision():
-        try:
-            if is_symbolic:
-                return _symbolic_key(node, policy, known or KnownValues())
-            return _constant_key(node, policy)
-        except Uncertified:
-            residue = residue_key(node, policy)
-            if residue is None:
-                raise
-            return residue, "symbolic" if is_symbolic else "exact"
+    try:
+        if is_symbolic:
+            return _symbolic_key(node, policy, known or KnownValues())
+        return _constant_key(node, policy)
+    except Uncertified:
+        residue = residue_key(node, policy)
+        if residue is None:
+            raise
+        return residue, "symbolic" if is_symbolic else "exact"
 
 
 def scale_free_key(
@@ -141,8 +132,7 @@ def scale_free_key(
     known: KnownValues | None = None,
 ) -> str:
     """Return the key of a difference up to a factor, positive if `signed`; raise `Vanishes` if it is zero."""
-    with _FlintPrecision():
-        return _ratio_key((left, right), policy, known or KnownValues(), signed=signed)
+    return _ratio_key((left, right), policy, known or KnownValues(), signed=signed)
 
 
 def sign_of(node: Node, policy: AnswerPolicy) -> int:
@@ -155,12 +145,11 @@ def sign_of(node: Node, policy: AnswerPolicy) -> int:
 
 def value_of(node: Node, policy: AnswerPolicy) -> Value:
     """Return the value of a constant: an fmpq, or a certified arb or acb."""
-    with _FlintPrecision():
-        return _at_enough_precision(
-            lambda is_final: resolve_zero(
-                Evaluation(policy, (), is_final=is_final).value(node), is_final
-            )
+    return _at_enough_precision(
+        lambda is_final: resolve_zero(
+            Evaluation(policy, (), is_final=is_final).value(node), is_final
         )
+    )
 
 
 def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
