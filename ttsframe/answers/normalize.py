@@ -148,7 +148,7 @@ _ESCAPED_ONCE: Final = re.compile(r"(?<!\\)\\(?:\\\\)*(?!\\)[a-zA-Z]")
 _DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 _SPACED_LETTER: Final = re.compile(r"(?<=[0-9}]) +(?=[mgshLNJWV]\s*$)")
 _LONE_DOLLAR: Final = re.compile(r"([-+]?)\s*\$(?=\s*[0-9.])[^$]*")
-_DOLLAR: Final = re.compile(r"(?<!\\)\$")
+_DOLLAR: Final = re.compile(r"\$(?<!\\\$)")
 _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
 
 

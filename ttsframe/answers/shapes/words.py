@@ -20,22 +20,23 @@ __all__ = [
 _LONGEST_KEY: Final = 60
 LONGEST_TEXT: Final = 4_000
 """Longer texts keep their spaces: work on them must be bounded."""
+# Patterns that begin with a fixed character are found faster than those that look behind first.
 _MODULUS: Final = re.compile(
     r"\(?\s*(?:\\(?:pmod|bmod|mod)(?![A-Za-z])|\\text\s*\{\s*\(?\s*mod\s*\}|(?<![A-Za-z\\])mod(?![A-Za-z]))"
     r"\s*(?:\{\s*([0-9A-Za-z]+)\s*\}|([0-9A-Za-z]+))\s*\)?"
 )
 _CAPITALIZED: Final = re.compile(r"(?<![A-Za-z\\])[A-Z][a-z]{2,}(?![A-Za-z])")
 _NEEDLESS_SPACE: Final = re.compile(
-    r" (?![0-9A-Za-z])|(?<![0-9A-Za-z.,:]) |(?<=[.,:]) (?![0-9])|(?<=[.,:])(?<![0-9][.,:]) "
+    r" (?:(?![0-9A-Za-z])|(?<![0-9A-Za-z.,:] )|(?<=[.,:] )(?:(?![0-9])|(?<![0-9][.,:] )))"
 )
 """A space that separates neither two words nor two numbers."""
 _SPACE_AFTER_COMMAND: Final = re.compile(r"(\\[A-Za-z]+) (?=[0-9])")
 _FRACTION: Final = re.compile(r"\\frac(?:(\{[^{}]*\})|([0-9])) ?(?:([0-9])|(?=\{))")
 _BARE_ARGUMENT: Final = re.compile(
-    r"((?:\\(?:sqrt|pmod|mathbb)(?![A-Za-z])|(?<!\\)[\^_])) ?([0-9]+|[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)"
+    r"(\\(?:sqrt|pmod|mathbb)(?![A-Za-z])|\^(?<!\\\^)|_(?<!\\_)) ?([0-9]+|[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)"
 )
 _NEEDLESS_BRACES: Final = re.compile(
-    r"(?<![0-9A-Za-z}\]\\^_])\{ ?([0-9]+|[A-Za-z]) ?\}(?![0-9A-Za-z])"
+    r"\{(?<![0-9A-Za-z}\]\\^_]\{) ?([0-9]+|[A-Za-z]) ?\}(?![0-9A-Za-z])"
 )
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WHOLE_TEXT: Final = re.compile(r"\\text\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
