@@ -44,6 +44,7 @@ _SELECTIONS_BY_INITIALS: Final = {
 MOST_SELECTED: Final = 20
 LARGEST_COMMON: Final = 10**300
 """Largest argument of a greatest common divisor or least common multiple."""
+_ABSOLUTE: Final = ("f", "abs")
 _PRODUCT: Final = frozenset({"cdot", "times", "div"})
 _INVERSES: Final = {
     name: "arc" + name for name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh")
@@ -409,7 +410,12 @@ class _Parser:
         node = self.expression()
         self.bars -= 1
         self.expect("|")
-        if self.kinds[self.position] in _STARTS and "|" in self.kinds[self.position :]:
+        is_sign = self.values[self.position] in _PRODUCT
+        if (
+            not is_sign
+            and self.kinds[self.position] in _STARTS
+            and "|" in self.kinds[self.position :]
+        ):
             # |2|x|-1| has two readings.
             raise self.refuse()
         return _known_function("abs", node)
@@ -870,5 +876,9 @@ def _known_function(name: str, *arguments: Node) -> Node:
 
 
 def _product(factors: list[Node]) -> Node:
-    """Return the product of factors, or the only factor."""
+    """Return the product of factors, or the only factor; that of absolute values is an absolute value."""
+    if len(factors) > 1 and sum(factor[:2] == _ABSOLUTE for factor in factors) > 1:
+        inside = [factor[2][0] for factor in factors if factor[:2] == _ABSOLUTE]
+        others = [factor for factor in factors if factor[:2] != _ABSOLUTE]
+        factors = [*others, ("f", "abs", (("*", tuple(inside)),))]
     return factors[0] if len(factors) == 1 else ("*", tuple(factors))

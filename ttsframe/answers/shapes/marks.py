@@ -127,7 +127,9 @@ def split_at(text: str, marks: list[Mark], signs: frozenset[str]) -> list[str]:
 
 
 def is_thousands(text: str, mark: Mark) -> bool:
-    """Tell whether a comma separates groups of digits of one number."""
+    """Tell whether a mark is a comma that separates groups of digits of one number."""
+    if mark.sign != ",":
+        return False
     end = mark.end
     group = text[end : end + 3]
     if len(group) < 3 or not group.isdigit() or text[end + 3 : end + 4].isdigit():
