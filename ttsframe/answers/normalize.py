@@ -163,7 +163,7 @@ _CURRENCY_NAMES: Final = {
 }  # fmt: skip
 _NORMAL: Final = re.compile(
     r"(?![ =&])(?:[-+/^()\[\]|>=!0-9,.}&]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
-    r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}|_(?=[{0-9A-Za-z])|\\\\(?=[ A-Za-z0-9&{-])"
+    r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}|_(?=[0-9A-Za-z]|\{(?! |[0-9]+ ))|\\\\(?=[ A-Za-z0-9&{-])"
     r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq|sum|int|arctan|arcsin|sec"
     r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|sigma|binom|cap|emptyset|lim|prod|ldots)(?![A-Za-z])"
     r"|\\(?:begin|end)\{(?:array|[bp]?matrix|cases)\}(?:\{[lcr]+\})?"

@@ -109,7 +109,7 @@ class Reader(ScalarReader):
         if date is not None:
             self.note("date", text)
             return date, "structure"
-        if " is " in text and _STATED.fullmatch(text):
+        if not depth and " is " in text and _STATED.fullmatch(text):
             return self.read_part(text.replace(" is ", " = "), depth + 1)
         letter = self._read_choice(text, depth) if _MAY_BE_CHOICE.match(text) else None
         if letter is not None:
