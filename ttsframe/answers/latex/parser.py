@@ -80,6 +80,7 @@ class _Parser:
         "degrees",
         "depth",
         "differential",
+        "has_absolutes",
         "integral_depth",
         "kinds",
         "loose_end",
@@ -93,6 +94,7 @@ class _Parser:
         self.depth = 0
         self.bars = 0
         """Absolute values that are open inside the current brackets."""
+        self.has_absolutes = False
         self.degrees = 0
         """Trigonometric functions that are open: there, a degree sign changes the value."""
         self.bound: list[str] = []
@@ -236,7 +238,7 @@ class _Parser:
                 factors.append(("f", "percent", ()))
             else:
                 break
-        return _product(factors)
+        return _product(_joined_absolutes(factors) if self.has_absolutes else factors)
 
     def multiplies(self) -> bool:
         """Tell whether the number that follows a factor is a factor, unlike the 2 of x2 or (1)2."""
@@ -409,6 +411,7 @@ class _Parser:
         self.bars += 1
         node = self.expression()
         self.bars -= 1
+        self.has_absolutes = True
         self.expect("|")
         is_sign = self.values[self.position] in _PRODUCT
         if (
@@ -875,10 +878,15 @@ def _known_function(name: str, *arguments: Node) -> Node:
     return exact_function(name, arguments) or ("f", name, arguments)
 
 
+def _joined_absolutes(factors: list[Node]) -> list[Node]:
+    """Write a product of absolute values as the absolute value of a product."""
+    inside = [factor[2][0] for factor in factors if factor[:2] == _ABSOLUTE]
+    if len(inside) < 2:
+        return factors
+    others = [factor for factor in factors if factor[:2] != _ABSOLUTE]
+    return [*others, ("f", "abs", (("*", tuple(inside)),))]
+
+
 def _product(factors: list[Node]) -> Node:
-    """Return the product of factors, or the only factor; that of absolute values is an absolute value."""
-    if len(factors) > 1 and sum(factor[:2] == _ABSOLUTE for factor in factors) > 1:
-        inside = [factor[2][0] for factor in factors if factor[:2] == _ABSOLUTE]
-        others = [factor for factor in factors if factor[:2] != _ABSOLUTE]
-        factors = [*others, ("f", "abs", (("*", tuple(inside)),))]
+    """Return the product of factors, or the only factor."""
     return factors[0] if len(factors) == 1 else ("*", tuple(factors))
