@@ -496,6 +496,25 @@ def one_exponent(rng: Random) -> tuple[Tree, Tree]:
     return frame(exponent), frame(other)
 
 
+def one_fraction(rng: Random) -> tuple[Tree, Tree]:
+    """A rational number beside its negative, its reciprocal, its numerator, and another denominator."""
+    largest = rng.choice((12, 10**4, 10**30))
+    value = Fraction(coefficient(rng, largest), rng.randint(2, largest))
+    other = rng.choice((
+        -value,
+        1 / value,
+        Fraction(value.numerator),
+        value * Fraction(value.denominator, value.denominator + 1),
+    ))
+    frame = rng.choice((
+        num,
+        lambda n: div(num(n.numerator), num(n.denominator)),
+        lambda n: add(num(n), num(3)),
+        lambda n: mul(num(n), num(Fraction(2, 7))),
+    ))
+    return frame(value), frame(other)
+
+
 def bracket_pairs(rng: Random) -> Iterator[Pair]:
     """Intervals, tuples and sets that differ in one bracket; the kinds are different by definition."""
     while True:
@@ -534,6 +553,7 @@ NEIGHBOURS: dict[str, Callable[[Random], tuple[Tree, Tree]]] = {
     "one sign": one_sign,
     "one digit of 30": one_digit,
     "one exponent": one_exponent,
+    "one fraction": one_fraction,
 }
 
 

@@ -45,7 +45,7 @@ _RAISED: Final = re.compile(r"(?:\^\{[-+()A-Za-z\d]{1,2}\}){2,}")
 _LOWERED: Final = re.compile(r"(?:_\{[-+()A-Za-z\d]{1,2}\}){2,}")
 _SLANTED: Final = re.compile(r"(?<![A-Za-z)\]}⁰¹²³⁴-⁹])\s*([⁰¹²³⁴-⁹]+)[⁄/]([₀-₉]+)")
 """A fraction in small digits; after a letter or bracket it is an exponent."""
-_VULGAR: Final = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅑⅒⅛⅜⅝⅞"
+_VULGAR: Final = re.compile(r"(?<=\d)\s*([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅑⅒⅛⅜⅝⅞])")
 
 _SPACES: Final = dict.fromkeys(("\\,", "\\!", "\\;", "\\:", "\\ ", "\\>", "~", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\hfill", "\\par", "\\newline", "\\left", "\\right", "\\middle", "\\big", "\\Big", "\\bigg", "\\Bigg", "\\bigl", "\\bigr", "\\Bigl", "\\Bigr", "\\biggl", "\\biggr", "\\Biggl", "\\Biggr", "\\mathstrut", "\\strut", "\\left.", "\\right.", "\\rm", "\\bf", "\\it", "\\boldmath", "\\noindent", "\\scriptstyle", "\\scriptscriptstyle", "\\bfseries", "\\itshape", "\\large", "\\Large", "\\LARGE", "\\huge", "\\Huge", "\\small", "\\normalsize"), " ")  # fmt: skip
 _SPELLINGS: Final = _SPACES | {
@@ -148,7 +148,7 @@ _ESCAPED_ONCE: Final = re.compile(r"(?<!\\)\\(?:\\\\)*(?!\\)[a-zA-Z]")
 _DELIMITED: Final = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 _SPACED_LETTER: Final = re.compile(r"(?<=[0-9}]) +(?=[mgshLNJWV]\s*$)")
 _LONE_DOLLAR: Final = re.compile(r"([-+]?)\s*\$(?=\s*[0-9.])[^$]*")
-_DOLLAR: Final = re.compile(r"(?<!\\)\$")
+_DOLLAR: Final = re.compile(r"\$(?<!\\\$)")
 _MATH_SHIFT: Final = re.compile(r"(?<!\\)\\[()\[\]]")
 
 
@@ -162,10 +162,12 @@ _CURRENCY_NAMES: Final = {
     "US": "usd", "CA": "cad", "C": "cad", "AU": "aud", "A": "aud", "₹": "rs", "RS.": "rs", "RS": "rs", "INR": "rs",
 }  # fmt: skip
 _NORMAL: Final = re.compile(
-    r"(?![ =])(?:[-+/^()\[\]|>=!0-9,.}]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
-    r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}"
-    r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq)(?![A-Za-z])"
-    r")*+(?<![ ,.])(?<![0-9}] [A-Za-z])"
+    r"(?![ =&])(?:[-+/^()\[\]|>=!0-9,.}&]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
+    r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}|_(?=[0-9A-Za-z]|\{(?! |[0-9]+ ))|\\\\(?=[ A-Za-z0-9&{-])"
+    r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq|sum|int|arctan|arcsin|sec"
+    r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|sigma|binom|cap|emptyset|lim|prod|ldots)(?![A-Za-z])"
+    r"|\\(?:begin|end)\{(?:array|[bp]?matrix|cases)\}(?:\{[lcr]+\})?"
+    r")*+(?<![ ,.])(?<![0-9}] [mgshLNJWV])"
 )
 
 
@@ -264,9 +266,7 @@ def _respell(match: re.Match[str]) -> str:
 
 
 def _from_unicode(text: str) -> str:
-    for char in _VULGAR:
-        if char in text:
-            text = re.sub(rf"(?<=\d)\s*{char}", f" {char}", text)
+    text = _VULGAR.sub(r" \1", text)
     if max(text) >= "₀" and _SLANTED.search(text):
         text = _SLANTED.sub(_write_slanted, text)
     text = _WIDE_THOUSANDS.sub(",", text).translate(_UNICODE)

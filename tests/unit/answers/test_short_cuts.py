@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import ttsframe as tts
-from ttsframe.answers import boxes, statements
+from ttsframe.answers import boxes, normalize, statements
+from ttsframe.answers.shapes.marks import _searched_marks, top_marks
 
 SMALL = 4_000
 
@@ -121,3 +122,33 @@ def test_boxes_near_the_end_and_far_from_it_keep_their_rows() -> None:
     for style in ("auto", "boxed"):
         answers = frame.select(tts.extract_answer("text", style=style))["text"]
         assert answers.to_list() == [str(i) for i in range(12)]
+
+
+def test_texts_without_marks_are_those_in_which_none_is_found() -> None:
+    rng = random.Random(6)
+    texts = [joined(rng, MATHEMATICS, 6) for _ in range(SMALL)]
+    marks_of = [top_marks(text) for text in texts]
+    assert marks_of == [_searched_marks(text) for text in texts]
+    assert marks_of.count([]) > SMALL // 10
+
+
+def test_a_normal_text_is_one_that_no_rule_changes() -> None:
+    rng = random.Random(7)
+    parts = [
+        *MATHEMATICS,
+        "_",
+        "_{2}",
+        "_{ 2 }",
+        r"\\",
+        "&",
+        r"\mathbf{y}",
+        r"\begin{array}{l}",
+        r"\end{array}",
+        r"\sum",
+        "5 m",
+        "A",
+    ]
+    texts = [joined(rng, parts, 6) for _ in range(2 * SMALL)]
+    normal = [text for text in texts if normalize._NORMAL.fullmatch(text)]
+    assert [normalize._normalize_once(text) for text in normal] == normal
+    assert len(normal) > SMALL // 10

@@ -30,6 +30,7 @@ _ONE_DEGREE: Final[Node] = ("/", ("c", "pi"), ("q", 180, 1))
 _UNKNOWN_FUNCTIONS: Final = frozenset("fghFGH")
 _STARTS: Final = frozenset("LC({[")
 """Kinds of tokens that begin a factor."""
+_AFTER_ATOM: Final = frozenset("!^")
 _CLOSERS: Final = frozenset({"rfloor", "rceil"})
 _SELECTIONS: Final = frozenset({"gcd", "lcm", "min", "max"})
 _SELECTIONS_BY_INITIALS: Final = {
@@ -43,6 +44,7 @@ _SELECTIONS_BY_INITIALS: Final = {
 MOST_SELECTED: Final = 20
 LARGEST_COMMON: Final = 10**300
 """Largest argument of a greatest common divisor or least common multiple."""
+_ABSOLUTE: Final = ("f", "abs")
 _PRODUCT: Final = frozenset({"cdot", "times", "div"})
 _INVERSES: Final = {
     name: "arc" + name for name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh")
@@ -78,6 +80,7 @@ class _Parser:
         "degrees",
         "depth",
         "differential",
+        "has_absolutes",
         "integral_depth",
         "kinds",
         "loose_end",
@@ -91,6 +94,7 @@ class _Parser:
         self.depth = 0
         self.bars = 0
         """Absolute values that are open inside the current brackets."""
+        self.has_absolutes = False
         self.degrees = 0
         """Trigonometric functions that are open: there, a degree sign changes the value."""
         self.bound: list[str] = []
@@ -234,7 +238,7 @@ class _Parser:
                 factors.append(("f", "percent", ()))
             else:
                 break
-        return _product(factors)
+        return _product(_joined_absolutes(factors) if self.has_absolutes else factors)
 
     def multiplies(self) -> bool:
         """Tell whether the number that follows a factor is a factor, unlike the 2 of x2 or (1)2."""
@@ -275,7 +279,8 @@ class _Parser:
 
     def factor(self) -> Node:
         """Read an atom with its factorials, degrees and exponent."""
-        return self.with_exponents(self.atom())
+        base = self.atom()
+        return self.with_exponents(base) if self.kinds[self.position] in _AFTER_ATOM else base
 
     def with_exponents(self, base: Node) -> Node:
         """Read what follows an atom: factorial, degree sign, power."""
@@ -370,7 +375,9 @@ class _Parser:
 
     def atom(self) -> Node:
         """Read a number, symbol, group, or command with its arguments."""
-        self.descend()
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.refuse()
         kind = self.kinds[self.position]
         if kind == "N":
             node = self.numeral()
@@ -404,8 +411,14 @@ class _Parser:
         self.bars += 1
         node = self.expression()
         self.bars -= 1
+        self.has_absolutes = True
         self.expect("|")
-        if self.kinds[self.position] in _STARTS and "|" in self.kinds[self.position :]:
+        is_sign = self.values[self.position] in _PRODUCT
+        if (
+            not is_sign
+            and self.kinds[self.position] in _STARTS
+            and "|" in self.kinds[self.position :]
+        ):
             # |2|x|-1| has two readings.
             raise self.refuse()
         return _known_function("abs", node)
@@ -863,6 +876,15 @@ def _number(text: str) -> Node:
 def _known_function(name: str, *arguments: Node) -> Node:
     """Return the value of a function of numbers where it is exact, else its node."""
     return exact_function(name, arguments) or ("f", name, arguments)
+
+
+def _joined_absolutes(factors: list[Node]) -> list[Node]:
+    """Write a product of absolute values as the absolute value of a product."""
+    inside = [factor[2][0] for factor in factors if factor[:2] == _ABSOLUTE]
+    if len(inside) < 2:
+        return factors
+    others = [factor for factor in factors if factor[:2] != _ABSOLUTE]
+    return [*others, ("f", "abs", (("*", tuple(inside)),))]
 
 
 def _product(factors: list[Node]) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from string import ascii_letters, digits
 from typing import Final
 
@@ -58,41 +59,11 @@ class Unreadable(Exception):  # noqa: N818 (a verdict on a string, not a failure
 def scan(text: str) -> tuple[list[str], list[str]]:
     """Return the kinds and the values of the tokens of a normalized text, each closed by two `end`."""
     # kinds: N number, L letter, C command, W word in a subscript, else the sign itself
-    kinds: list[str] = []
-    values: list[str] = []
-    is_formula = "^" in text or "\\frac" in text
-    is_calculus = is_formula and _CALCULUS.search(text) is not None
-    for token in _TOKEN.findall(text):
-        first = token[0]
-        value = token
-        if first in _DIGITS:
-            kind = "N"
-        elif first in _LETTERS:
-            if len(token) == 1:
-                kind = "L"
-            elif token in _RUNS:
-                kind, value = "C", _RUNS[token]
-            elif (
-                len(token) <= 3
-                and (token not in _NOT_PRODUCTS or (is_formula and token in _IN_FORMULAS))
-            ) or (is_calculus and _DIFFERENTIAL.fullmatch(token)):
-                kinds.extend("L" * len(token))
-                values.extend(token)
-                continue
-            elif kinds and kinds[-1] == "{" and len(kinds) > 1 and kinds[-2] in {"C", "_"}:
-                kind = "W"
-            else:
-                raise Unreadable(token)
-        elif len(token) == 1:
-            kind = token
-        elif first == ".":
-            kind = "N"
-        elif first == "\\" and token[1] in _LETTERS:
-            kind, value = "C", token[1:]
-        else:
-            kind = _KINDS.get(token, token)
-        kinds.append(kind)
-        values.append(value)
+    tokens = list(map(_classified, _TOKEN.findall(text)))
+    kinds = [kind for kind, _ in tokens]
+    values = [value for _, value in tokens]
+    if "" in kinds:
+        kinds, values = _with_runs(text, kinds, values)
     if len(kinds) > MOST_TOKENS:
         raise Unreadable(text[:20])
     if "\\over" in text or "\\choose" in text:
@@ -100,6 +71,45 @@ def scan(text: str) -> tuple[list[str], list[str]]:
     kinds.extend(("end", "end"))
     values.extend(("", ""))
     return kinds, values
+
+
+def _with_runs(text: str, kinds: list[str], values: list[str]) -> tuple[list[str], list[str]]:
+    """Read runs of letters as products or as words in subscripts; raise `Unreadable` for other words."""
+    is_formula = "^" in text or "\\frac" in text
+    is_calculus = is_formula and _CALCULUS.search(text) is not None
+    new_kinds: list[str] = []
+    new_values: list[str] = []
+    for kind, value in zip(kinds, values, strict=True):
+        if kind:
+            new_kinds.append(kind)
+            new_values.append(value)
+        elif (
+            len(value) <= 3
+            and (value not in _NOT_PRODUCTS or (is_formula and value in _IN_FORMULAS))
+        ) or (is_calculus and _DIFFERENTIAL.fullmatch(value)):
+            new_kinds.extend("L" * len(value))
+            new_values.extend(value)
+        elif len(new_kinds) > 1 and new_kinds[-1] == "{" and new_kinds[-2] in {"C", "_"}:
+            new_kinds.append("W")
+            new_values.append(value)
+        else:
+            raise Unreadable(value)
+    return new_kinds, new_values
+
+
+@lru_cache(maxsize=2_048)
+def _classified(token: str) -> tuple[str, str]:
+    """Return the kind and the value of a token; no kind for a run of letters that depends on its neighbors."""
+    first = token[0]
+    if first in _DIGITS or (first == "." and len(token) > 1):
+        return "N", token
+    if first in _LETTERS:
+        if len(token) == 1:
+            return "L", token
+        return ("C", _RUNS[token]) if token in _RUNS else ("", token)
+    if first == "\\" and token[1:2] in _LETTERS:
+        return "C", token[1:]
+    return _KINDS.get(token, token), token
 
 
 def _write_fractions(kinds: list[str], values: list[str]) -> None:

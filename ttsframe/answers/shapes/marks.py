@@ -37,6 +37,16 @@ _SCAN: Final = re.compile(
     r"|and(?<![A-Za-z]and)(?![A-Za-z])|or(?<![A-Za-z]or)(?![A-Za-z])",
     re.DOTALL,
 )
+_COMMANDS: Final = r"\\(?:frac|sqrt|pi|cdot|times|sin|cos|tan|ln|log|theta|infty|circ)(?![A-Za-z])"
+_INSIDE: Final = rf"(?:[^\\()\[\]{{}}]|{_COMMANDS})*+"
+_UNMARKED: Final = re.compile(
+    rf"(?:[^\\()\[\]{{}},;:=<>!&|ao]|a(?!nd)|o(?!r)|{_COMMANDS}|\({_INSIDE}\)|\{{(?:{_INSIDE}\{{{_INSIDE}\}})*+{_INSIDE}\}})*+"
+)
+"""The commonest texts without marks: brackets hold no brackets, and braces at most one level of braces."""
+_PARTS: Final = re.compile(
+    rf"\{{[^\\()\[\]{{}}]*\}}|\([^\\()\[\]{{}}]*\)|{_SCAN.pattern}", re.DOTALL
+)
+"""As `_SCAN`, but a group without brackets and commands is one part."""
 _JOINING_TEXT: Final = re.compile(r"\\text\s*\{\s*(?:,\s*)?(and|or|if|when|where|for)\s*\}")
 _WANTED: Final = {
     ",": ",", ";": ";", ":": ":", "=": "=", "<": "<", ">": ">", "and": "and", "or": "or", "&": "&",
@@ -68,9 +78,13 @@ _SIGNS: Final = re.compile(r"\\(pm|mp)(?![A-Za-z])")
 
 def top_marks(text: str) -> list[Mark] | None:
     """Return the marks outside all brackets, or None where brackets do not match."""
+    return [] if _UNMARKED.fullmatch(text) else _searched_marks(text)
+
+
+def _searched_marks(text: str) -> list[Mark] | None:
     marks: list[Mark] = []
     depth = 0
-    for match in _SCAN.finditer(text):
+    for match in _PARTS.finditer(text):
         part = match[0]
         step = _STEPS.get(part)
         if step is None:
@@ -113,7 +127,9 @@ def split_at(text: str, marks: list[Mark], signs: frozenset[str]) -> list[str]:
 
 
 def is_thousands(text: str, mark: Mark) -> bool:
-    """Tell whether a comma separates groups of digits of one number."""
+    """Tell whether a mark is a comma that separates groups of digits of one number."""
+    if mark.sign != ",":
+        return False
     end = mark.end
     group = text[end : end + 3]
     if len(group) < 3 or not group.isdigit() or text[end + 3 : end + 4].isdigit():
@@ -132,21 +148,19 @@ def outer_brackets(text: str) -> tuple[str, str, str] | None:
     first = _SCAN.match(text)
     if first is None or first[0] not in _PARTNER:
         return None
-    depth = 0
-    for match in _SCAN.finditer(text):
+    depth = 1
+    for match in _PARTS.finditer(text, first.end()):
         part = match[0]
-        if part in _OPENING or part.startswith("\\begin"):
-            depth += 1
-        elif part in _CLOSING or part.startswith("\\end"):
-            depth -= 1
-            if depth == 0:
-                if match.end() != len(text):
-                    return None
-                opening = first[0]
-                # Half-open intervals close with the other bracket.
-                if part != _PARTNER[opening] and not (opening in "([" and part in ")]"):
-                    return None
-                return opening, text[first.end() : match.start()].strip(), part
+        step = _STEPS.get(part)
+        depth += (part[:6] == "\\begin") - (part[:4] == "\\end") if step is None else step
+        if not depth:
+            if match.end() != len(text):
+                return None
+            opening = first[0]
+            # Half-open intervals close with the other bracket.
+            if part != _PARTNER[opening] and not (opening in "([" and part in ")]"):
+                return None
+            return opening, text[first.end() : match.start()].strip(), part
     return None
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import MINUS_ONE, Node
 from ttsframe.answers.shapes.marks import outer_brackets
@@ -26,27 +25,27 @@ _ENVIRONMENT: Final = re.compile(
 _TRANSPOSED: Final = re.compile(r"\^\s*(?:\{\s*(?:T|\\top)\s*\}|T(?![A-Za-z])|\\top(?![A-Za-z]))")
 _DECORATION: Final = re.compile(r"\\hline|\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm)\s*\]")
 _STEP: Final = re.compile(
-    r"\\(?:begin|end)\s*\{[A-Za-z*]+\}|\\[A-Za-z]+|\\.|[()\[\]{}+-]", re.DOTALL
+    r"\\(?:begin|end)(?:\s*\{[A-Za-z*]+\}|[A-Za-z]*)|\\[^A-Za-z]|[()\[\]{}+-]", re.DOTALL
 )
 _OPENING: Final = frozenset({"(", "[", "{", "\\{"})
 _CLOSING: Final = frozenset({")", "]", "}", "\\}"})
 
 
-def read_matrix(text: str, prepare: Callable[[str], str]) -> Rows | None:
+def read_matrix(text: str, parse: Callable[[str], Node]) -> Rows | None:
     """Return the cells of a matrix or of a sum of matrices; None for products and determinants."""
     try:
-        return _read_sum(text, prepare, 0)
+        return _read_sum(text, parse, 0)
     except Unreadable:
         return None
 
 
-def _read_sum(text: str, prepare: Callable[[str], str], depth: int) -> Rows | None:
+def _read_sum(text: str, parse: Callable[[str], Node], depth: int) -> Rows | None:
     terms = _split_terms(text)
     if depth > DEEPEST or not terms:
         return None
     total: Rows | None = None
     for sign, term in terms:
-        rows = _read_term(term, prepare, depth)
+        rows = _read_term(term, parse, depth)
         if rows is None:
             return None
         if sign == "-":
@@ -85,7 +84,7 @@ def _split_terms(text: str) -> list[tuple[str, str]]:
     return terms
 
 
-def _read_term(text: str, prepare: Callable[[str], str], depth: int) -> Rows | None:
+def _read_term(text: str, parse: Callable[[str], Node], depth: int) -> Rows | None:
     """Read the factors around one matrix, or around a bracketed sum of matrices."""
     begin = text.find("\\begin")
     if begin < 0:
@@ -96,14 +95,14 @@ def _read_term(text: str, prepare: Callable[[str], str], depth: int) -> Rows | N
         if match is None:
             return None
         head, tail = text[:begin], text[match.end() :]
-        rows = _read_cells(match["cells"], prepare)
+        rows = _read_cells(match["cells"], parse)
     else:
         closing = _end_of_bracket(text, opening)
         wrapped = outer_brackets(text[opening:closing])
         if wrapped is None or wrapped[0] + wrapped[2] not in {"()", "[]"}:
             return None
         head, tail = text[:opening], text[closing:]
-        rows = _read_sum(wrapped[1], prepare, depth + 1)
+        rows = _read_sum(wrapped[1], parse, depth + 1)
     if rows is None:
         return None
     tail = tail.strip()
@@ -118,7 +117,7 @@ def _read_term(text: str, prepare: Callable[[str], str], depth: int) -> Rows | N
         return None
     for factor in (head, tail):
         if factor:
-            rows = _scale(rows, parse(prepare(factor)))
+            rows = _scale(rows, parse(factor))
     return rows
 
 
@@ -152,7 +151,7 @@ def _scale(rows: Rows, factor: Node) -> Rows:
     return [[("*", (factor, cell)) for cell in row] for row in rows]
 
 
-def _read_cells(text: str, prepare: Callable[[str], str]) -> Rows | None:
+def _read_cells(text: str, parse: Callable[[str], Node]) -> Rows | None:
     rows = [
         [cell.strip() for cell in row.split("&")]
         for row in _DECORATION.sub("", text).split("\\\\")
@@ -160,4 +159,4 @@ def _read_cells(text: str, prepare: Callable[[str], str]) -> Rows | None:
     ]
     if not rows or len({len(row) for row in rows}) != 1 or len(rows) * len(rows[0]) > MOST_CELLS:
         return None
-    return [[parse(prepare(cell)) for cell in row] for row in rows]
+    return [[parse(cell) for cell in row] for row in rows]

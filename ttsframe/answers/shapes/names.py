@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ttsframe.answers.shapes.marks import JOINERS, RELATIONS, outer_brackets, split_at, top_marks
+from ttsframe.answers.shapes.marks import (
+    JOINERS,
+    RELATIONS,
+    Mark,
+    is_thousands,
+    outer_brackets,
+    split_at,
+    top_marks,
+)
 
 __all__ = [
     "COORDINATES",
@@ -85,12 +93,11 @@ def is_quantity(text: str) -> bool:
 
 def assignments(part: str) -> list[tuple[str, str]] | None:
     """Split `name = value` or `name = name = value` into pairs of a name and a value."""
-    marks = top_marks(part) if "=" in part else None
-    if not marks or any(mark.sign != "=" for mark in marks if mark.sign in RELATIONS | JOINERS):
+    equals = _equals_signs(part)
+    if not equals:
         return None
-    equals = [mark for mark in marks if mark.sign == "="]
     sides = split_at(part, equals, frozenset({"="}))
-    if len(sides) != len(equals) + 1 or not equals:
+    if len(sides) != len(equals) + 1:
         return None
     n_names = 0
     while n_names < len(equals) and is_name(sides[n_names]):
@@ -101,11 +108,16 @@ def assignments(part: str) -> list[tuple[str, str]] | None:
 
 def left_side(part: str) -> str | None:
     """Return the left side of a part that is one equation, else None."""
+    equals = _equals_signs(part)
+    return part[: equals[0].start].strip() if equals else None
+
+
+def _equals_signs(part: str) -> list[Mark]:
+    """Return the equals signs of a part without other relations or separators."""
     marks = top_marks(part) if "=" in part else None
-    if not marks or any(mark.sign != "=" for mark in marks if mark.sign in RELATIONS | JOINERS):
-        return None
-    equals = next((mark for mark in marks if mark.sign == "="), None)
-    return None if equals is None else part[: equals.start].strip()
+    others = RELATIONS | JOINERS
+    signs = [mark for mark in marks or () if mark.sign in others and not is_thousands(part, mark)]
+    return signs if all(mark.sign == "=" for mark in signs) else []
 
 
 def without_spaces(text: str) -> str:

@@ -40,6 +40,7 @@ from ttsframe.answers.values.fingerprint import (
 
 __all__ = ["read_relation", "read_unequal"]
 
+_TUPLE_AND_NAME: Final = re.compile(r"(?P<tuple>\([^()]*,[^()]*\))\s*(?P<name>.+)", re.DOTALL)
 _DECIMAL: Final = re.compile(r"-?[0-9]+\.[0-9]+")
 
 
@@ -99,6 +100,9 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
         parts = parts[:-1]
     if len(parts) == 1:
         return reader.read_part(parts[0], depth + 1)
+    statements = _separate_statements(parts)
+    if statements is not None:
+        return reader.read_part(statements, depth + 1)
     left, right = parts[0], parts[-1]
     if is_name(left) or is_tuple_of_names(left):
         reading = reader.read_part(right, depth + 1)
@@ -136,6 +140,18 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
     if body is None:
         return scalar_key(nodes[0], reader.policy, reader.known)
     return body, "structure"
+
+
+def _separate_statements(parts: list[str]) -> str | None:
+    """Write a comma after each tuple in a(1)=(1, 2) a(2)=(3, 4), or return None for other chains."""
+    middle = [_TUPLE_AND_NAME.fullmatch(part) for part in parts[1:-1]]
+    if not middle or not all(match and is_name(match["name"]) for match in middle):
+        return None
+    return "=".join([
+        parts[0],
+        *(f"{match['tuple']}, {match['name']}" for match in middle if match),
+        parts[-1],
+    ])
 
 
 def _read_chain(reader: ScalarReader, nodes: list[Node]) -> Reading | None:

@@ -64,6 +64,9 @@ _MAY_BE_CHOICE: Final = re.compile(
 )
 _UNREAD: Final = frozenset({"?", "...", "if", "when", "where", "for"})
 _LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)* and \(?[A-J]\)?")
+_STATED_ONE: Final = r"[A-Za-z](?:_\{?[A-Za-z0-9]+\}?)? is (?:[-+*/^(){}0-9. ]|\\(?:frac|sqrt|pi)(?![A-Za-z]))*[0-9)}]"
+_STATED: Final = re.compile(rf"{_STATED_ONE}(?:(?:,| and|, and) {_STATED_ONE})*")
+"""Values in words, such as x is 5 and y is 6."""
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
@@ -101,11 +104,14 @@ class Reader(ScalarReader):
         rational = read_rational(text, self.policy) if depth else None
         if rational is not None:
             return self.rational(text, rational)
-        date = read_date(text, needs_year=depth > 0)
+        is_word_first = text[0].isalnum() or text.startswith("\\text")
+        date = read_date(text, needs_year=depth > 0) if is_word_first else None
         if date is not None:
             self.note("date", text)
             return date, "structure"
-        letter = self._read_choice(text, depth)
+        if not depth and " is " in text and _STATED.fullmatch(text):
+            return self.read_part(text.replace(" is ", " = "), depth + 1)
+        letter = self._read_choice(text, depth) if _MAY_BE_CHOICE.match(text) else None
         if letter is not None:
             return letter
         if "\\begin" in text:
@@ -119,22 +125,20 @@ class Reader(ScalarReader):
         if marks is None:
             return None
         signs = {mark.sign for mark in marks}
-        if not signs.isdisjoint(_UNREAD):
-            return None
         if not signs:
             if text[-1] == ")" and "\\in" in text:
                 match = _INTEGER_PARAMETER.search(text)
                 if match is not None and match.start():
                     return self.read_part(text[: match.start()].rstrip(), depth + 1)
             return self._read_plain(text, depth)
+        if not signs.isdisjoint(_UNREAD):
+            return None
         if "in" in signs:
             match = _INTEGER_PARAMETER.search(text)
             if match is not None and match.start():
                 return self.read_part(text[: match.start()].rstrip(), depth + 1)
         if signs & JOINERS:
-            separators = [
-                mark for mark in marks if mark.sign != "," or not is_thousands(text, mark)
-            ]
+            separators = [mark for mark in marks if not is_thousands(text, mark)]
             if any(mark.sign in JOINERS for mark in separators):
                 return read_list(self, text, separators, depth)
         if signs & RELATIONS or "~" in signs:
@@ -164,7 +168,7 @@ class Reader(ScalarReader):
         wrapped = outer_brackets(text) if text[0] in "([{\\" else None
         if wrapped is not None:
             return read_bracketed(self, wrapped, depth)
-        content = unwrap_text(text)
+        content = unwrap_text(text) if text[0] == "\\" else None
         if content is not None:
             return self._read_text(content, depth)
         quantity = split_quantity(text, self.policy) if self.policy.units == "kept" else None
@@ -178,11 +182,12 @@ class Reader(ScalarReader):
             if letter is not None:
                 self.note("choice", letter)
                 return self.scalar(letter)
-        time = self._read_time(text)
-        if time is not None:
-            return time
-        if looks_like_date(text):
-            return None
+        if text[0].isdigit() or "/" in text:
+            time = self._read_time(text)
+            if time is not None:
+                return time
+            if looks_like_date(text):
+                return None
         if "\\mathbb" in text:
             match = _NUMBER_SET.fullmatch(text)
             if match:
@@ -215,7 +220,7 @@ class Reader(ScalarReader):
         return self.read_part(content, depth + 1)
 
     def _read_matrix(self, text: str) -> Reading | None:
-        rows = read_matrix(text, self.prepare)
+        rows = read_matrix(text, self.parsed)
         if rows is None:
             return None
         self.note("matrix", text)
@@ -273,8 +278,6 @@ class Reader(ScalarReader):
 
     def _read_choice(self, text: str, depth: int) -> Reading | None:
         """Read the letter of `E)`, or of an option that also states its content, as in `(B) 12`."""
-        if _MAY_BE_CHOICE.match(text) is None:
-            return None
         if " and " in text and _LETTERS.fullmatch(text):
             return self.read_part(text.replace(" and ", ", "), depth + 1)
         letter = None

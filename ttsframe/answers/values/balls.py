@@ -19,6 +19,7 @@ __all__ = [
     "TooImprecise",
     "Uncertified",
     "Value",
+    "all_show",
     "as_rational",
     "check_absorption",
     "checked_exponent",
@@ -74,13 +75,14 @@ class OutsideDomain(Exception):  # noqa: N818
 # Where symbols stand: below one, where 1 - x and arcsin x are real; the same with mixed signs; a little
 # above one with the opposite signs; and far enough out for ln(x - 3), if the first fails. Powers
 # neither vanish nor swamp the rest at the first three. The last two, far out on both sides, are for |x - 5|.
+# Least value and width, in thousandths.
 _RANGES: Final = (
-    (0.5, 0.45),
-    (0.5, 0.45),
-    (1.05, 0.85),
-    (3.5, 1.0),
-    (300.0, 400.0),
-    (300.0, 400.0),
+    (500, 450),
+    (500, 450),
+    (1_050, 850),
+    (3_500, 1_000),
+    (300_000, 400_000),
+    (300_000, 400_000),
 )
 FAR_POINTS: Final = (4, 5)
 _UNIT: Final = 2**448
@@ -90,7 +92,7 @@ _UNIT: Final = 2**448
 def symbol_value(name: str, point: int) -> Value:
     """Return the value of a symbol at one of the hidden points."""
     seed = name.encode(errors="surrogatepass")
-    low, width = (int(part * 1_000) for part in _RANGES[point])
+    low, width = _RANGES[point]
     random = int.from_bytes(sha512(b"%d:" % point + seed).digest()[:56], "big")
     mantissa = (low * _UNIT + width * random) // 1_000
     # by the sum of its letters, so that neighbors such as x and y have opposite signs
@@ -118,7 +120,7 @@ def leading_bits(value: Value) -> str:
     whole = (scaled * _power_of_two(KEY_BITS - top)).floor().unique_fmpz()
     if whole is None:
         raise TooImprecise
-    return f"{int(whole):x}p{top}"
+    return f"{whole.str(16)}p{top}"
 
 
 @lru_cache(maxsize=1_024)
@@ -233,16 +235,21 @@ def magnitude_of(value: Value) -> float:
 
 def check_absorption(balls: Sequence[Value]) -> None:
     """Raise if a sum is so large that one of its terms no longer shows in it."""
-    try:
-        sizes = list(map(abs, map(float, balls)))
-    except TypeError:
-        sizes = list(map(magnitude_of, balls))
-    largest = max(sizes)
-    if 1e-250 < largest < 1e290 and min(sizes) > largest * _ABSORBED:
+    if all_show(balls):
         return
     tops = list(map(_binary_exponent, balls))
     if max(tops) - min(tops) > ABSORBED_BITS:
         raise Uncertified
+
+
+def all_show(values: Sequence[Value]) -> bool:
+    """Tell whether all of the terms of a sum, each a ball or a list of balls, are of similar size."""
+    balls = [ball for value in values for ball in (value if type(value) is list else (value,))]
+    try:
+        sizes = sorted(map(abs, map(float, balls)))
+    except TypeError:
+        sizes = sorted(map(magnitude_of, balls))
+    return 1e-250 < sizes[-1] < 1e290 and sizes[0] > sizes[-1] * _ABSORBED
 
 
 def _binary_exponent(value: Value) -> int:

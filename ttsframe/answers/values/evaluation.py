@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import Final
 
 from flint import acb, arb, fmpq, fmpz
@@ -19,6 +19,7 @@ from ttsframe.answers.values.balls import (
     TooImprecise,
     Uncertified,
     Value,
+    all_show,
     as_rational,
     check_absorption,
     checked_exponent,
@@ -74,12 +75,13 @@ class KnownValues:
     """Values at the hidden points that the trees of one answer share.
 
     `trees` has those of entire trees by identity, `functions` those of functions and roots. An entry also
-    names the positions of points at which it is undefined.
+    names the positions of points at which it is undefined. Without `may_have_bars`, none holds an absolute value.
     """
 
-    __slots__ = ("functions", "trees")
+    __slots__ = ("functions", "may_have_bars", "trees")
 
     def __init__(self) -> None:
+        self.may_have_bars = False
         self.trees: dict[tuple[int, tuple[int, ...]], tuple[Node, Value, set[int]]] = {}
         self.functions: dict[tuple[Node, tuple[int, ...]], tuple[Value, set[int]]] = {}
 
@@ -93,7 +95,17 @@ class Evaluation:
     domain where that depends on symbols: one point raises, of several the position goes to `undefined`.
     """
 
-    __slots__ = ("bound", "is_final", "is_real", "known", "points", "policy", "steps", "undefined")
+    __slots__ = (
+        "bound",
+        "is_final",
+        "is_real",
+        "known",
+        "points",
+        "policy",
+        "shares",
+        "steps",
+        "undefined",
+    )
 
     def __init__(
         self,
@@ -106,7 +118,8 @@ class Evaluation:
     ) -> None:
         self.policy = policy
         self.points = points
-        self.known = None if is_final or not is_real else known
+        self.known = known or KnownValues()
+        self.shares = is_real and not is_final and known is not None
         self.is_final = is_final
         self.is_real = is_real
         self.undefined: set[int] = set()
@@ -119,17 +132,17 @@ class Evaluation:
         if self.steps > MOST_STEPS:
             raise Uncertified
         op = node[0]
-        if op == "*":
-            factors = node[1]
-            if factors[0] is MINUS_ONE and len(factors) == 2:
-                return self.negative(self.value(factors[1]))
-            return self._product([self.value(factor) for factor in factors])
         if op == "q":
             return _NEGATIVE if node is MINUS_ONE else _rational(node[1], node[2])
         if op == "s":
             if self.bound and node[1] in self.bound:
                 return self.bound[node[1]]
             return self._symbol(node[1])
+        if op == "*":
+            factors = node[1]
+            if factors[0] is MINUS_ONE and len(factors) == 2:
+                return _negative(self.value(factors[1]))
+            return self._product([self.value(factor) for factor in factors])
         if op == "+":
             return self.sum_of([self.value(term) for term in node[1]])
         if op == "^":
@@ -155,7 +168,7 @@ class Evaluation:
 
     def tree(self, node: Node) -> Value:
         """Evaluate an entire tree, which may have been evaluated before."""
-        if self.known is None:
+        if not self.shares:
             return self.value(node)
         key = id(node), self.points
         entry = self.known.trees.get(key)
@@ -169,11 +182,11 @@ class Evaluation:
 
     def difference(self, left: Node, right: Node) -> Value:
         """Subtract two trees."""
-        return self.sum_of([self.tree(left), self.negative(self.tree(right))])
+        return self.sum_of([self.tree(left), _negative(self.tree(right))])
 
     def _shared(self, node: Node, evaluate: Callable[[Node], Value]) -> Value:
         """Evaluate a node that other trees of the answer may hold too."""
-        if self.known is None or self.bound or self.undefined:
+        if not self.shares or self.bound or self.undefined:
             return evaluate(node)
         entry = self.known.functions.get((node, self.points))
         if entry is None:
@@ -240,14 +253,10 @@ class Evaluation:
         """Replace what may be zero by zero, and complex numbers that may be real by real ones."""
         if type(value) is not list:
             return (
-                value
-                if type(value) is arb and 0 not in value
-                else resolve_zero(value, self.is_final)
+                value if type(value) is arb and value != 0 else resolve_zero(value, self.is_final)
             )
-        for ball in value:
-            if type(ball) is not arb or 0 in ball:
-                break
-        else:
+        a, b, c = value
+        if type(a) is type(b) is type(c) is arb and a != 0 and b != 0 and c != 0:
             return value
         results: list[Value] = [_NOWHERE] * len(value)
         for position, (ball,) in self._columns([value]):
@@ -263,7 +272,8 @@ class Evaluation:
         for term in terms:
             if type(term) is fmpq:
                 exact += term
-                self._count_large_work(exact)
+                if exact.height_bits() > LARGE_BITS:
+                    self._count_large_work(exact)
             else:
                 balls.append(term)
         if not balls:
@@ -275,16 +285,10 @@ class Evaluation:
         if list not in map(type, balls):
             check_absorption(balls)
             return self._resolved(sum(balls[1:], balls[0]))
-        totals: list[Value] = [_NOWHERE] * len(self.points)
-        for position, column in self._columns(balls):
-            check_absorption(column)
-            totals[position] = sum(column[1:], column[0])
-        return self._resolved(totals)
-
-    @staticmethod
-    def negative(value: Value) -> Value:
-        """Return minus a value."""
-        return [-ball for ball in value] if type(value) is list else -value
+        if self.undefined or not all_show(balls):
+            for _, column in self._columns(balls):
+                check_absorption(column)
+        return self._resolved(reduce(_plus, balls))
 
     def _product(self, factors: list[Value]) -> Value:
         exact: Value = None
@@ -298,7 +302,7 @@ class Evaluation:
                 exact = factor if exact is None else exact * factor
                 self._count_large_work(exact)
             elif type(factor) is list:
-                balls = factor if balls is None else [a * b for a, b in zip(balls, factor)]  # noqa: B905
+                balls = factor if balls is None else _times(balls, factor)
             else:
                 scale = factor if scale is None else scale * factor
         if exact is not None:
@@ -313,11 +317,11 @@ class Evaluation:
             return _NEGATIVE if is_negative else ONE
         if is_negative:
             if scale is None:
-                return self._resolved([-ball for ball in balls])
+                return self._resolved(_negative(balls))
             scale = -scale
         if balls is None:
             return self._resolved(scale)
-        return self._resolved(balls if scale is None else [ball * scale for ball in balls])
+        return self._resolved(balls if scale is None else _times(balls, scale))
 
     def _quotient(self, top: Value, low: Value) -> Value:
         if type(low) is fmpq:
@@ -332,13 +336,7 @@ class Evaluation:
             if top == 0:
                 return top
             checked_rational(top)
-        if type(top) is list:
-            if type(low) is list:
-                return self._resolved([a / b for a, b in zip(top, low)])  # noqa: B905
-            return self._resolved([ball / low for ball in top])
-        if type(low) is list:
-            return self._resolved([top / ball for ball in low])
-        return self._resolved(top / low)
+        return self._resolved(_over(top, low))
 
     def _count_large_work(self, value: Value) -> None:
         """Count the work on a large exact number."""
@@ -375,7 +373,7 @@ class Evaluation:
         if type(base) is not list:
             return self._resolved(integer_power(base, exponent))
         if exponent == 2:
-            return self._resolved([ball * ball for ball in base])
+            return self._resolved(_times(base, base))
         if 0 < exponent < LARGEST_ARGUMENT:
             return self._resolved([ball**exponent for ball in base])
         return self._resolved([integer_power(ball, exponent) for ball in base])
@@ -450,8 +448,8 @@ class Evaluation:
             value = acb(value)
         return value.log()
 
-    @staticmethod
-    def _absolute(value: Value) -> Value:
+    def _absolute(self, value: Value) -> Value:
+        self.known.may_have_bars = True
         return abs(value)
 
     def _floor(self, value: Value, name: str = "floor") -> Value:
@@ -528,6 +526,8 @@ class Evaluation:
         _, kind, index, low_node, high_node, body = node
         if index in self.bound:
             raise Uncertified
+        # A sum without terms does not evaluate its body.
+        self.known.may_have_bars = True
         low = self.value(low_node)
         high = None if high_node == INFINITY else self.value(high_node)
         if not (isinstance(low, fmpq) and isinstance(high, fmpq) and low.q == high.q == 1):
@@ -554,6 +554,44 @@ class Evaluation:
             lambda parts: f"{kind}({index};{';'.join(parts)})",
             [low, "oo" if high is None else high, term],
         )
+
+
+# A list holds one ball for each of three points: written out, arithmetic costs half of a comprehension.
+
+
+def _negative(value: Value) -> Value:
+    """Return minus a value."""
+    if type(value) is not list:
+        return -value
+    a, b, c = value
+    return [-a, -b, -c]
+
+
+def _plus(left: Value, right: Value) -> Value:
+    """Add values."""
+    if type(left) is not list:
+        left, right = right, left
+    if type(left) is not list:
+        return left + right
+    a, b, c = left
+    d, e, f = right if type(right) is list else (right, right, right)
+    return [a + d, b + e, c + f]
+
+
+def _times(left: Value, right: Value) -> Value:
+    """Multiply a list by a value."""
+    a, b, c = left
+    d, e, f = right if type(right) is list else (right, right, right)
+    return [a * d, b * e, c * f]
+
+
+def _over(top: Value, low: Value) -> Value:
+    """Divide values."""
+    if type(top) is not list and type(low) is not list:
+        return top / low
+    a, b, c = top if type(top) is list else (top, top, top)
+    d, e, f = low if type(low) is list else (low, low, low)
+    return [a / d, b / e, c / f]
 
 
 @lru_cache(maxsize=4_096)

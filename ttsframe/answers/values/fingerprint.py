@@ -90,44 +90,37 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_release_lock)
 
 
-class _FlintPrecision:
-    """Hold flint's precision, which all threads share, and restore it."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        _lock.acquire()
-        self.before = ctx.prec
-
-    def __exit__(self, *_: object) -> None:
-        ctx.prec = self.before
-        _lock.release()
-
-
 def _at_enough_precision(read: Callable[[bool], _T]) -> _T:
     """Read at increasing precision until the balls are small enough."""
-    for precision, is_final in PRECISIONS:
-        ctx.prec = precision
+    # All threads share flint's precision.
+    with _lock:
+        before = ctx.prec
         try:
-            return read(is_final)
-        except TooImprecise:
-            continue
+            for precision, is_final in PRECISIONS:
+                ctx.prec = precision
+                try:
+                    return read(is_final)
+                except TooImprecise:
+                    continue
+        finally:
+            ctx.prec = before
     raise Uncertified
 
 
 def scalar_key(node: Node, policy: AnswerPolicy, known: KnownValues | None = None) -> Scalar:
     """Return the body of a scalar's key and its kind; raise `Uncertified` where there is none."""
+    if node[0] == "q":
+        return _real_key(fmpq(node[1], node[2]))
     is_symbolic = has_symbols(node)
-    with _FlintPrecision():
-        try:
-            return (
-                _symbolic_key(node, policy, known) if is_symbolic else _constant_key(node, policy)
-            )
-        except Uncertified:
-            residue = residue_key(node, policy)
-            if residue is None:
-                raise
-            return residue, "symbolic" if is_symbolic else "exact"
+    try:
+        if is_symbolic:
+            return _symbolic_key(node, policy, known or KnownValues())
+        return _constant_key(node, policy)
+    except Uncertified:
+        residue = residue_key(node, policy)
+        if residue is None:
+            raise
+        return residue, "symbolic" if is_symbolic else "exact"
 
 
 def scale_free_key(
@@ -139,8 +132,7 @@ def scale_free_key(
     known: KnownValues | None = None,
 ) -> str:
     """Return the key of a difference up to a factor, positive if `signed`; raise `Vanishes` if it is zero."""
-    with _FlintPrecision():
-        return _ratio_key((left, right), policy, known or KnownValues(), signed=signed)
+    return _ratio_key((left, right), policy, known or KnownValues(), signed=signed)
 
 
 def sign_of(node: Node, policy: AnswerPolicy) -> int:
@@ -153,12 +145,11 @@ def sign_of(node: Node, policy: AnswerPolicy) -> int:
 
 def value_of(node: Node, policy: AnswerPolicy) -> Value:
     """Return the value of a constant: an fmpq, or a certified arb or acb."""
-    with _FlintPrecision():
-        return _at_enough_precision(
-            lambda is_final: resolve_zero(
-                Evaluation(policy, (), is_final=is_final).value(node), is_final
-            )
+    return _at_enough_precision(
+        lambda is_final: resolve_zero(
+            Evaluation(policy, (), is_final=is_final).value(node), is_final
         )
+    )
 
 
 def real_number(node: Node, policy: AnswerPolicy) -> Fraction | float | None:
@@ -272,11 +263,11 @@ def _values_at(
 
 
 def _hidden_values(
-    trees: tuple[Node, ...], policy: AnswerPolicy, known: KnownValues | None, is_final: bool
+    trees: tuple[Node, ...], policy: AnswerPolicy, known: KnownValues, is_final: bool
 ) -> list[Value | None]:
     """Return the values at the first three hidden points, and at the fourth if one of them fails."""
     values = _values_at(trees, policy, (0, 1, 2), known, is_final=is_final)
-    if None in values:
+    if type(None) in map(type, values):
         values = values + _values_at(trees, policy, (3,), known, is_final=is_final)
     return values
 
@@ -289,11 +280,15 @@ def _sign(value: Value | None) -> int:
 
 
 def _far_parts(
-    trees: tuple[Node, ...], policy: AnswerPolicy, part: Callable[[Value], str], is_final: bool
+    trees: tuple[Node, ...],
+    policy: AnswerPolicy,
+    known: KnownValues,
+    part: Callable[[Value], str],
+    is_final: bool,
 ) -> list[str]:
     # |x + 1| is x + 1 at every hidden point; at the far points it is neither x + 1 nor -x - 1. Where such
     # bars change nothing, as in |x + 1|^2, there are no such parts, so the key is that of (x + 1)^2.
-    if not any(uses_function(tree, "abs") for tree in trees):
+    if not known.may_have_bars or not any(uses_function(tree, "abs") for tree in trees):
         return []
 
     def parts(of: tuple[Node, ...]) -> list[str]:
@@ -323,11 +318,11 @@ def _far_parts(
     return [] if with_bars == without else with_bars
 
 
-def _symbolic_key(node: Node, policy: AnswerPolicy, known: KnownValues | None) -> Scalar:
+def _symbolic_key(node: Node, policy: AnswerPolicy, known: KnownValues) -> Scalar:
     def read(is_final: bool) -> Scalar:
         values = _hidden_values((node,), policy, known, is_final)
         parts = [_UNDEFINED if value is None else part_key(value) for value in values]
-        parts += _far_parts((node,), policy, part_key, is_final)
+        parts += _far_parts((node,), policy, known, part_key, is_final)
         defined = [value for value in values if value is not None]
         if not defined:
             (value,) = _values_at((node,), policy, (0,), None, is_final=is_final, is_real=False)
@@ -366,7 +361,7 @@ def _ratio_key(
             return part_key(resolve_zero(value / scale, is_final))
 
         parts = [_UNDEFINED if value is None else part(value) for value in values]
-        parts += _far_parts(sides, policy, part, is_final)
+        parts += _far_parts(sides, policy, known, part, is_final)
         return sign + _digest("|".join(parts))
 
     return _at_enough_precision(read)

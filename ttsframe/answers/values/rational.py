@@ -49,8 +49,10 @@ _NUMBER: Final = re.compile(
 )
 _STARTS: Final = frozenset("0123456789.+-\\ $£€¥\t\n\r\f\v")
 """First characters of a number; a backslash begins a fraction or a dollar sign."""
-_STARTS_OF_REST: Final = frozenset("%\\^$£€¥")
-"""First characters of what may follow a number: percent sign, degree sign, currency, or text; and letters."""
+_STARTS_OF_REST: Final = frozenset("%^$£€¥")
+"""First characters of what may follow a number: percent sign, degree sign, currency; and letters and commands."""
+_COMMANDS_OF_REST: Final = ("\\text", "\\%", "\\$")
+_NOT_IN_UNITS: Final = re.compile(r"[\\+=<>(*,]")
 _PERCENT: Final = re.compile(
     r"(?:\\?%|\\text\s*\{\s*\\?%\s*\}|(?:\\text\s*\{)?\s*(?:percentage(?: points?)?|percents?|per cent|pct)\.?\s*\}?)",
     re.IGNORECASE,
@@ -116,9 +118,7 @@ def read_rational(text: str, policy: AnswerPolicy) -> tuple[Fraction, bool] | No
     if match is None:
         return None
     rest = match["rest"]
-    if rest and rest[0].isalpha() and text[match.start("rest") - 1] == ".":
-        return None
-    if rest and not rest[0].isalpha() and rest[0] not in _STARTS_OF_REST:
+    if rest and not _may_follow(rest, text[match.start("rest") - 1]):
         return None
     value = _matched_value(match)
     if value is None:
@@ -149,6 +149,15 @@ def unit_after_number(text: str, policy: AnswerPolicy) -> tuple[str, str] | None
         unit, end, scale = f"{currency} {rest}", match.start("rest"), _MULTIPLIER.search(rest)
     number = match["sign"] + match["inner_sign"] + text[match.end("inner_sign") : end].strip()
     return (f"{number} {scale[0]}" if scale else number), unit
+
+
+def _may_follow(rest: str, before: str) -> bool:
+    """Tell at a glance whether a text after a number may be its unit."""
+    if rest[0].isalpha():
+        return before != "." and _NOT_IN_UNITS.search(rest) is None
+    if rest[0] == "\\":
+        return rest.startswith(_COMMANDS_OF_REST)
+    return rest[0] in _STARTS_OF_REST
 
 
 def _join_thousands(match: re.Match[str]) -> str:
@@ -183,10 +192,12 @@ def _matched_value(match: re.Match[str]) -> Fraction | None:
 
 
 def _mixed(whole: str | None, top: str, low: str) -> Fraction | None:
-    numerator, denominator = Fraction(top), Fraction(low)
-    if not denominator:
+    if top.isdigit() and low.isdigit():
+        value = Fraction(int(top), int(low)) if int(low) else None
+    else:
+        value = Fraction(top) / Fraction(low) if Fraction(low) else None
+    if value is None:
         return None
-    value = numerator / denominator
     if whole is None:
         return value
     # 2\frac{3}{2} may be a product or a mixed number.
