@@ -260,7 +260,7 @@ def explain_extraction(
             f"text must be one string, got {type(text).__name__}. Hint: extraction_rule names the rules of a column."
         )
     # A lone surrogate cannot be a Polars string.
-    clean = text.encode("utf-8", "replace").decode("utf-8")
+    clean = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
     outcome = _search(
         pl.Series("text", [clean], dtype=pl.String), style=style, cut=bool(cut_at_next_question)
     )

@@ -168,3 +168,12 @@ def test_the_text_around_real_answers_does_not_go_on_with_them(shared_data: Path
         if found.answer is not None and found.start is not None and not stands_alone(text, found):
             cut.append((text[max(0, found.start - 30) : found.start], found.answer))
     assert cut == []
+
+
+@pytest.mark.parametrize(
+    "text", ["12\x0034", "\x00\x062y-1", "Answer: \x0012", "so\x00 the answer is 5"]
+)
+def test_null_characters_cut_no_answer(text: str) -> None:
+    expected = tts.answers.explain_extraction(text.replace("\0", "\ufffd"))
+    assert tts.answers.explain_extraction(text) == expected
+    assert pl.DataFrame({"t": [text]}).select(tts.extract_answer("t")).item() == expected.answer

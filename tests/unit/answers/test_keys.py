@@ -203,7 +203,7 @@ def test_a_failure_leaves_nothing_in_flight() -> None:
 
 
 def test_the_table_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ttsframe.answers.lookup.table._MOST_CHARACTERS", 10_000)
+    monkeypatch.setattr("ttsframe.answers.lookup.table._MOST_BYTES", 10_000)
 
     def read(answers: Sequence[str]) -> dict[str, Entry]:
         return {answer: Entry(answer, "text") for answer in answers}

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from ttsframe._checks import check_choice
@@ -26,7 +27,10 @@ KeyMethod: TypeAlias = Literal["auto", "sympy"]
 PUBLISHED_PREFIX: Final = "s1:"
 """Beginning of the keys of `method="sympy"`; raised when a change of code changes any of them."""
 
-_MOST_CHARACTERS: Final = 100_000_000
+_MOST_BYTES: Final = 150_000_000
+"""About 300,000 answers: a run of a million attempts has fewer."""
+
+_ENTRY_BYTES: Final = 450
 _LONGEST_KEPT: Final = 10_000
 
 
@@ -55,7 +59,7 @@ class KeyTable:
         self._lock = threading.Lock()
         self._entries: dict[str, Entry] = {}
         self._in_flight: dict[str, threading.Event] = {}
-        self._n_characters = 0
+        self._n_bytes = 0
         self.counts = {"n_answers": 0, "n_text": 0, "n_failed": 0}
 
     def look_up(self, answers: Sequence[str]) -> dict[str, Entry]:
@@ -102,18 +106,23 @@ class KeyTable:
         return entries
 
     def _keep(self, entries: dict[str, Entry]) -> None:
-        """Count and add entries, dropping the oldest where the table would grow without bound."""
+        """Count and add entries, dropping the older half where the table would grow without bound."""
         self.counts["n_answers"] += len(entries)
         self.counts["n_text"] += sum(entry.kind == "text" for entry in entries.values())
         self.counts["n_failed"] += sum(entry.is_failed for entry in entries.values())
         for answer, entry in entries.items():
             if len(answer) <= _LONGEST_KEPT:
                 self._entries[answer] = entry
-                self._n_characters += len(answer) + 100
-        while self._n_characters > _MOST_CHARACTERS:
-            oldest = next(iter(self._entries))
-            del self._entries[oldest]
-            self._n_characters -= len(oldest) + 100
+                self._n_bytes += _size(answer)
+        while self._n_bytes > _MOST_BYTES:
+            newer = islice(self._entries.items(), (len(self._entries) + 1) // 2, None)
+            self._entries = dict(newer)
+            self._n_bytes = sum(map(_size, self._entries))
+
+
+def _size(answer: str) -> int:
+    """Return about how many bytes an answer, its key and their entry take."""
+    return _ENTRY_BYTES + 2 * len(answer)
 
 
 _tables: dict[tuple[AnswerPolicy, KeyMethod], KeyTable] = {}
