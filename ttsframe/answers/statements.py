@@ -10,6 +10,7 @@ import json
 import re
 from typing import Final
 
+from ttsframe.answers.shapes.structure import STATED
 from ttsframe.answers.spans import Span, find_spans, span_at
 
 __all__ = [
@@ -201,6 +202,8 @@ _PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|\s*\n\s*1[.)]\s")
 _UNDERSCORED: Final = re.compile(r"(?<![\w\\^{}])(__?)(?=[^\s_])([^_\n]+)(?<=\S)\1(?!\w)")
 _MAY_BE_UNDERSCORED: Final = re.compile(r"_(?<![\w\\^{}]_)")
 _BOLD: Final = re.compile(r"\*\*([^*\n]+?)\s*\*\*")
+_NAME: Final = re.compile(r"[A-Za-z](?:_\{?[A-Za-z0-9]+\}?)?")
+_IS: Final = re.compile(r"[$*\s]*\sis\s")
 _BOLD_LABEL: Final = re.compile(
     r"(?:the )?(?:final |correct )?(?:answer|result)\s*(?:is\b)?\s*[:：=]?\s*", re.IGNORECASE
 )
@@ -287,6 +290,8 @@ def answer_announced(text: str, before: str = "") -> str | None:
         return _nothing(nothing)
     bold = _BOLD.match(statement)
     span = span_at(statement, 0)
+    if span is not None and _NAME.fullmatch(span.answer) and _IS.match(statement, span.end):
+        return _named_values(statement)
     if span is not None and not (bold and span.end == bold.end()):
         if (is_cut and not rest and span.end >= len(statement)) or _is_template(span.answer):
             return None
@@ -294,6 +299,12 @@ def answer_announced(text: str, before: str = "") -> str | None:
     if bold:
         return _in_bold(bold[1]) if span is not None else None
     return _in_words(statement, rest=rest, is_cut=is_cut)
+
+
+def _named_values(statement: str) -> str | None:
+    """Read `x is 6 and y is 5`, whole or not at all."""
+    plain = statement.replace("$", "").strip(" :*").rstrip(".。")
+    return plain if STATED.fullmatch(plain) else None
 
 
 def answer_after_hash(text: str) -> str | None:

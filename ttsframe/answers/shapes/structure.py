@@ -65,7 +65,7 @@ _MAY_BE_CHOICE: Final = re.compile(
 _UNREAD: Final = frozenset({"?", "...", "if", "when", "where", "for"})
 _LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)* and \(?[A-J]\)?")
 _STATED_ONE: Final = r"[A-Za-z](?:_\{?[A-Za-z0-9]+\}?)? is (?:[-+*/^(){}0-9. ]|\\(?:frac|sqrt|pi)(?![A-Za-z]))*[0-9)}]"
-_STATED: Final = re.compile(rf"{_STATED_ONE}(?:(?:,| and|, and) {_STATED_ONE})*")
+STATED: Final = re.compile(rf"{_STATED_ONE}(?:(?:,| and|, and) {_STATED_ONE})*")
 """Values in words, such as x is 5 and y is 6."""
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
@@ -109,7 +109,7 @@ class Reader(ScalarReader):
         if date is not None:
             self.note("date", text)
             return date, "structure"
-        if not depth and " is " in text and _STATED.fullmatch(text):
+        if not depth and " is " in text and STATED.fullmatch(text):
             return self.read_part(text.replace(" is ", " = "), depth + 1)
         letter = self._read_choice(text, depth) if _MAY_BE_CHOICE.match(text) else None
         if letter is not None:

@@ -132,7 +132,11 @@ def _inspect_spans(file: DataFile, known: frozenset[str]) -> Inspection:
 def _inspect(chunk: Chunk, known: frozenset[str]) -> Inspection:
     try:
         inferred = pl.scan_ndjson(chunk.data, infer_schema_length=None).collect_schema()
-        dtypes, doubtful = _resolve(tuple(inferred.items()), known)
+        columns = tuple(inferred.items())
+        try:
+            dtypes, doubtful = _resolve_once(columns, known)
+        except RecursionError:  # the hash of a deep tree needs a deeper stack than its resolution
+            dtypes, doubtful = _resolve_once.__wrapped__(columns, known)
         is_small = len(chunk.data) <= _SMALL
         look = _search_small if is_small else search
         searched = look(chunk.data, doubtful)
@@ -148,7 +152,7 @@ def _inspect(chunk: Chunk, known: frozenset[str]) -> Inspection:
 
 
 @lru_cache(maxsize=64)
-def _resolve(
+def _resolve_once(
     inferred: tuple[tuple[str, pl.DataType], ...], known: frozenset[str]
 ) -> tuple[dict[str, pl.DataType], dict[str, pl.DataType]]:
     """Return the dtypes of inferred columns, and those to check: files of one run have the same."""
