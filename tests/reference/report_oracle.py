@@ -12,6 +12,7 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -304,7 +305,7 @@ def expect(run: Run) -> tuple[dict[str, Expected], list[Number]]:
         "loaded": expect_loaded(run),
         "health": expect_health(run),
         "votes": expect_votes(run, picks, budgets[-1]),
-        "accuracy": expect_accuracy(curve, lines, picks, lacking),
+        "accuracy": expect_accuracy(run, curve, lines, picks, lacking),
         "selection-gap": expect_gap(shared, lines, budgets),
         "steps": expect_steps(run),
         "verifier": expect_verifier(run, picks, budgets),
@@ -391,6 +392,7 @@ def expect_votes(run: Run, picks: list[dict[str, Any]], budget: int) -> Expected
 
 
 def expect_accuracy(
+    run: Run,
     curve: Mapping[Any, Any],
     lines: Sequence[Any],
     picks: list[dict[str, Any]],
@@ -419,7 +421,47 @@ def expect_accuracy(
         sentence += grouped(points)
     if alone:
         tables["Lines without a result"] = alone
+    if limit := majority_limit(run):
+        ends = [limit[f"accuracy_if_undecided_{grade}"] for grade in ("wrong", "right")]
+        counts = [limit["n_undecided"], limit["n_problems"]]
+        sentence += [*percents(*ends), *counts] if counts[0] else percents(limit["accuracy"])
     return Expected(sentence, tables)
+
+
+def majority_limit(run: Run) -> dict[str, float] | None:
+    """Return the share of problems whose most frequent answer is right, and how far the undecided ones reach.
+
+    A problem is undecided unless P(p > 1/2) > 95 % for the first of its two most frequent answers, with
+    a uniform prior: P(Beta(a, b) > 1/2) is the chance of fewer than a heads in a + b - 1 tosses.
+    """
+    if not run.is_exchangeable or budgets_of(run)[-1] < 8:
+        return None
+    values, surely, n_tied, n_undecided = [], [], 0, 0
+    for rows in run.problems.values():
+        votes: dict[str, list[bool]] = defaultdict(list)
+        for a in rows:
+            if a["answer_key"] is not None:
+                votes[a["answer_key"]].append(a["is_correct"])
+        first, second, *_ = [*sorted(map(len, votes.values()), reverse=True), 0, 0]
+        leading = [grades for grades in votes.values() if len(grades) == first]
+        # Equal answers share the problem.
+        value = statistics.fmean(map(statistics.fmean, leading)) if leading else 0.0
+        n_tosses = first + second + 1
+        ahead = Fraction(sum(math.comb(n_tosses, i) for i in range(first + 1)), 2**n_tosses)
+        is_undecided = ahead <= Fraction(95, 100)
+        n_tied += len(leading) > 1
+        n_undecided += is_undecided
+        values.append(value)
+        surely.append(0.0 if is_undecided else value)
+    is_fractional = any(value not in {0.0, 1.0} for value in values)
+    least = math.fsum(surely) / len(values)
+    return curve_oracle.summary(values, is_fractional=is_fractional, confidence_level=LEVEL) | {
+        "n_left_out": 0,
+        "n_tied": n_tied,
+        "n_undecided": n_undecided,
+        "accuracy_if_undecided_wrong": least,
+        "accuracy_if_undecided_right": least + n_undecided / len(values),
+    }
 
 
 def expect_gap(
@@ -454,8 +496,11 @@ def expect_gap(
 
 
 def expect_steps(run: Run) -> Expected | None:
-    """Average the first and the last score of right and wrong attempts, at problems with both."""
-    if all(a["steps"] is None for a in run.attempts):
+    """Average the first and the last score of right and wrong attempts, at problems with both.
+
+    Attempts of a single step have no course: the section on the verifier says how good their scores are.
+    """
+    if all(a["steps"] is None or len(a["steps"]) == 1 for a in run.attempts):
         return None
     means: dict[tuple[bool, int], list[float]] = defaultdict(list)
     mixed = [rows for rows in run.problems.values() if len({a["is_correct"] for a in rows}) == 2]
@@ -465,8 +510,7 @@ def expect_steps(run: Run) -> Expected | None:
             for end in (0, -1):
                 means[grade, end].append(statistics.fmean(steps[end] for steps in of))
     shown = [statistics.fmean(means[grade, end]) for end in (-1, 0) for grade in (True, False)]
-    is_single = all(len(a["steps"]) == 1 for a in run.attempts)
-    return Expected([len(mixed), *shown[: 2 if is_single else 4]], {})
+    return Expected([len(mixed), *shown], {})
 
 
 # The verifier.
@@ -939,11 +983,10 @@ def expect_comparison(runs: Mapping[str, Run], budgets: Sequence[int]) -> Expect
         key=lambda problem: (-round(abs(gaps[problem]), 12), problem),
     )
     most = {
-        (name, problem): [
+        (name, problem, first.problems[problem][0]["problem"]): [
             *[[sum(grades), len(grades)] for grades in shares[problem]],
             percents(gaps[problem]),
             [len(differing)],
-            [int(problem.split("-")[-1])],
         ]
         for problem in differing[:10]
     }

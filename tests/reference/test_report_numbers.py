@@ -25,7 +25,7 @@ NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 SECTIONS = {
     "sample": {"loaded", "health", "votes", "accuracy", "selection-gap", "difficulty", "compute-optimal", "cost", "verifier", "steps"},
     "beam16": {"loaded", "health", "votes", "accuracy", "selection-gap", "verifier", "steps"},
-    "qwen_math": {"loaded", "health", "votes", "accuracy", "selection-gap", "verifier", "steps"},
+    "qwen_math": {"loaded", "health", "votes", "accuracy", "selection-gap", "verifier"},
     "boinf": {"loaded", "health", "votes", "accuracy", "selection-gap", "difficulty", "cost"},
 }  # fmt: skip
 
@@ -143,6 +143,9 @@ def check_page(name: str, folder: Path) -> None:
         check_section(page, section, shown)
     (sentence,) = page.lead
     check_numbers(sentence, lead, "lead")
+    limit = report_oracle.majority_limit(run)
+    found = None if report.majority_limit is None else report.majority_limit.row(0, named=True)
+    assert found == (limit and pytest.approx(limit, rel=1e-9, abs=1e-12))
     if report.efficiency is not None:
         # The sentence names the line whose interval begins highest; its numbers are the table's.
         surest = report.efficiency.sort("ci_low", descending=True).row(0, named=True)
