@@ -432,7 +432,8 @@ def test_a_list_where_a_text_belongs_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text(json.dumps(row(0, answer=["1", "2"])))
 
     with pytest.raises(
-        ColumnsError, match=r"column 'answer' is List\(String\), must be String, one value per attempt. Hint"
+        ColumnsError,
+        match=r"column 'answer' is List\(String\), must be String, one value per attempt. Hint",
     ):
         tts.scan_trajectories(path)
 
