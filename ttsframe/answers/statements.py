@@ -10,7 +10,7 @@ import json
 import re
 from typing import Final
 
-from ttsframe.answers.shapes.structure import STATED
+from ttsframe.answers.shapes.words import STATED
 from ttsframe.answers.spans import Span, find_spans, span_at
 
 __all__ = [

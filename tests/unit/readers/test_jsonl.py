@@ -14,13 +14,14 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import ttsframe as tts
 from ttsframe.errors import ColumnsError, SourceError
 from ttsframe.readers.engine import chunks as _chunks
 from ttsframe.readers.engine import dtypes as _dtypes
+from ttsframe.readers.engine import json_rows as _json_rows
 from ttsframe.readers.engine import jsonl as _jsonl
 from ttsframe.readers.engine import sniff as _sniff
 
@@ -449,6 +450,7 @@ JSON_VALUES = st.recursive(
 )
 
 
+@example(rows=[{"a": None, "c": 0.0}, {"a": None, "b": None, "c": []}], chunk_bytes=16)
 @given(
     rows=st.lists(
         st.dictionaries(st.sampled_from("abc"), JSON_VALUES, min_size=1), min_size=1, max_size=12
@@ -721,3 +723,9 @@ def test_no_column_is_taken_for_one_of_the_readers_own(tmp_path: Path) -> None:
     path.write_text(json.dumps(row(0, __row=7, __file="mine")), encoding="utf-8")
 
     assert tts.read_trajectories(path).select("__row", "__file").row(0) == (7, "mine")
+
+
+@pytest.mark.parametrize("number", ["0.0", "1.0", "-0.0", "1.5", "1e22", "1.25e-7", "1e300", "1E5"])
+def test_a_number_has_one_text_whoever_parses_it(number: str) -> None:
+    by_polars = pl.read_ndjson(f'{{"c": {number}}}\n'.encode(), schema={"c": pl.String}).item()
+    assert _json_rows.fit_value(float(number), pl.String(), "c") == by_polars

@@ -34,7 +34,7 @@ from ttsframe.answers.shapes.relations import read_relation
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
 from ttsframe.answers.shapes.sets import EMPTY, read_alternatives, read_bracketed, read_union
 from ttsframe.answers.shapes.units import Quantity, split_quantity
-from ttsframe.answers.shapes.words import read_words, unwrap_text
+from ttsframe.answers.shapes.words import STATED, read_words, unwrap_text
 from ttsframe.answers.values.fingerprint import Uncertified, real_number, scalar_key
 from ttsframe.answers.values.rational import read_rational
 
@@ -64,9 +64,6 @@ _MAY_BE_CHOICE: Final = re.compile(
 )
 _UNREAD: Final = frozenset({"?", "...", "if", "when", "where", "for"})
 _LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)* and \(?[A-J]\)?")
-_STATED_ONE: Final = r"[A-Za-z](?:_\{?[A-Za-z0-9]+\}?)? is (?:[-+*/^(){}0-9. ]|\\(?:frac|sqrt|pi)(?![A-Za-z]))*[0-9)}]"
-STATED: Final = re.compile(rf"{_STATED_ONE}(?:(?:,| and|, and) {_STATED_ONE})*")
-"""Values in words, such as x is 5 and y is 6."""
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"

@@ -8,6 +8,10 @@ from typing import Final
 
 from ttsframe.answers.policy import AnswerPolicy
 
+_STATED_ONE: Final = r"[A-Za-z](?:_\{?[A-Za-z0-9]+\}?)? is (?:[-+*/^(){}0-9. ]|\\(?:frac|sqrt|pi)(?![A-Za-z]))*[0-9)}]"
+STATED: Final = re.compile(rf"{_STATED_ONE}(?:(?:,| and|, and) {_STATED_ONE})*")
+"""Values in words, such as x is 5 and y is 6."""
+
 __all__ = [
     "MULTIPLIERS",
     "is_unit_phrase",

@@ -8,8 +8,10 @@ are parsed here.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -122,11 +124,19 @@ def fit_value(value: Any, dtype: pl.DataType, where: str) -> Any:  # noqa: ANN40
             for field in dtype.fields
         }
     if isinstance(dtype, pl.String):
-        return _replace_lone_surrogates(value if isinstance(value, str) else json.dumps(value))
+        return _replace_lone_surrogates(value if isinstance(value, str) else _as_text(value))
     if not _is_scalar(value, dtype):
         wanted = "a whole number" if dtype.is_integer() else _NAMES.get(type(dtype), "a number")
         raise BadRowError(f"{where} is {_describe(value)}, must be {wanted}")
     return float(value) if dtype.is_float() else value
+
+
+def _as_text(value: object) -> str:
+    """Write a value that is no text; a number as Polars writes it, so that no text depends on who parsed."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return json.dumps(value)
+    digits = format(Decimal(repr(value)), "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def _is_scalar(value: object, dtype: pl.DataType) -> bool:
