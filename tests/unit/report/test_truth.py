@@ -309,6 +309,20 @@ def test_sentences_on_several_runs_have_p_values_corrected_for_their_number() ->
         assert f"{shown} (corrected for 2 comparisons)" in sentence
 
 
+def test_a_corrected_p_value_is_not_left_beside_an_interval_that_says_otherwise() -> None:
+    runs = pl.DataFrame({
+        "run": [run for run in "abcdef" for _ in range(40)],
+        "problem_id": list(range(40)) * 6,
+        "attempt": 0,
+        "answer_key": ["1" if run == "a" or i >= 6 else "2" for run in "abcdef" for i in range(40)],
+        "gold_key": "1",
+    }).with_columns(is_correct=pl.col("answer_key") == pl.col("gold_key"))
+    report = tts.build_report(runs, by="run", sections="comparison")
+    assert report.comparison.filter(selector="majority_vote")["ci_high"].max() < 0.0
+    for sentence in report.answers()["comparison"]:
+        assert "within chance (the interval is for this comparison alone)" in sentence
+
+
 def test_runs_with_one_number_of_attempts_are_drawn_as_points() -> None:
     run = tts.simulate_trajectories(20, 8, seed=1, keys=True)
     runs = pl.concat([

@@ -222,14 +222,18 @@ def _judge(context: Context, row: dict[str, Any]) -> str:
     """Say whether a difference is more than chance: by its test and by its interval."""
     if row["p_value"] is None:
         return ""
-    is_sure = row["p_value"] < 1.0 - context.confidence_level and (
-        row["ci_low"] > 0.0 or row["ci_high"] < 0.0
-    )
+    excludes_zero = row["ci_low"] > 0.0 or row["ci_high"] < 0.0
+    is_sure = excludes_zero and row["p_value"] < 1.0 - context.confidence_level
     n_tests = row["n_tests"]
     corrected = f" (corrected for {n_tests} comparisons)" if n_tests > 1 else ""
-    return (
-        f", {_format_p(row['p_value'])}{corrected}, {'more than' if is_sure else 'within'} chance"
-    )
+    verdict = "more than chance" if is_sure else "within chance"
+    if excludes_zero and not is_sure:
+        verdict += (
+            " (the interval is for this comparison alone)"
+            if n_tests > 1
+            else " (test and interval are different methods)"
+        )
+    return f", {_format_p(row['p_value'])}{corrected}, {verdict}"
 
 
 def _format_p(value: float | None) -> str:
