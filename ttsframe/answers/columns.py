@@ -71,9 +71,9 @@ def per_distinct(values: pl.Series, function: Callable[[str], str | None]) -> pl
     return map_distinct(values, lambda distinct: map(function, distinct))
 
 
-def computed(texts: pl.Series, *expressions: pl.Expr, **named: pl.Expr) -> pl.DataFrame:
+def computed(texts: pl.Series, *expressions: pl.Expr) -> pl.DataFrame:
     """Evaluate expressions of the column `text`: each method of a series would plan a query of its own."""
-    return texts.to_frame("text").select_seq(*expressions, **named)
+    return texts.to_frame("text").select_seq(*expressions)
 
 
 def _flags(mask: pl.Series) -> Flags:

@@ -260,7 +260,7 @@ def explain_extraction(
             f"text must be one string, got {type(text).__name__}. Hint: extraction_rule names the rules of a column."
         )
     # A lone surrogate cannot be a Polars string.
-    clean = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+    clean = text.encode("utf-8", "replace").decode("utf-8")
     outcome = _search(
         pl.Series("text", [clean], dtype=pl.String), style=style, cut=bool(cut_at_next_question)
     )
@@ -455,7 +455,7 @@ def _in_ending(texts: pl.Series, *, is_text: bool = True) -> _Found:
     endings = _marks.finished_endings(texts)
     read = per_distinct(endings, partial(_read_ending, is_text=is_text))
     found = _where_read(read, endings)
-    parts = found.answers.str.split_exact("\0", 1).struct.unnest()
+    parts = found.answers.str.splitn("\0", 2).struct.unnest()
     return found._replace(names=parts["field_0"].cast(_RULE), answers=parts["field_1"])
 
 

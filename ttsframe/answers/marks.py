@@ -150,14 +150,8 @@ _STATED: Final = (
 
 def without_marks_of_chats(texts: pl.Series) -> pl.Series:
     """Drop chat tokens, what the model wrote for the user after its own turn, and its thoughts."""
-    has = computed(texts, _TEXT.str.contains(_MARK_OF_CHATS), is_odd=_TEXT.str.contains(r"\x00"))
-    # Null characters separate what the rules return, so they become replacement characters.
-    texts = change_where(texts, has["is_odd"], _without_null_characters)
-    return change_where(texts, has["text"], _without_marks)
-
-
-def _without_null_characters(texts: pl.Series) -> pl.Series:
-    return texts.str.replace_all("\0", "\ufffd", literal=True)
+    is_marked = computed(texts, _TEXT.str.contains(_MARK_OF_CHATS)).to_series()
+    return change_where(texts, is_marked, _without_marks)
 
 
 def _without_marks(texts: pl.Series) -> pl.Series:

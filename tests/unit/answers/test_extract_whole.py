@@ -170,10 +170,7 @@ def test_the_text_around_real_answers_does_not_go_on_with_them(shared_data: Path
     assert cut == []
 
 
-@pytest.mark.parametrize(
-    "text", ["12\x0034", "\x00\x062y-1", "Answer: \x0012", "so\x00 the answer is 5"]
-)
-def test_null_characters_cut_no_answer(text: str) -> None:
-    expected = tts.answers.explain_extraction(text.replace("\0", "\ufffd"))
-    assert tts.answers.explain_extraction(text) == expected
-    assert pl.DataFrame({"t": [text]}).select(tts.extract_answer("t")).item() == expected.answer
+@pytest.mark.parametrize("text", ["12\x0034", "\x00\x062y-1", "x = \x0012"])
+def test_null_characters_cut_no_answer_of_an_ending(text: str) -> None:
+    assert tts.answers.explain_extraction(text).answer == text
+    assert pl.DataFrame({"t": [text]}).select(tts.extract_answer("t")).item() == text
