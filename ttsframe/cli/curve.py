@@ -177,7 +177,7 @@ def _estimate(
     for group in choice.runs:
         if not group.is_graded or group.budgets is None:
             raise SourceError(
-                "estimators need grades, and attempts that are drawn alike; a run has none, or is a search."
+                "estimators need graded attempts that were sampled independently; a run has no grades, or is a search."
             )
         curve = estimator_curve(
             group.rows_of(scored),
