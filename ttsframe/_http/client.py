@@ -153,6 +153,9 @@ class Client:
                 except CompletionError as error:
                     self._failure = error
                     raise
+                except RecursionError:
+                    self._failure = CompletionError(f"{url}: the answer is nested too deeply.")
+                    raise self._failure from None
 
         n_tasks = min(len(bodies), self.settings.n_workers)
         tasks = [asyncio.create_task(work()) for _ in range(n_tasks)]
@@ -269,6 +272,9 @@ class Client:
         return self._parsed(url, bytes(body))
 
     def _parsed(self, url: str, reply: bytes) -> _Reply | Failure:
+        key = self.settings.api_key
+        if key is not None:  # a server may send it back, and replies are stored and quoted
+            reply = reply.replace(key.encode(), b"***")
         try:
             return _Reply(json.loads(reply))
         except (ValueError, RecursionError) as error:

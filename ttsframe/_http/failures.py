@@ -121,7 +121,7 @@ def _seconds(header: str | None) -> float | None:
         return max(0.0, float(header))
     try:
         date = email.utils.parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     date = date if date.tzinfo else date.replace(tzinfo=UTC)
     return max(0.0, (date - datetime.now(UTC)).total_seconds())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ttsframe._checks import check_between, check_number
+from ttsframe._http.replies import count_of
 
 _MOST: Final = 1e9
 
@@ -58,9 +59,8 @@ class Usage:
         told = reply.get("usage") if isinstance(reply, dict) else None
         if not isinstance(told, dict):
             return
-        prompt, generated = told.get("prompt_tokens"), told.get("completion_tokens")
-        self.n_prompt_tokens += prompt if isinstance(prompt, int) else 0
-        self.n_completion_tokens += generated if isinstance(generated, int) else 0
+        self.n_prompt_tokens += count_of(told.get("prompt_tokens")) or 0
+        self.n_completion_tokens += count_of(told.get("completion_tokens")) or 0
 
     def cost(self, price_in: float, price_out: float) -> float:
         """Return what the tokens cost, by the prices of a million tokens of the prompts and of the replies."""

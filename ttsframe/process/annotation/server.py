@@ -10,6 +10,7 @@ from typing import Final
 
 from ttsframe._checks import check_between, check_positive
 from ttsframe._http import Lost, ServerSettings, Usage, check_address, check_api_key, require_httpx
+from ttsframe._http.replies import quote
 from ttsframe.errors import (
     CompletionError,
     ParameterError,
@@ -319,8 +320,7 @@ class _Server:
         """Return the completions of a reply."""
         choices = reply.get("choices") if isinstance(reply, dict) else None
         if not isinstance(choices, list):
-            quote = self._settings().redact(json.dumps(reply))
-            raise CompletionError(f"{self.url}: the answer has no list 'choices': {quote}.")
+            raise CompletionError(f"{self.url}: the answer has no list 'choices': {quote(reply)}.")
         if len(choices) != n:
             raise CompletionError(
                 f"{self.url}: returned {len(choices):,} choices, expected {n:,}. Hint: use "
@@ -344,7 +344,6 @@ class _Server:
         if not isinstance(text, str):
             where = f"message.{name}" if self.is_chat else name
             raise CompletionError(
-                f"{self.url}: returned a choice without a string {where!r}: "
-                f"{self._settings().redact(json.dumps(choice))}."
+                f"{self.url}: returned a choice without a string {where!r}: {quote(choice)}."
             )
         return text

@@ -8,6 +8,7 @@ from typing import Final, Unpack
 
 from ttsframe._checks import check_choice, check_positive
 from ttsframe._http import Usage
+from ttsframe._http.replies import count_of, in_order, quote, total_logprob
 from ttsframe.errors import CompletionError
 from ttsframe.search.servers.generator import Ask, ServerGenerator, merged
 from ttsframe.search.servers.prompts import Prompt, prompt_function
@@ -232,15 +233,10 @@ class _Completions:
         where = f"{self.where}{self.path}"
         choices = reply.get("choices") if isinstance(reply, dict) else None
         if not isinstance(reply, dict) or not isinstance(choices, list):
-            raise CompletionError(f"{where}: the answer has no list 'choices': {_quote(reply)}.")
+            raise CompletionError(f"{where}: the answer has no list 'choices': {quote(reply)}.")
         if not all(isinstance(choice, dict) for choice in choices):
-            raise CompletionError(f"{where}: a choice is no object: {_quote(choices)}.")
-        indices = [choice.get("index", i) for i, choice in enumerate(choices)]
-        if sorted(map(str, indices)) != sorted(map(str, range(len(choices)))):
-            raise CompletionError(
-                f"{where}: the choices have the indices {indices}, must be 0 to {len(choices) - 1}."
-            )
-        choices = [choices[indices.index(i)] for i in range(len(choices))]
+            raise CompletionError(f"{where}: a choice is no object: {quote(choices)}.")
+        choices = in_order(choices, "choices", where)
         prompt_tokens, generated, new_tokens = _usage(reply.get("usage"))
         usage.n_prompt_tokens += prompt_tokens
         usage.n_completion_tokens += generated or 0
@@ -258,8 +254,8 @@ class _Completions:
         text = self.text(choice, where)
         n_tokens, logprob = _counted(choice)
         finish = choice.get("finish_reason")
-        if finish not in {"stop", "length"}:  # such as "abort" and "content_filter"
-            usage.lost[f"ended by {_quote(finish)}"] += 1
+        if finish not in ("stop", "length"):  # such as "abort" and "content_filter"
+            usage.lost[f"ended by {quote(finish)}"] += 1
             return Step(None, "error", n_tokens)
         stopped_by = choice.get("stop_reason", choice.get("matched_stop", UNSAID))
         ended = self.rule.ended(
@@ -271,7 +267,7 @@ class _Completions:
         """Return the text of a choice."""
         text = choice.get("text")
         if not isinstance(text, str):
-            raise CompletionError(f"{where}: a choice has no string 'text': {_quote(choice)}.")
+            raise CompletionError(f"{where}: a choice has no string 'text': {quote(choice)}.")
         return text
 
 
@@ -301,7 +297,7 @@ class _Chat(_Completions):
         text = message.get("content") if isinstance(message, dict) else None
         if not isinstance(text, str):
             raise CompletionError(
-                f"{where}: a choice has no string 'message.content': {_quote(choice)}. Hint: a server with a "
+                f"{where}: a choice has no string 'message.content': {quote(choice)}. Hint: a server with a "
                 "reasoning parser returns the text elsewhere; start it without."
             )
         return text
@@ -343,15 +339,14 @@ def _usage(usage: object) -> tuple[int, int | None, int | None]:
     """Return prompt tokens, generated tokens, and prompt tokens that no cache held, where it is told."""
     if not isinstance(usage, dict):
         return 0, None, None
-    prompt, generated = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    n_prompt = count_of(usage.get("prompt_tokens")) or 0
     details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    n_prompt = prompt if isinstance(prompt, int) else 0
-    is_told = isinstance(prompt, int) and isinstance(cached, int)
+    cached = count_of(details.get("cached_tokens")) if isinstance(details, dict) else None
+    is_told = cached is not None and cached <= n_prompt
     return (
         n_prompt,
-        generated if isinstance(generated, int) else None,
-        n_prompt - cached if is_told and isinstance(cached, int) else None,
+        count_of(usage.get("completion_tokens")),
+        n_prompt - cached if is_told else None,
     )
 
 
@@ -367,9 +362,4 @@ def _counted(choice: dict[str, object]) -> tuple[int | None, float | None]:
         elif isinstance(content, list):
             values = [each.get("logprob") if isinstance(each, dict) else None for each in content]
     n_tokens = len(ids) if isinstance(ids, list) else None if values is None else len(values)
-    numbers = [float(v) for v in values or () if isinstance(v, int | float)]
-    return n_tokens, sum(numbers) if values is not None else None
-
-
-def _quote(value: object) -> str:
-    return " ".join(repr(value).split())[:300]
+    return n_tokens, None if values is None else total_logprob(values)

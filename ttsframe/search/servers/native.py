@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from ttsframe._http import Usage
+from ttsframe._http.replies import count_of, quote, total_logprob
 from ttsframe.errors import CompletionError, ParameterError
 from ttsframe.search.servers.generator import Ask, ServerGenerator, merged
 from ttsframe.search.servers.prompts import Prompt, prompt_function
@@ -153,7 +154,7 @@ class _Native:
         if not isinstance(text, str) or ended is None:
             raise CompletionError(
                 f"{self.where}{self.path}: the answer does not have the text and why it ended: "
-                f"{' '.join(repr(reply).split())[:300]}."
+                f"{quote(reply)}."
             )
         found = self.rule.ended(
             text,
@@ -188,16 +189,14 @@ class _LlamaCpp(_Native):
                     ended = reason
         if found.get("truncated") is True:  # the beginning of the prompt was thrown away
             ended = "limit"
-        generated = found.get("tokens_predicted")
+        generated = count_of(found.get("tokens_predicted"))
         timings = found.get("timings")
-        new = timings.get("prompt_n") if isinstance(timings, dict) else None
-        evaluated = found.get("tokens_evaluated")
-        usage.n_prompt_tokens += evaluated if isinstance(evaluated, int) else 0
-        usage.n_completion_tokens += generated if isinstance(generated, int) else 0
+        new = count_of(timings.get("prompt_n")) if isinstance(timings, dict) else None
+        usage.n_prompt_tokens += count_of(found.get("tokens_evaluated")) or 0
+        usage.n_completion_tokens += generated or 0
         return [
             self.step(found.get("content"), ended, ask, reply)._replace(
-                n_tokens=generated if isinstance(generated, int) else None,
-                n_prompt_tokens_new=new if isinstance(new, int) else None,
+                n_tokens=generated, n_prompt_tokens_new=new
             )
         ]
 
@@ -224,19 +223,14 @@ class _Tgi(_Native):
         details = found.get("details")
         told = details if isinstance(details, dict) else {}
         reasons = {"stop_sequence": "word", "eos_token": "end", "length": "limit"}
-        generated = told.get("generated_tokens")
+        generated = count_of(told.get("generated_tokens"))
+        usage.n_completion_tokens += generated or 0
         tokens = told.get("tokens")
-        usage.n_completion_tokens += generated if isinstance(generated, int) else 0
-        values = (
-            [each.get("logprob") for each in tokens if isinstance(each, dict)]
-            if isinstance(tokens, list)
-            else []
-        )
-        numbers = [float(value) for value in values if isinstance(value, int | float)]
+        listed = tokens if isinstance(tokens, list) else []
+        values = [each.get("logprob") for each in listed if isinstance(each, dict)]
         ended = reasons.get(str(told.get("finish_reason")))
         return [
             self.step(found.get("generated_text"), ended, ask, reply)._replace(
-                n_tokens=generated if isinstance(generated, int) else None,
-                logprob=sum(numbers) if numbers else None,
+                n_tokens=generated, logprob=total_logprob(values)
             )
         ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 from ttsframe._http import Usage
+from ttsframe._http.replies import finite, in_order, quote
 from ttsframe.errors import CompletionError
 
 RewardStyle: TypeAlias = Literal[
@@ -155,14 +156,18 @@ class ChatSigns:
         where = f"{self.where}{self.path}"
         try:
             listed = reply["choices"][0]["logprobs"]["content"][0]["top_logprobs"]  # type: ignore[index]
-            found = [(str(each["token"]).strip(), float(each["logprob"])) for each in listed]
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+            found = [(str(each["token"]).strip(), finite(each["logprob"])) for each in listed]
+        except (KeyError, IndexError, TypeError) as error:
             raise CompletionError(
                 f"{where}: the answer has no log-probabilities of the first token. Hint: the server must "
                 f"allow logprobs with top_logprobs={_TOP_LOGPROBS}."
             ) from error
         weights = [
-            math.fsum(math.exp(logprob) for token, logprob in found if token == sign)
+            math.fsum(
+                math.exp(min(logprob, 0.0))
+                for token, logprob in found
+                if token == sign and logprob is not None
+            )
             for sign in "+-"
         ]
         if not sum(weights) > 0:
@@ -262,22 +267,18 @@ def data_rows(reply: object, n: int, where: str) -> list[Mapping[str, object]]:
     """Return the rows of `data`, one for each text, in the order of the texts."""
     data = reply.get("data") if isinstance(reply, dict) else None
     if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
-        raise CompletionError(
-            f"{where}: the answer has no list 'data' of objects: {' '.join(repr(reply).split())[:300]}."
-        )
+        raise CompletionError(f"{where}: the answer has no list 'data' of objects: {quote(reply)}.")
     if len(data) != n:
         raise CompletionError(f"{where}: returned {len(data):,} rows for {n:,} texts.")
-    places = [row.get("index", i) for i, row in enumerate(data)]
-    if sorted(map(str, places)) != sorted(map(str, range(n))):
-        raise CompletionError(f"{where}: the rows have the indices {places}, must be 0 to {n - 1}.")
-    return [data[places.index(i)] for i in range(n)]
+    return in_order(data, "rows", where)
 
 
 def number(value: object, where: str) -> float:
     """Check that a score is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise CompletionError(f"{where}: a score is {value!r}, must be a finite number.")
-    return float(value)
+    found = finite(value)
+    if found is None:
+        raise CompletionError(f"{where}: a score is {quote(value)}, must be a finite number.")
+    return found
 
 
 def wrong_count(where: str, n: int, solution: Solution) -> CompletionError:

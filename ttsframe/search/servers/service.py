@@ -113,11 +113,6 @@ def check_text(value: object, name: str) -> str:
     return value
 
 
-def quoted(reply: object, settings: ServerSettings) -> str:
-    """Return the start of a reply, fit for a message."""
-    return settings.redact(str(reply)[:2000])
-
-
 def lost_reason(lost: Lost) -> str:
     """Return the word of `nodes` for a request that was given up."""
     return "length" if lost.kind == "too_long" else "error"
