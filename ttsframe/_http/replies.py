@@ -17,8 +17,9 @@ _MAX_QUOTE: Final = 300
 
 def count_of(value: object) -> int | None:
     """Return a number of tokens, or None for what cannot be one."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_COUNT
-    return value if is_count else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= _MAX_COUNT else None
 
 
 def total_logprob(values: Sequence[object]) -> float | None:

@@ -106,13 +106,16 @@ class ProcessRewardModel(Protocol):
         """Score each prefix."""
 
 
-_OPTIONAL: Final = {
+_CHILD_DTYPES: Final[Mapping[str, pl.DataType]] = {
+    "request": pl.Int64(),
+    "text": pl.String(),
+    "finish_reason": pl.String(),
     "n_tokens": pl.Int64(),
     "n_prompt_tokens_new": pl.Int64(),
     "state": pl.UInt64(),
     "node_id": pl.UInt64(),
 }
-"""What a generator may return beside text and reason."""
+"""What a generator returns; all but text and reason may be left out."""
 
 
 def check_children(answer: object, requests: pl.DataFrame) -> tuple[pl.DataFrame, Flags]:
@@ -131,10 +134,13 @@ def check_children(answer: object, requests: pl.DataFrame) -> tuple[pl.DataFrame
         )
     wanted = requests["n"].to_numpy()
     asked = int(wanted.sum())
+    answer = _typed(answer, who)
     if "request" in answer.columns:
-        children = answer.with_columns(pl.col("request").cast(pl.Int64)).sort(
-            "request", maintain_order=True
-        )
+        children = answer.sort("request", maintain_order=True)
+        if children["request"].has_nulls():
+            raise CompletionError(
+                f"{who}: 'request' is null in a row, must be the row of the request."
+            )
         rows = children["request"].to_numpy()
         if len(rows) and (rows[0] < 0 or rows[-1] >= len(wanted)):
             raise CompletionError(
@@ -155,11 +161,10 @@ def check_children(answer: object, requests: pl.DataFrame) -> tuple[pl.DataFrame
         raise CompletionError(
             f"{who}: returned {got[row]} continuations of request {row}, which asked for {wanted[row]}."
         )
-    columns = [pl.col("request"), *(pl.col(name).cast(pl.String) for name in _TEXTS)]
-    columns += [
-        pl.col(name).cast(dtype) for name, dtype in _OPTIONAL.items() if name in children.columns
-    ]
-    children = children.select(columns)
+    children = children.select(
+        "request",
+        *(name for name in _CHILD_DTYPES if name in children.columns and name != "request"),
+    )
     unknown = children.filter(~pl.col("finish_reason").is_in(FINISH_REASONS).fill_null(value=False))
     if unknown.height:
         raise CompletionError(
@@ -175,7 +180,29 @@ def check_children(answer: object, requests: pl.DataFrame) -> tuple[pl.DataFrame
     return children, got < wanted
 
 
-_TEXTS: Final = ("text", "finish_reason")
+def _typed(children: pl.DataFrame, who: str) -> pl.DataFrame:
+    """Cast what a generator returned to the columns of steps; counts and identifiers are no less than 0."""
+    for name, dtype in _CHILD_DTYPES.items():
+        if name not in children.columns:
+            continue
+        found = children[name]
+        is_fit = found.dtype.is_integer() if dtype.is_integer() else _is_text(found.dtype)
+        if not (is_fit or found.dtype == pl.Null):
+            kind = "integers" if dtype.is_integer() else "texts (String)"
+            raise CompletionError(f"{who}: '{name}' is {found.dtype}, must hold {kind}.")
+        cast = found.cast(dtype, strict=False)
+        is_bad = cast.is_null() & found.is_not_null()
+        is_bad |= cast < 0 if dtype.is_integer() else False
+        if is_bad.any():
+            raise CompletionError(
+                f"{who}: '{name}' is {found.filter(is_bad)[0]} in a row, must be no less than 0 and fit {dtype}."
+            )
+        children = children.with_columns(cast)
+    return children
+
+
+def _is_text(dtype: pl.DataType) -> bool:
+    return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
 
 
 class Verdict(NamedTuple):

@@ -239,6 +239,34 @@ BAD = [
         lambda r: World().generate(r).with_columns(request=pl.lit(77)),
         "generator: 'request' must be from 0 to 5, found 77 to 77",
     ),
+    (
+        lambda r: World().generate(r).with_columns(request=pl.lit(None, pl.Int64)),
+        "generator: 'request' is null in a row",
+    ),
+    (
+        lambda r: World().generate(r).with_columns(request=pl.lit("0")),
+        "generator: 'request' is String, must hold integers",
+    ),
+    (
+        lambda r: World().generate(r).with_columns(n_tokens=pl.lit(-3)),
+        "generator: 'n_tokens' is -3 in a row, must be no less than 0 and fit Int64",
+    ),
+    (
+        lambda r: World().generate(r).with_columns(n_tokens=pl.lit(2**63, pl.UInt64)),
+        "generator: 'n_tokens' is 9223372036854775808 in a row",
+    ),
+    (
+        lambda r: World().generate(r).with_columns(n_tokens=pl.lit(3.5)),
+        "generator: 'n_tokens' is Float64, must hold integers",
+    ),
+    (
+        lambda r: World().generate(r).with_columns(state=pl.lit(-1)),
+        "generator: 'state' is -1 in a row, must be no less than 0 and fit UInt64",
+    ),
+    (
+        lambda r: World().generate(r).with_columns(text=pl.concat_list(pl.lit("a"))),
+        "generator: 'text' is List(String), must hold texts (String)",
+    ),
 ]
 
 

@@ -342,12 +342,8 @@ def _usage(usage: object) -> tuple[int, int | None, int | None]:
     n_prompt = count_of(usage.get("prompt_tokens")) or 0
     details = usage.get("prompt_tokens_details")
     cached = count_of(details.get("cached_tokens")) if isinstance(details, dict) else None
-    is_told = cached is not None and cached <= n_prompt
-    return (
-        n_prompt,
-        count_of(usage.get("completion_tokens")),
-        n_prompt - cached if is_told else None,
-    )
+    fresh = n_prompt - cached if cached is not None and cached <= n_prompt else None
+    return n_prompt, count_of(usage.get("completion_tokens")), fresh
 
 
 def _counted(choice: dict[str, object]) -> tuple[int | None, float | None]:
