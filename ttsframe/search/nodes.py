@@ -14,9 +14,6 @@ from ttsframe.schema import Column, require_columns
 __all__ = ["NODE_COLUMNS"]
 
 FinishReason: TypeAlias = Literal["step", "stop", "length", "error"]
-DroppedBecause: TypeAlias = Literal[
-    "pruned", "duplicate", "truncated", "zero_allocation", "cost_model", "budget"
-]
 
 NODE_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({
     "problem_id": Column(pl.String(), "as in the table of problems; a string or an integer"),

@@ -29,7 +29,6 @@ __all__ = ["check_grader", "check_reduction", "check_selector"]
 
 _N_PROBLEMS: Final = 12
 _N_ATTEMPTS: Final = 6
-_BUDGETS: Final = (1, 2, _N_ATTEMPTS)
 _SEED: Final = 0
 _KEYS: Final = ("problem_id", "attempt")
 
