@@ -16,7 +16,6 @@ from itertools import accumulate
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from ttsframe.errors import SourceError
-from ttsframe.readers.engine.parallel import on_all_cores
 from ttsframe.readers.engine.sniff import DataFile, open_binary
 
 MOST_BYTES: Final = 1 << 28
@@ -25,7 +24,7 @@ _ZSTD: Final = 93
 _LOCAL_HEADER: Final = struct.Struct("<4s22sHH")
 _GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 _GZIP_END: Final = struct.Struct("<II")
-_BATCH_BYTES: Final = 1 << 18
+_BATCH_BYTES: Final = 1 << 20
 """Of members that are decompressed at once."""
 _EXTRA: Final = 64
 """Bytes read for the extra fields of a member, which are seldom longer."""
@@ -58,8 +57,8 @@ class Archive(NamedTuple):
         return data
 
     def read_all(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | BadMemberError]]:
-        """Yield the bytes of members in order, or why they cannot be read, a few ahead on other cores."""
-        for batch in on_all_cores(self._unpack, self._batches(names)):
+        """Yield the bytes of members in order, or why they cannot be read."""
+        for batch in map(self._unpack, self._batches(names)):
             for name, data in batch:
                 yield name, self._read_or_reason(name) if data is None else data
 
@@ -83,7 +82,7 @@ class Archive(NamedTuple):
             yield batch
 
     def _unpack(self, batch: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes | None]]:
-        """Decompress a batch in one call, without the interpreter's lock; None where that fails."""
+        """Decompress a batch in one call; None where that fails."""
         infos = [self.members[name] for name, _ in batch]
         packed = [data for _, data in batch]
         joined = _decompress_joined(packed, infos)

@@ -15,7 +15,8 @@ from ttsframe.readers.engine.json_rows import ROW, BadRowError, Fault, fit_value
 from ttsframe.readers.engine.sniff import DataFile, HeldRows
 
 _CHUNK_CHARACTERS = 2 << 20
-_WORTH_PACKING = 1 << 20
+_PLENTY = 3 << 26
+"""Bytes of room; with less of it, rows are compressed to be held."""
 _PYTHON_TYPES: dict[pl.DataType, type] = {
     pl.String(): str,
     pl.Boolean(): bool,
@@ -75,7 +76,7 @@ def inspect_unpacked(file: DataFile, most_bytes: int) -> tuple[UnpackedInspectio
                 name: dtype if dtype == pl.Null else without_null(dtype)
                 for name, dtype in dtypes.items()
             }
-            held.append(_hold(_fit_rows(chunk, kept)))
+            held.append(_hold(_fit_rows(chunk, kept), is_packed=most_bytes - n_bytes < _PLENTY))
             n_bytes += held[-1].n_bytes
     merged = {name: merge_dtypes(listed) for name, listed in found.items()}
     is_held = n_bytes <= most_bytes
@@ -181,12 +182,11 @@ def _without_misfits(
     return kept._replace(faults=sorted(kept.faults)), columns
 
 
-def _hold(chunk: tuple[pl.DataFrame, list[Fault]]) -> HeldChunk:
-    """Compress a frame to about a third, in a fraction of the time that unpacking its rows takes."""
+def _hold(chunk: tuple[pl.DataFrame, list[Fault]], *, is_packed: bool) -> HeldChunk:
+    """Keep a frame; compressed it takes about a third, and a third of the time that unpacking its rows takes."""
     frame, faults = chunk
-    size = int(frame.estimated_size())
-    if size < _WORTH_PACKING:
-        return HeldChunk(frame, frame.schema, faults, size)
+    if not is_packed:
+        return HeldChunk(frame, frame.schema, faults, int(frame.estimated_size()))
     packed = frame.write_ipc(None, compression="lz4").getvalue()
     return HeldChunk(packed, frame.schema, faults, len(packed))
 

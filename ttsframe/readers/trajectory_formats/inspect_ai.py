@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import polars as pl
@@ -53,6 +54,7 @@ _IS_LOG: Final = re.compile(
 )
 _CUTS: Final = (
     (b',"events_data":{', b"", b'},"turn_count":', ("events_data", "turn_count")),
+    (b',"attachments":{', b"", b'},"events_data":', ("attachments", "events_data")),
     (b',"store":{', b'},"events":[', b'],"model_usage":', ("store", "events", "model_usage")),
     (b',"messages":[', b"", b'],"output":{', ("messages", "output")),
 )
@@ -60,7 +62,7 @@ _INDENTED_CUTS: Final = (
     (b'\n  "events": [', b"", b'],\n  "model_usage":', ("events", "model_usage")),
 )
 """What begins a part of a sample that is not needed, what is left of it, what follows it, and the keys around it."""
-_EMPTIED: Final = frozenset({"messages", "store", "events", "events_data"})
+_EMPTIED: Final = frozenset({"messages", "store", "events", "events_data", "attachments"})
 _REFERENCES: Final = ("attachment://", "tc://")
 _GRADES: Final = {"C": True, "I": False, "N": False, "true": True, "false": False}
 _NUMBERS: Final = {"1": True, "1.0": True, "0": False, "0.0": False}
@@ -161,15 +163,23 @@ def _archive_rows(file: DataFile) -> Iterator[Unpacked]:
                 yield Unpacked(place, fault=str(data))
                 continue
             try:
-                sample = _parse_sample(data)
-                texts = _Attachments(sample, archive, name)
-                if name.endswith("/sample.json"):
-                    metadata = name.removesuffix("sample.json") + "metadata.json"
-                    if metadata in archive.members:
-                        sample["metadata"] = parse_object(archive.read(metadata))
-                yield Unpacked(place, _row(sample, log, texts))
+                yield Unpacked(place, _member_row(name, data, archive, log))
             except BadMemberError as reason:
                 yield Unpacked(place, fault=str(reason))
+
+
+def _member_row(name: str, data: bytes, archive: Archive, log: _Log) -> dict[str, Any]:
+    """Turn a sample with a member or a folder of its own into a row."""
+    sample = _parse_sample(data)
+    if not name.endswith("/sample.json"):
+        texts = _Attachments(lambda: _attachments_of(parse_object(data)))
+        return _row(sample, log, texts)
+    folder = name.removesuffix("sample.json")
+    if folder + "metadata.json" in archive.members:
+        sample["metadata"] = parse_object(archive.read(folder + "metadata.json"))
+    return _row(
+        sample, log, _Attachments(lambda: _attachments_in(archive, folder + "attachments/"))
+    )
 
 
 def _sample_names(archive: Archive) -> list[str]:
@@ -217,39 +227,42 @@ def _document_rows(file: DataFile) -> Iterator[Unpacked]:
             yield Unpacked(place, fault=f"is {shown(sample)}, must be an object")
             continue
         try:
-            yield Unpacked(place, _row(sample, log, _Attachments(sample)))
+            texts = _Attachments(partial(_attachments_of, sample))
+            yield Unpacked(place, _row(sample, log, texts))
         except BadMemberError as reason:
             yield Unpacked(place, fault=str(reason))
 
 
 class _Attachments:
-    """The long texts of a sample, which its other texts refer to."""
+    """The long texts of a sample, which its other texts refer to; found when one does."""
 
-    def __init__(
-        self, sample: Mapping[str, Any], archive: Archive | None = None, name: str = ""
-    ) -> None:
-        self._texts: Mapping[str, Any] = dict_of(sample.get("attachments"))
-        self._archive = archive if name.endswith("/sample.json") else None
-        self._folder = name.removesuffix("sample.json") + "attachments/"
+    def __init__(self, find: Callable[[], Mapping[str, Any]]) -> None:
+        self._find = find
+        self._texts: Mapping[str, Any] | None = None
 
     def resolve(self, text: str) -> str:
         """Return a text, or what it refers to; a reference to nothing stays."""
         if not text.startswith(_REFERENCES):
             return text
-        if self._archive is not None:
-            self._texts, self._archive = self._read(self._archive), None
+        if self._texts is None:
+            self._texts = self._find()
         found = self._texts.get(text.partition("://")[2])
         return found if isinstance(found, str) else text
 
-    def _read(self, archive: Archive) -> dict[str, Any]:
-        """Read the attachments of a sample with a folder of its own, by their index."""
-        texts: dict[str, Any] = {}
-        for name in archive.members:
-            start = name.removeprefix(self._folder).removesuffix(".json")
-            if name.startswith(self._folder) and start.isdecimal():
-                for index, text in enumerate(list_of(parse_value(archive.read(name))), int(start)):
-                    texts[str(index)] = text
-        return texts
+
+def _attachments_of(sample: Mapping[str, Any]) -> dict[str, Any]:
+    return dict_of(sample.get("attachments"))
+
+
+def _attachments_in(archive: Archive, folder: str) -> dict[str, Any]:
+    """Read the attachments of a sample with a folder of its own, by their index."""
+    texts: dict[str, Any] = {}
+    for name in archive.members:
+        start = name.removeprefix(folder).removesuffix(".json")
+        if name.startswith(folder) and start.isdecimal():
+            for index, text in enumerate(list_of(parse_value(archive.read(name))), int(start)):
+                texts[str(index)] = text
+    return texts
 
 
 def _row(sample: Mapping[str, Any], log: _Log, texts: _Attachments) -> dict[str, Any]:
@@ -383,23 +396,27 @@ def _tokens(
 
 
 def _parse_sample(data: bytes) -> dict[str, Any]:
-    """Parse a sample without its messages and events, which are most of it and not needed."""
-    cut = data
+    """Parse a sample without its messages, events and attachments, which are most of it and seldom needed."""
+    pieces: list[bytes] = []
     keys: set[str] = set()
+    rest = len(data)
     for start_mark, left, end_mark, around in _INDENTED_CUTS if data[1:2] == b"\n" else _CUTS:
         if around[0] == "messages" and "turn_count" not in keys:
             continue  # in older logs the messages tell the number of turns
         # A text has no line end and no bare quote of its own in JSON, so these are keys.
-        end = cut.rfind(end_mark)
+        end = data.rfind(end_mark, 0, rest)
         # What is near the end is found faster from there.
-        start = (cut.rfind if around[0] == "events_data" else cut.find)(start_mark, 0, max(end, 0))
+        is_late = around[1] in {"events_data", "turn_count"}
+        start = (data.rfind if is_late else data.find)(start_mark, 0, max(end, 0))
         if start >= 0:
-            cut = cut[: start + len(start_mark)] + left + cut[end:]
+            pieces += (data[end:rest], left)
+            rest = start + len(start_mark)
             keys.update(around)
     if not keys:
         return parse_object(data)
+    pieces.append(data[:rest])
     try:
-        sample = parse_object(cut)
+        sample = parse_object(b"".join(reversed(pieces)))
     except BadMemberError:
         return parse_object(data)
     # Other brackets than those of the outermost object would leave it without one of its keys.
@@ -411,10 +428,11 @@ def _notices(file: DataFile, columns: Mapping[str, pl.DataType]) -> Iterator[str
     is_empty = all(isinstance(dtype, pl.Null) for dtype in columns.values())
     if file.container == "zip":
         with open_archive(file) as archive:
-            log, n_found = _header(archive, file.name), len(_sample_names(archive))
+            log = _header(archive, file.name)
             status, of = log.status, f" of {log.n_samples:,}" if log.n_samples else ""
-        if status != "success" and not is_empty:
-            yield f"the evaluation has the status {status!r}; {n_found:,}{of} samples are in its log."
+            if status != "success" and not is_empty:
+                n_found = len(_sample_names(archive))
+                yield f"the evaluation has the status {status!r}; {n_found:,}{of} samples are in its log."
     else:
         match = _IS_LOG.match(head_of(file))
         status = match[1].decode() if match else "unknown"
