@@ -548,7 +548,7 @@ def test_values_are_the_same_however_the_rows_are_parted(
     )
     together = tts.read_trajectories(path).sort("problem_id")
     monkeypatch.setattr("ttsframe.readers.engine.unpacked._CHUNK_CHARACTERS", 0)
-    monkeypatch.setattr("ttsframe.readers.engine.unpacked._WORTH_PACKING", 0)
+    monkeypatch.setattr("ttsframe.readers.engine.unpacked._PLENTY", 1 << 40)
     assert_frame_equal(tts.read_trajectories(path).sort("problem_id"), together)
     assert together["metadata_mixed"].to_list() == [
         value if value is None or isinstance(value, str) else json.dumps(value) for value in values
