@@ -6,8 +6,9 @@ string gives; an answer equals itself; a damaged line changes no other line's ro
 a right verdict is confirmed by a checker that shares no code with the tasks; time is bounded.
 
     python benchmarks/fuzz.py [seconds, 3600 [seed, 1]]
+    python benchmarks/fuzz.py readers [inputs of each format, 10000 [seed, 1]]
 
-writes ``benchmarks/results/fuzz.txt``. ``fuzz_guided.py`` is guided by the branches that an input reaches.
+write ``benchmarks/results/fuzz.txt`` and ``fuzz_readers.txt``. ``fuzz_guided.py`` is guided by the branches that an input reaches.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from typing import Any, Final, get_args
@@ -37,7 +41,7 @@ from ttsframe._typing import AnswerStyle
 from ttsframe.errors import TtsframeError
 
 ROOT: Final = Path(__file__).parents[1]
-RESULT: Final = ROOT / "benchmarks" / "results" / "fuzz.txt"
+RESULTS: Final = ROOT / "benchmarks" / "results"
 BATCH: Final = 250
 STYLES: Final[tuple[AnswerStyle, ...]] = get_args(AnswerStyle)
 MOST_SECONDS: Final = 2.0  # processor time of one string alone
@@ -246,8 +250,12 @@ def same_rows(found: pl.DataFrame, expected: pl.DataFrame, *, damaged: str | Non
 
 
 def fuzz_readers(rng: Random, findings: Findings) -> int:
+    """Damage files of one format."""
+    return fuzz_reader(rng.choice(list(SAMPLES)), rng, findings)
+
+
+def fuzz_reader(name: str, rng: Random, findings: Findings) -> int:
     """A damaged last line is refused, or changes no row of the others."""
-    name = rng.choice(list(SAMPLES))
     rows = SAMPLES[name]
     lines = [json.dumps(row).encode() for row in rows]
     path = FOLDER / "run.jsonl"
@@ -274,8 +282,12 @@ def fuzz_readers(rng: Random, findings: Findings) -> int:
 
 
 def fuzz_archives(rng: Random, findings: Findings) -> int:
+    """Damage one of the archives."""
+    return fuzz_archive(rng.choice(COMPRESSED), rng, findings)
+
+
+def fuzz_archive(name: str, rng: Random, findings: Findings) -> int:
     """Compressed logs with changed bytes are refused, or give rows that the log has."""
-    name = rng.choice(COMPRESSED)
     whole = (ROOT / "tests" / "data" / "logs" / name).read_bytes()
     expected = EXPECTED[name]
     n_cases = 20
@@ -373,10 +385,32 @@ def run(seconds: float, seed: int) -> tuple[dict[str, int], Findings]:
     return n_cases, findings
 
 
-def main(seconds: float, seed: int) -> None:
-    """Fuzz, and write what was found."""
-    start, cpu = time.monotonic(), time.process_time()
-    n_cases, findings = run(seconds, seed)
+def fuzz_format(name: str, n_inputs: int, seed: int) -> tuple[str, int, Findings]:
+    """Damage files of one format, or members of one archive, a number of times."""
+    prepare()
+    findings, n_cases, turn = Findings(), 0, 0
+    while n_cases < n_inputs:
+        rng = Random(f"{seed} {name} {turn}")
+        n_cases += (fuzz_archive if name in COMPRESSED else fuzz_reader)(name, rng, findings)
+        turn += 1
+    return name, n_cases, findings
+
+
+def fuzz_every_format(n_inputs: int, seed: int) -> None:
+    """Damage files of each format, and write what was found."""
+    start = time.monotonic()
+    names = [*SAMPLES, *COMPRESSED]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        done = list(pool.map(partial(fuzz_format, n_inputs=n_inputs, seed=seed), names))
+    lines = [f"{heading(seed)}: {time.monotonic() - start:,.0f} s by the clock"]
+    for name, n_cases, findings in done:
+        lines.append(f"{name:<24}{n_cases:>8,} inputs, {sum(findings.counts.values()):,} findings")
+        lines += described(findings)
+    write(lines, "fuzz_readers.txt")
+
+
+def heading(seed: int) -> str:
+    """Return what was run on which machine."""
     commit = subprocess.run(
         ["/usr/bin/env", "git", "rev-parse", "--short", "HEAD"],
         capture_output=True,
@@ -385,15 +419,37 @@ def main(seconds: float, seed: int) -> None:
         check=False,
     ).stdout.strip()
     machine = f"Python {platform.python_version()}, Polars {pl.__version__}, {os.cpu_count()} cores"
-    took = f"{time.monotonic() - start:,.0f} s by the clock, {time.process_time() - cpu:,.0f} s of one process"
-    lines = [f"commit {commit}, seed {seed}: {took}; {machine}"]
-    lines += [f"{name:<12}{count:>12,} cases" for name, count in n_cases.items()]
-    lines.append(f"kinds of findings: {len(findings.counts)}")
-    for kind, count in findings.counts.most_common():
-        lines.append(f"{count:>8,} x {kind}\n           {findings.first[kind]}")
-    RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return f"commit {commit}, seed {seed}; {machine}"
+
+
+def described(findings: Findings) -> list[str]:
+    """Return the kinds of findings, the most frequent first, each with an example."""
+    return [
+        f"{count:>8,} x {kind}\n           {findings.first[kind]}"
+        for kind, count in findings.counts.most_common()
+    ]
+
+
+def write(lines: list[str], name: str) -> None:
+    """Write and print a result."""
+    (RESULTS / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 
+def main(seconds: float, seed: int) -> None:
+    """Fuzz, and write what was found."""
+    start, cpu = time.monotonic(), time.process_time()
+    n_cases, findings = run(seconds, seed)
+    took = f"{time.monotonic() - start:,.0f} s by the clock, {time.process_time() - cpu:,.0f} s of one process"
+    lines = [f"{heading(seed)}: {took}"]
+    lines += [f"{name:<12}{count:>12,} cases" for name, count in n_cases.items()]
+    lines.append(f"kinds of findings: {len(findings.counts)}")
+    write([*lines, *described(findings)], "fuzz.txt")
+
+
 if __name__ == "__main__":
-    main(float((*sys.argv[1:], 3_600)[0]), int((*sys.argv[2:], 1)[0]))
+    given = sys.argv[1:]
+    if given[:1] == ["readers"]:
+        fuzz_every_format(int((*given[1:], 10_000)[0]), int((*given[2:], 1)[0]))
+    else:
+        main(float((*given, 3_600)[0]), int((*given[1:], 1)[0]))
