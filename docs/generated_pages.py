@@ -28,7 +28,7 @@ TABLES = DOCS / "tables"
 API = DOCS / "api"
 NOTEBOOKS = DOCS / "guide" / "notebooks"
 
-WINGS = (
+PACKAGES = (
     "readers",
     "answers",
     "votes",
@@ -50,26 +50,26 @@ WINGS = (
 SMALL = ("schema", "scoring", "steps", "simulation", "validation")
 """Modules whose public names have one API page together."""
 
-NAMESPACES = {wing for wing in WINGS if wing != "report"}
+NAMESPACES = {package for package in PACKAGES if package != "report"}
 
 
-def public_name(wing: str, name: str, value: object) -> str:
-    """Return the shortest name under which users import something of a wing."""
+def public_name(package: str, name: str, value: object) -> str:
+    """Return the shortest name under which users import something of a subpackage."""
     if getattr(tts, name, None) is value:
         return f"ttsframe.{name}"
-    return f"ttsframe.{wing}.{name}"
+    return f"ttsframe.{package}.{name}"
 
 
-def public_names(wing: str) -> dict[str, Any]:
-    """Return what a wing offers, by its shortest name; modules are wings of their own."""
-    module = import_module(f"ttsframe.{wing}")
+def public_names(package: str) -> dict[str, Any]:
+    """Return what a subpackage or module offers, by its shortest name."""
+    module = import_module(f"ttsframe.{package}")
     offered = {name: getattr(module, name) for name in module.__all__}
     return {
-        public_name(wing, name, value): value
+        public_name(package, name, value): value
         for name, value in offered.items()
         if not inspect.ismodule(value)
-        and (wing in NAMESPACES or name in tts.__all__)
-        and not (wing == "estimators" and name in tts.aggregators.__all__)
+        and (package in NAMESPACES or name in tts.__all__)
+        and not (package == "estimators" and name in tts.aggregators.__all__)
     }
 
 
@@ -267,13 +267,16 @@ def generate() -> None:
     shutil.rmtree(API / "items", ignore_errors=True)  # pages of names that no longer exist
     for name, text in tables():
         write(TABLES / f"{name}.md", text)
-    pages = {wing: (import_module(f"ttsframe.{wing}"), public_names(wing)) for wing in WINGS}
-    small = {name: value for wing in SMALL for name, value in public_names(wing).items()}
+    pages = {
+        package: (import_module(f"ttsframe.{package}"), public_names(package))
+        for package in PACKAGES
+    }
+    small = {name: value for package in SMALL for name, value in public_names(package).items()}
     pages["run"] = (tts, small)
-    for wing, (module, names) in pages.items():
-        title = "tts" if wing == "run" else f"tts.{wing.removeprefix('estimators.')}"
-        write(API / f"{wing}.rst", api_page(title, module, names))
-    toctree = "\n".join(f"   {wing}" for wing in pages)
+    for package, (module, names) in pages.items():
+        title = f"tts.{package.removeprefix('estimators.')}"
+        write(API / f"{package}.rst", api_page(title, module, names))
+    toctree = "\n".join(f"   {package}" for package in pages)
     write(
         API / "index.rst",
         "API reference\n=============\n\n.. toctree::\n   :maxdepth: 1\n\n" + toctree + "\n",
@@ -285,8 +288,8 @@ def generate() -> None:
 
 def everything_public() -> set[str]:
     found = {f"ttsframe.{name}" for name in tts.__all__}
-    for wing in WINGS:
-        found |= set(public_names(wing))
+    for package in PACKAGES:
+        found |= set(public_names(package))
     return found
 
 

@@ -2,7 +2,7 @@
 
 Data flows one way: files become `trajectories` (one row per attempt), attempts vote, votes become
 `problems` (one row per problem and budget), problems become a `curve` (one row per budget), and
-curves become charts and reports. The most used names are here; each wing holds the rest.
+curves become charts and reports. The most used names are here; each subpackage holds the rest.
 
 - ``tts.readers``: read trajectories and labeled steps from the files of other tools.
 - ``tts.answers``: extract final answers, give equal answers one key, grade them.
@@ -218,9 +218,9 @@ __all__ = [
     "write_trajectories",
 ]
 
-# Loading every wing takes longer than loading Polars, and few programs use them all: a wing loads when
+# Loading every subpackage takes longer than loading Polars, and few programs use them all: one loads when
 # it, or one of its names here, is first used. Type checkers read the imports above instead.
-_WINGS = frozenset({
+_SUBPACKAGES = frozenset({
     "answers",
     "batch",
     "charts",
@@ -277,12 +277,12 @@ if not _TYPE_CHECKING:
     # Hidden from type checkers, which then report a name that does not exist.
 
     def __getattr__(name: str) -> object:
-        """Load a wing, or the wing of a name, on first use."""
+        """Load a subpackage, or that of a name, on first use."""
         if name == "__version__":
             from importlib.metadata import version
 
             return version("ttsframe")
-        if name in _WINGS:
+        if name in _SUBPACKAGES:
             return _import_module(f"ttsframe.{name}")
         if name not in _HOME:
             raise AttributeError(f"module 'ttsframe' has no attribute {name!r}")
@@ -293,4 +293,4 @@ if not _TYPE_CHECKING:
 
 def __dir__() -> list[str]:
     """Return the public names only."""
-    return sorted({*__all__, *_WINGS, "aggregators", "__version__", "__doc__", "__all__"})
+    return sorted({*__all__, *_SUBPACKAGES, "aggregators", "__version__", "__doc__", "__all__"})

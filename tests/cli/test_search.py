@@ -252,7 +252,7 @@ def test_a_file_of_several_searches_is_no_bank(ttsframe: Run) -> None:
     assert "holds 2 searches, must hold one bank" in result.stderr
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "wings" / "search.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "manual" / "search.md").read_text(encoding="utf-8")
 DOCUMENTED = [
     shlex.split(line)
     for line in re.findall(r"^\$ ttsframe search (.*)$", PAGE.replace("\\\n", " "), re.MULTILINE)

@@ -50,12 +50,12 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert not loaded & set(LATE)
 
 
-def test_wings_load_on_first_use() -> None:
+def test_packages_load_on_first_use() -> None:
     loaded = modules_after("import ttsframe as tts; tts.step_last('step_scores')")
     own = {name for name in loaded if name.startswith("ttsframe.")}
     assert "ttsframe.steps" in own
-    wings = {name.split(".")[1] for name in own}
-    assert wings <= {
+    packages = {name.split(".")[1] for name in own}
+    assert packages <= {
         "_forks",
         "_namespace",
         "_program",

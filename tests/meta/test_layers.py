@@ -41,7 +41,7 @@ LAYERS: list[set[str]] = [
     {"cli"},
     {"__main__", "__init__"},
 ]
-"""The wings, lowest first; wings of one set do not know each other."""
+"""The packages, lowest first; packages of one set do not know each other."""
 
 RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
@@ -88,7 +88,7 @@ def dotted(module: str) -> str:
 BY_NAME = {dotted(module).removesuffix(".__init__"): module for module in modules()}
 
 
-def wing(module: str) -> str:
+def package(module: str) -> str:
     """Return the name in `LAYERS` of a module, from its path."""
     return module.removesuffix(".py").split("/", maxsplit=1)[0]
 
@@ -105,19 +105,19 @@ def imported_modules(module: str) -> frozenset[str]:
     return frozenset(found - {module})
 
 
-def imported_wings(module: str) -> set[str]:
-    return {wing(name) for name in imported_modules(module)} - {wing(module)}
+def imported_packages(module: str) -> set[str]:
+    return {package(name) for name in imported_modules(module)} - {package(module)}
 
 
 @of_every_module
 def test_a_module_has_a_layer(module: str) -> None:
-    assert wing(module) in RANKS, f"{module} has no place in LAYERS"
+    assert package(module) in RANKS, f"{module} has no place in LAYERS"
 
 
 @of_every_module
 def test_a_module_imports_only_from_below(module: str) -> None:
-    rank = RANKS[wing(module)]
-    upward = {name for name in imported_wings(module) if RANKS[name] >= rank}
+    rank = RANKS[package(module)]
+    upward = {name for name in imported_packages(module) if RANKS[name] >= rank}
     assert not upward, f"{module} imports {upward}"
 
 
@@ -153,9 +153,9 @@ def test_private_names_stay_in_their_module(module: str) -> None:
 
 @of_every_module
 def test_tables_come_in_and_charts_go_out_without_statistics(module: str) -> None:
-    if wing(module) not in ONLY_WORDING_AND_BELOW:
+    if package(module) not in ONLY_WORDING_AND_BELOW:
         return
-    above = {name for name in imported_wings(module) if RANKS[name] > RANKS["_html"]}
+    above = {name for name in imported_packages(module) if RANKS[name] > RANKS["_html"]}
     assert not above, f"{module} imports {above}"
 
 
@@ -186,5 +186,5 @@ def test_imports_are_absolute_and_never_starred(module: str) -> None:
 
 def test_the_test_sees_what_it_looks_for() -> None:
     assert "polars" in imports(modules()["steps.py"])
-    assert imported_wings("curves/scaling.py") >= {"_checks", "statistics", "schema"}
-    assert "answers" not in imported_wings("votes/tally.py")
+    assert imported_packages("curves/scaling.py") >= {"_checks", "statistics", "schema"}
+    assert "answers" not in imported_packages("votes/tally.py")

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from contract_registry import AGGREGATORS, EXPR_FUNCTIONS, FRAME_FUNCTIONS
 from numpydoc.validate import validate
-from package_source import ROOT, WINGS, modules, public
+from package_source import PACKAGES, ROOT, modules, public
 
 import ttsframe as tts
 from ttsframe._typing import (
@@ -87,7 +87,7 @@ def test_dir_shows_the_public_names_and_no_others() -> None:
     shown = {name for name in dir(tts) if not name.startswith("__")}
     modules = {name for name in shown if inspect.ismodule(getattr(tts, name))}
     assert shown - modules == set(tts.__all__)
-    assert modules == {wing.rpartition(".")[2] for wing in WINGS} | {
+    assert modules == {package.rpartition(".")[2] for package in PACKAGES} | {
         "batch",
         "charts",
         "evaluator",
@@ -95,7 +95,9 @@ def test_dir_shows_the_public_names_and_no_others() -> None:
     }
 
 
-@pytest.mark.parametrize("module", [tts, *(import_module(f"ttsframe.{wing}") for wing in WINGS)])
+@pytest.mark.parametrize(
+    "module", [tts, *(import_module(f"ttsframe.{package}") for package in PACKAGES)]
+)
 def test_nothing_public_is_left_out(module: ModuleType) -> None:
     names = {
         name

@@ -59,7 +59,7 @@ def test_python_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_on_functions_of_ones_own_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    page = str(ROOT / "docs" / "wings" / "own.md")
+    page = str(ROOT / "docs" / "manual" / "own.md")
     results = doctest.testfile(page, module_relative=False)
     assert results.attempted >= 15
     assert not results.failed

@@ -63,7 +63,7 @@ def of_every_module(check: Callable[[str], None]) -> Callable[[], None]:
     return test
 
 
-WINGS = (
+PACKAGES = (
     "answers",
     "curves",
     "errors",
@@ -82,9 +82,9 @@ WINGS = (
 def public() -> dict[str, object]:
     """Return what users import, by its shortest name, such as `curves.halve_attempts`."""
     found: dict[str, object] = {name: getattr(tts, name) for name in tts.__all__}
-    for wing in WINGS:
-        module = import_module(f"ttsframe.{wing}")
+    for package in PACKAGES:
+        module = import_module(f"ttsframe.{package}")
         for name in module.__all__:
             if name not in tts.__all__ and not ismodule(getattr(module, name)):
-                found[f"{wing.removeprefix('estimators.')}.{name}"] = getattr(module, name)
+                found[f"{package.removeprefix('estimators.')}.{name}"] = getattr(module, name)
     return found

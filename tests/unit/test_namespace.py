@@ -13,7 +13,9 @@ from ttsframe._namespace import TtsExpressions
 METHODS = [name for name, _ in inspect.getmembers(TtsExpressions, inspect.isfunction)]
 NAMES = [name for name in METHODS if not name.startswith("_")]
 PUBLIC = {
-    name: getattr(wing, name) for wing in (tts.verifier, tts.answers, tts) for name in wing.__all__
+    name: getattr(package, name)
+    for package in (tts.verifier, tts.answers, tts)
+    for name in package.__all__
 }
 FRAME = pl.DataFrame({
     "step_scores": [[0.5, 0.25], [1.0], None],

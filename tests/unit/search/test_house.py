@@ -1,4 +1,4 @@
-"""What is public in the wing is documented as everywhere."""
+"""What is public in the search is documented as everywhere."""
 
 from __future__ import annotations
 
