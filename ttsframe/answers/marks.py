@@ -43,6 +43,7 @@ _ENGLISH: Final = (
     r"(?:[\s*:]{1,3}(?:\$|\\\(|\\\[)|[\s\"*:'”)}]{0,4}"
     rf"(?:(?:,? (?:to|in|for|of|as|rounded|expressed|therefore|thus|then|choice|option)\b)[^.\n:=$]{{0,60}}?\s)?{_VERB})"
     r"|(?:Answer|ANSWER|inal answer)[\s*#]*\n"
+    r"|(?:Answer|ANSWER)[*_]{0,2} ?[—–] ?"
     r"|\nA ?:"
     r"|(?:ption|hoice|PTION)s?[\s*]{0,3}(?:(?i:is|are):?\s|[:：])"
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import takewhile
 from typing import Final
 
 from ttsframe.answers.shapes.words import STATED
@@ -67,6 +68,12 @@ _VERB: Final = re.compile(
     r"\b(?:is|are|was|were|be|it's(?: for sure)?|equals?|gives?|get|becomes?|yields?|makes?|to|by|written as|expressed as|"
     r"ist|est|es|son|sont|é|è|bằng|là|ni)\b|[:：]\s|[：为是]"
 )
+_DEED: Final = re.compile(
+    r"\b(?:has|have|had|needs?|needed|takes?|took|costs?|pays?|paid|earns?|earned|saves?|saved|spends?|spent|sells?|sold|"
+    r"buys?|bought|owes?|owed|got|receives?|received|uses?|used|made|collects?|collected|bakes?|baked|eats?|ate|drinks?|"
+    r"drank|reads?|runs?|ran|walks?|walked|drives?|drove|travels?|travell?ed|scored?|scores|works?|worked|will|can|must|should)\b(?!.*\b(?:than|least|most|not)\s*$)"
+)
+"""Verbs before the one number of a sentence: "Alice has 15 marbles"."""
 _EQUALS: Final = re.compile(r"[=≈]|\\approx")
 _HEADING: Final = re.compile(r"\s*#|\W*(?:step|case|part)\s*\d", re.IGNORECASE)
 _CHOSEN: Final = re.compile(
@@ -198,6 +205,7 @@ _JSON_VALUE: Final = re.compile(r"[^,}\s]+")
 _OPTION_KEY: Final = re.compile(
     r"(?:option|choice)s?[\s*]*(?:(?:is|are):?|:|：)\s*$", re.IGNORECASE
 )
+_NAMED_LINE: Final = re.compile(r"\W{0,4}([A-Za-z](?:_\{?\w\}?)?)\W{0,3}?\s*=(?!=)")
 _PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|\s*\n\s*1[.)]\s")
 _UNDERSCORED: Final = re.compile(r"(?<![\w\\^{}])(__?)(?=[^\s_])([^_\n]+)(?<=\S)\1(?!\w)")
 _MAY_BE_UNDERSCORED: Final = re.compile(r"_(?<![\w\\^{}]_)")
@@ -273,7 +281,7 @@ def answer_announced(text: str, before: str = "") -> str | None:
         return _json_value(text)
     is_cut = len(text) >= REACH
     text = _without_notes(text)
-    listed = _bulleted(text)
+    listed = _bulleted(text) or _equations(text)
     if listed is not None:
         return listed
     text = _ONLY_ITEM.sub("\n", text, count=1) if _SECOND_ITEM.search(text) is None else text
@@ -577,8 +585,10 @@ def _in_words(statement: str, *, rest: str, is_cut: bool) -> str | None:
         short = _trimmed(short[:-1])
     is_prose = len(_WORD.findall(short)) > _MOST_WORDS or _CJK.search(short)
     is_last = not others and not rest and not is_cut
-    if is_prose or "**" in short or _VERB.search(short):
-        stated = _last_stated(sentence)
+    numbers = [*find_spans(short)]
+    is_deed = len(numbers) == 1 and _DEED.search(short[: numbers[0].start]) is not None
+    if is_prose or is_deed or "**" in short or _VERB.search(short):
+        stated = _last_stated(short if is_deed else sentence)
         # "Answer: There are 15 trees. ... " may begin an explanation
         if (
             stated
@@ -677,6 +687,18 @@ def _bulleted(text: str) -> str | None:
         return None
     answers = [_whole_line(line) for line in bulleted]
     return ", ".join(answer for answer in answers if answer) if all(answers) else None
+
+
+def _equations(text: str) -> str | None:
+    """Return the values of several names, each on a line of its own."""
+    if "=" not in text or len(text) >= REACH:
+        return None
+    lines = [line.strip() for line in text.strip(" *:\n").splitlines() if line.strip()]
+    named = [match for match in takewhile(bool, map(_NAMED_LINE.match, lines)) if match]
+    if len(named) < 2 or len({match[1] for match in named}) < len(named):
+        return None
+    values = [_whole_line(match.string) for match in named]
+    return ", ".join(value for value in values if value) if all(values) else None
 
 
 def _is_cut_off(sentence: str) -> bool:
