@@ -18,7 +18,7 @@ from ttsframe.answers.latex.exact import (
     value_in_base,
 )
 from ttsframe.answers.latex.tokens import FUNCTIONS, TRIGONOMETRIC, Unreadable, scan
-from ttsframe.answers.latex.tree import INFINITY, MINUS_ONE, ONE, Node
+from ttsframe.answers.latex.tree import INFINITY, MINUS_ONE, ONE, Node, symbols_of
 
 __all__ = ["parse"]
 
@@ -60,6 +60,7 @@ _ACCENTS: Final = frozenset(
     {"bar", "overline", "vec", "hat", "tilde", "dot", "ddot", "mathbf", "boldsymbol", "mathcal", "widehat",
      "overrightarrow", "mathbb", "mathfrak", "mathscr", "bm", "underline", "widetilde"}
 )  # fmt: skip
+_VECTORS: Final = ("\\vec{", "\\overrightarrow{", "\\hat{", "\\mathbf{", "\\boldsymbol{", "\\bm{")
 
 
 def parse(text: str) -> Node:
@@ -69,6 +70,11 @@ def parse(text: str) -> Node:
     if parser.kinds[parser.position] != "end":
         raise Unreadable(text)
     return node
+
+
+def _has_vector(node: Node) -> bool:
+    """Tell whether a tree holds a symbol with an arrow, with a hat or in bold type."""
+    return any(name.startswith(_VECTORS) for name in symbols_of(node))
 
 
 class _Parser:
@@ -215,12 +221,15 @@ class _Parser:
         while self.differential is None:
             kind = self.kinds[self.position]
             if kind == "*" or (kind == "C" and self.values[self.position] in _PRODUCT):
-                divides = self.values[self.position] == "div"
+                sign = self.values[self.position]
                 self.position += 1
                 if self.integral_depth and self.at_differential():
                     break
                 factor = self.signed_factor()
-                if divides:
+                if sign == "times" and _has_vector(factor) and any(map(_has_vector, factors)):
+                    # a cross product changes its sign when its factors change places
+                    raise self.refuse()
+                if sign == "div":
                     factors = [("/", _product(factors), factor)]
                 else:
                     factors.append(factor)
