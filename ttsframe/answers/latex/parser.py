@@ -6,6 +6,7 @@ reads each string to its end and refuses what has two readings.
 
 from __future__ import annotations
 
+import re
 from math import gcd, lcm
 from typing import Final
 
@@ -60,6 +61,7 @@ _ACCENTS: Final = frozenset(
     {"bar", "overline", "vec", "hat", "tilde", "dot", "ddot", "mathbf", "boldsymbol", "mathcal", "widehat",
      "overrightarrow", "mathbb", "mathfrak", "mathscr", "bm", "underline", "widetilde"}
 )  # fmt: skip
+_MATRIX: Final = re.compile(r"\\mathbf\{[A-Z]")
 _VECTORS: Final = ("\\vec{", "\\overrightarrow{", "\\hat{", "\\mathbf{", "\\boldsymbol{", "\\bm{")
 
 
@@ -77,6 +79,11 @@ def _has_vector(node: Node) -> bool:
     return any(name.startswith(_VECTORS) for name in symbols_of(node))
 
 
+def _matrices(node: Node) -> frozenset[str]:
+    """Return the bold capitals of a tree."""
+    return frozenset(name for name in symbols_of(node) if _MATRIX.match(name))
+
+
 class _Parser:
     """A position in the tokens of one string, and the brackets and operators open at it."""
 
@@ -87,6 +94,7 @@ class _Parser:
         "depth",
         "differential",
         "has_absolutes",
+        "has_bold",
         "integral_depth",
         "kinds",
         "loose_end",
@@ -101,6 +109,7 @@ class _Parser:
         self.bars = 0
         """Absolute values that are open inside the current brackets."""
         self.has_absolutes = False
+        self.has_bold = "\\mathbf" in text
         self.degrees = 0
         """Trigonometric functions that are open: there, a degree sign changes the value."""
         self.bound: list[str] = []
@@ -247,6 +256,11 @@ class _Parser:
                 factors.append(("f", "percent", ()))
             else:
                 break
+        if self.has_bold and len(factors) > 1:
+            matrices = [found for found in map(_matrices, factors) if found]
+            if len(matrices) > 1 and len(frozenset().union(*matrices)) > 1:
+                # a product of matrices changes when its factors change places
+                raise self.refuse()
         return _product(_joined_absolutes(factors) if self.has_absolutes else factors)
 
     def multiplies(self) -> bool:
