@@ -137,9 +137,20 @@ _TAG: Final = re.compile(r"<(b|i|u|em|strong|code|mark)>([^<>]*)</\1>")
 _UPRIGHT_NUMBER: Final = re.compile(r"\\text\s*\{\s*(-?[0-9][0-9.,]*)\s*\}")
 _BOLD: Final = re.compile(r"(?<![\w)\]}*])\*\*(?!\s)([^*]+)(?<!\s)\*\*(?![\w(\[{\\*])")
 _ANNOUNCED: Final = re.compile(
-    r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)",
+    r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)"
+    r"|(?:about|approximately|approx\.|roughly)\s+(?=[-+]?\\?\$?[0-9.])",
     re.IGNORECASE,
 )
+_ANNOUNCING: Final = frozenset({
+    "the an",
+    "answer",
+    "the fi",
+    "final ",
+    "about ",
+    "approx",
+    "roughl",
+})
+"""First six characters of most texts that `_ANNOUNCED` matches."""
 # JSON that was encoded twice: every command has two backslashes
 _ESCAPED_TWICE: Final = re.compile(
     r"(?<!\\)\\\\(?:[dt]?frac|sqrt|left|text|pi|infty|cdot|times)(?![a-zA-Z])"
@@ -251,7 +262,7 @@ def _normalize_once(text: str) -> str:
     text = " ".join(text.split())
     if text[:1] in _LEADING:
         text = _LEADING_SIGN.sub("", text, count=1) if _LEADING_SIGN.match(text) else text
-    if ":" in text or text[:6].casefold() in {"the an", "answer", "the fi", "final "}:
+    if ":" in text or text[:6].casefold() in _ANNOUNCING:
         text = _ANNOUNCED.sub("", text, count=1) if _ANNOUNCED.match(text) else text
     while text and (text[-1] in ".,;:" or text.endswith("\\")) and not text.endswith("\\,"):
         text = text[:-1].rstrip()

@@ -64,7 +64,9 @@ def test_what_other_trees_left_behind_changes_no_key(text: str) -> None:
     ("left", "right"),
     [("|x|-x", "0"), ("|x|", "x"), ("|xy|", "xy"), (r"\sqrt{x^2}", "x"), ("|x|y", "x|y|"), (r"\ln x^2", r"2\ln x"),
      ("|x+1|", "x+1"), ("|x-5|", "5-x"), ("|x-5|+x", "5"), ("|x|+|x+1|", "|x|+x+1"), ("y=|x-5|", "y=5-x"), ("|x-100|", "100-x"),
-     (r"\ln|x+1|", r"\ln(x+1)"), ("|x-5|^3", "(5-x)^3"), ("||x|-5|", "5-|x|")],
+     (r"\ln|x+1|", r"\ln(x+1)"), ("|x-5|^3", "(5-x)^3"), ("||x|-5|", "5-|x|"),
+     ("|x|^2|x+1|", "x^2(x+1)"), ("|x||x+1|", "x|x+1|"), ("x^2|x-1|", "x|x-1|"),
+     (r"(\mathbf{A}+\mathbf{B})\mathbf{C}", r"\mathbf{C}(\mathbf{A}+\mathbf{B})")],
 )  # fmt: skip
 def test_functions_that_differ_at_some_points_only_stay_apart(left: str, right: str) -> None:
     assert canonicalize(left, POLICY).key != canonicalize(right, POLICY).key
@@ -90,6 +92,8 @@ def test_only_what_is_proven_counts_as_irrational(text: str, is_irrational: bool
         ("y=2x+1", "4x-2y+2=0"), ("x=x+1-1", "x"), (r"y=\ln x+1", r"\ln x-y+1=0"), ("y=e^x", "2e^x-2y=0"),
         ("|x+1|", "|1+x|"), ("|2x+6|", "2|x+3|"), ("|x+1|^2", "x^2+2x+1"), ("|x|", r"\sqrt{x^2}"), ("2|x|", r"\sqrt{4x^2}"), ("|x^2+1|", "x^2+1"),
         (r"\frac{|x+1|}{|x+1|}", "1"), ("y=|x+3|", "y=|3+x|"),
+        ("|x|^2|x+1|", "x^2|x+1|"), ("|x+1||x|^2", "x^2 |x+1|"), ("|x|^3", "x^2|x|"), ("|x||y|", "|xy|"), ("|2x|", "2|x|"),
+        (r"\frac{|x|}{2}", r"\frac12|x|"), (r"2\mathbf{A}", r"\mathbf{A}\cdot 2"),
     ],
 )  # fmt: skip
 def test_one_value_has_one_key(one: str, other: str) -> None:

@@ -6,6 +6,7 @@ reads each string to its end and refuses what has two readings.
 
 from __future__ import annotations
 
+import re
 from math import gcd, lcm
 from typing import Final
 
@@ -18,7 +19,7 @@ from ttsframe.answers.latex.exact import (
     value_in_base,
 )
 from ttsframe.answers.latex.tokens import FUNCTIONS, TRIGONOMETRIC, Unreadable, scan
-from ttsframe.answers.latex.tree import INFINITY, MINUS_ONE, ONE, Node
+from ttsframe.answers.latex.tree import INFINITY, MINUS_ONE, ONE, Node, symbols_of
 
 __all__ = ["parse"]
 
@@ -60,6 +61,8 @@ _ACCENTS: Final = frozenset(
     {"bar", "overline", "vec", "hat", "tilde", "dot", "ddot", "mathbf", "boldsymbol", "mathcal", "widehat",
      "overrightarrow", "mathbb", "mathfrak", "mathscr", "bm", "underline", "widetilde"}
 )  # fmt: skip
+_MATRIX: Final = re.compile(r"\\mathbf\{[A-Z]")
+_VECTORS: Final = ("\\vec{", "\\overrightarrow{", "\\hat{", "\\mathbf{", "\\boldsymbol{", "\\bm{")
 
 
 def parse(text: str) -> Node:
@@ -69,6 +72,16 @@ def parse(text: str) -> Node:
     if parser.kinds[parser.position] != "end":
         raise Unreadable(text)
     return node
+
+
+def _has_vector(node: Node) -> bool:
+    """Tell whether a tree holds a symbol with an arrow, with a hat or in bold type."""
+    return any(name.startswith(_VECTORS) for name in symbols_of(node))
+
+
+def _matrices(node: Node) -> frozenset[str]:
+    """Return the bold capitals of a tree."""
+    return frozenset(name for name in symbols_of(node) if _MATRIX.match(name))
 
 
 class _Parser:
@@ -81,6 +94,7 @@ class _Parser:
         "depth",
         "differential",
         "has_absolutes",
+        "has_bold",
         "integral_depth",
         "kinds",
         "loose_end",
@@ -95,6 +109,7 @@ class _Parser:
         self.bars = 0
         """Absolute values that are open inside the current brackets."""
         self.has_absolutes = False
+        self.has_bold = "\\mathbf" in text
         self.degrees = 0
         """Trigonometric functions that are open: there, a degree sign changes the value."""
         self.bound: list[str] = []
@@ -215,12 +230,15 @@ class _Parser:
         while self.differential is None:
             kind = self.kinds[self.position]
             if kind == "*" or (kind == "C" and self.values[self.position] in _PRODUCT):
-                divides = self.values[self.position] == "div"
+                sign = self.values[self.position]
                 self.position += 1
                 if self.integral_depth and self.at_differential():
                     break
                 factor = self.signed_factor()
-                if divides:
+                if sign == "times" and _has_vector(factor) and any(map(_has_vector, factors)):
+                    # a cross product changes its sign when its factors change places
+                    raise self.refuse()
+                if sign == "div":
                     factors = [("/", _product(factors), factor)]
                 else:
                     factors.append(factor)
@@ -238,6 +256,11 @@ class _Parser:
                 factors.append(("f", "percent", ()))
             else:
                 break
+        if self.has_bold and len(factors) > 1:
+            matrices = [found for found in map(_matrices, factors) if found]
+            if len(matrices) > 1 and len(frozenset().union(*matrices)) > 1:
+                # a product of matrices changes when its factors change places
+                raise self.refuse()
         return _product(_joined_absolutes(factors) if self.has_absolutes else factors)
 
     def multiplies(self) -> bool:

@@ -90,34 +90,34 @@ def _read_term(text: str, parse: Callable[[str], Node], depth: int) -> Rows | No
     if begin < 0:
         return None
     opening = _open_bracket_at(text, begin)
+    cells = inside = ""
     if opening is None:
         match = _ENVIRONMENT.match(text, begin)
         if match is None:
             return None
-        head, tail = text[:begin], text[match.end() :]
-        rows = _read_cells(match["cells"], parse)
+        head, tail, cells = text[:begin], text[match.end() :], match["cells"]
     else:
         closing = _end_of_bracket(text, opening)
         wrapped = outer_brackets(text[opening:closing])
         if wrapped is None or wrapped[0] + wrapped[2] not in {"()", "[]"}:
             return None
-        head, tail = text[:opening], text[closing:]
-        rows = _read_sum(wrapped[1], parse, depth + 1)
-    if rows is None:
-        return None
+        head, tail, inside = text[:opening], text[closing:], wrapped[1]
     tail = tail.strip()
     transposed = _TRANSPOSED.match(tail)
     if transposed:
-        rows = [list(row) for row in zip(*rows, strict=True)]
         tail = tail[transposed.end() :].strip()
     head = head.strip().removesuffix("\\cdot").removesuffix("*").strip()
-    if tail.startswith(("^", "_", "!", "'")) or "|" in head + tail:
+    if tail.startswith(("^", "_", "!", "'")) or "|" in head + tail or "\\begin" in tail:
         return None
-    if "\\begin" in tail:
+    # most texts that are no matrix have words or another matrix beside the first one
+    factors = [parse(factor) for factor in (head, tail) if factor]
+    rows = _read_cells(cells, parse) if opening is None else _read_sum(inside, parse, depth + 1)
+    if rows is None:
         return None
-    for factor in (head, tail):
-        if factor:
-            rows = _scale(rows, parse(factor))
+    if transposed:
+        rows = [list(row) for row in zip(*rows, strict=True)]
+    for factor in factors:
+        rows = _scale(rows, factor)
     return rows
 
 

@@ -46,6 +46,7 @@ _GEOMETRY: Final = re.compile(
     rf"\|\s*{_POINTS}\s*\||(?:m\s*)?\\angle\s*{_POINTS}|{_POINTS}|\\frac\s*\{{\s*{_POINTS}\s*\}}\s*\{{\s*{_POINTS}\s*\}}"
     rf"|{_POINTS}\s*[:/]\s*{_POINTS}(?:\s*:\s*{_POINTS})?|{_POINTS}\s*\\?\s*\^\s*\{{?\s*(?:-1|T|2)\s*\}}?"
     r"|[A-Z]\^\{\s*[-0-9a-zT]+\s*\}|\\frac\s*\{\s*d[^{}]{1,8}\}\s*\{\s*d[^{}]{1,8}\}|[A-Za-z]?[a-z]{3,}(?: [a-z]+)*|max|min|sum"
+    r"|(?:P|\\Pr|\\mathbb\s*\{\s*P\s*\})\s*\([^()]{1,40}\)|\\(?:det|dim|deg)\s*[A-Z]"
     r"|[a-z]\s*:\s*[a-z](?:\s*:\s*[a-z])?|\\(?:gcd|max|min|det|dim|deg)\s*[({\\][^=<>]{1,40}[)}]"
 )
 COORDINATES: Final = frozenset(

@@ -129,8 +129,8 @@ def _read_equation(reader: ScalarReader, parts: list[str], depth: int) -> Readin
         texts = expand_signs("=".join(parts))
         return None if texts is None else read_alternatives(reader, texts, depth)
     if any("\\begin" in part for part in parts):
-        readings = {reader.read_part(part, depth + 1) for part in parts}
-        return readings.pop() if len(readings) == 1 else None
+        readings = reader.read_each(parts, depth)
+        return readings[0] if readings and len(set(readings)) == 1 else None
     nodes = [reader.parsed(part) for part in parts]
     if len(nodes) > 2:
         return _read_chain(reader, nodes)

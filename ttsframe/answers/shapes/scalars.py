@@ -16,6 +16,7 @@ from ttsframe.answers.latex.parser import parse
 from ttsframe.answers.latex.tokens import Unreadable
 from ttsframe.answers.latex.tree import Node, closed_calculus, infinity_sign, replace_nodes
 from ttsframe.answers.policy import AnswerPolicy
+from ttsframe.answers.shapes.numerals import number_in_words
 from ttsframe.answers.shapes.words import strip_units
 from ttsframe.answers.values.fingerprint import KnownValues, Uncertified, scalar_key
 from ttsframe.answers.values.rational import rational_key
@@ -89,7 +90,10 @@ class ScalarReader(ABC):
         return ("%" + key if is_percent else key), "exact"
 
     def words(self, text: str, body: str) -> Reading:
-        """Return the reading of words."""
+        """Return the reading of words, which may be a number."""
+        number = number_in_words(text)
+        if number is not None:
+            return self.rational(text, (number, False))
         self.note("words", text)
         if body[0] == "t":
             return body, "text"
