@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from ttsframe._typing import ColumnNames, FrameT, Reduction
+from ttsframe._typing import ColumnNames, FrameT, Integers, Reduction
 from ttsframe.errors import ColumnsError
 from ttsframe.verifier.sorted_scores import SortedScores, rank_correlation
 from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns
@@ -92,7 +92,7 @@ def length_bias(
 
 def _rows(scores: SortedScores) -> Columns:
     """Return the rows of one reduction in one group."""
-    outcomes = {
+    outcomes: dict[str, slice | Integers] = {
         "all": slice(None),
         "right": scores.right,
         "wrong": np.flatnonzero(~scores.is_right),

@@ -6,6 +6,7 @@ Polars expressions with `rank` and `cum_sum` took 2.7 times as long for the same
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ class SortedScores:
         """Code of the length of each attempt by unit, -1 if there is none."""
         return {unit: codes.take(self._order) for unit, codes in self._lengths.items()}
 
-    @property
+    @cached_property
     def n_by_problem(self) -> Integers:
         """Number of wrong and of right attempts at each problem, (n_problems, 2)."""
         return np.bincount(self.cell, minlength=2 * len(self.problems)).reshape(-1, 2)
