@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from ttsframe._typing import ColumnNames, FrameT, Reduction
+from ttsframe._typing import ColumnNames, FrameT, Integers, Reduction
 from ttsframe.errors import ColumnsError
 from ttsframe.verifier.sorted_scores import SortedScores, rank_correlation
 from ttsframe.verifier.tables import Columns, Schema, Table, attempt_columns
@@ -92,18 +92,22 @@ def length_bias(
 
 def _rows(scores: SortedScores) -> Columns:
     """Return the rows of one reduction in one group."""
-    outcomes = {"all": None, "right": scores.right, "wrong": np.flatnonzero(~scores.is_right)}
+    outcomes: dict[str, slice | Integers] = {
+        "all": slice(None),
+        "right": scores.right,
+        "wrong": np.flatnonzero(~scores.is_right),
+    }
     rows = []
     for unit, lengths in scores.lengths.items():
         for outcome, positions in outcomes.items():
-            codes, score = lengths, scores.score
-            if positions is not None:
-                codes, score = codes[positions], score[positions]
+            codes = lengths[positions]
+            score = None if scores.bounds is None else scores.score[positions]
             is_known = codes >= 0
             n_known = int(np.count_nonzero(is_known))
             if n_known < len(codes):
-                codes, score = codes[is_known], score[is_known]
-            correlation = rank_correlation(codes, None if scores.bounds is None else score)
+                codes = codes[is_known]
+                score = None if score is None else score[is_known]
+            correlation = rank_correlation(codes, score)
             rows.append({
                 "reduction": scores.reduction,
                 "unit": unit,

@@ -11,7 +11,7 @@ import polars as pl
 
 from ttsframe import _html
 from ttsframe._checks import check_budgets, check_fraction, check_positive, check_seed
-from ttsframe._exprs import name_numbers, safe_names, to_safe, unused_name
+from ttsframe._exprs import safe_names, to_safe, unused_name
 from ttsframe._typing import ColumnNames, Reduction
 from ttsframe._waits import Threads, result_of
 from ttsframe.schema import require_columns
@@ -30,7 +30,7 @@ from ttsframe.verifier.reliability import (
 from ttsframe.verifier.tables import AttemptColumns, attempt_columns
 from ttsframe.verifier.threshold import THRESHOLD, threshold_table
 from ttsframe.votes.engine.picked import PICKED_COLUMNS, pick_winners, problem_columns
-from ttsframe.votes.engine.pools import key_dtype, map_pools
+from ttsframe.votes.engine.pools import key_dtype, map_pools, new_category
 from ttsframe.votes.engine.registry import SELECTORS, Pick
 
 __all__ = ["VerifierReport", "verifier_report"]
@@ -205,13 +205,11 @@ def verifier_report(
     columns = attempt_columns(trajectories, reductions, by, _TAKEN, cluster)
     attempts, columns = _collect(trajectories, columns, labels)
     groups = columns.groups
-    # Numbers are grouped and compared several times faster than texts.
-    numbered = attempts.with_columns(name_numbers(attempts["problem_id"]))
 
     def by_budget() -> pl.DataFrame | None:
         if not {"attempt", "answer_key"} <= set(columns.schema):
             return None
-        selected = _best_of_n(attempts, columns, limits or _powers_of_two(numbered, groups))
+        selected = _best_of_n(attempts, columns, limits or _powers_of_two(attempts, groups))
         if cluster is not None:
             names = [*groups, "problem_id"]
             of_problem = attempts.select(*names, cluster).unique(names)
@@ -224,7 +222,7 @@ def verifier_report(
         if "step_scores" not in columns.schema:
             return None
         return step_profile(
-            numbered,
+            attempts,
             n_bins=n_bins,
             same_problems=True,
             by=groups,
@@ -234,7 +232,7 @@ def verifier_report(
 
     with Threads(1) as thread:
         curve, profile = thread.submit(by_budget), thread.submit(by_position)
-        tables = _score_tables(numbered, columns, n_bins, seed, confidence_level)
+        tables = _score_tables(attempts, columns, n_bins, seed, confidence_level)
         errors = None
         if labels is not None:
             errors = processbench_f1(
@@ -265,7 +263,11 @@ def _collect(
         reading._replace(score=pl.col(name))
         for reading, name in zip(columns.readings, scores, strict=True)
     )
-    attempts = trajectories.lazy().select(*read, **scores).collect()
+    frame = trajectories.lazy().select(*read, **scores)
+    if columns.schema["problem_id"] == pl.String:
+        # Categories are compared and copied several times faster than texts.
+        frame = frame.with_columns(pl.col("problem_id").cast(new_category()))
+    attempts = frame.collect()
     return attempts, columns._replace(readings=readings)
 
 
@@ -320,6 +322,8 @@ def _best_of_n(
 def _powers_of_two(attempts: pl.DataFrame, groups: Sequence[str]) -> tuple[int, ...]:
     """Return the powers of two up to the median number of attempts at a problem."""
     keys = safe_names([*groups, "problem_id"])
-    sizes = attempts.group_by(to_safe(keys)).len("n_attempts")["n_attempts"].to_list()
+    sizes = (
+        attempts.select(to_safe(keys)).group_by([*keys]).len("n_attempts")["n_attempts"].to_list()
+    )
     most = int(median(sizes or [1]))
     return tuple(2**i for i in range(most.bit_length()))

@@ -6,6 +6,7 @@ Polars expressions with `rank` and `cum_sum` took 2.7 times as long for the same
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -54,9 +55,10 @@ class SortedScores:
         else:
             rows = np.flatnonzero(is_used)
             order = rows[np.argsort(score[rows])]
-        self.score: Floats = score[order]
-        self.cell: Integers = group.cell[order]
-        self.is_right = group.is_right[order]
+        # `take` is faster than an index here.
+        self.score: Floats = score.take(order)
+        self.cell: Integers = group.cell.take(order)
+        self.is_right = group.is_right.take(order)
         self.right = np.flatnonzero(self.is_right)
         is_distinct = (self.score[1:] != self.score[:-1]).all()
         self.bounds = None if is_distinct else np.append(run_starts(self.score), self.n)
@@ -65,9 +67,9 @@ class SortedScores:
     @property
     def lengths(self) -> dict[str, Integers]:
         """Code of the length of each attempt by unit, -1 if there is none."""
-        return {unit: codes[self._order] for unit, codes in self._lengths.items()}
+        return {unit: codes.take(self._order) for unit, codes in self._lengths.items()}
 
-    @property
+    @cached_property
     def n_by_problem(self) -> Integers:
         """Number of wrong and of right attempts at each problem, (n_problems, 2)."""
         return np.bincount(self.cell, minlength=2 * len(self.problems)).reshape(-1, 2)
@@ -84,12 +86,6 @@ class SortedScores:
         if not self.n:
             return "unscored"
         return "out_of_range" if self.n_out_of_range else "ok"
-
-    def first_equal(self, positions: Integers) -> Integers:
-        """Return the first position with the same score as each of some positions."""
-        if self.bounds is None:
-            return positions
-        return self.bounds[np.searchsorted(self.bounds, positions, side="right") - 1]
 
     def n_right_before(self, positions: Integers) -> Integers:
         """Count the right attempts before each of some positions."""

@@ -121,21 +121,25 @@ def threshold_table(groups: Sequence[Group], *, seed: int) -> Table:
         is_hit = held_out & scores.is_right
         n_held_out, n_hits = (int(np.count_nonzero(of)) for of in (held_out, is_hit))
         n_fitted, n_right = scores.n - n_held_out, len(scores.right) - n_hits
+        fitted_rows = np.flatnonzero(~held_out)
         # A score without a right attempt is a worse threshold than the next score, so the best is
         # the score of a right attempt, or none is accepted.
-        first = scores.first_equal(np.compress(~held_out[scores.right], scores.right))
+        first = np.flatnonzero(scores.is_right[fitted_rows])
+        if scores.bounds is not None:
+            ties = run_starts(scores.score[fitted_rows])
+            first = ties[np.searchsorted(ties, first, side="right") - 1]
         new = np.append(run_starts(first), n_right)
-        position = np.append(first, scores.n)[new]
-        n_held_out_before = np.zeros(scores.n + 1, np.int64)
-        np.cumsum(held_out, out=n_held_out_before[1:])
-        right = n_right - new
-        accepted = n_fitted - position + n_held_out_before[position]
+        position = np.append(first, n_fitted)[new]
+        right, accepted = n_right - new, n_fitted - position
         table = []
         for metric, measure in _METRICS.items():
             fitted = measure(right, accepted, n_right, n_fitted)
             best, is_chosen = int(np.argmax(fitted)), not np.isnan(fitted).all()
-            starts = (int(position[best]), 0, scores.n)
-            threshold = np.inf if starts[0] == scores.n else float(scores.score[starts[0]])
+            threshold, start = np.inf, scores.n
+            if position[best] < n_fitted:
+                threshold = float(scores.score[fitted_rows[position[best]]])
+                start = int(np.searchsorted(scores.score, threshold))
+            starts = (start, 0, scores.n)
             value, accept_all, accept_none = measure(
                 np.array([np.count_nonzero(is_hit[start:]) for start in starts]),
                 np.array([np.count_nonzero(held_out[start:]) for start in starts]),

@@ -198,6 +198,14 @@ def test_columns_of_a_caller_may_have_the_names_of_reductions() -> None:
         assert_frame_equal(getattr(taken, name), expected)
 
 
+def test_a_problem_in_two_clusters_is_named_as_the_caller_names_it() -> None:
+    run = flawed_run(2, 4, 0, 0.0).with_columns(
+        problem_id=pl.format("p{}", "problem_id"), subject=pl.col("attempt").cast(pl.String)
+    )
+    with pytest.raises(DataError, match="problem_id 'p0'"):
+        tts.verifier_report(run, cluster="subject")
+
+
 def test_a_report_of_nothing_has_empty_tables() -> None:
     run = tts.simulate_trajectories(2, 2, seed=1, keys=True).clear()
     report = tts.verifier_report(run)

@@ -93,6 +93,9 @@ class Ballots:
         self._cell: Integers = bucket * self.n_answers + answer
         bucket_of_problem = self.problem * n_budgets + self.bucket
         self._slot_starts = run_starts(bucket_of_problem)
+        self._slot_of_row = np.repeat(
+            np.arange(len(self._slot_starts)), run_lengths(self._slot_starts, n_rows)
+        )
         problem, bucket = np.divmod(bucket_of_problem[self._slot_starts], n_budgets)
         self._slot: Integers = bucket * len(self.problems) + problem
 
@@ -150,7 +153,7 @@ class Ballots:
             # The highest score of the bucket, not of the problem: attempts beyond a budget must
             # not push the weights within it below the smallest float.
             highest = np.fmax.reduceat(score, self._slot_starts)
-            shift = np.repeat(highest, run_lengths(self._slot_starts, len(score)))
+            shift = highest[self._slot_of_row]
             weight = np.where(np.isnan(score), 0.0, np.exp((score - shift) / temperature))
             sums = np.add.reduceat(weight[self._by_answer], self._cell_starts)
             of_bucket = self._of_problems(highest, np.nan)[:, self.answer_problem]
@@ -188,8 +191,13 @@ class Ballots:
 
     def first_where(self, condition: Flags) -> Integers:
         """Return the first row of each problem that meets a condition, `NONE` without one."""
-        rows = np.where(condition, np.arange(len(condition)), LATER)
-        first = np.minimum.reduceat(rows, self.problem_starts)
+        if condition.all():
+            first = self.problem_starts
+        elif condition.any():
+            rows = np.where(condition, np.arange(len(condition)), LATER)
+            first = np.minimum.reduceat(rows, self.problem_starts)
+        else:
+            return np.full((len(self.budgets), len(self.problems)), NONE)
         return np.where(self.is_within(first), first, NONE)
 
     def has_any(self, condition: Flags) -> Flags:
@@ -231,9 +239,11 @@ class Ballots:
         """Return the earliest row with the highest score, and this score; `NONE` and NaN without."""
         score = self.scores[reading]
         tops = np.fmax.reduceat(score, self._slot_starts)
-        is_top = score == np.repeat(tops, run_lengths(self._slot_starts, len(score)))
-        rows = np.where(is_top, np.arange(len(score)), LATER)
-        first = np.minimum.reduceat(rows, self._slot_starts)
+        is_top = score == tops[self._slot_of_row]
+        latest_first = np.flatnonzero(is_top)[::-1]
+        # The last assignment to a slot wins: its earliest row.
+        first = np.full(len(tops), LATER)
+        first[self._slot_of_row[latest_first]] = latest_first
         of_bucket = self._of_problems(tops, np.nan)
         flat = np.full(of_bucket.size, NONE)
         flat[self._slot] = first

@@ -134,7 +134,7 @@ class Pools(NamedTuple):
                 spelling.is_not_null(), key.cast(pl.String)
             )
         if spelling.dtype == pl.String:
-            spelling = spelling.cast(_new_category())
+            spelling = spelling.cast(new_category())
         return self._replace(texts=tokenize(spelling))
 
     def in_blocks(
@@ -203,7 +203,7 @@ def key_dtype(schema: pl.Schema) -> pl.DataType:
     return dtype if isinstance(dtype, pl.Categorical | pl.Enum) else pl.String()
 
 
-def _new_category() -> pl.Categorical:
+def new_category() -> pl.Categorical:
     """Return a new categorical dtype."""
     # With categories of its own, so that the texts are freed with the plan.
     return pl.Categorical(pl.Categories.random("ttsframe", physical=pl.UInt32))
@@ -225,7 +225,7 @@ def map_pools(
     # `work` returns a table with the columns of `Pools.problems` and then those of the schema `made`.
     # Polars runs it on one thread, so expressions belong in `result`.
     named = safe_names(keys)
-    category = _new_category()
+    category = new_category()
 
     def column(name: str) -> pl.Expr:
         return pl.col(name).cast(category) if schema[name] == pl.String else pl.col(name)
