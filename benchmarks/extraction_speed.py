@@ -1,9 +1,10 @@
 """Final answers out of columns of one run's size, on one thread, in MB/s.
 
 Each column holds the completions of one real run of ``../shared/data``, once as they are, once without their
-boxes, and once repeated to the size of a large run. Nothing is remembered from one call to the next. Times
-are processor time, the best of several calls, in processes that alternate between this checkout and, if its
-folder is given, another. The result goes to ``benchmarks/results/extraction_speed.txt``.
+boxes, and once repeated to the size of a large run; one column holds all four runs. Nothing is remembered
+from one call to the next. Times are processor time, the best of several calls, in processes that alternate
+between this checkout and, if its folder is given, another. The result goes to
+``benchmarks/results/extraction_speed.txt``.
 
     python benchmarks/extraction_speed.py [OTHER]
 """
@@ -37,16 +38,21 @@ N_PROCESSES = 3
 
 def columns() -> Iterator[tuple[str, pl.Series]]:
     """Yield names and texts."""
+    runs = []
     for name in RUNS:
         lines = (DATA / "search_and_learn" / f"{name}.jsonl").read_text().splitlines()
         texts = pl.Series(
             "text", [text for row in lines for text in json.loads(row)["completions"]]
         )
+        runs.append(texts)
         label = name.split("_")[0] + " " + name.split("_")[1]
         yield label, texts
         yield f"{label}, no boxes", texts.str.replace_all(BOX, "${1}")
         times = int(LARGE * 1e6 / texts.str.len_bytes().sum()) + 1
         yield f"{label}, repeated", pl.concat([texts] * times)
+    four = pl.concat(runs)
+    yield "four runs in one column", four
+    yield "four runs in one column, no boxes", four.str.replace_all(BOX, "${1}")
     rows = map(
         json.loads, (DATA / "gsm8k" / "example_model_solutions.jsonl").read_text().splitlines()
     )

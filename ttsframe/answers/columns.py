@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import numpy as np
 import polars as pl
 
 from ttsframe._typing import Flags, Integers
@@ -105,10 +104,8 @@ def change_where(
         return values
     if is_changed.all():
         return function(values)
-    changed = function(values.filter(mask))
-    places = np.arange(len(values))
-    places[is_changed] = np.arange(len(values), len(values) + len(changed))
-    return pl.concat([values, changed]).gather(places)
+    # in place, which copies no text, on a clone
+    return values.clone().scatter(is_changed.nonzero()[0], function(values.filter(mask)))
 
 
 def only_where(
@@ -131,10 +128,7 @@ def true_where(
 def scattered(parts: list[pl.Series], places: list[Integers], height: int) -> pl.Series:
     """Put the values of some parts where they belong in a column; the rest is null."""
     nothing = pl.Series([None], dtype=parts[0].dtype if parts else pl.String)
-    is_open = np.ones(height, dtype=bool)
-    for rows in places:
-        is_open[rows] = False
-    rest = is_open.nonzero()[0]
-    order = np.empty(height, dtype=np.int64)
-    order[np.concatenate([*places, rest])] = np.arange(height)
-    return pl.concat([*parts, nothing.new_from_index(0, len(rest))])[order]
+    column = nothing.new_from_index(0, height)
+    for part, rows in zip(parts, places, strict=True):
+        column.scatter(rows, part)
+    return column

@@ -36,7 +36,7 @@ __all__ = [
 
 _VERB: Final = (
     r"(?i:is|are|was|should\s+be|must\s+be|would\s+be|will\s+be|comes\s+(?:out\s+)?to(?:\s+be)?|becomes|equals"
-    r"|=|:|：)"
+    r"|=|≈|:|：)"
 )
 _ENGLISH: Final = (
     r"(?:answer|Answer|ANSWER)[sS]?(?:_text|_value)?"
@@ -48,7 +48,7 @@ _ENGLISH: Final = (
     r"|(?:ption|hoice|PTION)s?[\s*]{0,3}(?:(?i:is|are):?\s|[:：])"
 )
 _OTHER_LANGUAGES: Final = (
-    r"答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答え?\s*[:：]|答えは|正解は|故选\s*[:：]?"
+    r"答案\s*(?:应该是|应为|应是|等于|选|就是|是|为|為|:|：)|答え?\s*[:：]|答えは|正解は|(?:故|所以|因此)选\s*[:：]?"
     r"|정답[은:]|답[은:]"
     r"|(?:espuesta|éponse|esposta|isposta|ntwort|твет|antwoord|dpowiedź|svaret|ndergebnis)\b[^\n.:]{0,24}?"
     r"(?:\b(?:es|est|é|è|ist|lautet|to|is|är)\s|[:：—–=][*_]*\s)"

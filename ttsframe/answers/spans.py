@@ -177,6 +177,8 @@ _GOES_ON: Final = re.compile(
     r"|,? (?:hundred|thousand|million|billion|trillion|dozen|percent)\b"
     # "18 eggs ÷ 6", "25% of 80 = 20"
     r"| [A-Za-z]+ (?:[÷×+=]|[-−*/] )\s?[$€£]?\d| of [$€£]?\d[\d,.]* ="
+    # a quotient that breaks off, a product of absolute values, "C#"
+    rf"|{_BLANK}*/\s*\Z|(?<=\^\d)\|[\w\\]|(?<=[A-Z])#(?!#)"
 )
 _GOES_ON_BEFORE: Final = re.compile(
     rf"(?:[{_LETTERS}\d_^{{)}}\]\\{_SUPERSCRIPTS}{_SYMBOLS}]|[\^_{{]{_BLANK}+|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"
@@ -199,6 +201,8 @@ _AFTER: Final = " \t\n\r.,;:。，；：！？*\"“”'`"
 _MOST_OPERANDS: Final = 60
 _LONGEST_GROUP: Final = 300
 _LONGEST_CLAUSE: Final = 60
+_COUNTED: Final = re.compile(r"\d+-[A-Za-z]{2,}")
+"""An adjective of measure, "30-minute", which is no part of the number before it."""
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -332,6 +336,8 @@ def _factor_at(text: str, position: int, kind: str) -> _Piece | None:
     if blank == position or text[position] == "\\":
         return None
     if kind in {"number", "command"} and following.isdigit():
+        if _COUNTED.match(text, blank):
+            return None
         return _operand_at(text, blank, before=position)
     if following == "{" and kind != "delimited":
         return _operand_at(text, blank, before=position)

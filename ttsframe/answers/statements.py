@@ -52,7 +52,7 @@ _LETTER: Final = r"(?:[(（\[]\s?\**[A-J]\**\s?[)）\]]|\**\b[A-J]\b\**\)?)"
 _CHOICES: Final = re.compile(
     r"(?P<label>(?i:both|options?|choices?|statements?|选项)\s*:?\s*)?"
     rf"(?P<letters>{_LETTER}(?:\s*(?:,\s*(?:and|or)?|,?\s*\b(?:and|or)\b|&|、|和|或)\s*{_LETTER})*)"
-    r"(?!['’\w])"
+    r"(?!['’\w]|#(?!#))"
 )
 _AFTER_CHOICE: Final = re.compile(
     r"\s*(?:$|[.,;:!?。，、\n)\]]|\*\*|<|—|[-–]\s)|\s+(?:because|since|as|for|is|are|which|where|and|but|so|due|"
@@ -421,6 +421,9 @@ def answer_itself(text: str) -> str | None:
     statement = re.sub(r"^A\s*:\s*", "", statement)
     if statement.strip(_EDGES).lower() in _WHOLE_WORD:
         return statement.strip(_EDGES)
+    label = _LAST_LABEL.match(statement)
+    if label and _is_value(value := statement[label.end() :]):
+        return _whole_line(value)
     if not statement or _HEADING.match(statement):
         return None
     line_break = _LINE_BREAK.search(statement)
@@ -479,6 +482,8 @@ def answer_on_last_line(text: str) -> str | None:
         return None
     previous = before.rpartition("\n")[2].strip()
     if previous.endswith((",", "+", "-", "=", "\\", "and", "or")) or _is_value(previous):
+        return None
+    if line.startswith("|") and previous.startswith("|"):  # rows of a table
         return None
     label = _LAST_LABEL.match(line)
     line = line[label.end() :] if label else line
@@ -702,7 +707,7 @@ def _equations(text: str) -> str | None:
 
 
 def _is_cut_off(sentence: str) -> bool:
-    """Tell whether a delimiter of mathematics is not closed."""
+    """Tell whether a delimiter of mathematics is not closed, or an operator has nothing after it."""
     dollars = sentence.count("$")
     if dollars:
         dollars -= sentence.count("\\$") + len(_LAST_PRICE.findall(sentence))
@@ -713,6 +718,7 @@ def _is_cut_off(sentence: str) -> bool:
             for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("{", "}"))
         )
         or sum(map(sentence.count, "([")) > sum(map(sentence.count, ")]"))
+        or sentence.endswith(("=", "/", "^"))
     )
 
 
@@ -846,7 +852,7 @@ def _short_mathematics(text: str) -> str | None:
     """Return mathematics that could not be read as a span, if nothing else is left of the sentence."""
     short = _trimmed(text)
     is_prose = len(_WORD.findall(_COMMAND.sub("", short))) > _VALUE_AND_UNITS or _CJK.search(short)
-    is_answer = short and len(short) <= _LONGEST_TEXT and not is_prose
+    is_answer = short and len(short) <= _LONGEST_TEXT and not (is_prose or _is_cut_off(short))
     return short if is_answer and not (_is_template(short) or _SUM_OF_UNITS.search(short)) else None
 
 

@@ -174,3 +174,39 @@ def test_the_text_around_real_answers_does_not_go_on_with_them(shared_data: Path
 def test_null_characters_cut_no_answer_of_an_ending(text: str) -> None:
     assert tts.answers.explain_extraction(text).answer == text
     assert pl.DataFrame({"t": [text]}).select(tts.extract_answer("t")).item() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is 1/",
+        "The answer is 7 /\n",
+        "The answer is 2^",
+        "Final answer: 2 x 10^",
+        "Answer: (6 / 2) * (6 - 5) =",
+        "So the probability is (5/6",
+        "Steps:\n36 / ",
+        "#### 2/",
+        "| Answer |\n|---|\n| 42 |",
+    ],
+)
+def test_a_text_that_breaks_off_or_ends_on_a_table_has_no_answer(text: str) -> None:
+    assert tts.answers.explain_extraction(text).answer is None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer is |x|^2|x+1|.", "|x|^2|x+1|"),
+        ("The answer is 152 / 30 = 5 30-minute sessions.", "152 / 30 = 5"),
+        ("The answer is 12 30-day months.", "12"),
+        ("The answer is 2 1/2.", "2 1/2"),
+        ("The answer is C#", "C#"),
+        ("Answer: C++", "C++"),
+        ("**Result:** `128`", "128"),
+        ("Answer ≈ 3.14", "3.14"),
+        ("所以选 B。", "B"),
+    ],
+)
+def test_what_follows_a_value_is_read_with_it_or_left_out(text: str, answer: str) -> None:
+    assert tts.answers.explain_extraction(text).answer == answer
