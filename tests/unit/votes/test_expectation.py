@@ -31,7 +31,7 @@ from polars.testing import assert_frame_equal
 
 import ttsframe as tts
 from ttsframe.errors import ColumnsError, DataError, ParameterError, ParameterTypeError
-from ttsframe.votes.engine.pools import Block
+from ttsframe.votes.engine.pools import Block, Pools
 from ttsframe.votes.engine.registry import SELECTORS, Pick
 from ttsframe.votes.expectation import subset_votes as _subset_votes
 from ttsframe.votes.expectation.majority import Pool, majority_accuracy
@@ -543,3 +543,26 @@ def test_a_sum_of_weights_that_overflows_is_undefined_everywhere(selector: str) 
     expected = tts.expected_accuracy(frame, selectors=selector, budgets=3)
     picked = tts.select_answers(frame, selectors=selector, budgets=3)
     assert expected["status"].item() == picked["status"].item() == "undefined"
+
+
+@pytest.mark.parametrize(
+    ("n_attempts", "selector", "n_threads"),
+    [(64, "weighted_vote", 1), (1024, "weighted_vote", 2), (1024, "majority_vote", 1)],
+)
+def test_threads_are_used_where_they_pay(
+    monkeypatch: pytest.MonkeyPatch, n_attempts: int, selector: str, n_threads: int
+) -> None:
+    used = []
+    in_blocks = Pools.in_blocks
+
+    def record(pools: Pools, *args: Any, **options: Any) -> list[Any]:
+        used.append(pools.n_threads)
+        return in_blocks(pools, *args, **options)
+
+    monkeypatch.setattr(Pools, "in_blocks", record)
+    monkeypatch.setattr(pl, "thread_pool_size", lambda: 2)
+    frame = tts.simulate_trajectories(2, n_attempts, seed=0, keys=True).with_columns(
+        score=pl.col("step_scores").list.last()
+    )
+    tts.expected_accuracy(frame, selectors=selector, budgets=[4])
+    assert used == [n_threads]
