@@ -12,9 +12,9 @@ import ttsframe as tts
 
 RECORDED = {
     "answer": pl.Series(["recorded"] * 6),
-    "answer_key": pl.Series([f"2:{i}" for i in range(6)]),
+    "answer_key": pl.Series([f"3:{i}" for i in range(6)]),
     "gold": pl.Series(["recorded gold"] * 6),
-    "gold_key": pl.Series(["2:1"] * 6),
+    "gold_key": pl.Series(["3:1"] * 6),
     "is_correct": pl.Series([True, False, False, True, False, None]),
     "score": pl.Series([9.0, 8.0, 7.0, None, 5.0, 4.0]),
 }

@@ -22,8 +22,8 @@ FRAME = pl.DataFrame({
     "completion": [r"\boxed{1/2}", "#### 3", None],
     "answer": ["0.50", "x", None],
     "gold": ["1/2", "y", "2"],
-    "answer_key": ["2:3", "2:4", None],
-    "gold_key": ["2:3", "2:3", "2:3"],
+    "answer_key": ["3:3", "3:4", None],
+    "gold_key": ["3:3", "3:3", "3:3"],
     "is_correct": [True, False, False],
     "score": [0.5, 0.25, 0.5],
 })

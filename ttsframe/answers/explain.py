@@ -54,7 +54,7 @@ class AnswerExplanation:
     >>> import ttsframe as tts
     >>> explanation = tts.explain_answer("0.5")
     >>> explanation.kind, explanation.value, explanation.key
-    ('exact', Fraction(1, 2), '2:1/2')
+    ('exact', Fraction(1, 2), '3:1/2')
     """
 
     answer: str

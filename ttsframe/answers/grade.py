@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import compress
 from operator import or_
 from typing import Final, NamedTuple
 
@@ -125,7 +126,7 @@ def is_same_key(answer_key: IntoExprColumn, gold_key: IntoExprColumn) -> pl.Expr
     --------
     >>> import polars as pl
     >>> import ttsframe as tts
-    >>> frame = pl.DataFrame({"answer_key": ["2:3", "2:4", None], "gold_key": ["2:3"] * 3})
+    >>> frame = pl.DataFrame({"answer_key": ["3:3", "3:4", None], "gold_key": ["3:3"] * 3})
     >>> frame.select(tts.answers.is_same_key("answer_key", "gold_key"))["answer_key"].to_list()
     [True, False, False]
     """
@@ -262,12 +263,14 @@ class Grading:
         """Tell which percentages are the fraction that a reference answer without the sign names."""
         table = key_table(replace(self._conventions, percent="fraction"), self.method)
         rows = pairs.select("answer", "gold").rows()
-        entries = table.look_up([*{text for row in rows for text in row}])
+        are_open = [
+            bool(_PERCENT.search(answer)) and not _PERCENT.search(gold) for answer, gold in rows
+        ]
+        # Texts of other rows would fill a second table of keys.
+        entries = table.look_up([*{text for row in compress(rows, are_open) for text in row}])
         return [
-            _PERCENT.search(answer) is not None
-            and _PERCENT.search(gold) is None
-            and _is_equal(entries[answer].key, entries[gold].key)
-            for answer, gold in rows
+            is_open and _is_equal(entries[answer].key, entries[gold].key)
+            for is_open, (answer, gold) in zip(are_open, rows, strict=True)
         ]
 
     def _within_tolerance(self, pairs: pl.DataFrame) -> list[bool]:

@@ -84,7 +84,7 @@ def answer_key(
     -------
     pl.Expr
         String, named as the input. A key begins with a short form of policy and code version, such as
-        `2:`. Null for null, and for a text that holds no answer.
+        `3:`. Null for null, and for a text that holds no answer.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def answer_key(
     >>> import ttsframe as tts
     >>> frame = pl.DataFrame({"answer": ["0.5", r"\frac{2}{4}", r"50\%", "5 cm", "", None]})
     >>> frame.select(tts.answer_key("answer"))["answer"].to_list()
-    ['2:1/2', '2:1/2', '2:50', '2:5', None, None]
+    ['3:1/2', '3:1/2', '3:50', '3:5', None, None]
     """
     key_table(policy, method)
     return map_column(into_expr(answer, "answer"), _AnswerKeys(policy, method), pl.String())
@@ -156,7 +156,7 @@ def gold_key(
     >>> import ttsframe as tts
     >>> frame = pl.DataFrame({"gold": [r"Hence $x=\boxed{\frac12}$.", "so 3\n#### 3", "0.50"]})
     >>> frame.select(tts.gold_key("gold"))["gold"].to_list()
-    ['2:1/2', '2:3', '2:1/2']
+    ['3:1/2', '3:3', '3:1/2']
     """
     key_table(policy, method)
     return map_column(into_expr(gold, "gold"), _GoldKeys(policy, method), pl.String())

@@ -10,7 +10,7 @@ from ttsframe._checks import check_choice
 
 __all__ = ["CODE_VERSION", "POLICY_CHOICES", "AnswerPolicy"]
 
-CODE_VERSION: Final = 2
+CODE_VERSION: Final = 3
 """Increased whenever a change of code changes any key; every key begins with it."""
 
 
@@ -57,9 +57,9 @@ class AnswerPolicy:
     --------
     >>> import ttsframe as tts
     >>> tts.answers.AnswerPolicy().prefix
-    '2:'
+    '3:'
     >>> tts.answers.AnswerPolicy(percent="fraction").prefix
-    '2p1:'
+    '3p1:'
     """
 
     percent: Literal["ignored", "fraction", "kept"] = "ignored"

@@ -49,7 +49,7 @@ def key_of(
     --------
     >>> import ttsframe as tts
     >>> tts.answers.key_of("1/2")
-    '2:1/2'
+    '3:1/2'
     >>> tts.answers.key_of(r"\frac{2}{4}") == tts.answers.key_of("0.5")
     True
     """

@@ -80,20 +80,20 @@ def test_keys_compose_with_other_expressions() -> None:
         .sort("p", "len", descending=[False, True])
         .collect()
     )
-    assert votes.rows() == [(1, "2:1/2", 2), (1, "2:3", 1)]
-    filtered = frame.with_columns(tts.answer_key("answer").alias("k")).filter(pl.col("k") == "2:3")
+    assert votes.rows() == [(1, "3:1/2", 2), (1, "3:3", 1)]
+    filtered = frame.with_columns(tts.answer_key("answer").alias("k")).filter(pl.col("k") == "3:3")
     assert filtered.collect().height == 1
-    assert frame.select(tts.answer_key("answer")).head(1).collect().item() == "2:1/2"
+    assert frame.select(tts.answer_key("answer")).head(1).collect().item() == "3:1/2"
 
 
 def test_names_and_dtypes_are_kept() -> None:
     frame = pl.DataFrame({"a": ["1"], "b": ["2"]})
     assert frame.select(tts.answer_key(pl.col("a", "b"))).columns == ["a", "b"]
     assert frame.select(tts.answer_key("a").alias("k")).columns == ["k"]
-    assert frame.select(tts.answer_key(pl.col("a") + "2")).item() == "2:12"
+    assert frame.select(tts.answer_key(pl.col("a") + "2")).item() == "3:12"
     assert frame.clear().select(tts.answer_key("a")).schema == {"a": pl.String}
     categories = frame.select(pl.col("a").cast(pl.Categorical))
-    assert categories.select(tts.answer_key("a")).item() == "2:1"
+    assert categories.select(tts.answer_key("a")).item() == "3:1"
     nulls = pl.DataFrame({"a": [None, None]})
     assert nulls.select(tts.answer_key("a"))["a"].to_list() == [None, None]
     assert nulls.select(tts.answers.answer_kind("a"))["a"].to_list() == ["missing", "missing"]
@@ -121,14 +121,14 @@ def test_wrong_parameters_are_refused_at_once() -> None:
 def test_policies_have_keys_of_their_own() -> None:
     fraction = tts.answers.AnswerPolicy(percent="fraction")
     assert key("25%", policy=fraction) == [fraction.prefix + "1/4"]
-    assert key("25%") == ["2:25"]
+    assert key("25%") == ["3:25"]
     assert key("25%", method="sympy") == ["s1:25"]
 
 
 def test_sums_and_integrals_are_evaluated_in_workers() -> None:
     before = tts.answers.answer_statistics()
-    assert key(*SPECIAL) == [f"2:{n * n}" for n in range(2, 12)]
-    assert key(r"\int_0^1 x^2 dx", r"\lim_{x\to 0} \frac{\sin x}{x}") == ["2:1/3", "2:1"]
+    assert key(*SPECIAL) == [f"3:{n * n}" for n in range(2, 12)]
+    assert key(r"\int_0^1 x^2 dx", r"\lim_{x\to 0} \frac{\sin x}{x}") == ["3:1/3", "3:1"]
     assert key(r"\int_0^1\frac{4}{1+x^2}dx") == key(r"\pi")
     after = tts.answers.answer_statistics()
     assert after.n_by_worker > before.n_by_worker
@@ -300,7 +300,7 @@ def test_a_limited_expression_is_text_and_counted(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(tables, "run_tasks", limited)
     entries = tables._read([scalar, "3"], tts.answers.AnswerPolicy())
-    assert entries["3"] == Entry("2:3", "exact")
+    assert entries["3"] == Entry("3:3", "exact")
     assert entries[scalar].kind == "text"
 
 
@@ -312,10 +312,10 @@ def test_a_fault_of_the_reader_costs_one_answer(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(tables, "canonicalize", faulty)
     entries = tables._read(["boom", "3"], tts.answers.AnswerPolicy())
-    assert (entries["boom"].kind, entries["3"].key) == ("text", "2:3")
+    assert (entries["boom"].kind, entries["3"].key) == ("text", "3:3")
     assert (entries["boom"].is_failed, entries["3"].is_failed) == (True, False)
     monkeypatch.setattr(tables, "_tables", {})
-    assert key("boom", "3", "3") == ["2:rboom", "2:3", "2:3"]
+    assert key("boom", "3", "3") == ["3:rboom", "3:3", "3:3"]
     assert tts.answers.answer_statistics().n_failed == 1
 
 
@@ -355,4 +355,4 @@ def test_the_published_form_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tables, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"needs latex2sympy2.*ttsframe\[latex2sympy\]"):
         tts.answer_key("answer", method="sympy")
-    assert key("0.5") == ["2:1/2"]
+    assert key("0.5") == ["3:1/2"]

@@ -14,8 +14,8 @@ import ttsframe as tts
 FRAME = pl.DataFrame({
     "answer": ["0.5", r"\frac{1}{2}", "25%", "(B) 12", "5 cents", None],
     "gold": ["1/2", "so \n#### 3", "0.25", "12", "5 dollars", "1"],
-    "answer_key": ["2:1", "2:2", "2:3", "2:4", "2:5", None],
-    "gold_key": ["2:1"] * 6,
+    "answer_key": ["3:1", "3:2", "3:3", "3:4", "3:5", None],
+    "gold_key": ["3:1"] * 6,
 })
 KEPT = tts.answers.AnswerPolicy(units="kept", percent="kept")
 EXPRESSIONS = {
@@ -96,7 +96,7 @@ pickle.dumps(tts.is_equivalent("answer", "gold"))
 
 def test_a_pickled_policy_holds_its_options_alone() -> None:
     policy = tts.answers.AnswerPolicy(units="kept")
-    assert policy.prefix == "2u1:"
+    assert policy.prefix == "3u1:"
     again = pickle.loads(pickle.dumps(policy))  # noqa: S301
     assert again == policy
     assert "prefix" not in vars(again)

@@ -50,7 +50,7 @@ def test_what_is_no_string_is_refused() -> None:
 
 
 def test_an_answer_in_place_of_a_column_gets_a_hint() -> None:
-    frame = pl.DataFrame({"problem_id": ["p"], "attempt": [0], "answer_key": ["2:1"]})
+    frame = pl.DataFrame({"problem_id": ["p"], "attempt": [0], "answer_key": ["3:1"]})
     with pytest.raises(tts.TtsframeError, match=r"tts\.answers\.key_of\('1/2'\)"):
         tts.majority_vote(frame, by="1/2")
 

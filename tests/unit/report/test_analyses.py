@@ -137,7 +137,7 @@ def test_the_report_card_reads_what_the_curves_read_and_compares_the_rest(
         (
             # An attempt without an answer is wrong whatever was recorded.
             lambda t: t.with_columns(
-                pl.col("answer", "answer_key").fill_null("2:1"), is_correct=pl.lit(value=True)
+                pl.col("answer", "answer_key").fill_null("3:1"), is_correct=pl.lit(value=True)
             ),
             {"verifier": "no attempt is wrong"},
         ),

@@ -178,7 +178,7 @@ def test_best_of_n_that_turns_down_is_said_to() -> None:
 def test_a_run_without_any_difference_has_a_sensible_page(
     run: pl.DataFrame, is_right: bool
 ) -> None:
-    alike = run.with_columns(pl.col("answer_key").fill_null("2:1"), is_correct=pl.lit(is_right))
+    alike = run.with_columns(pl.col("answer_key").fill_null("3:1"), is_correct=pl.lit(is_right))
     report = tts.build_report(alike)
     (answer,) = report.answers()["difficulty"]
     assert answer.startswith(
