@@ -178,8 +178,10 @@ _GOES_ON: Final = re.compile(
     # "18 eggs ÷ 6", "25% of 80 = 20"
     r"| [A-Za-z]+ (?:[÷×+=]|[-−*/] )\s?[$€£]?\d| of [$€£]?\d[\d,.]* ="
     # a quotient that breaks off, a product of absolute values, "C#"
-    rf"|{_BLANK}*/\s*\Z|(?<=\^\d)\|[\w\\]|(?<=[A-Z])#(?!#)"
+    rf"|{_BLANK}*/\s*\Z|(?<=[\w)}}|])\|[\w\\(|]|[‖⌊⌈]|(?<=[A-Z])#(?!#)"
 )
+_VECTOR: Final = re.compile(r"\\mathbf\s*(?:\{\s*[A-Za-z]\s*\}|[A-Za-z](?![a-z]))")
+
 _GOES_ON_BEFORE: Final = re.compile(
     rf"(?:[{_LETTERS}\d_^{{)}}\]\\{_SUPERSCRIPTS}{_SYMBOLS}]|[\^_{{]{_BLANK}+|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"
     r"|\\(?:times|cdot|div|pm|sqrt|[dt]?frac)\s*)$"
@@ -229,9 +231,12 @@ def span_at(text: str, start: int) -> Span | None:
 
 def _goes_on(text: str, end: int) -> bool:
     """Tell whether the text after a position goes on with the number, product or list that ends there."""
-    if _TAG.match(text, end) or _TEXT_COMMAND.match(text, end):
+    if _TAG.match(text, end):
         return False
-    if _GOES_ON.match(text, end):
+    is_vector = _VECTOR.match(text, end) is not None
+    if _TEXT_COMMAND.match(text, end) and not is_vector:
+        return False
+    if is_vector or _GOES_ON.match(text, end):
         return True
     blank = end
     while text[blank : blank + 1] in {" ", "\u00a0"}:
