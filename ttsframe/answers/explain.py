@@ -118,13 +118,13 @@ def explain_answer(
     scalar      \frac{\sqrt{12}}{2}
     kind        numeric: a number known to its certified digits
     value       about 1.73205080757
-    key         2:~4c8da4d5c94c684670a60ebe
+    key         3:~4c8da4d5c94c684670a60ebe
     <BLANKLINE>
     answer      '\\sqrt3'
     scalar      \sqrt3
     kind        numeric: a number known to its certified digits
     value       about 1.73205080757
-    key         2:~4c8da4d5c94c684670a60ebe
+    key         3:~4c8da4d5c94c684670a60ebe
     <BLANKLINE>
     Equivalent: both have the same key.
     """
