@@ -3,8 +3,8 @@
 ``TTSFRAME_BENCH_PROBLEMS`` and ``TTSFRAME_BENCH_ATTEMPTS`` set the size (default 10 x 64), of texts of
 about 1.5 kB. ``TTSFRAME_BENCH_PROBLEMS=500 TTSFRAME_BENCH_ATTEMPTS=256 python
 benchmarks/bench_jsonl_picks.py`` prints attempts per second: of a process from its start to its end,
-and of the work after the import; and what its cores did, which says more on a machine that others
-use. The file is in the page cache, or not where ``--uncached`` is given.
+and of the work after the import; what its cores did, which says more on a machine that others
+use; and the time of each step. The file is in the page cache, or not where ``--uncached`` is given.
 """
 
 from __future__ import annotations
@@ -53,6 +53,26 @@ picks = (
 print(time.perf_counter() - imported)
 if sys.argv[2]:
     picks.write_parquet(sys.argv[2])
+"""
+PARTS = """
+import json, sys, time
+times = {}
+def took(name, work):
+    start = time.perf_counter()
+    found = work()
+    times[name] = time.perf_counter() - start
+    return found
+def load():
+    import ttsframe
+    return ttsframe
+tts = took("import", load)
+run = took("parse", lambda: tts.read_trajectories(sys.argv[1]))
+run = took("answers", lambda: run.with_columns(answer=tts.extract_answer("completion")))
+keys = {"answer_key": tts.answer_key("answer"), "gold_key": tts.gold_key("gold")}
+run = took("keys", lambda: run.with_columns(**keys))
+run = took("grades and scores", lambda: run.pipe(tts.score_trajectories))
+took("votes", lambda: run.pipe(tts.select_answers, budgets=[*map(int, sys.argv[2:])]))
+print(json.dumps(times))
 """
 NO_FILE = ""
 
@@ -103,6 +123,17 @@ def run(*arguments: str | Path) -> Run:
 
 def ours(path: Path, picks: Path | str = NO_FILE) -> Run:
     return run("-c", OURS, path, picks, *map(str, BUDGETS))
+
+
+def parts(path: Path) -> dict[str, float]:
+    """Return the seconds of each step, one after the other in a new process."""
+    done = subprocess.run(
+        [sys.executable, "-c", PARTS, path, *map(str, BUDGETS)],
+        check=True,
+        stdout=subprocess.PIPE,
+        timeout=600,
+    )
+    return dict(json.loads(done.stdout))
 
 
 def plain(path: Path) -> Run:
@@ -171,6 +202,7 @@ def main(*, is_cached: bool) -> int:
                 if not is_cached:
                     leave_page_cache(path)
                 runs[name].append(script(path))
+        steps = [parts(path) for _ in range(N_ROUNDS)]
         importlib.import_module("latex2sympy2")
         start = time.perf_counter()
         for _ in runpy.run_path(str(BASELINE))["picks"](path, BUDGETS, canonical, N_IN_SYMPY):
@@ -188,6 +220,9 @@ def main(*, is_cached: bool) -> int:
         _say(name, statistics.median(walls), n_attempts, f"{min(walls):>8.2f} s  {cpu:>6.2f} s CPU")
     _say("after import", after_import, n_attempts, "")
     _say("Python, sympy", in_sympy, n_attempts, "")
+    print("\nstep by step, in memory:")
+    for name in steps[0]:
+        print(f"{name:<20}{statistics.median(each[name] for each in steps):>8.2f} s")
     return 0
 
 
