@@ -19,6 +19,8 @@ from ttsframe._http import Usage
 from ttsframe.errors import CompletionError
 from ttsframe.search.generators import check_children, check_scores
 
+pytest.importorskip("httpx", reason="the extra 'server' is not installed")
+
 V = tts.search.servers
 KEY = "sk-very-secret"
 URL = "http://localhost"
