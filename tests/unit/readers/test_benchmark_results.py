@@ -878,3 +878,24 @@ def test_the_name_of_a_file_of_boinf_has_its_model(tmp_path: Path, data_set: str
     assert run["model"].to_list() == ["Phi_4"] * 2 + ["Qwen3-4B"] * 2
     other = lines(tmp_path / "other.jsonl", [row])
     assert "model" not in tts.read_trajectories(other).columns
+
+
+def test_a_column_that_has_the_name_of_ours_is_set_apart(tmp_path: Path) -> None:
+    """A row of `every_eval_ever` with `model` in the place of `model_id` was an error of Polars."""
+    row = {
+        "evaluation_id": "run",
+        "evaluation_name": "sums",
+        "interaction_type": "single_turn",
+        "input": {"raw": "What is 3?", "reference": ["3"]},
+        "output": {"raw": ["So \\boxed{3}"]},
+        "answer_attribution": [{"extracted_value": "3", "is_terminal": True}],
+        "evaluation": {"score": 1.0, "is_correct": True},
+    }
+    rows = [{**row, "sample_id": "a", "model_id": "m"}, {**row, "sample_id": "b", "model": "n"}]
+    path = tmp_path / "run_samples.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    found = tts.read_trajectories(path, format="every_eval_ever")
+    assert found.select("problem_id", "model", "source_model").rows() == [
+        ("a", "m", None),
+        ("b", None, "n"),
+    ]

@@ -399,12 +399,14 @@ def set_apart(
     table: Table, kept: Collection[str], prefix: str, others: Mapping[str, str] = {}
 ) -> Table:
     """Rename columns that only happen to have the name of a column of attempts, and some others."""
+    named = {name: other for name, other in others.items() if name in table.schema}
+    of_attempts = TRAJECTORY_COLUMNS.keys() - {"problem_id", "source_file", *kept}
     names = {
         name: f"{prefix}{name}"
         for name in table.schema
-        if name in TRAJECTORY_COLUMNS and name not in {"problem_id", "source_file", *kept}
+        if name in of_attempts or name in named.values()
     }
-    names |= {name: other for name, other in others.items() if name in table.schema}
+    names |= named
     return table._replace(
         frame=table.frame.rename(names),
         schema={names.get(name, name): dtype for name, dtype in table.schema.items()},
