@@ -90,7 +90,7 @@ class Client:
         for number, body in enumerate(bodies):
             _, reply = self.models.answer(self.base + path, json.loads(json.dumps(body)))
             content = json.dumps(spoil(reply, self.rng)).encode()
-            found.append(read(number, self.real._parsed(URL, content).value))
+            found.append(self.real._read(read, number, self.real._parsed(URL, content).value))
         return found
 
     async def send_all_async(self, *arguments: Any) -> list[Any]:
@@ -194,3 +194,9 @@ def test_the_check_of_a_chat_server() -> None:
 
     n_read, n_refused = outcomes(make)
     assert min(n_read, n_refused) > 20
+
+
+def test_a_placeholder_for_a_key_is_left_in_texts() -> None:
+    generator = V.openai_generator(f"{URL}/v1", "m", prompt="{problem}", api_key="EMPTY")
+    reply = generator._client._parsed(URL, b'{"text": "the set is EMPTY"}')
+    assert reply.value == {"text": "the set is EMPTY"}

@@ -147,7 +147,7 @@ class Client:
                 try:
                     reply = await self._send(url, bodies[number], can_lose=lose is not None)
                     if isinstance(reply, _Reply):
-                        results[number] = read(number, reply.value)
+                        results[number] = self._read(read, number, reply.value)
                     elif lose is not None:
                         results[number] = lose(number, reply)
                 except CompletionError as error:
@@ -166,6 +166,13 @@ class Client:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         return [results[number] for number in range(len(bodies))]
+
+    def _read(self, read: Callable[[int, object], ResultT], number: int, value: object) -> ResultT:
+        """Read an answer; an error quotes it without the key, which a server may send back."""
+        try:
+            return read(number, value)
+        except CompletionError as error:
+            raise CompletionError(self.settings.without_key(str(error))) from None
 
     async def _send(self, url: str, body: Body, *, can_lose: bool) -> _Reply | Lost:
         """Post a body until it is answered, refused, given up, or has failed too often."""
@@ -272,9 +279,6 @@ class Client:
         return self._parsed(url, bytes(body))
 
     def _parsed(self, url: str, reply: bytes) -> _Reply | Failure:
-        key = self.settings.api_key
-        if key is not None:  # a server may send it back, and replies are stored and quoted
-            reply = reply.replace(key.encode(), b"***")
         try:
             return _Reply(json.loads(reply))
         except (ValueError, RecursionError) as error:

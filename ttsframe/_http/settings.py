@@ -26,6 +26,8 @@ class ServerSettings:
 
     def redact(self, text: str) -> str:
         """Make a text of the server fit for a message: short, on one line, without the key."""
-        if self.api_key is not None:
-            text = text.replace(self.api_key, "***")
-        return " ".join(text.split())[:_MAX_QUOTE]
+        return " ".join(self.without_key(text).split())[:_MAX_QUOTE]
+
+    def without_key(self, text: str) -> str:
+        """Hide the key in a message."""
+        return text.replace(self.api_key, "***") if self.api_key else text

@@ -41,7 +41,8 @@ class Service:
         usage = self._client.usage
         n_lost, self._n_told = usage.n_lost, getattr(self, "_n_told", 0)
         if n_lost > self._n_told:
-            reasons = ", ".join(f"{n:,} {reason}" for reason, n in usage.lost.most_common(5))
+            lost = ", ".join(f"{n:,} {reason}" for reason, n in usage.lost.most_common(5))
+            reasons = self._settings.without_key(lost)
             warnings.warn(
                 f"{self._settings.base_url}: gave up {n_lost:,} of {usage.n_requests:,} requests ({reasons}). "
                 f"{self._said_of_lost}",
