@@ -25,7 +25,7 @@ from ttsframe.errors import ParameterError
 from ttsframe.estimators.failures import grade_failures
 from ttsframe.estimators.passk import g_pass_at_k, pass_at_k, pass_hat_k
 from ttsframe.schema import CLUSTER_COLUMNS, holds_counts, require_columns
-from ttsframe.statistics.clusters import check_cluster
+from ttsframe.statistics.clusters import check_cluster, in_one_cluster
 from ttsframe.votes.engine.ballots import Ballots
 from ttsframe.votes.engine.picked import ALL_ATTEMPTS, check_one_run
 from ttsframe.votes.engine.pools import Block, Pools, map_pools
@@ -352,6 +352,12 @@ def majority_limit(
             reduction=pl.lit(None, pl.String),
             budget=pl.lit(None, pl.UInt32),
         )
+        if clusters:
+            unit = safe | {"problem_id": "problem_id"}
+            n_clusters = pl.col("cluster").n_unique().over(*unit)
+            problems = problems.with_columns(n_clusters=n_clusters).filter(
+                in_one_cluster(unit, clusters[0])
+            )
         shares = {
             "n_tied": is_tied.cast(pl.Float64),
             "n_undecided": is_undecided.cast(pl.Float64),

@@ -136,7 +136,7 @@ def simultaneous_curve(
 
     def plan(lazy: pl.LazyFrame) -> pl.LazyFrame:
         read = lazy.select(*to_safe(names), "problem_id", "budget", "value", "status")
-        return read.map_batches(
+        return lines.in_clusters(read).map_batches(
             lambda rows: apply(rows).select(pl.col(name).cast(of) for name, of in result.items()),
             schema=result,
         )

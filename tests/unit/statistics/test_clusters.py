@@ -180,6 +180,11 @@ def test_what_is_no_column_of_clusters_is_refused(run: pl.DataFrame) -> None:
     )
     with pytest.raises(DataError, match=r"in 2 values of 'text', expected one"):
         tts.scaling_curve(twice, cluster="text")
+    with pytest.raises(DataError, match=r"in 2 values of 'text', expected one"):
+        tts.curves.simultaneous_curve(twice, cluster="text")
+    keyed = run.with_columns(text="attempt", answer_key=pl.lit("1"))
+    with pytest.raises(DataError, match=r"problem_id .*: in 8 values of 'text', expected one"):
+        tts.curves.majority_limit(keyed, cluster="text")
     with pytest.raises(DataError, match=r"problem_id .*: in 8 values of 'text', expected one"):
         tts.verifier_metrics(run.with_columns(text="attempt"), cluster="text")
 
