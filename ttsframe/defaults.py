@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from ttsframe._checks import check_budgets, check_fraction, check_names
-from ttsframe._exprs import run_plan
+from ttsframe._exprs import from_safe, run_plan, safe_names, to_safe, unused_name
 from ttsframe._own import check_named
 from ttsframe._typing import (
     AnswerStyle,
@@ -237,35 +237,40 @@ class Picks(Choice):
 
 
 def number_by_text(attempts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame | None:
-    """Make an `_id` for problems whose `problem_id` has other texts in other runs; None if none has."""
+    """Make ids (last column) for problems whose `problem_id` has other texts in other runs; None if none has."""
     if not by or attempts.schema.get("problem") != pl.String:
         return None
-    text = pl.col("problem").min().str.replace_all(r"\s+", " ").str.strip_chars().alias("_text")
-    by_length = pl.col("_text").sort_by(pl.col("_text").str.len_bytes(), "_text")
+    runs = safe_names(by)
+    text = pl.col("problem").min().str.replace_all(r"\s+", " ").str.strip_chars()
+    by_length = pl.col("text").sort_by(pl.col("text").str.len_bytes(), "text")
     # A run may ask the same question within its own template.
-    is_other = ~pl.col("_text").str.contains(pl.col("_shortest"), literal=True)
+    is_other = ~pl.col("text").str.contains(pl.col("shortest"), literal=True)
     problems = (
         attempts
-        .group_by(*by, "problem_id")
-        .agg(text)
-        .with_columns(_shortest=by_length.drop_nulls().first().over("problem_id"))
-        .with_columns(_differ=is_other.any().over("problem_id"))
+        .select(*to_safe(runs), "problem_id", "problem")
+        .group_by(*runs, "problem_id")
+        .agg(text.alias("text"))
+        .with_columns(shortest=by_length.drop_nulls().first().over("problem_id"))
+        .with_columns(differ=is_other.any().over("problem_id"))
     )
-    if not problems["_differ"].any():
+    if not problems["differ"].any():
         return None
     name = pl.col("problem_id").cast(pl.String)
-    number = pl.col("_text").rank("dense").over("problem_id").fill_null(0)
-    own = pl.when("_differ").then(pl.format("{} ({})", name, number)).otherwise(name)
-    return problems.select(*by, "problem_id", own.alias("_id"))
+    number = pl.col("text").rank("dense").over("problem_id").fill_null(0)
+    own = pl.when("differ").then(pl.format("{} ({})", name, number)).otherwise(name)
+    return problems.select(*from_safe(runs), "problem_id", own.alias(unused_name("own_id", by)))
 
 
 def with_own_ids(table: pl.DataFrame, ids: pl.DataFrame | None) -> pl.DataFrame:
     """Replace `problem_id` by what `number_by_text` found, so that only equal problems pair."""
     if ids is None:
         return table
-    keys = [name for name in ids.columns if name != "_id"]
-    joined = table.join(ids, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return joined.with_columns(problem_id="_id").drop("_id")
+    *keys, found = ids.columns
+    own = unused_name(found, table.columns)
+    joined = table.join(
+        ids.rename({found: own}), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined.with_columns(problem_id=own).drop(own)
 
 
 def choose_picks(trajectories: pl.DataFrame | pl.LazyFrame, options: PickOptions, /) -> Choice:

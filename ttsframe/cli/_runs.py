@@ -96,9 +96,8 @@ def _count_different(
     ids = number_by_text(texts, [*problem[:-1], _FILE])
     if ids is None:
         return 0
-    return ids.filter(pl.col("_id") != pl.col("problem_id").cast(pl.String))[
-        "problem_id"
-    ].n_unique()
+    is_other = ids[ids.columns[-1]] != ids["problem_id"].cast(pl.String)
+    return ids["problem_id"].filter(is_other).n_unique()
 
 
 def refuse_same_problems(run: Run, attempts: pl.LazyFrame, by: Sequence[str]) -> None:
