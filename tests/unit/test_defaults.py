@@ -1,5 +1,7 @@
 """Defaults: problems that share an id, but not their text."""
 
+from __future__ import annotations
+
 import polars as pl
 import pytest
 
@@ -15,13 +17,11 @@ TEXTS = {
 
 @pytest.mark.parametrize("run", ["run", "_id", "own_id", "text", "key0", "shortest", "differ"])
 def test_equal_ids_of_other_texts_are_told_apart_whatever_the_run_is_called(run: str) -> None:
-    attempts = pl.DataFrame(
-        {
-            run: [name for name, _ in TEXTS],
-            "problem_id": [problem for _, problem in TEXTS],
-            "problem": [*TEXTS.values()],
-        }
-    )
+    attempts = pl.DataFrame({
+        run: [name for name, _ in TEXTS],
+        "problem_id": [problem for _, problem in TEXTS],
+        "problem": [*TEXTS.values()],
+    })
     ids = number_by_text(attempts, [run])
     table = attempts.with_columns(own_id_=pl.lit("kept"), value=pl.int_range(4))
     found = with_own_ids(table, ids)

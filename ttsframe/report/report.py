@@ -229,11 +229,12 @@ class Report:
         Result of `tts.curves.majority_limit` for the graded runs of at least 8 attempts that are drawn
         alike; None without one, and where replicates are named.
     comparison
-        Result of `compare` for each run with the first one; a run is named by its values of `by` in
-        `run` and `baseline`. None for a single run.
+        Result of `compare` for each run with the baseline: the run that shares problems with the most
+        others, the first one among equals. A run is named by its values of `by` in `run` and
+        `baseline`. None for a single run.
     differences
-        The ten problems of each run whose share of right attempts differs most from the first
-        run's, with both shares and the number of problems that differ.
+        The ten problems of each run whose share of right attempts differs most from the
+        baseline's, with both shares and the number of problems that differ.
     ranking
         Result of `rank` for the runs, at the largest number of attempts that all have; None for a single
         run.

@@ -274,7 +274,20 @@ def test_runs_are_compared_with_the_first_on_the_problems_that_both_have() -> No
     apart = both.filter((pl.col("run") == "x") | (pl.col("problem_id") >= "sim-000040"))
     report = tts.build_report(apart, by="run", sections="comparison")
     assert report.omitted["comparison"] == (
-        "no run has a graded problem and a number of attempts in common with the first"
+        "no two runs have a graded problem and a number of attempts in common"
+    )
+
+
+def test_the_baseline_shares_problems_and_who_shares_none_is_named() -> None:
+    run = tts.simulate_trajectories(24, 8, seed=1, keys=True)
+    other = pl.col("problem_id").str.replace("sim", "other")
+    alone = run.with_columns(problem_id=other, run=pl.lit("a"))
+    shared = [run.with_columns(run=pl.lit(name)) for name in ("b", "c")]
+    report = tts.build_report(pl.concat([alone, *shared]), by="run", sections="comparison")
+    assert report.comparison["baseline"].unique().to_list() == ["b"]
+    assert report.comparison["run"].unique().to_list() == ["c"]
+    assert report.answers()["comparison"][-1] == (
+        "Not compared, because no graded problem and number of attempts is shared with b: a."
     )
 
 

@@ -41,23 +41,22 @@ _NAME_MAX: Final = 80
 
 
 def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
-    """Compare each run with the first one; a single run has nothing to be compared with."""
+    """Compare each run with a baseline; a single run has nothing to be compared with."""
     problems = paired_problems(data, runs)
     if problems is None:
         return {"comparison": None, "differences": None}
     names = _name_runs(runs.filter(GRADED.holds), data.by)
+    baseline = _choose_baseline(problems, names[_COMPARED])
     table = compare(
         problems,
         column=NAME,
-        baseline=names[_COMPARED][0],
+        baseline=baseline,
         replicates=data.replicates,
         cluster=data.options.cluster,
         confidence_level=data.options.confidence_level,
     ).filter(pl.col("n_pairs") > 0)
     if table.is_empty():
-        raise NoTableError(
-            "no run has a graded problem and a number of attempts in common with the first"
-        )
+        raise NoTableError("no two runs have a graded problem and a number of attempts in common")
     ranks = {name: i for i, name in enumerate(SELECTORS)}
     pairs = (
         names
@@ -76,7 +75,7 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
     attempts = own.join(names.select(RUN, pl.col(_COMPARED).alias(NAME)), on=RUN)
     return {
         "comparison": pairs,
-        "differences": _find_differences(attempts, names[_COMPARED][0]),
+        "differences": _find_differences(attempts, baseline),
     }
 
 
@@ -100,6 +99,29 @@ def paired_problems(data: RunData, runs: pl.DataFrame) -> pl.DataFrame | None:
     )
 
 
+def _choose_baseline(problems: pl.DataFrame, names: pl.Series) -> str:
+    """Choose the run that can be compared with the most others, the first one among equals."""
+    # Few sets of runs differ, however many problems and runs there are.
+    together = (
+        problems
+        .filter(pl.col("value").is_not_null())
+        .group_by("problem_id", "budget")
+        .agg(pl.col(NAME).unique().sort())
+        .select(pl.col(NAME).unique())
+        .with_row_index("set")
+        .explode(NAME)
+    )
+    partners = (
+        together
+        .join(together, on="set", suffix="_other")
+        .group_by(NAME)
+        .agg(pl.col(f"{NAME}_other").n_unique())
+    )
+    numbers = dict(partners.iter_rows())
+    baseline: str = max(names, key=lambda name: numbers.get(name, 0))
+    return baseline
+
+
 def _name_runs(runs: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Give each run a name of its own, from its values of `by`."""
     # The whole value of a single column, so that the page can shorten paths to what differs.
@@ -114,7 +136,7 @@ def _name_runs(runs: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 
 def _find_differences(attempts: pl.DataFrame, baseline: str) -> pl.DataFrame:
-    """Find the problems whose share of right attempts differs most between a run and the first one."""
+    """Find the problems whose share of right attempts differs most between a run and the baseline."""
     problem = ["problem"] if "problem" in attempts.columns else []
     shares = (
         attempts
@@ -155,9 +177,9 @@ def answer(
     context: Context,
     comparison: pl.DataFrame,
     _differences: pl.DataFrame,
-    _curve: pl.DataFrame | None,
+    curve: pl.DataFrame | None,
 ) -> list[str]:
-    """Say how far each run is from the first at the largest number of attempts that both have."""
+    """Say how far each run is from the baseline at the largest number of attempts that both have."""
     pairs = [
         rows.filter(budget=rows["budget"].max()).to_dicts()
         for rows in comparison.partition_by(NAME, maintain_order=True)
@@ -183,7 +205,27 @@ def answer(
             f"{counted([votes['n_wins']], 'problem')} won, {votes['n_losses']:,} lost.{also}"
         )
         texts.append(text)
-    return texts
+    return texts + _name_left_out(context, comparison, curve)
+
+
+def _name_left_out(
+    context: Context, comparison: pl.DataFrame, curve: pl.DataFrame | None
+) -> list[str]:
+    """Name the runs that share nothing with the baseline."""
+    if curve is None:
+        return []
+    baseline = comparison["baseline"][0]
+    runs = _name_runs(curve.select(context.by).unique(maintain_order=True), list(context.by))
+    alone = runs[_COMPARED].filter(~runs[_COMPARED].is_in([baseline, *comparison[NAME]]))
+    if alone.is_empty():
+        return []
+    named = ", ".join(shorten(name, _NAME_MAX) for name in alone.head(_N_RUNS_MAX))
+    more = f" and {len(alone) - _N_RUNS_MAX:,} more" if len(alone) > _N_RUNS_MAX else ""
+    text = (
+        "Not compared, because no graded problem and number of attempts is shared with "
+        f"{shorten(baseline, _NAME_MAX)}: {named}{more}."
+    )
+    return [text]
 
 
 def _correct(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -299,7 +341,7 @@ def _list_pairs(context: Context, comparison: pl.DataFrame) -> Table:
                 "attempts": f"{row['budget']:,}",
                 "problems": f"{row['n_pairs']:,}",
                 "accuracy": format_percent(row["accuracy"]),
-                "of the first run": format_percent(row["baseline_accuracy"]),
+                "of the baseline": format_percent(row["baseline_accuracy"]),
                 "difference": _format_difference(row)
                 .replace(" points", "")
                 .replace(" (", "\n")
@@ -324,7 +366,7 @@ def _list_differences(differences: pl.DataFrame) -> Table:
         [
             {
                 "right": _format_share(row["share"], row["n_attempts"]),
-                "right in the first run": _format_share(
+                "right in the baseline": _format_share(
                     row["baseline_share"], row["baseline_n_attempts"]
                 ),
                 "difference": f"{_points(row['difference'], '+')} points",
