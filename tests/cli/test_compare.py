@@ -184,3 +184,46 @@ def test_ranks_are_printed_as_json_says_with_clusters(
     refused = ttsframe("rank", sample, "--cluster", "texts")
     assert refused.exit_code == 2
     assert "'texts'" in refused.stderr
+
+
+def test_searches_of_different_widths_are_compared_with_all_their_attempts(
+    ttsframe: Run, tmp_path: Path
+) -> None:
+    files = [tmp_path / f"width{width}.parquet" for width in (4, 8)]
+    for path, width in zip(files, (4, 8), strict=True):
+        tts.simulate_trajectories(30, width, seed=1, keys=True).with_columns(
+            policy=pl.lit("beam"), width=width, is_exchangeable=False
+        ).write_parquet(path)
+    table = comparison(ttsframe, *files, "--column", "width", "--by", "policy")
+    narrow, wide = (tts.select_answers(pl.read_parquet(path)) for path in files)
+    for row in table.iter_rows(named=True):
+        values = [rows.filter(selector=row["selector"])["value"].mean() for rows in (wide, narrow)]
+        assert (row["width"], row["baseline"], row["budget"]) == (8, 4, None)
+        assert [row["accuracy"], row["baseline_accuracy"]] == pytest.approx(values)
+    assert table.height == 3
+    ranks = ttsframe("rank", *files, "--column", "width", "--by", "policy", "--json")
+    assert ranks.exit_code == 0, ranks.stderr
+
+
+def test_runs_without_a_number_of_attempts_in_common_are_refused(
+    ttsframe: Run, tmp_path: Path
+) -> None:
+    run = tts.simulate_trajectories(30, 6, seed=1, keys=True)
+    searched = run.with_columns(policy=pl.lit("beam"), width=6, is_exchangeable=False)
+    sampled = run.filter(pl.col("attempt") < 4)
+    pl.concat(
+        [searched, sampled.with_columns(policy=pl.lit("sample"), width=6)], how="diagonal"
+    ).write_parquet(tmp_path / "runs.parquet")
+    result = ttsframe("compare", tmp_path / "runs.parquet", "--column", "policy", "--by", "width")
+    assert result.exit_code == 2
+    assert "the runs have no number of attempts in common. Hint: --budgets" in result.stderr
+
+
+def test_counts_have_one_selector_so_that_nothing_is_compared(
+    ttsframe: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text("problem_id,n,c\na,4,1\nb,4,3\n")
+    result = ttsframe("compare", path)
+    assert result.exit_code == 2
+    assert "selector has only the value 'oracle'" in result.stderr

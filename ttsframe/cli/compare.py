@@ -213,19 +213,29 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
 def problems_to_compare(picks: Picks, choosing: PickOptions, column: str) -> pl.DataFrame:
     """Return the chosen answers; by default without the oracle, and at one budget."""
     # Each further budget is a further test, and no selector can beat the oracle.
+    tables = picks.problems()
     ids = number_by_text(picks.attempts, picks.options.by)
-    problems = with_own_ids(pl.concat(picks.problems()), ids)
+    problems = with_own_ids(pl.concat(tables), ids)
     if choosing.selectors is None and picks.options.selectors != ("oracle",):
         problems = problems.filter(pl.col("selector") != "oracle")
     if choosing.budgets is None and column != "budget":
-        shared = set.intersection(*[set(run.budgets or ()) for run in picks.runs])
-        problems = problems.filter(pl.col("budget") == max(shared))
+        shared = set.intersection(*[set(table["budget"]) for table in tables])
+        if shared:
+            problems = problems.filter(pl.col("budget") == max(shared))
+        elif all(run.is_whole for run in picks.runs):
+            # Searches of different widths, each with all its attempts.
+            problems = problems.with_columns(budget=pl.lit(None, pl.UInt32))
+        else:
+            raise DataError(
+                "the runs have no number of attempts in common. Hint: --budgets names the numbers of "
+                "attempts to compare."
+            )
     return problems
 
 
 def _baseline(problems: pl.DataFrame, column: str) -> str | float | bool:
     """Return the default value to compare the others with."""
-    if column == "selector":
+    if column == "selector" and (problems[column] == "majority_vote").any():
         return "majority_vote"
     smallest = problems[column].drop_nulls().sort().first()
     if not isinstance(smallest, str | float | int):
