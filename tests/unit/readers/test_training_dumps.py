@@ -7,6 +7,7 @@ TRL: huggingface/trl, trl/trainer/grpo_trainer.py, `GRPOTrainer.log` (the table 
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import polars as pl
 import pytest
 
 import ttsframe as tts
-from ttsframe.errors import ColumnsError, SourceWarning
+from ttsframe.errors import ColumnsError, SourceError, SourceWarning
 
 ROWS = [
     {
@@ -41,6 +42,14 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 def read(path: Path, **options: Any) -> pl.DataFrame:
     with pytest.warns(SourceWarning, match="equal prompts are taken for one problem"):
         return tts.read_trajectories(path, **options)
+
+
+def skip(path: Path) -> tuple[pl.DataFrame, str]:
+    """Read what can be read, and return all that was said."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        run = tts.read_trajectories(path, format="trl", on_error="skip")
+    return run, "\n".join(str(one.message) for one in said)
 
 
 def test_a_dump_of_verl_equals_a_plain_walk(tmp_path: Path) -> None:
@@ -157,3 +166,38 @@ def test_a_prompt_of_another_kind_is_refused(tmp_path: Path) -> None:
     pl.DataFrame(completions(prompt=[[1]] * 4)).write_parquet(path)
     with pytest.raises(ColumnsError, match="column 'prompt' is List"):
         tts.scan_trajectories(path, format="trl")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "What is 2?",
+        7,
+        [],
+        [{"role": "user"}],
+        [{"role": "user", "content": ["x"]}],
+        {"role": "user"},
+    ],
+)
+def test_skipping_keeps_the_conversations_where_one_row_has_another_kind(
+    tmp_path: Path, odd: object
+) -> None:
+    table = completions(prompt=[[{"role": "user", "content": f"What is {i}?"}] for i in (1, 1, 2)])
+    rows = [{name: values[i] for name, values in table.items()} for i in range(3)]
+    path = write(tmp_path / "completions.jsonl", [*rows, {**rows[0], "prompt": odd}])
+    alone = read(write(tmp_path / "alone.jsonl", rows), format="trl")
+    run, _ = skip(path)
+    kept = run.filter(pl.col("problem").is_in(["What is 1?", "What is 2?"]))
+    assert kept.head(3).select(alone.columns).equals(alone)
+
+
+def test_skipping_keeps_the_texts_where_one_row_has_messages(tmp_path: Path) -> None:
+    table = completions()
+    rows = [{name: values[i] for name, values in table.items()} for i in range(4)]
+    rows[3]["prompt"] = [{"role": "user", "content": "What is 2?"}]
+    path = write(tmp_path / "completions.jsonl", rows)
+    run, said = skip(path)
+    assert "line 4: 'prompt' is a list of messages, but text in other rows" in said
+    assert run["completion"].to_list() == ["1", "2", "3"]
+    with pytest.raises(SourceError, match="line 4: 'prompt' is a list of messages"):
+        read(path, format="trl")

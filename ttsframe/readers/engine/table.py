@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -21,6 +22,7 @@ from ttsframe.schema import TRAJECTORY_COLUMNS
 
 OnError: TypeAlias = Literal["raise", "skip"]
 
+_MESSAGES: Final = pl.List(pl.Struct({"role": pl.String, "content": pl.String}))
 _LARGEST_COUNT: Final = 2**53
 _LONGEST_VALUE: Final = 60
 
@@ -425,16 +427,50 @@ def number_attempts(
 
 
 def refuse_mixed(table: Table, *names: str) -> Table:
-    """Raise where rows of one column are conversations, and others texts, so that all were read as texts."""
+    """Raise where rows of one column are conversations, and others texts; or leave the rarer kind out."""
     for name in names:
-        if isinstance(table.schema[name], pl.String):
+        if isinstance(table.schema[name], pl.String):  # which JSON of mixed kinds is read as
             is_messages = pl.col(name).str.contains(r'^\[\{"(?:role|content)": ?"')
-            what = (
-                f"{name!r} is a list of messages, but text in other rows; must be the same in all"
+            table = (
+                _read_conversations(table, name)
+                if table.on_error == "skip" and _is_mostly(is_messages, table.frame)
+                else _refuse(table, is_messages, f"{name!r} is a list of messages, but text")
             )
-            frame = table.check(table.frame, is_messages, [], _always(what))
-            table = table._replace(frame=frame)
     return table
+
+
+def _is_mostly(is_so: pl.Expr, frame: pl.LazyFrame) -> bool:
+    return frame.select(is_so.cast(pl.Float64).mean().fill_null(0.0) > 0.5).collect().item() is True
+
+
+def _refuse(table: Table, broken: pl.Expr, what: str) -> Table:
+    reason = _always(f"{what} in other rows; must be the same in all")
+    return table._replace(frame=table.check(table.frame, broken, [], reason))
+
+
+def _read_conversations(table: Table, name: str) -> Table:
+    """Read conversations that are JSON because other rows are no conversations; these are left out."""
+    read = pl.col(name).map_batches(
+        lambda texts: pl.Series([_messages(text) for text in texts], dtype=_MESSAGES),
+        return_dtype=_MESSAGES,
+        is_elementwise=True,
+    )
+    is_odd = pl.col(name).is_not_null() & read.is_null()
+    known = _refuse(table, is_odd, f"{name!r} is no list of messages, but a list of messages")
+    return known._replace(
+        frame=known.frame.with_columns(read), schema={**known.schema, name: _MESSAGES}
+    )
+
+
+def _messages(text: str | None) -> list[dict[str, str | None]] | None:
+    """Parse the messages of a conversation; None for anything else."""
+    try:
+        parsed = json.loads(text or "null")
+        said = [{key: one[key] for key in ("role", "content")} for one in parsed]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    is_said = all(isinstance(value, str | None) for one in said for value in one.values())
+    return said if is_said else None
 
 
 def _always(reason: str) -> Callable[[Mapping[str, object]], str]:

@@ -21,6 +21,7 @@ from ttsframe.readers.engine.table import (
 _DTYPES: dict[str, pl.DataType] = {
     "problem": pl.String(),
     "correct_answer": pl.String(),
+    "is_correct": pl.Boolean(),
     "attempts": pl.List(
         pl.Struct({
             "response": pl.String(),
@@ -34,8 +35,9 @@ _ANALYSES = ("thought_analysis", "logit_analysis")
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    apart = set_apart(source, ("problem",), "source_", {"is_correct": "is_any_correct"})
-    table = add_problem_id(cast_columns(apart, _DTYPES), ("problem_id", "index"), "problem")
+    typed = cast_columns(source, _DTYPES)
+    apart = set_apart(typed, ("problem",), "source_", {"is_correct": "is_any_correct"})
+    table = add_problem_id(apart, ("problem_id", "index"), "problem")
     attempts, columns = unpack_structs(
         explode_attempts(table, ["attempts"]), table.schema, "attempts", _FIELDS
     )
