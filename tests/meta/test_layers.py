@@ -24,13 +24,12 @@ LAYERS: list[set[str]] = [
         "steps",
         "answers",
         "readers",
-        "simulation",
         "estimators",
         "statistics",
         "validation",
         "charts",
     },
-    {"scoring", "votes"},
+    {"scoring", "votes", "simulation"},
     {"curves"},
     {"verifier"},
     {"process"},
@@ -45,7 +44,7 @@ LAYERS: list[set[str]] = [
 
 RANKS = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-ONLY_WORDING_AND_BELOW = {"readers", "simulation", "charts", "validation"}
+ONLY_WORDING_AND_BELOW = {"readers", "charts", "validation"}
 """Readers return what a file says, and charts draw what they are given."""
 
 HEAVY = {

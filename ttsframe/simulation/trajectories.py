@@ -22,6 +22,7 @@ from ttsframe._draws import (
     uniforms,
 )
 from ttsframe._settings import found
+from ttsframe.answers.policy import AnswerPolicy
 from ttsframe.errors import ParameterError
 from ttsframe.schema import TRAJECTORY_COLUMNS
 from ttsframe.simulation.answers import (
@@ -280,9 +281,11 @@ def _simulate_block(run: _Run, problems: Ints) -> pl.DataFrame:
         "true_key": answer_keys(answers, row, rank),
     }).with_columns(pl.when(answered).then(pl.col("answer", "true_key")))
     if run.keys:
+        version = AnswerPolicy().prefix
+        gold_keys = version + answer_keys(answers, np.arange(len(problems)), gold)
         frame = frame.with_columns(
-            answer_key="true_key",
-            gold_key=answer_keys(answers, np.arange(len(problems)), gold).gather(row),
+            answer_key=version + pl.col("true_key"),
+            gold_key=gold_keys.gather(row),
             is_correct="true_is_correct",
             score=scores[offsets[1:] - 1],
         )
