@@ -23,10 +23,17 @@ from ttsframe._wording import count_left_out, is_minority, is_unreached, left_ou
 from ttsframe.answers import AnswerPolicy, extract_answer, gold_key
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import DataError, ParameterError
-from ttsframe.schema import COUNT_COLUMNS, TRAJECTORY_COLUMNS, holds_counts, require_columns
+from ttsframe.schema import (
+    COUNT_COLUMNS,
+    TRAJECTORY_COLUMNS,
+    holds_counts,
+    require_columns,
+    require_kind,
+)
 from ttsframe.scoring import score_trajectories
 from ttsframe.statistics.clusters import check_cluster
 from ttsframe.steps import SCORE, STEP_REDUCTIONS
+from ttsframe.votes.engine.picked import PROBLEM_COLUMNS
 from ttsframe.votes.engine.registry import (
     AnySelector,
     SelectorName,
@@ -273,6 +280,14 @@ def with_own_ids(table: pl.DataFrame, ids: pl.DataFrame | None) -> pl.DataFrame:
     return joined.with_columns(problem_id=own).drop(own)
 
 
+def check_run_names(names: ColumnNames, parameter: str) -> tuple[str, ...]:
+    """Check names of columns that tell runs apart: none may be one that an analysis reads or makes."""
+    checked: tuple[str, ...] = check_names(
+        names, parameter, taken=("problem_id", "is_exchangeable", *PROBLEM_COLUMNS)
+    )
+    return checked
+
+
 def choose_picks(trajectories: pl.DataFrame | pl.LazyFrame, options: PickOptions, /) -> Choice:
     """Choose what the options leave open, by a first look at a run of any size."""
     # Reads the columns that tell problems apart, the grades or gold answers, and scores up to the
@@ -300,8 +315,8 @@ def plan_picks(trajectories: FrameT, options: PickOptions, /) -> Picks:
 
 def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]:
     """Check the options, and plan the scores, from the schema alone."""
-    by: tuple[str, ...] = check_names(asked.by, "by")
-    replicates: tuple[str, ...] = check_names(asked.replicates, "replicates")
+    by: tuple[str, ...] = check_run_names(asked.by, "by")
+    replicates: tuple[str, ...] = check_run_names(asked.replicates, "replicates")
     selectors = check_selectors(asked.selectors or DEFAULT_SELECTORS)
     if asked.budgets != "all":
         check_budgets(asked.budgets)
@@ -316,6 +331,7 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
         asked.cluster, {"problem_id", "attempt"}, [*by, *replicates]
     )
     schema = require_columns(trajectories, [*by, *replicates, *clusters, "problem_id", "attempt"])
+    require_kind(schema, "one value", *by, *replicates, *clusters)
     scored = asked.score(trajectories)
     reductions = None
     if asked.reductions is not None:

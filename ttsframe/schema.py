@@ -97,12 +97,13 @@ CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
 CLUSTER_COLUMNS: Final = ("n_clusters", "df")
 """Columns that a table has only where clusters of problems are named."""
 
-Kind: TypeAlias = Literal["Boolean", "an integer", "a number"]
+Kind: TypeAlias = Literal["Boolean", "an integer", "a number", "one value"]
 
 _IS_OF_KIND: Final[Mapping[Kind, Callable[[pl.DataType], bool]]] = {
     "Boolean": lambda dtype: dtype == pl.Boolean,
     "an integer": lambda dtype: dtype.is_integer(),
     "a number": lambda dtype: dtype.is_numeric(),
+    "one value": lambda dtype: not dtype.is_nested(),
 }
 
 _HINTS: Final[dict[str, str]] = {

@@ -11,7 +11,7 @@ from ttsframe._settings import BY_FILE
 from ttsframe._wording import counted, shorten_paths
 from ttsframe.cli._console import Console
 from ttsframe.cli._options import Run
-from ttsframe.defaults import number_by_text
+from ttsframe.defaults import check_run_names, number_by_text
 from ttsframe.errors import DataError
 from ttsframe.schema import holds_counts
 
@@ -47,6 +47,7 @@ class SameProblems:
 def find_same_problems(attempts: pl.LazyFrame, by: Sequence[str] = ()) -> SameProblems | None:
     """Find files that hold the same attempts at the same problems of a run; None if none do."""
     names = attempts.collect_schema().names()
+    check_run_names(by, "--by")
     if _FILE not in names or _FILE in by or not set(by) <= set(names):
         return None
     problem = [*by, "problem_id"]

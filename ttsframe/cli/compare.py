@@ -29,7 +29,14 @@ from ttsframe.cli._options import (
 from ttsframe.cli._output import TABLE_SUFFIXES, check_output, guard_option
 from ttsframe.cli._runs import find_same_problems, refuse_same_problems
 from ttsframe.cli._tables import shorten_files, show_table
-from ttsframe.defaults import PickOptions, Picks, number_by_text, plan_picks, with_own_ids
+from ttsframe.defaults import (
+    PickOptions,
+    Picks,
+    check_run_names,
+    number_by_text,
+    plan_picks,
+    with_own_ids,
+)
 from ttsframe.errors import ColumnsError, DataError
 from ttsframe.statistics.comparison import compare as compare_pairs
 
@@ -157,6 +164,9 @@ def compare(
 
 def check_column(column: str, names: Sequence[str]) -> None:
     """Raise unless picked answers or the run have the column."""
+    if column in _OF_PROBLEMS:
+        return
+    check_run_names(column, "--column")
     found = [*_OF_PROBLEMS, *names]
     if column not in {*found, "source_file"}:
         hint = "--column names what to compare."

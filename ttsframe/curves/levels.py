@@ -309,7 +309,7 @@ def _attempt_value(
     else:
         name, value = "step_scores", reduce_steps(reduction)
     require_columns(pl.LazyFrame(schema=schema), ["attempt", name], where=where)
-    if name not in {"is_correct", "step_scores"}:
+    if column is not None or name == "score":
         hint = (
             f"pl.col({name!r}).cast(pl.Int64), after str.extract if the number is part of a text."
         )

@@ -28,6 +28,7 @@ from ttsframe.curves.lines import (
     LEFT_OUT,
     LEVELS_HINT,
     ORACLE,
+    PROBLEM_COLUMNS,
     PROVENANCE,
     SELECT_HINT,
 )
@@ -35,6 +36,7 @@ from ttsframe.curves.means import first_rows, has_repeated, number_rows
 from ttsframe.curves.scaling import scaling_curve
 from ttsframe.errors import ParameterError
 from ttsframe.schema import CLUSTER_COLUMNS, require_columns, require_kind
+from ttsframe.statistics.clusters import check_cluster
 from ttsframe.statistics.problem_values import SEVERITY, raise_if_repeated, value_and_severity
 
 __all__ = ["optimal_choices", "optimal_curve", "select_optimal"]
@@ -262,6 +264,7 @@ def optimal_curve(
             stacklevel=2,
         )
     if cluster is not None:
+        check_cluster(cluster, (*PROBLEM_COLUMNS, *_CURVE_COLUMNS), groups)
         optimal = _with_cluster(optimal, problems, [*groups, "problem_id"], cluster)
     curve = scaling_curve(
         optimal,
@@ -573,7 +576,7 @@ def optimal_choices(
         problems,
         levels,
         strategy=strategy,
-        by=check_names(by, "by", taken=("level",)),
+        by=check_names(by, "by", taken=("level", "subsets")),
         replicates=replicates,
         cost=cost,
         n_folds=n_folds,

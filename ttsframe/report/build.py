@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import polars as pl
 
-from ttsframe._checks import check_choices, check_frame, check_names, check_references
+from ttsframe._checks import check_choices, check_frame, check_references
 from ttsframe._typing import (
     AnswerStyle,
     ColumnNames,
@@ -20,7 +20,7 @@ from ttsframe._typing import (
 )
 from ttsframe._waits import Threads
 from ttsframe.answers import AnswerPolicy
-from ttsframe.defaults import PickOptions, Picks, plan_picks
+from ttsframe.defaults import PickOptions, Picks, check_run_names, plan_picks
 from ttsframe.errors import ParameterError
 from ttsframe.report.parts import Context
 from ttsframe.report.report import SECTIONS, Report, SectionName
@@ -146,7 +146,7 @@ def build_report(
     """
     check_frame(trajectories, "trajectories")
     refuse_counts(trajectories.collect_schema(), "trajectories")
-    by, replicates = check_names(by, "by"), check_names(replicates, "replicates")
+    by, replicates = check_run_names(by, "by"), check_run_names(replicates, "replicates")
     checked_references = check_references(references)
     wanted: tuple[SectionName, ...] = check_choices(
         list(SECTIONS) if sections is None else sections, "sections", SECTIONS

@@ -16,7 +16,7 @@ from ttsframe.curves.scaling import scaling_curve
 from ttsframe.schema import CURVE_SCHEMA
 from ttsframe.statistics.clusters import cluster_error, sum_by_cluster
 from ttsframe.statistics.paired import TIE, paired_inference
-from ttsframe.statistics.problem_values import value_and_severity
+from ttsframe.statistics.problem_values import SEVERITY, value_and_severity
 from ttsframe.verifier.tables import CLUSTERED, Schema
 
 __all__ = ["over_optimization"]
@@ -161,7 +161,11 @@ def _drops(
     """Return the drop at each budget of each line from the best budget up to it."""
     # `scaling_curve` has checked that each problem has one row per budget.
     clusters = [name for name in ("cluster",) if name in rows.columns]
-    valued = rows.select(*line, *clusters, "problem_id", "budget", value_and_severity()["value"])
+    # As in the curve, a budget that no problem reaches is left out of what all must have.
+    is_reached = (pl.col("severity") != SEVERITY["short"]).any().over(*line, "budget")
+    valued = rows.select(*line, *clusters, "problem_id", "budget", **value_and_severity()).filter(
+        is_reached
+    )
     sums: dict[str, pl.DataType | type[pl.DataType]] = {
         "budget": budget,
         "peak_budget": budget,

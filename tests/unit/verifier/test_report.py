@@ -139,6 +139,17 @@ def test_one_problem_shows_no_decline() -> None:
     assert row["drop_ci_low"] is row["drop_p_value"] is row["is_turned_down"] is None
 
 
+def test_a_budget_that_no_problem_reaches_costs_itself_alone() -> None:
+    run = tts.simulate_trajectories(20, 4, seed=3, keys=True)
+    picked = [tts.best_of_n(run, budgets=budgets) for budgets in ([1, 2, 4], [1, 2, 4, 8])]
+    reached, beyond = (tts.verifier.over_optimization(problems) for problems in picked)
+    assert_frame_equal(beyond.head(3), reached)
+    assert beyond.row(3, named=True)["peak_budget"] is None
+    assert reached["peak_budget"].null_count() == 0
+    report = tts.build_report(run, budgets=[1, 2, 4, 8], sections="verifier")
+    assert "Best-of-n accuracy" in report.to_html()
+
+
 def test_several_runs_without_by_are_refused() -> None:
     problems = tts.best_of_n(flawed_run(5, 4, 0, 0.0), budgets=[1, 4])
     with pytest.raises(DataError, match="rows on one curve"):
