@@ -125,6 +125,14 @@ _SPOKEN_BASE: Final = re.compile(
     rf"(?:\}}\s*(?P<outer>[0-9]{{1,2}})|(?P<inner>{_NAME_OF_BASE})\s*\)?\s*\}})"
     rf"|\(?\s*(?:in\s+)?base[\s-]*(?P<plain>{_NAME_OF_BASE})\s*\)?)$"
 )
+_CHOOSE: Final = re.compile(
+    r"(?<![\w\\}.])([0-9]+|[0-9]*[k-r])(?: choose |\s*\\text\s*\{\s*choose\s*\}\s*)([0-9]+|[k-r])(?![\w.])"
+)
+_LOWERED_C: Final = re.compile(
+    r"(?<![\w)}\]])(?:\{\s*\})?\s*[_^]\s*(?:\{\s*([0-9]+|[k-r])\s*\}|([0-9k-r]))\s*C\s*_\s*"
+    r"(?:\{\s*([0-9]+|[k-r])\s*\}|([0-9k-r]))"
+)
+"""A binomial coefficient with a number on each side of its C."""
 _LEADING_SIGN: Final = re.compile(
     r"(?:(?:&|=(?![=<>])|\\(?:implies|Rightarrow|Longrightarrow|therefore|to|rightarrow)(?![A-Za-z])|:(?!=))\s*)+(?=[^\s=:&])"
 )
@@ -173,7 +181,7 @@ _CURRENCY_NAMES: Final = {
     "US": "usd", "CA": "cad", "C": "cad", "AU": "aud", "A": "aud", "₹": "rs", "RS.": "rs", "RS": "rs", "INR": "rs",
 }  # fmt: skip
 _NORMAL: Final = re.compile(
-    r"(?![ =&])(?:[-+/^()\[\]|>=!0-9,.}&]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
+    r"(?![ =&])(?:[-+/^()\[\]|>=!0-9,.}&]++|<(?!/)|(?!C_)[A-Za-z](?![A-Za-z])| (?! )"
     r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}|_(?=[0-9A-Za-z]|\{(?! |[0-9]+ ))|\\\\(?=[ A-Za-z0-9&{-])"
     r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq|sum|int|arctan|arcsin|sec"
     r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|sigma|binom|cap|emptyset|lim|prod|ldots)(?![A-Za-z])"
@@ -248,6 +256,10 @@ def _normalize_once(text: str) -> str:
         text = _UPRIGHT_NUMBER.sub(_write_number, text)
     if "</" in text:
         text = _TAG.sub(r"\2", text)
+    if "C" in text and "_" in text:
+        text = _LOWERED_C.sub(_write_binomial, text)
+    if "choose" in text:
+        text = _CHOOSE.sub(_write_binomial, text)
     if "_" in text:
         text = _NAMED_BASE.sub(_write_base, text)
     if "base" in text:
@@ -381,6 +393,11 @@ def _write_base(match: re.Match[str]) -> str:
     """Write the base of a number as a subscript in digits."""
     base = next(group for group in match.groups() if group)
     return f"_{{{_BASES.get(base, base)}}}"
+
+
+def _write_binomial(match: re.Match[str]) -> str:
+    n, k = filter(None, match.groups())
+    return rf"\binom{{{n}}}{{{k}}}"
 
 
 def _unquote(text: str) -> str:

@@ -333,6 +333,15 @@ def test_what_was_chosen_is_read_in_every_section(
     assert set(report.cost.select("selector", "reduction").rows()) == strategies
 
 
+def test_partial_grades_can_leave_the_oracle_alone() -> None:
+    run = tts.simulate_trajectories(5, 8, seed=0, keys=True).drop("gold", "gold_key")
+    is_ungraded = pl.int_range(pl.len()) % 3 == 0
+    graded = run.with_columns(is_correct=pl.when(~is_ungraded).then("is_correct"))
+    report = tts.build_report(graded, sections="selection_gap")
+    assert report.omitted["selection_gap"] == "no selector but the oracle has an accuracy"
+    assert report.omitted["selection_gap"] in report.to_html()
+
+
 def test_no_budget_within_half_of_the_attempts(run: pl.DataFrame) -> None:
     report = tts.build_report(run, budgets=12, sections="difficulty")
     assert report.omitted["difficulty"] == "no budget within half of the attempts"

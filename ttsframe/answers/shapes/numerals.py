@@ -30,6 +30,13 @@ _MOST_WORDS: Final = 16
 def number_in_words(text: str) -> Fraction | None:
     """Return the value of a whole number or a simple fraction in English words, else None."""
     words = text.casefold().replace("-", " ").split()
+    if words in (["half"], ["a", "half"]):
+        return Fraction(1, 2)
+    before, _, part = " ".join(words).partition(" and ")
+    if part and (whole := number_in_words(before)) is not None and whole.denominator == 1:
+        added = number_in_words(part)
+        if added is not None and 0 < added < 1:
+            return whole + added
     if not words or len(words) > _MOST_WORDS or words[0] not in _UNITS.keys() | _TENS.keys():
         return None
     if len(words) == 2 and words[0] in _UNITS:

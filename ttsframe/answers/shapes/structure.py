@@ -64,6 +64,7 @@ _MAY_BE_CHOICE: Final = re.compile(
 )
 _UNREAD: Final = frozenset({"?", "...", "if", "when", "where", "for"})
 _LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)* and \(?[A-J]\)?")
+_LETTERS_AS_TEXT: Final = re.compile(r"\(?[A-J]\)?(?:(?:,|,? and) ?\(?[A-J]\)?)+")
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
@@ -211,6 +212,8 @@ class Reader(ScalarReader):
         rational = read_rational(content, self.policy)
         if rational is not None:
             return self.rational(content, rational)
+        if _LETTERS_AS_TEXT.fullmatch(content):
+            return self.read_part(content, depth + 1)
         words = read_words(content, self.policy, as_text=True)
         if words is not None:
             return self.words(content, words)

@@ -36,6 +36,7 @@ _NEEDLESS_SPACE: Final = re.compile(
 """A space that separates neither two words nor two numbers."""
 _SPACE_AFTER_COMMAND: Final = re.compile(r"(\\[A-Za-z]+) (?=[0-9])")
 _FRACTION: Final = re.compile(r"\\frac(?:(\{[^{}]*\})|([0-9])) ?(?:([0-9])|(?=\{))")
+_DERIVATIVE: Final = re.compile(r"\\frac\{(d[a-z]?)\}\{(d[a-z])\}(?![0-9A-Za-z(\\{\^])")
 _BARE_ARGUMENT: Final = re.compile(
     r"(\\(?:sqrt|pmod|mathbb)(?![A-Za-z])|\^(?<!\\\^)|_(?<!\\_)) ?([0-9]+|[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)"
 )
@@ -69,6 +70,18 @@ _WORDS_FOR: Final = {
     "positive infinity": "oo",
     "negative infinity": "-oo",
     "minus infinity": "-oo",
+    **dict.fromkeys(
+        ("no solutions", "there is no solution", "there are no solutions"), "tno solution"
+    ),
+    **dict.fromkeys(
+        ("no real solutions", "there is no real solution", "there are no real solutions"),
+        "tno real solution",
+    ),
+    **dict.fromkeys(("does not exist", "limit does not exist", "the limit does not exist"), "tdne"),
+    **dict.fromkeys(
+        ("infinitely many solutions", "there are infinitely many solutions", "infinite solutions"),
+        "tinfinitely many",
+    ),
 }
 _UPRIGHT_SYMBOLS: Final = frozenset({
     "e",
@@ -109,7 +122,7 @@ def _as_typeset(text: str) -> str:
             text = _SPACE_AFTER_COMMAND.sub(r"\1", text)
         text = _NEEDLESS_SPACE.sub("", text)
     if "\\frac" in text:
-        text = _FRACTION.sub(_brace_arguments, text)
+        text = _DERIVATIVE.sub(r"\1/\2", _FRACTION.sub(_brace_arguments, text))
     if "^" in text or "_" in text or "\\" in text:
         text = _BARE_ARGUMENT.sub(r"\1{\2}", text)
     return _NEEDLESS_BRACES.sub(r"\1", text) if "{" in text else text

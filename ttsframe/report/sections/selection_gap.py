@@ -21,7 +21,7 @@ from ttsframe.report.parts import (
     note_more,
     note_more_runs,
 )
-from ttsframe.report.runs import GRADED, Rule, RunData
+from ttsframe.report.runs import GRADED, NoTableError, Rule, RunData
 from ttsframe.report.wording import (
     N_PANELS_MAX,
     count_runs,
@@ -56,7 +56,10 @@ def make(data: RunData, runs: pl.DataFrame) -> dict[str, Any]:
         )
         for _, _, problems in data.split_by_budgets(runs)
     ]
-    return {"selection_gap": data.join_runs(gaps)}
+    gap = data.join_runs(gaps)
+    if gap.is_empty():
+        raise NoTableError("no selector but the oracle has an accuracy")
+    return {"selection_gap": gap}
 
 
 def answer(
