@@ -122,3 +122,12 @@ def test_the_problem_has_one_of_two_names(tmp_path: Path, name: str) -> None:
     renamed = {name if key == "problem" else key: value for key, value in row().items()}
     run = tts.read_trajectories(write(tmp_path / "output.jsonl", renamed))
     assert run["problem"].to_list() == ["What is 0?"]
+
+
+def test_fields_of_the_data_set_never_take_the_place_of_the_tools(tmp_path: Path) -> None:
+    others = {"answer": "the reference", "score": 1.0, "completion": "none", "n_tokens": 7}
+    plain = write(tmp_path / "a" / "output.jsonl", row(0), row(1))
+    copied = write(tmp_path / "b" / "output.jsonl", row(0, **others), row(1, **others))
+    expected, run = (tts.read_trajectories(path) for path in (plain, copied))
+    assert run.drop(f"source_{name}" for name in others).equals(expected)
+    assert run["source_answer"].to_list() == ["the reference"] * 2

@@ -6,7 +6,8 @@ runs are in the order in which they ended.
 
 `predicted_answer` is the answer of the tool, and its grade is `symbolic_correct`; where only a model has
 judged, "Judgement: Yes" is right and any other text is wrong. `reward_model_score` was given without the
-reference answer and becomes `score`.
+reference answer and becomes `score`. Rows copy the fields of the data set: one that has the name of a column of
+attempts, such as `answer`, which may be the reference, gets `source_` before it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ttsframe.readers.engine.table import (
     add_problem_id,
     cast_columns,
     number_attempts,
+    set_apart,
 )
 
 _DTYPES: dict[str, pl.DataType] = {
@@ -53,11 +55,12 @@ _RENAMED: Final = {
     "num_generated_tokens": "n_tokens",
     "num_input_tokens": "n_prompt_tokens",
 }
+_KEPT: Final = ("problem", "solution", "gold", "is_correct", "finish_reason", "model", "seed")
 _SEED: Final = r"output-rs([0-9]{1,18})\."
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    typed = cast_columns(source, _DTYPES)
+    typed = set_apart(cast_columns(source, _DTYPES), _KEPT, "source_")
     names = typed.schema.keys()
     text = "problem" if "problem" in names else "question"
     if text not in names and names.isdisjoint({"problem_id", "id", "unique_id"}):
