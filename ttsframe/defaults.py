@@ -331,7 +331,8 @@ def _resolve(trajectories: FrameT, asked: PickOptions) -> tuple[FrameT, Options]
         asked.cluster, {"problem_id", "attempt"}, [*by, *replicates]
     )
     schema = require_columns(trajectories, [*by, *replicates, *clusters, "problem_id", "attempt"])
-    require_kind(schema, "one value", *by, *replicates, *clusters)
+    hint = "tell runs apart by a column of texts, numbers or dates."
+    require_kind(schema, "a text, a number or a date", *by, *replicates, *clusters, hint=hint)
     scored = asked.score(trajectories)
     reductions = None
     if asked.reductions is not None:

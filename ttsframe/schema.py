@@ -97,13 +97,15 @@ CURVE_SCHEMA: Final[dict[str, pl.DataType]] = {
 CLUSTER_COLUMNS: Final = ("n_clusters", "df")
 """Columns that a table has only where clusters of problems are named."""
 
-Kind: TypeAlias = Literal["Boolean", "an integer", "a number", "one value"]
+Kind: TypeAlias = Literal["Boolean", "an integer", "a number", "a text, a number or a date"]
 
 _IS_OF_KIND: Final[Mapping[Kind, Callable[[pl.DataType], bool]]] = {
     "Boolean": lambda dtype: dtype == pl.Boolean,
     "an integer": lambda dtype: dtype.is_integer(),
     "a number": lambda dtype: dtype.is_numeric(),
-    "one value": lambda dtype: not dtype.is_nested(),
+    "a text, a number or a date": lambda dtype: (
+        not (dtype.is_nested() or isinstance(dtype, pl.Duration | pl.Binary | pl.Object))
+    ),
 }
 
 _HINTS: Final[dict[str, str]] = {

@@ -447,3 +447,14 @@ def test_tables_that_are_no_curve(
 ) -> None:
     with pytest.raises(error, match=message):
         charts.scaling_curve(change(curve))
+
+
+@pytest.mark.parametrize("values", [("2024-01-01", "2024-02-01"), ("08:30:00", "09:30:00")])
+def test_runs_that_are_dates_or_times_are_named_by_them(
+    curve: pl.DataFrame, values: tuple[str, str]
+) -> None:
+    dtype = pl.Time if ":" in values[0] else pl.Date
+    runs = of_models(curve, *values).with_columns(pl.col("model").str.strptime(dtype))
+    for chart in (charts.scaling_curve(runs), charts.scaling_curve(runs, overlay="model")):
+        written = chart.to_json()
+        assert all(value in written for value in values)

@@ -148,7 +148,8 @@ def scaling_curve(
     rows = tables.add_line_names(rows, show_reduction=are_dashed or overlay is not None)
     hue = "selector"
     if overlay is not None:
-        rows = rows.with_columns(run=tables.name_values(rows[overlay]), method="line")
+        named = tables.name_values(rows[overlay])
+        rows = rows.drop(overlay).with_columns(run=named, method="line")
         rows = tables.shorten_names(rows, "run").with_columns(line="run")
         apart = ["method", *[name for name in apart if name != overlay]]
         hue = "run"

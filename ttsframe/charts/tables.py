@@ -517,7 +517,13 @@ def describe_levels(rows: pl.DataFrame) -> list[str]:
 def inline(rows: pl.DataFrame) -> alt.InlineData:
     """Put rows into the chart itself, independent of Altair's row limit and transformers."""
     # Twelve digits: the last bits of a sum depend on its order, and a chart should not.
-    values = rows.with_columns(selectors.float().round_sig_figs(12)).to_dicts()
+    values = rows.with_columns(
+        selectors.float().round_sig_figs(12),
+        # JSON has no such values; they only name runs.
+        (selectors.date() | selectors.datetime() | selectors.time() | selectors.decimal()).cast(
+            pl.String
+        ),
+    ).to_dicts()
     # A tuple, which Altair does not copy deeply each time that a layer or panel is put together.
     return alt.InlineData(values=tuple(values))
 

@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import ttsframe as tts
-from ttsframe.errors import DataError, ParameterError
+from ttsframe.errors import ColumnsError, DataError, ParameterError
 
 SELECTORS = ["majority_vote", "weighted_vote", "best_of_n", "oracle"]
 FURTHER = ["selection_gap", "difficulty", "compute_optimal", "cost", "verifier"]
@@ -331,6 +331,19 @@ def test_what_was_chosen_is_read_in_every_section(
     strategies = lines - {("oracle", None)}
     assert set(report.selection_gap.select("selector", "reduction").rows()) == strategies
     assert set(report.cost.select("selector", "reduction").rows()) == strategies
+
+
+def test_runs_may_be_told_apart_by_dates_and_not_by_lists() -> None:
+    run = tts.simulate_trajectories(20, 4, seed=1, keys=True)
+    dated = pl.concat([run.with_columns(day=pl.date(2024, month, 1)) for month in (1, 2)])
+    page = tts.build_report(dated, by="day").to_html()
+    assert "2024-01-01" in page
+    assert "2024-02-01" in page
+    with pytest.raises(ColumnsError, match=r"'step_scores' is List.*must be a text"):
+        tts.build_report(run, by="step_scores")
+    for name in ("is_correct", "is_exchangeable", "attempt"):
+        with pytest.raises(ParameterError, match=rf"by names .'{name}'.*columns of the result"):
+            tts.build_report(run, by=name)
 
 
 def test_partial_grades_can_leave_the_oracle_alone() -> None:
