@@ -178,12 +178,12 @@ _GOES_ON: Final = re.compile(
     # "18 eggs ÷ 6", "25% of 80 = 20"
     r"| [A-Za-z]+ (?:[÷×+=]|[-−*/] )\s?[$€£]?\d| of [$€£]?\d[\d,.]* ="
     # a quotient that breaks off, a product of absolute values, "C#"
-    rf"|{_BLANK}*/\s*\Z|(?<=[\w)}}|])\|[\w\\(|]|[‖⌊⌈]|(?<=[A-Z])#(?!#)"
+    rf"|{_BLANK}*/\s*\Z|{_BLANK}+\|{_BLANK}+\d|(?<=[\w)}}|])\|[\w\\(|]|[‖⌊⌈]|(?<=[A-Z])#(?!#)"
 )
 _VECTOR: Final = re.compile(r"\\mathbf\s*(?:\{\s*[A-Za-z]\s*\}|[A-Za-z](?![a-z]))")
 
 _GOES_ON_BEFORE: Final = re.compile(
-    rf"(?:[{_LETTERS}\d_^{{)}}\]\\{_SUPERSCRIPTS}{_SYMBOLS}]|[\^_{{]{_BLANK}+|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"
+    rf"(?:[{_LETTERS}\d_^{{)}}\]\\{_SUPERSCRIPTS}{_SYMBOLS}]|[\^_{{]{_BLANK}+|\d[.,:/]|\d{_BLANK}*[-+−–×⋅·*÷^/]|\d{_BLANK}+\|{_BLANK}+|[+−×⋅·÷^√±]{_BLANK}*|[\d)}}a-z]{_BLANK}+[-*/]{_BLANK}+"
     r"|\\(?:times|cdot|div|pm|sqrt|[dt]?frac)\s*)$"
 )
 _OPEN_INTERVAL: Final = re.compile(
@@ -196,6 +196,9 @@ _START: Final = re.compile(
     rf"|(?:[-+−]|(?:US|CA)?\\?\$|[€£¥₹₽₩]|Rs\.? ?)*\.?\d|[√π∞±]|{_MONTH} \d"
     r"|[A-Za-z](?:_\w+|_\{\w+\}|\([a-z]\))?\s*[=<>≤≥]\s*[-−\d$\\(√.]"
     r"|(?:ln|log|sin|cos|tan|sqrt|exp)[ (]|[(\[](?=[-−]?[\d.]+\s*,))"
+)
+_PRICE_IN_TIME: Final = re.compile(
+    r"((?:\\?\$|[€£¥₹])\s?\d[\d,.]*) in \d+ (?:second|minute|hour|day|week|month|year)s?\b"
 )
 _DECIMAL_COMMA: Final = re.compile(r"[-−]?(?:[$€£¥]\s?\d+,\d{1,2}(?![\d,])|\d+,\d{1,2}\s?[$€£¥])")
 _BEFORE: Final = " \t\n\r,;:!。，；：！？*\"“”'`"
@@ -223,6 +226,9 @@ def span_at(text: str, start: int) -> Span | None:
             return compound
     if _goes_on(text, end):
         return None
+    price = _PRICE_IN_TIME.match(text, start)
+    if price is not None and price.end() > end:
+        return Span(start, price.end(), price[1], is_delimited=False)
     if len(pieces) == 1 and pieces[0].kind == "number" and _DECIMAL_COMMA.match(text, start):
         return Span(start, end, pieces[0].text.replace(",", "."), is_delimited=False)
     last = pieces[-1].text if is_delimited and len(pieces) > 1 else ""

@@ -89,7 +89,7 @@ _CONCLUSION: Final = re.compile(
     r"\b(?:therefore|thus|hence|consequently|in conclusion|final answer|donc|por (?:lo )?tanto|entonces|"
     r"daher|somit|also (?:ist|beträgt|kostet|sind)|quindi|portanto|следовательно|итак|ответ|kwa hiyo)\b"
     r"|所以|因此|故|综上|故选|结论|总共|最终|共有|答|لذا|लذا|وبالتالي|لذلك|إذن|इसलिए|अतः|したがって|よって|따라서|그러므로"
-    r"|ดังนั้น|সুতরাং|অতএব|కాబట్టి",
+    r"|ดังนั้น|সুতরাং|অতএব|కాబట్టి|∴",
     re.IGNORECASE,
 )
 _WEAK_CONCLUSION: Final = re.compile(
@@ -99,6 +99,10 @@ _WEAK_CONCLUSION: Final = re.compile(
 _NOTE: Final = re.compile(r"\s*ки\b.*|<\|.*|\bI hope (?:it|this|that) is correct.*", re.DOTALL)
 # struck out, and what a calculator has computed: "5+5=<<5+5=10>>10"
 _ASIDE: Final = re.compile(r"~~[^~\n]+~~ ?|<<[^<>\n]*>>")
+_PICTURES: Final = re.compile(
+    r"\s*[\u2705\u2713\u2714\u2728\U0001f300-\U0001faff][\ufe0f\u200d\U0001f300-\U0001faff\s]*\Z"
+)
+"""Check marks and emoji at the end, which are no part of an answer."""
 _NOTE_WORDS: Final = ("<|", "hope", "ки")
 # Math-Shepherd ends each step with this tag, so it ends an announced answer but not a text of steps
 _STEP_TAG: Final = re.compile(r"[ \t]*ки\b")
@@ -214,6 +218,9 @@ _NAME: Final = re.compile(r"[A-Za-z](?:_\{?[A-Za-z0-9]+\}?)?")
 _IS: Final = re.compile(r"[$*\s]*\sis\s")
 _BOLD_LABEL: Final = re.compile(
     r"(?:the )?(?:final |correct )?(?:answer|result)\s*(?:is\b)?\s*[:：=]?\s*", re.IGNORECASE
+)
+_RESULT_LABEL: Final = re.compile(
+    r"(?:final )?(?:conclusion|result|answer|solution)\s*[:：]?\s*\Z", re.IGNORECASE
 )
 _UNITS_ONLY: Final = re.compile(
     r"(?:\s*(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]+|[.,;:!?°²³/。]|\\?\$|\}|\)))*$"
@@ -515,6 +522,7 @@ def _holds_any(text: str, words: tuple[str, ...]) -> bool:
 def _without_notes(text: str) -> str:
     """Cut a text at the first note that follows an answer, and drop what is no part of its sentences."""
     text = _ASIDE.sub("", text) if "~~" in text or "<<" in text else text
+    text = text if text.isascii() else _PICTURES.sub("", text)
     return _NOTE.sub("", text) if _holds_any(text.lower(), _NOTE_WORDS) else text
 
 
@@ -803,7 +811,7 @@ def _in_bold(content: str) -> str | None:
 
 def _last_stated(sentence: str) -> str | None:
     """Return the last value of a sentence, preferring bold text and what follows "is"."""
-    bold = list(_BOLD.finditer(sentence))
+    bold = [match for match in _BOLD.finditer(sentence) if not _RESULT_LABEL.match(match[1])]
     if bold:
         span = span_at(sentence, bold[-1].start())
         if span is not None and span.end > bold[-1].end():
