@@ -237,6 +237,8 @@ def test_bad_rows_stop_or_are_counted(ttsframe: Run, source: Path) -> None:
         (["--drop", "nothing"], "1 missing column for --drop: 'nothing'"),
         (["--scores", "nothing"], "1 missing column for steps: 'nothing'"),
         (["--by", "task"], "--by tells completions or scores of several runs apart"),
+        (["--scores", "is_correct", "--by", "step"], "by names ['step'], which are columns of the result"),
+        (["--scores", "is_correct", "--by", "nothing"], "1 missing column for steps: 'nothing'"),
         (["--to", "math_aps", "-o", "x.jsonl"], "'math_aps' is not one of 'math_shepherd', 'openr', 'trl', 'table'"),
         (["--to", "prm800k", "--neutral", "right", "-o", "x.jsonl"], "'prm800k' is not one of"),
         (["--format", "trl"], "is not in format 'trl'"),

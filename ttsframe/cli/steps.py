@@ -204,7 +204,6 @@ def steps(
         limit = None if name == "rollouts" else right_above
         has_scores = scores is not None or "score" in table.columns
         _check_by(by, is_read=has_scores or name == "rollouts")
-        summary = summarize_steps(table, right_above=limit, by=by)
         report = None
         if has_scores or name == "rollouts":
             labeled = with_labels(table, right_above=limit)
@@ -215,6 +214,7 @@ def steps(
                 by=by,
                 confidence_level=confidence_level,
             )
+        summary = summarize_steps(table, right_above=limit, by=by)
     console.say(_text(name, summary, report, by))
     if paths:
         table = main_paths(table).drop("is_on_path", *ALTERNATIVE_COLUMNS, strict=False)
