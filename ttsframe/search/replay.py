@@ -161,6 +161,8 @@ def accuracy_bounds(
     >>> tts.search.accuracy_bounds(graded, status=status)
     (0.5, 1.0)
     """
+    check_frame(problems, "problems")
+    check_frame(status, "status")
     require_columns(problems, ["problem_id", "is_correct"], where="problems")
     require_columns(status, ["problem_id", "status"], where="status")
     if problems["problem_id"].is_duplicated().any():
