@@ -83,6 +83,15 @@ _SIGN_IN_BRACES: Final = re.compile(r"\{\s*[-,.;:=<>+*/]\s*\}")
 _TIGHT_COLON: Final = re.compile(r"\\!\s*:\s*\\!|\\!:|:\\!")
 _NOT_DIGIT: Final = re.compile(r"\D+")
 _DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
+_DERIVATIVE: Final = re.compile(
+    r"(?<![A-Za-z\\])d ?(?P<top>[a-z])\s*/\s*d ?(?P<low>[a-z])(?![A-Za-z])"
+)
+_CHOOSE: Final = re.compile(
+    r"(?:^|(?<=[=,;]))\s*(?:\((?P<inside>(?:[-+0-9 ]|[a-z](?![a-z]))+)\)|(?P<top>[0-9]*[b-hj-z]|[0-9]+))"
+    r"(?:\s+choose\s+|\s*\\text\s*\{\s*choose\s*\}\s*)"
+    r"(?:\((?P<part>(?:[-+0-9 ]|[a-z](?![a-z]))+)\)|(?P<low>[0-9]*[a-z]|[0-9]+))\s*(?=$|[=,;.])"
+)
+"""A binomial coefficient in words: as an entire answer or side, where it has one reading."""
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
 _STYLE: Final = re.compile(
     r"\\(?:(?P<font>mathbf|boldsymbol|bm|bold|pmb|underline|uline)|(?P<colors>(?:text)?color(?:box)?|fcolorbox)"
@@ -173,7 +182,7 @@ _CURRENCY_NAMES: Final = {
     "US": "usd", "CA": "cad", "C": "cad", "AU": "aud", "A": "aud", "₹": "rs", "RS.": "rs", "RS": "rs", "INR": "rs",
 }  # fmt: skip
 _NORMAL: Final = re.compile(
-    r"(?![ =&])(?:[-+/^()\[\]|>=!0-9,.}&]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
+    r"(?![ =&])(?:/(?! ?d ?[a-z])|[-+^()\[\]|>=!0-9,.}&]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
     r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}|_(?=[0-9A-Za-z]|\{(?! |[0-9]+ ))|\\\\(?=[ A-Za-z0-9&{-])"
     r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq|sum|int|arctan|arcsin|sec"
     r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|sigma|binom|cap|emptyset|lim|prod|ldots)(?![A-Za-z])"
@@ -248,6 +257,10 @@ def _normalize_once(text: str) -> str:
         text = _UPRIGHT_NUMBER.sub(_write_number, text)
     if "</" in text:
         text = _TAG.sub(r"\2", text)
+    if "choose" in text:
+        text = _CHOOSE.sub(_write_binomial, text)
+    if "/" in text and "d" in text:
+        text = _DERIVATIVE.sub(r"\\frac{d\g<top>}{d\g<low>}", text)
     if "_" in text:
         text = _NAMED_BASE.sub(_write_base, text)
     if "base" in text:
@@ -375,6 +388,11 @@ def _write_number(match: re.Match[str]) -> str:
     """Write digits that are set as text without the command."""
     is_argument = match.string[: match.start()].endswith(("^", "_"))
     return f"{{{match[1]}}}" if is_argument else f" {match[1]} "
+
+
+def _write_binomial(match: re.Match[str]) -> str:
+    top, low = match["inside"] or match["top"], match["part"] or match["low"]
+    return f"\\binom{{{top}}}{{{low}}}"
 
 
 def _write_base(match: re.Match[str]) -> str:

@@ -113,6 +113,29 @@ SAME = [
     # texts
     ["x\\equiv1\\pmod{3}", "x \\equiv 1 \\pmod 3", "x \\equiv 1 (mod 3)", "x\\equiv 1\\ (\\bmod\\ 3)", "x \\equiv 1 \\text{ (mod } 3)", "x ≡ 1 (mod 3)"],
     ["3+\\frac{5}{2}+3 = \\frac{29}{2}", "3+\\frac52+3=\\frac{29}2", "{3}+\\frac{5}{2}+3 = \\frac{29}{2}"],
+    ["\\text{8th grade}", "8th grade"],
+    ["f(x)=\\begin{cases}x & x>0\\\\ 1 & x<0\\end{cases}", "f(x)=\\begin{cases}x, & \\text{if } x>0\\\\ 1, & \\text{for } x<0\\end{cases}"],
+    ["no solution", "No solutions", "There are no solutions.", "\\text{there is no solution}"],
+    ["DNE", "does not exist", "\\text{The limit does not exist}", "It doesn't exist."],
+    ["infinitely many", "Infinitely many solutions", "There are infinitely many solutions", "an infinite number of solutions", "infinite solutions"],
+    ["7/2", "three and a half", "three and one half", "\\text{Three and a half}"],
+    ["11/4", "two and three quarters", "two and three-fourths"],
+    # selections
+    ["120", "10 choose 3", "10\\text{ choose }3", "$10$ choose $3$", "{}_{10}C_3", "_{10}C_{3}", "^{10}C_3", "{}^{10}C_{3}", "{}_{10}\\mathrm{C}_{3}", "x=10 choose 3"],
+    ["\\frac{n(n-1)}{2}", "n choose 2", "{}_nC_2", "^nC_2", "(n) choose (2)"],
+    ["\\binom{n+1}{2}", "(n+1) choose 2", "{}_{n+1}C_2"],
+    ["1200", "{}^{10}C_3 \\cdot {}^{5}C_2", "^{10}C_3\\times{}^{5}C_3"],
+    ["60", "{}_5P_3", "{}^{5}P_{3}"],
+    ["105", "7!!", "-(-7!!)"],
+    ["|x|\\sqrt{|x+1|}", "\\sqrt{|x+1|}|x|", "|x|\\cdot\\sqrt{|x+1|}"],
+    ["\\frac{dy}{dx}", "dy/dx", "dy / dx", "d y/d x"],
+    ["\\frac{dy}{dx}=2x", "dy/dx=2x", "d y / d x=2 x"],
+    # matrices, formulas, letters, times
+    ["\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "[[1,2],[3,4]]", "[ [1, 2], [3, 4] ]", "A=[[1,2],[3,4]]"],
+    ["H2O", "H_2O", "H_{2}O", "\\text{H}_2\\text{O}", "\\mathrm{H_2O}", "H₂O"],
+    ["Ca(OH)2", "Ca(OH)_2", "\\text{Ca(OH)}_2"],
+    ["A,B,C", "\\text{A, B, and C}", "\\text{A, B, C}", "\\text{A, B and C}", "A, B, and C", "\\text{(A), (B) and (C)}"],
+    ["15:45", "3: 45 pm", "3 : 45$ PM"],
 ]  # fmt: skip
 
 DIFFERENT = [
@@ -124,6 +147,13 @@ DIFFERENT = [
     ["2^{th}", "2"], ["6 to 8", "3 to 4"], ["10 to 15", "2 to 3"], ["4 to 1", "1 to 4"], ["3 to 4 hours", "3:4"],
     ["101_2", "101", "101_3"], ["A_{16}", "10"], ["2a_{16}", "42"], ["x_{\\text{two}}", "x_2"], ["(3)_2", "3", "12"], ["\\text{1G}_{16}", "32"],
     ["]0,1[", "[0,1]", "]0,1]", "[0,1[", "0,1"], ["[[1,2],[3,4]]", "(1,2),(3,4)"],
+    ["\\begin{cases}x & x>0\\\\ 1 & x<0\\end{cases}", "x^2>0, x<0"], ["\\begin{cases}x & -1<x\\\\ 2 & -3<x\\end{cases}", "x-1<x, 2-3<x"],
+    ["2^3!", "(2^3)!", "2^{3!}"], ["7!!", "(7!)!", "7!", "7!!!"], ["2^7!!", "2^{105}", "128"], ["(3!)!", "3!!"],
+    ["{}_{10}C_3", "{}_{10}P_3", "{}_{3}C_{10}", "0"], ["x^{2}C_3", "x_2C_3", "\\binom{2}{3}x"], ["^{13}C_6H_{12}O_6", "\\binom{13}{6}H_{12}O_6"], ["2^{10}C_3", "240"],
+    ["2 \\cdot 10 choose 3", "240"], ["I choose 2", "\\binom{i}{2}"], ["d y / d x", "y/x"], ["[[1,2],[3,4]]", "[[1,3],[2,4]]", "[[1,2,3,4]]", "[1,2],[3,4]", "[[1,2],[3]]"],
+    ["NH_4OCN", "NH_4CNO"], ["CO_2", "C_2O"], ["H_2O", "H_2O_2", "HO_2"], ["A and B or C", "A, B, C", "A and (B or C)"], ["\\text{A or B}", "\\text{A and B}"],
+    ["two million and a half", "2500000"], ["two hundred and a third", "200"], ["no solution", "no real solution", "infinitely many", "DNE", "one solution"],
+    ["|x|\\frac{|y|}{2}", "|x\\frac{|y|}{2}"], ["|2|x|-1|", "2|x-1|"],
     ["|x|<1", "|x|\\le1", "|x|>1", "|z|<1", "|x|<-1", "(0,1)", "|x|<|y|"],
     ["|x|<1, x\\ne0", "|x|<1\\text{ or }x\\ne0"], ["x>\\sqrt2, x\\ne 2", "x>\\sqrt2\\text{ or }x\\ne 2"], ["x>0, x\\ne1", "x>0", "x\\ne1"],
     ["\\gcd(12,18)", "\\operatorname{lcm}(12,18)"], ["\\gcd(a,b)", "\\operatorname{lcm}(a,b)"], ["\\min(a,b)", "\\max(a,b)"],
