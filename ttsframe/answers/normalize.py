@@ -92,6 +92,8 @@ _CHOOSE: Final = re.compile(
     r"(?:\((?P<part>(?:[-+0-9 ]|[a-z](?![a-z]))+)\)|(?P<low>[0-9]*[a-z]|[0-9]+))\s*(?=$|[=,;.])"
 )
 """A binomial coefficient in words: as an entire answer or side, where it has one reading."""
+_AND_SO_ON: Final = re.compile(r",\s*\.{3}")
+"""Dots that continue a list; others at the end of an answer are punctuation."""
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
 _STYLE: Final = re.compile(
     r"\\(?:(?P<font>mathbf|boldsymbol|bm|bold|pmb|underline|uline)|(?P<colors>(?:text)?color(?:box)?|fcolorbox)"
@@ -182,7 +184,7 @@ _CURRENCY_NAMES: Final = {
     "US": "usd", "CA": "cad", "C": "cad", "AU": "aud", "A": "aud", "₹": "rs", "RS.": "rs", "RS": "rs", "INR": "rs",
 }  # fmt: skip
 _NORMAL: Final = re.compile(
-    r"(?![ =&])(?:/(?! ?d ?[a-z])|[-+^()\[\]|>=!0-9,.}&]++|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
+    r"(?![ =&])(?:[-+^()\[\]|>=!0-9,}&]++|\.(?!\.)|/(?! ?d ?[a-z])|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
     r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}|_(?=[0-9A-Za-z]|\{(?! |[0-9]+ ))|\\\\(?=[ A-Za-z0-9&{-])"
     r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq|sum|int|arctan|arcsin|sec"
     r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|sigma|binom|cap|emptyset|lim|prod|ldots)(?![A-Za-z])"
@@ -272,6 +274,8 @@ def _normalize_once(text: str) -> str:
         text = _undelimit(text)
     if text[:1] in _MARKS or "**" in text:
         text = _unquote(text)
+    if "..." in text:
+        text = _AND_SO_ON.sub(r",\\ldots ", text)
     text = " ".join(text.split())
     if text[:1] in _LEADING:
         text = _LEADING_SIGN.sub("", text, count=1) if _LEADING_SIGN.match(text) else text
