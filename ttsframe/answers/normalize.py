@@ -83,6 +83,17 @@ _SIGN_IN_BRACES: Final = re.compile(r"\{\s*[-,.;:=<>+*/]\s*\}")
 _TIGHT_COLON: Final = re.compile(r"\\!\s*:\s*\\!|\\!:|:\\!")
 _NOT_DIGIT: Final = re.compile(r"\D+")
 _DIFFERENTIAL: Final = re.compile(r"\\text\s*\{\s*d\s*\}(?=\s*[a-z\\^}])")
+_DERIVATIVE: Final = re.compile(
+    r"(?<![A-Za-z\\])d ?(?P<top>[a-z])\s*/\s*d ?(?P<low>[a-z])(?![A-Za-z])"
+)
+_CHOOSE: Final = re.compile(
+    r"(?:^|(?<=[=,;]))\s*(?:\((?P<inside>(?:[-+0-9 ]|[a-z](?![a-z]))+)\)|(?P<top>[0-9]*[b-hj-z]|[0-9]+))"
+    r"(?:\s+choose\s+|\s*\\text\s*\{\s*choose\s*\}\s*)"
+    r"(?:\((?P<part>(?:[-+0-9 ]|[a-z](?![a-z]))+)\)|(?P<low>[0-9]*[a-z]|[0-9]+))\s*(?=$|[=,;.])"
+)
+"""A binomial coefficient in words: as an entire answer or side, where it has one reading."""
+_AND_SO_ON: Final = re.compile(r",\s*\.{3}")
+"""Dots that continue a list; others at the end of an answer are punctuation."""
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
 _STYLE: Final = re.compile(
     r"\\(?:(?P<font>mathbf|boldsymbol|bm|bold|pmb|underline|uline)|(?P<colors>(?:text)?color(?:box)?|fcolorbox)"
@@ -125,14 +136,6 @@ _SPOKEN_BASE: Final = re.compile(
     rf"(?:\}}\s*(?P<outer>[0-9]{{1,2}})|(?P<inner>{_NAME_OF_BASE})\s*\)?\s*\}})"
     rf"|\(?\s*(?:in\s+)?base[\s-]*(?P<plain>{_NAME_OF_BASE})\s*\)?)$"
 )
-_CHOOSE: Final = re.compile(
-    r"(?<![\w\\}.])([0-9]+|[0-9]*[k-r])(?: choose |\s*\\text\s*\{\s*choose\s*\}\s*)([0-9]+|[k-r])(?![\w.])"
-)
-_LOWERED_C: Final = re.compile(
-    r"(?<![\w)}\]])(?:\{\s*\})?\s*[_^]\s*(?:\{\s*([0-9]+|[k-r])\s*\}|([0-9k-r]))\s*C\s*_\s*"
-    r"(?:\{\s*([0-9]+|[k-r])\s*\}|([0-9k-r]))"
-)
-"""A binomial coefficient with a number on each side of its C."""
 _LEADING_SIGN: Final = re.compile(
     r"(?:(?:&|=(?![=<>])|\\(?:implies|Rightarrow|Longrightarrow|therefore|to|rightarrow)(?![A-Za-z])|:(?!=))\s*)+(?=[^\s=:&])"
 )
@@ -181,7 +184,7 @@ _CURRENCY_NAMES: Final = {
     "US": "usd", "CA": "cad", "C": "cad", "AU": "aud", "A": "aud", "₹": "rs", "RS.": "rs", "RS": "rs", "INR": "rs",
 }  # fmt: skip
 _NORMAL: Final = re.compile(
-    r"(?![ =&])(?:[-+/^()\[\]|>=!0-9,.}&]++|<(?!/)|(?!C_)[A-Za-z](?![A-Za-z])| (?! )"
+    r"(?![ =&])(?:[-+^()\[\]|>=!0-9,}&]++|\.(?!\.)|/(?! ?d ?[a-z])|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
     r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}|_(?=[0-9A-Za-z]|\{(?! |[0-9]+ ))|\\\\(?=[ A-Za-z0-9&{-])"
     r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq|sum|int|arctan|arcsin|sec"
     r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|sigma|binom|cap|emptyset|lim|prod|ldots)(?![A-Za-z])"
@@ -256,10 +259,10 @@ def _normalize_once(text: str) -> str:
         text = _UPRIGHT_NUMBER.sub(_write_number, text)
     if "</" in text:
         text = _TAG.sub(r"\2", text)
-    if "C" in text and "_" in text:
-        text = _LOWERED_C.sub(_write_binomial, text)
     if "choose" in text:
         text = _CHOOSE.sub(_write_binomial, text)
+    if "/" in text and "d" in text:
+        text = _DERIVATIVE.sub(r"\\frac{d\g<top>}{d\g<low>}", text)
     if "_" in text:
         text = _NAMED_BASE.sub(_write_base, text)
     if "base" in text:
@@ -271,6 +274,8 @@ def _normalize_once(text: str) -> str:
         text = _undelimit(text)
     if text[:1] in _MARKS or "**" in text:
         text = _unquote(text)
+    if "..." in text:
+        text = _AND_SO_ON.sub(r",\\ldots ", text)
     text = " ".join(text.split())
     if text[:1] in _LEADING:
         text = _LEADING_SIGN.sub("", text, count=1) if _LEADING_SIGN.match(text) else text
@@ -389,15 +394,15 @@ def _write_number(match: re.Match[str]) -> str:
     return f"{{{match[1]}}}" if is_argument else f" {match[1]} "
 
 
+def _write_binomial(match: re.Match[str]) -> str:
+    top, low = match["inside"] or match["top"], match["part"] or match["low"]
+    return f"\\binom{{{top}}}{{{low}}}"
+
+
 def _write_base(match: re.Match[str]) -> str:
     """Write the base of a number as a subscript in digits."""
     base = next(group for group in match.groups() if group)
     return f"_{{{_BASES.get(base, base)}}}"
-
-
-def _write_binomial(match: re.Match[str]) -> str:
-    n, k = filter(None, match.groups())
-    return rf"\binom{{{n}}}{{{k}}}"
 
 
 def _unquote(text: str) -> str:

@@ -14,11 +14,11 @@ import ttsframe as tts
 
 PAIRS = Path(__file__).resolve().parents[2] / "data" / "answer_pairs.jsonl"
 HIDES_DIGITS = re.compile(
-    r"=|≈|\\approx|\\l?floor|\\lceil|\\min|\\max|\\gcd|lcm|binom|choose|C_|C₃|\^\{?0|i\^"
-    r"|(?:mathrm|mbox|text)\{[^}]*\}[\s)}]*\^|\(?\\?[A-Za-z{}]*[(\s]?[A-E]\)|\{-1\}|\(-1\)\^|\\pmod|\\equiv|\(-\\infty,3\)\\cup\(2"
+    r"=|≈|\\approx|\\l?floor|\\lceil|\\min|\\max|\\gcd|lcm|binom|choose|C_|!!|\^\{?0|i\^"
+    r"|(?:mathrm|mbox|text)\{[^}]*\}[\s)}]*\^|\(?\\?[A-Za-z{}]*[(\s]?[A-E]\)|\{-1\}|\(-1\)\^|\\pmod|\\equiv|\(-\\infty,3\)\\cup\(2|\\\{2,2,3"
 )
-"""What holds digits that do not change the value: the steps of a chain, rounding, powers of units, choices, and
-the ends of intervals that overlap and are the whole line."""
+"""What holds digits that do not change the value: the steps of a chain, rounding, binomial coefficients, powers of units, choices, the ends of
+intervals that overlap and are the whole line, and elements that a set has twice."""
 N_CHANGES = 3
 
 

@@ -7,7 +7,7 @@ reads each string to its end and refuses what has two readings.
 from __future__ import annotations
 
 import re
-from math import gcd, lcm
+from math import factorial, gcd, lcm, prod
 from typing import Final
 
 from ttsframe.answers.latex.exact import (
@@ -26,11 +26,15 @@ __all__ = ["parse"]
 DEEPEST: Final = 40
 LONGEST_NUMBER: Final = 3_000
 HIGHEST_DERIVATIVE: Final = 10
+LARGEST_DOUBLE: Final = 300
+"""Largest number whose double factorial is read."""
 
 _ONE_DEGREE: Final[Node] = ("/", ("c", "pi"), ("q", 180, 1))
 _UNKNOWN_FUNCTIONS: Final = frozenset("fghFGH")
 _STARTS: Final = frozenset("LC({[")
 """Kinds of tokens that begin a factor."""
+_OPENING: Final = frozenset({"(", "[", "{", "\\{"})
+_CLOSING: Final = frozenset({")", "]", "}", "\\}"})
 _AFTER_ATOM: Final = frozenset("!^")
 _CLOSERS: Final = frozenset({"rfloor", "rceil"})
 _SELECTIONS: Final = frozenset({"gcd", "lcm", "min", "max"})
@@ -307,10 +311,17 @@ class _Parser:
 
     def with_exponents(self, base: Node) -> Node:
         """Read what follows an atom: factorial, degree sign, power."""
+        is_raised = False
         while True:
             kind = self.kinds[self.position]
             if kind == "!":
-                if self.kinds[self.position + 1] in {"!", "="}:
+                if is_raised:
+                    # 2^3! has two readings
+                    raise self.refuse()
+                if self.kinds[self.position + 1] == "!":
+                    base = self.double_factorial(base)
+                    continue
+                if self.kinds[self.position + 1] == "=":
                     raise self.refuse()
                 self.position += 1
                 base = ("f", "factorial", (base,))
@@ -322,10 +333,20 @@ class _Parser:
                 self.position += 1
                 exponent = self.exponent()
                 base = exact_power(base, exponent) or ("^", base, exponent)
+                is_raised = True
                 if self.kinds[self.position] == "^" and not self.at_degree():
                     raise self.refuse()
             else:
                 return base
+
+    def double_factorial(self, base: Node) -> Node:
+        """Read 7!!, the product of 7, 5, 3 and 1; only of a number as written, because (3!)! is another."""
+        at = self.position
+        is_number = self.kinds[at - 1] == "N" and base[0] == "q" and base[2] == 1
+        if not is_number or base[1] > LARGEST_DOUBLE or self.kinds[at + 2] in {"!", "=", "^"}:
+            raise self.refuse()
+        self.position += 2
+        return ("q", prod(range(int(base[1]), 0, -2)), 1)
 
     def at_degree(self) -> bool:
         """Tell whether a degree sign follows, with or without braces."""
@@ -408,6 +429,8 @@ class _Parser:
             node = self.symbol()
         elif kind == "C":
             node = self.command()
+        elif kind in {"_", "^"} or (kind == "{" and self.skips_empty_group()):
+            node = self.selections()
         elif kind == "{":
             node = self.group()
         elif kind == "(" or (kind == "[" and self.position):
@@ -418,6 +441,45 @@ class _Parser:
             raise self.refuse()
         self.depth -= 1
         return node
+
+    def skips_empty_group(self) -> bool:
+        """Pass the braces before a script that stands at the left, as in {}_{5}C_{2}."""
+        kinds, at = self.kinds, self.position
+        is_empty = kinds[at + 1] == "}" and kinds[at + 2] in {"_", "^"}
+        self.position += 2 * is_empty
+        return is_empty
+
+    def selections(self) -> Node:
+        """Read the number of combinations or of permutations, as in {}_{5}C_{2} and ^{5}P_{2}."""
+        whole = self.script()
+        if self.values[self.position] == "text":
+            self.position += 1
+        name = self.joined_tokens()
+        if name not in {"C", "P"} or self.kinds[self.position] != "_":
+            raise self.refuse()
+        part = self.script()
+        kind, value = self.kinds[self.position], self.values[self.position]
+        if kind in {"^", "_"} or (kind == "L" and value.isupper()):
+            # ^{13}C_6H_{12}O_6 is a molecule
+            raise self.refuse()
+        are_numbers = whole[0] == part[0] == "q"
+        node = _known_function("binomial", whole, part)
+        if (are_numbers and node[0] != "q") or (name == "P" and not are_numbers):
+            raise self.refuse()
+        return node if name == "C" else ("q", node[1] * factorial(part[1]), 1)
+
+    def script(self) -> Node:
+        """Read a subscript or exponent that is a group, a number or a letter."""
+        self.position += 1
+        kind, value = self.kinds[self.position], self.values[self.position]
+        if kind == "{":
+            return self.group()
+        self.position += 1
+        if kind == "N" and value.isdigit():
+            return _number(value)
+        if kind == "L":
+            return ("s", value)
+        raise self.refuse()
 
     def in_brackets(self, closer: str) -> Node:
         """Read an expression in brackets; (101)_2 is a number in a base."""
@@ -437,14 +499,21 @@ class _Parser:
         self.has_absolutes = True
         self.expect("|")
         is_sign = self.values[self.position] in _PRODUCT
-        if (
-            not is_sign
-            and self.kinds[self.position] in _STARTS
-            and "|" in self.kinds[self.position :]
-        ):
+        if not is_sign and self.kinds[self.position] in _STARTS and self.bar_follows():
             # |2|x|-1| has two readings.
             raise self.refuse()
         return _known_function("abs", node)
+
+    def bar_follows(self) -> bool:
+        """Tell whether another bar follows inside the current brackets."""
+        depth = 0
+        for kind in self.kinds[self.position :]:
+            if kind == "|" and not depth:
+                return True
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth < 0:
+                break
+        return False
 
     def numeral(self) -> Node:
         """Read a number: decimal, repeating, in a base, or mixed with a fraction."""

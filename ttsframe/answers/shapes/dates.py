@@ -118,7 +118,7 @@ def looks_like_date(text: str) -> bool:
 
 
 _TIME: Final = re.compile(
-    r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-5][0-9]))?(?::(?P<second>[0-5][0-9]))?\s*"
+    r"(?P<hour>[0-9]{1,2})(?:\s*:\s*(?P<minute>[0-5][0-9]))?(?::(?P<second>[0-5][0-9]))?\s*"
     r"(?:\\text\s*\{\s*)?(?P<half>[aApP]\.?\s?[mM]\.?)?\s*\}?"
 )
 

@@ -67,6 +67,9 @@ def read_list(reader: ScalarReader, text: str, marks: list[Mark], depth: int) ->
         groups = _groups_of(parts)
         readings = None if groups is None else reader.read_each(groups, depth)
         return None if readings is None else unordered(readings, is_set=True)
+    if not signs & RELATIONS and joiners >= {"and", "or"}:
+        # A and B or C has two readings
+        return None
     if signs & INEQUALITIES:
         return _read_conditions(reader, parts, signs, depth)
     if "!=" in signs:

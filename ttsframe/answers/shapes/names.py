@@ -70,7 +70,16 @@ def is_function_name(text: str) -> bool:
 def is_tuple_of_names(text: str) -> bool:
     """Tell whether a left side names the coordinates of the value on the right."""
     wrapped = outer_brackets(text) if text[:1] == "(" else None
-    return wrapped is not None and all(is_name(part.strip()) for part in wrapped[1].split(","))
+    names = [] if wrapped is None else [part.strip() for part in wrapped[1].split(",")]
+    letters = "".join(names)
+    if (
+        len(letters) == len(names)
+        and (letters.islower() or letters.isupper())
+        and names != sorted(names)
+    ):
+        # (y, x) = (3, 4) is not (x, y) = (3, 4)
+        return False
+    return bool(names) and all(map(is_name, names))
 
 
 def is_variable(text: str) -> bool:

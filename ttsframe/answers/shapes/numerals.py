@@ -25,6 +25,8 @@ _PARTS: Final = {
     "ninth": 9, "tenth": 10,
 }  # fmt: skip
 _MOST_WORDS: Final = 16
+MOST_WHOLES: Final = 100
+"""Two million and a half is 2,500,000 to most: parts are added only to smaller numbers."""
 
 
 def number_in_words(text: str) -> Fraction | None:
@@ -32,17 +34,17 @@ def number_in_words(text: str) -> Fraction | None:
     words = text.casefold().replace("-", " ").split()
     if words in (["half"], ["a", "half"]):
         return Fraction(1, 2)
-    before, _, part = " ".join(words).partition(" and ")
-    if part and (whole := number_in_words(before)) is not None and whole.denominator == 1:
-        added = number_in_words(part)
-        if added is not None and 0 < added < 1:
-            return whole + added
     if not words or len(words) > _MOST_WORDS or words[0] not in _UNITS.keys() | _TENS.keys():
         return None
-    if len(words) == 2 and words[0] in _UNITS:
-        singular = words[1] if words[0] == "one" else _singular(words[1])
-        if singular in _PARTS and words[0] != "zero":
-            return Fraction(_UNITS[words[0]], _PARTS[singular])
+    part = _part(words)
+    if part is not None:
+        return part
+    if len(words) > 3 and words[-3] == "and":
+        part = _part(["one" if words[-2] == "a" else words[-2], words[-1]])
+        whole = None if part is None else number_in_words(" ".join(words[:-3]))
+        if part is not None and whole is not None:
+            is_mixed = part < 1 <= whole < MOST_WHOLES and whole.denominator == 1
+            return whole + part if is_mixed else None
     if words == ["zero"]:
         return Fraction(0)
     total, limit = 0, 10**12
@@ -59,6 +61,14 @@ def number_in_words(text: str) -> Fraction | None:
             return None
         total, limit, group = total + below * scale, scale, []
     return Fraction(total)
+
+
+def _part(words: list[str]) -> Fraction | None:
+    """Return the value of words such as two thirds, else None."""
+    if len(words) != 2 or words[0] not in _UNITS or words[0] == "zero":
+        return None
+    singular = words[1] if words[0] == "one" else _singular(words[1])
+    return Fraction(_UNITS[words[0]], _PARTS[singular]) if singular in _PARTS else None
 
 
 def _below_thousand(words: list[str]) -> int | None:

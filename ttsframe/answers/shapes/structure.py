@@ -34,7 +34,7 @@ from ttsframe.answers.shapes.relations import read_relation
 from ttsframe.answers.shapes.scalars import Reading, ScalarReader
 from ttsframe.answers.shapes.sets import EMPTY, read_alternatives, read_bracketed, read_union
 from ttsframe.answers.shapes.units import Quantity, split_quantity
-from ttsframe.answers.shapes.words import STATED, read_words, unwrap_text
+from ttsframe.answers.shapes.words import STATED, chemical_formula, read_words, unwrap_text
 from ttsframe.answers.values.fingerprint import Uncertified, real_number, scalar_key
 from ttsframe.answers.values.rational import read_rational
 
@@ -48,6 +48,9 @@ _SYSTEM: Final = re.compile(
     r"(?P<rows>(?:(?!\\begin|\\text|\\\\).)*[=<>](?:(?!\\begin|\\text).)*)\\end\s*\{(?P=name)\}",
     re.DOTALL,
 )
+_COMPARISON: Final = re.compile(r"\\(?:leq|geq|neq|approx|in)(?![A-Za-z])")
+_PIECE: Final = re.compile(r"[^=<>&\s\\]\s*&(?!\s*(?:[=<>&]|\\\\|$))")
+"""A value and its condition: pieces of a function, not a system."""
 _RATIO_IN_WORDS: Final = re.compile(
     r"[1-9][0-9]{0,8}(?:(?:\s*\\text\s*\{[\s-]*to[\s-]*\}\s*|\s+to\s+|-to-)[1-9][0-9]{0,8}){1,3}"
 )
@@ -62,9 +65,11 @@ _NUMBER_SET: Final = re.compile(r"\\mathbb\s*\{?\s*([RZNQC])\s*\}?(\^\{?[+*]\}?|
 _MAY_BE_CHOICE: Final = re.compile(
     r"(?:\\text\s*\{\s*)?(?:(?i:option|choice)\s|\(|[A-Z](?:\s*[).]|,| and ))"
 )
+_NESTED_ROWS: Final = re.compile(r"\[\s*\[[^\[\]]+\](?:\s*,\s*\[[^\[\]]+\])+\s*\]")
+"""Rows as programs write them: [[1, 2], [3, 4]]."""
 _UNREAD: Final = frozenset({"?", "...", "if", "when", "where", "for"})
-_LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)* and \(?[A-J]\)?")
-_LETTERS_AS_TEXT: Final = re.compile(r"\(?[A-J]\)?(?:(?:,|,? and) ?\(?[A-J]\)?)+")
+_LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:, \(?[A-J]\)?)*,? and \(?[A-J]\)?")
+_UPRIGHT_LETTERS: Final = re.compile(r"\(?[A-J]\)?(?:(?:, ?(?:and )?| and )\(?[A-J]\)?)+")
 _INTEGER_PARAMETER: Final = re.compile(
     r"\s*(?:[,;]|\\text\s*\{\s*,?\s*(?:where|for|with)?\s*\})?\s*(?P<open>\()?\s*[a-z]\s*\\in\s*"
     r"(?:\\mathbb\s*\{?\s*Z\s*\}?|\\mathbf\s*\{\s*Z\s*\}|Z)\s*(?(open)\))$"
@@ -115,6 +120,9 @@ class Reader(ScalarReader):
         if "\\begin" in text:
             system = _SYSTEM.fullmatch(text)
             if system is not None:
+                is_system = system["name"] not in {"cases", "array"}
+                if not is_system and _PIECE.search(_COMPARISON.sub("<", system["rows"])):
+                    return None
                 rows = [row.replace("&", " ").strip(" ,;") for row in system["rows"].split("\\\\")]
                 return self.read_part(", ".join(row for row in rows if row), depth + 1)
         if depth < 2 and ("]" in text or "[" in text):
@@ -158,11 +166,19 @@ class Reader(ScalarReader):
         if "\\begin" in text:
             return self._read_matrix(text)
         if "_" in text:
+            formula = chemical_formula(text)
+            if formula is not None:
+                self.note("formula", formula)
+                return "r" + formula, "text"
             digits = _LETTER_DIGITS.fullmatch(text)
             if digits is not None:
                 return self._read_digits(text, digits)
         if "to" in text and _RATIO_IN_WORDS.fullmatch(text):
             return self._read_ratio_in_words(text)
+        if text[0] == "[" and _NESTED_ROWS.fullmatch(text):
+            matrix = self._read_matrix(_write_matrix(text))
+            if matrix is not None:
+                return matrix
         wrapped = outer_brackets(text) if text[0] in "([{\\" else None
         if wrapped is not None:
             return read_bracketed(self, wrapped, depth)
@@ -212,9 +228,8 @@ class Reader(ScalarReader):
         rational = read_rational(content, self.policy)
         if rational is not None:
             return self.rational(content, rational)
-        if _LETTERS_AS_TEXT.fullmatch(content):
-            return self.read_part(content, depth + 1)
-        words = read_words(content, self.policy, as_text=True)
+        are_letters = _UPRIGHT_LETTERS.fullmatch(content) is not None
+        words = None if are_letters else read_words(content, self.policy, as_text=True)
         if words is not None:
             return self.words(content, words)
         return self.read_part(content, depth + 1)
@@ -292,3 +307,10 @@ class Reader(ScalarReader):
             return None
         self.note("choice", letter)
         return self.scalar(letter)
+
+
+def _write_matrix(text: str) -> str:
+    """Write nested rows as a matrix."""
+    rows = text.strip("[] ").split("]")
+    cells = " \\\\ ".join(row.lstrip(" ,[").replace(",", "&") for row in rows)
+    return f"\\begin{{bmatrix}}{cells}\\end{{bmatrix}}"

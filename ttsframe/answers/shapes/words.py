@@ -14,6 +14,7 @@ STATED: Final = re.compile(rf"{_STATED_ONE}(?:(?:,| and|, and) {_STATED_ONE})*")
 
 __all__ = [
     "MULTIPLIERS",
+    "chemical_formula",
     "is_unit_phrase",
     "read_words",
     "strip_units",
@@ -36,7 +37,7 @@ _NEEDLESS_SPACE: Final = re.compile(
 """A space that separates neither two words nor two numbers."""
 _SPACE_AFTER_COMMAND: Final = re.compile(r"(\\[A-Za-z]+) (?=[0-9])")
 _FRACTION: Final = re.compile(r"\\frac(?:(\{[^{}]*\})|([0-9])) ?(?:([0-9])|(?=\{))")
-_DERIVATIVE: Final = re.compile(r"\\frac\{(d[a-z]?)\}\{(d[a-z])\}(?![0-9A-Za-z(\\{\^])")
+_CONDITION: Final = re.compile(r",?\s*&\s*(?:\\text\s*\{\s*(?:if|for|when)\s*\})?")
 _BARE_ARGUMENT: Final = re.compile(
     r"(\\(?:sqrt|pmod|mathbb)(?![A-Za-z])|\^(?<!\\\^)|_(?<!\\_)) ?([0-9]+|[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)"
 )
@@ -70,19 +71,22 @@ _WORDS_FOR: Final = {
     "positive infinity": "oo",
     "negative infinity": "-oo",
     "minus infinity": "-oo",
-    **dict.fromkeys(
-        ("no solutions", "there is no solution", "there are no solutions"), "tno solution"
-    ),
-    **dict.fromkeys(
-        ("no real solutions", "there is no real solution", "there are no real solutions"),
-        "tno real solution",
-    ),
-    **dict.fromkeys(("does not exist", "limit does not exist", "the limit does not exist"), "tdne"),
-    **dict.fromkeys(
-        ("infinitely many solutions", "there are infinitely many solutions", "infinite solutions"),
-        "tinfinitely many",
-    ),
 }
+_SAME_WORDS: Final = (
+    (re.compile(r"(?:there (?:is|are) )?no (?P<kind>(?:real |integer )?)solutions?"), r"no \g<kind>solution"),
+    (re.compile(r"(?:(?:the )?limit |it )?(?:does not exist|doesn't exist|dne)"), "does not exist"),
+    (re.compile(r"(?:there are )?(?:infinitely many|(?:an )?infinite number of|infinite)(?: solutions)?(?<!infinite)"), "infinitely many solutions"),
+)  # fmt: skip
+"""Sentences that say the same, and how their key says it."""
+_ELEMENTS: Final = "H|He|Li|Be|B|C|N|O|F|Ne|Na|Mg|Al|Si|P|S|Cl|Ar|K|Ca|Ti|Cr|Mn|Fe|Co|Ni|Cu|Zn|As|Br|Ag|Sn|I|Ba|Pt|Au|Hg|Pb"
+_ATOMS: Final = (
+    rf"(?:{'|'.join(sorted(_ELEMENTS.split('|'), key=len, reverse=True))})(?:[2-9]|[1-9][0-9])?"
+)
+_FORMULA: Final = re.compile(rf"(?:{_ATOMS}|\((?:{_ATOMS})+\)[2-9])+")
+_LETTERS_OF_FORMULA: Final = re.compile(r"[HO]|[A-Z][a-z]")
+"""Formulas without these, such as P_2V_2, may be products."""
+_SUBSCRIPT: Final = re.compile(r"_\s*(?:\{\s*([0-9]+)\s*\}|([0-9]+))\s*")
+_UPRIGHT: Final = re.compile(r"\\text\s*\{([A-Za-z()0-9 _]*)\}\s*")
 _UPRIGHT_SYMBOLS: Final = frozenset({
     "e",
     "i",
@@ -105,7 +109,7 @@ _NOT_UNITS: Final = frozenset({"sec", "min", "if", "in"})
 
 def text_key(text: str, policy: AnswerPolicy | None = None) -> str:
     """Return the key of a text that could not be read; case counts in symbols, not in capitalized words."""
-    text = " ".join(text.split())
+    text = unwrap_text(text) or " ".join(text.split())
     if len(text) <= LONGEST_TEXT and ("\\" in text or "^" in text or "_" in text or " " in text):
         text = _as_typeset(text)
         if policy is not None and policy.case == "folded":
@@ -117,12 +121,14 @@ def _as_typeset(text: str) -> str:
     """Remove spaces and braces that LaTeX ignores, or that separate neither words nor numbers."""
     if "\\equiv" in text:
         text = _MODULUS.sub(lambda match: f"\\pmod{{{match[1] or match[2]}}}", text)
+    if "{cases}" in text:
+        text = _CONDITION.sub("&", text)
     if " " in text:
         if "\\" in text:
             text = _SPACE_AFTER_COMMAND.sub(r"\1", text)
         text = _NEEDLESS_SPACE.sub("", text)
     if "\\frac" in text:
-        text = _DERIVATIVE.sub(r"\1/\2", _FRACTION.sub(_brace_arguments, text))
+        text = _FRACTION.sub(_brace_arguments, text)
     if "^" in text or "_" in text or "\\" in text:
         text = _BARE_ARGUMENT.sub(r"\1{\2}", text)
     return _NEEDLESS_BRACES.sub(r"\1", text) if "{" in text else text
@@ -171,9 +177,27 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
     ):
         return None
     joined = " ".join(words)
-    if joined.casefold() in _WORDS_FOR:
-        return _WORDS_FOR[joined.casefold()]
-    return _text_key(joined.casefold() if policy.case == "folded" else joined)
+    folded = joined.casefold()
+    for pattern, same in _SAME_WORDS:
+        match = pattern.fullmatch(folded)
+        if match is not None:
+            return _text_key(match.expand(same))
+    if folded in _WORDS_FOR:
+        return _WORDS_FOR[folded]
+    return _text_key(folded if policy.case == "folded" else joined)
+
+
+def chemical_formula(text: str) -> str | None:
+    """Return a formula such as H_2O without its subscripts, as plain text writes it, else None."""
+    if not text[0].isupper() and text[0] not in "(\\":
+        return None
+    text = _UPRIGHT.sub(r"\1", text)
+    if len(text) > _LONGEST_KEY or any(map(str.isdigit, _SUBSCRIPT.sub("", text))):
+        return None
+    text = _SUBSCRIPT.sub(r"\1\2", text)
+    if _FORMULA.fullmatch(text) is None or _LETTERS_OF_FORMULA.search(text) is None:
+        return None
+    return text if sum(map(str.isupper, text)) > 1 else None
 
 
 def strip_units(text: str) -> str:
