@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
@@ -19,38 +20,6 @@ from ttsframe.readers.engine.sources import Source
 from ttsframe.readers.engine.survey import scan_source
 from ttsframe.readers.engine.table import FileFormat, OnError
 from ttsframe.readers.step_formats.registry import STEP_FORMATS
-from ttsframe.readers.trajectory_formats import (
-    bigcodebench,
-    boinf,
-    compute_optimal_tts,
-    counts,
-    eval_framework,
-    evalplus,
-    every_eval_ever,
-    helm,
-    human_eval,
-    inspect_ai,
-    its_hub,
-    large_language_monkeys,
-    lighteval,
-    livecodebench,
-    lm_eval,
-    long_form,
-    nemo_skills,
-    opencompass,
-    openr1,
-    optillm,
-    qwen_math,
-    rebase,
-    search_and_learn,
-    self_certainty,
-    sieval,
-    trl,
-    verifiers,
-    verify_cot,
-    verl,
-    verl_generation,
-)
 
 __all__ = [
     "READERS",
@@ -91,38 +60,12 @@ Format: TypeAlias = Literal[
     "long_form",
     "counts",
 ]
+"""Each name but the first is that of a module of `trajectory_formats`."""
 
 READERS: Final[Mapping[str, FileFormat]] = MappingProxyType({
-    "inspect_ai": inspect_ai.FORMAT,
-    "lm_eval": lm_eval.FORMAT,
-    "opencompass": opencompass.FORMAT,
-    "lighteval": lighteval.FORMAT,
-    "nemo_skills": nemo_skills.FORMAT,
-    "verl": verl.FORMAT,
-    "verl_generation": verl_generation.FORMAT,
-    "trl": trl.FORMAT,
-    "verifiers": verifiers.FORMAT,
-    "helm": helm.FORMAT,
-    "every_eval_ever": every_eval_ever.FORMAT,
-    "boinf": boinf.FORMAT,
-    "openr1": openr1.FORMAT,
-    "large_language_monkeys": large_language_monkeys.FORMAT,
-    "evalplus": evalplus.FORMAT,
-    "bigcodebench": bigcodebench.FORMAT,
-    "livecodebench": livecodebench.FORMAT,
-    "human_eval": human_eval.FORMAT,
-    "search_and_learn": search_and_learn.FORMAT,
-    "qwen_math": qwen_math.FORMAT,
-    "rebase": rebase.FORMAT,
-    "compute_optimal_tts": compute_optimal_tts.FORMAT,
-    "optillm": optillm.FORMAT,
-    "its_hub": its_hub.FORMAT,
-    "self_certainty": self_certainty.FORMAT,
-    "verify_cot": verify_cot.FORMAT,
-    "eval_framework": eval_framework.FORMAT,
-    "sieval": sieval.FORMAT,
-    "long_form": long_form.FORMAT,
-    "counts": counts.FORMAT,
+    name: import_module(f"ttsframe.readers.trajectory_formats.{name}").FORMAT
+    for name in get_args(Format)
+    if name != "auto"
 })
 """The formats by name, as `format=` takes them; `"auto"` uses the first that recognizes a file."""
 
