@@ -6,8 +6,8 @@ runs are in the order in which they ended.
 
 `predicted_answer` is the answer of the tool, and its grade is `symbolic_correct`; where only a model has
 judged, "Judgement: Yes" is right and any other text is wrong. `reward_model_score` was given without the
-reference answer and becomes `score`. Rows copy the fields of the data set: one that has the name of a column of
-attempts, such as `answer`, which may be the reference, gets `source_` before it.
+reference answer and becomes `score`. Rows copy the fields of the data set: one that has the name of a column that the
+tool's becomes, such as `answer`, which may be the reference, gets `source_` before it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ttsframe.readers.engine.table import (
     number_attempts,
     set_apart,
 )
+from ttsframe.schema import TRAJECTORY_COLUMNS
 
 _DTYPES: dict[str, pl.DataType] = {
     "problem": pl.String(),
@@ -55,12 +56,15 @@ _RENAMED: Final = {
     "num_generated_tokens": "n_tokens",
     "num_input_tokens": "n_prompt_tokens",
 }
-_KEPT: Final = ("problem", "solution", "gold", "is_correct", "finish_reason", "model", "seed")
+_FIRST: Final = frozenset({"problem", "solution", "gold"})
+"""Columns that go before the tool's, whoever named them."""
 _SEED: Final = r"output-rs([0-9]{1,18})\."
 
 
 def _to_attempts(source: Table) -> pl.LazyFrame:
-    typed = set_apart(cast_columns(source, _DTYPES), _KEPT, "source_")
+    typed = cast_columns(source, _DTYPES)
+    taken = {_RENAMED[name] for name in _RENAMED if name in typed.schema} - _FIRST
+    typed = set_apart(typed, TRAJECTORY_COLUMNS.keys() - taken, "source_")
     names = typed.schema.keys()
     text = "problem" if "problem" in names else "question"
     if text not in names and names.isdisjoint({"problem_id", "id", "unique_id"}):
