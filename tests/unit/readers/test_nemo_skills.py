@@ -126,8 +126,10 @@ def test_the_problem_has_one_of_two_names(tmp_path: Path, name: str) -> None:
 
 def test_fields_of_the_data_set_never_take_the_place_of_the_tools(tmp_path: Path) -> None:
     others = {"answer": "the reference", "score": 1.0, "completion": "none", "n_tokens": 7}
-    plain = write(tmp_path / "a" / "output.jsonl", row(0), row(1))
-    copied = write(tmp_path / "b" / "output.jsonl", row(0, **others), row(1, **others))
+    tools = {"reward_model_score": 0.5, "num_generated_tokens": 3}
+    rows = [row(number, **tools) for number in range(2)]
+    plain = write(tmp_path / "a" / "output.jsonl", *rows)
+    copied = write(tmp_path / "b" / "output.jsonl", *({**each, **others} for each in rows))
     expected, run = (tts.read_trajectories(path) for path in (plain, copied))
     assert run.drop(f"source_{name}" for name in others).equals(expected)
     assert run["source_answer"].to_list() == ["the reference"] * 2
