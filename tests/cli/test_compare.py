@@ -184,3 +184,13 @@ def test_ranks_are_printed_as_json_says_with_clusters(
     refused = ttsframe("rank", sample, "--cluster", "texts")
     assert refused.exit_code == 2
     assert "'texts'" in refused.stderr
+
+
+def test_a_budget_that_no_problem_reaches_is_the_reason(ttsframe: Run, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        run = tts.simulate_trajectories(5, 4, seed=seed)
+        run.drop("true_accuracy").write_parquet(tmp_path / f"{seed}.parquet")
+    result = ttsframe("compare", tmp_path / "*.parquet", "--column", "source_file", "--budgets", 8)
+    assert result.exit_code == 2
+    assert "no problem has so many attempts under two values of source_file" in result.stderr
+    assert "smaller --budgets" in result.stderr

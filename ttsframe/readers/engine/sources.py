@@ -210,4 +210,5 @@ def _nearby_files(path: Path) -> str:
     if near := near_names(wanted, names, least=_NEAR):
         return f"Hint: did you mean {' or '.join(str(folder / name) for name in near)}?"
     listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    return f"Hint: {folder} holds {listed}." if names else f"Hint: {folder} is empty."
+    where = "the working folder" if folder == Path() else folder
+    return f"Hint: {where} holds {listed}." if names else f"Hint: {where} is empty."
