@@ -23,7 +23,6 @@ curves become charts and reports. The most used names are here; each subpackage 
 from __future__ import annotations
 
 from importlib import import_module as _import_module
-from sys import modules as _modules
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ttsframe import _program
@@ -286,9 +285,7 @@ if not _TYPE_CHECKING:
         if name in _SUBPACKAGES:
             return _import_module(f"ttsframe.{name}")
         if name not in _HOME:
-            # With the module, a traceback suggests the nearest name.
-            message = f"module 'ttsframe' has no attribute {name!r}"
-            raise AttributeError(message, name=name, obj=_modules[__name__])
+            raise AttributeError(f"module 'ttsframe' has no attribute {name!r}")
         value = getattr(_import_module(f"ttsframe.{_HOME[name]}"), name)
         globals()[name] = value
         return value

@@ -106,9 +106,3 @@ def test_spellings_that_are_remembered_are_bounded() -> None:
     assert settings_in("a_parameter == 1999, must be less.")[0].name == "a_parameter"
     assert settings_in("a_parameter == 3, must be less.") == ()
     assert settings_in(f"Hint: {BY}.")[0].name == "by"
-
-
-def test_a_misspelled_name_carries_what_python_suggests_by() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'selct_answers'") as raised:
-        tts.selct_answers  # noqa: B018
-    assert (raised.value.name, raised.value.obj) == ("selct_answers", tts)
