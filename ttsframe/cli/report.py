@@ -145,7 +145,7 @@ def report(
     for note in made.notes:
         console.say(in_options(note))
     for finding in made.validation.findings:
-        # The hint of a note asks for nothing: the page and `validate` have it.
+        # `validate` and the page have the hints of notes.
         hint = "" if finding.severity == "note" else f" Hint: {in_options(finding.hint)}"
         console.say(f"{finding.severity.capitalize()}: {finding.message}.{hint}")
     console.say(f"Wrote {output}")

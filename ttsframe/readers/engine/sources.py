@@ -49,9 +49,10 @@ def expand(source: Source) -> list[Candidate]:
     for candidate in candidates:
         real = candidate.path.resolve() if candidate.kind == "file" else candidate.name
         if real in seen:
+            other = "" if candidate.name == seen[real] else f" (also as {seen[real]})"
             raise SourceError(
-                f"{candidate.name}: named twice (also as {seen[real]}), so its rows would count twice. "
-                f"Hint: name each file once."
+                f"{candidate.name}: named twice{other}, so its rows would count twice. Hint: name each "
+                "file once."
             )
         seen[real] = candidate.name
     return candidates
