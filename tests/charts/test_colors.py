@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import polars as pl
 import pytest
 
 import ttsframe as tts
+from ttsframe import charts
 from ttsframe.charts.style import FALLBACK_COLORS, selector_colors
 
 # Machado et al. 2009, doi:10.1109/TVCG.2009.113, table 1 at severity 1, on linear RGB.
@@ -73,3 +75,12 @@ def test_new_selectors_have_colors_of_their_own_until_the_palette_is_used_up() -
     assert selector_colors(names[::-1]) == {name: colors[name] for name in names}
     assert all(contrast_to_white(color) > 4.5 for color in FALLBACK_COLORS)
     assert len(selector_colors([*names, "one more"])) == len(names) + 1
+
+
+def test_runs_that_bear_the_name_of_a_selector_have_its_color() -> None:
+    rows = {"selector": "weighted_vote", "reduction": "last", "budget": [4, 16], "accuracy": 0.5}
+    curve = pl.concat([
+        pl.DataFrame(rows).with_columns(policy=pl.lit(name)) for name in ("best_of_n", "beam")
+    ])
+    scale = charts.scaling_curve(curve).to_dict()
+    assert selector_colors(["best_of_n"])["best_of_n"] in str(scale)

@@ -93,7 +93,7 @@ def test_the_subtitle_says_what_is_shown_and_what_is_left_out(curve: pl.DataFram
 
 def test_what_a_reader_must_see_and_is_absent_is_named(curve: pl.DataFrame) -> None:
     chart = charts.scaling_curve(curve.filter(pl.col("selector") == "best_of_n"))
-    assert "Not in this table: majority_vote, oracle" in chart.title.subtitle
+    assert "Not in this table: majority vote, oracle" in chart.title.subtitle
 
 
 def test_tooltips_hold_interval_problems_and_what_is_left_out(curve: pl.DataFrame) -> None:
@@ -264,7 +264,7 @@ def test_equal_lines_are_both_seen_and_named(curve: pl.DataFrame) -> None:
     # A piece alone is drawn too, and the note does not call the lines equal.
     parted = twin.with_columns(pl.when(budget=8).then(0.1).otherwise("accuracy").alias("accuracy"))
     chart = charts.scaling_curve(pl.concat([curve, parted]))
-    assert "where a wide line lies under a narrow one, they are equal" in chart.title.subtitle
+    assert "equal pieces of lines are drawn wide under narrow" in chart.title.subtitle
     assert not any("wide" in line for line in charts.scaling_curve(curve).title.subtitle)
 
 

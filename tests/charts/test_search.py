@@ -114,7 +114,7 @@ def test_width_has_a_line_per_measure_and_says_how_many_problems_are_left(
     mean_widths: pl.DataFrame, draw: Callable[[TopLevelMixin], Any]
 ) -> None:
     chart = charts.search_width(mean_widths)
-    assert {"steps written", "kept", "first steps they descend from"} <= set(draw(chart).texts)
+    assert {"steps written", "kept", "distinct first steps"} <= set(draw(chart).texts)
     assert chart.title.subtitle[0] == "20 problems · fewer where searches have ended, at least 12"
 
 

@@ -227,3 +227,13 @@ def test_counts_have_one_selector_so_that_nothing_is_compared(
     result = ttsframe("compare", path)
     assert result.exit_code == 2
     assert "selector has only the value 'oracle'" in result.stderr
+
+
+def test_a_budget_that_no_problem_reaches_is_the_reason(ttsframe: Run, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        run = tts.simulate_trajectories(5, 4, seed=seed)
+        run.drop("true_accuracy").write_parquet(tmp_path / f"{seed}.parquet")
+    result = ttsframe("compare", tmp_path / "*.parquet", "--column", "source_file", "--budgets", 8)
+    assert result.exit_code == 2
+    assert "no problem has so many attempts under two values of source_file" in result.stderr
+    assert "smaller --budgets" in result.stderr

@@ -160,3 +160,13 @@ def test_filters_of_lm_eval_are_kept_apart_and_give_what_the_tool_states(
     }
     repeated = ttsframe("curve", str(logs / "lm_eval_sums_majority.jsonl"), "--json")
     assert "filter" not in points(repeated).columns
+
+
+def test_a_run_without_reference_answers_names_the_option_that_adds_them(
+    ttsframe: Run, tmp_path: Path
+) -> None:
+    run = tts.simulate_trajectories(3, 2, seed=0).drop("gold", "true_accuracy", "true_is_correct")
+    run.drop("true_key").write_parquet(tmp_path / "run.parquet")
+    assert "--gold FILE adds them" in ttsframe("validate", tmp_path / "run.parquet").stdout
+    page = ttsframe("report", tmp_path / "run.parquet", "-o", tmp_path / "page.html").stdout
+    assert "Note: no attempt is graded, and no gold answers exist to grade it." in page

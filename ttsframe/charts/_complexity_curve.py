@@ -171,10 +171,10 @@ def _add_texts(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mix_colors(n_lines: int) -> list[str]:
-    """Return colors at equal distances along the ramp; the darkest for a single line."""
+    """Return colors at equal distances along the ramp; the first for a single line."""
     colors = []
     for i in range(n_lines):
-        position = i / (n_lines - 1) * (len(_RAMP) - 1) if n_lines > 1 else len(_RAMP) - 1
+        position = i / max(n_lines - 1, 1) * (len(_RAMP) - 1)
         left = min(int(position), len(_RAMP) - 2)
         pairs = zip(_RAMP[left], _RAMP[left + 1], strict=True)
         mixed = (round(a + (b - a) * (position - left)) for a, b in pairs)

@@ -86,7 +86,7 @@ def pruning_regret(
     drawn = tables.shorten_names(drawn, "line").drop("measure")
     lines = drawn["line"].unique().sort().to_list()
     _TABLE.check_at_most(len(lines), _N_LINES_MAX, "searches")
-    colors = dict(zip(lines, style.LINE_COLORS, strict=False))
+    colors = style.selector_colors(lines)
     last = float(drawn["x"].to_numpy().max())
     high = drawn.select(pl.max_horizontal("mean", "ci_high").max()).item()
     plot = plot_means(

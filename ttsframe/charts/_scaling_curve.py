@@ -160,7 +160,7 @@ def scaling_curve(
     drawn = _TABLE.thin_lines(known).with_columns(x=pl.col("budget").cast(pl.Float64))
     budgets = BudgetAxis.of(drawn)
     hues = drawn[hue].unique().sort().to_list()
-    colors = style.selector_colors(hues) if overlay is None else style.run_colors(hues)
+    colors = style.selector_colors(hues)
     plot = LinePlot(
         x=budgets.x("x"),
         y=quantity,
@@ -186,11 +186,12 @@ def scaling_curve(
             labels.append(_label_references(compared, budgets.ends[1]))
         return [*layers, plot.name_ends(pl.concat(labels), height=height)]
 
-    is_explained = quantity == "agreement" or "oracle" in colors
+    is_explained = quantity == "agreement" or "oracle" in drawn["selector"]
     n_budgets, n_drawn = known["budget"].n_unique(), len(budgets.budgets)
     expected = ("majority_vote", "oracle") if quantity == "accuracy" and overlay is None else ()
     # Only a choice by scores needs the others beside it.
-    absent = ", ".join(name for name in expected if reductions and name not in colors)
+    missing = [name for name in expected if reductions and name not in colors]
+    absent = ", ".join(missing).replace("_", " ")
     n_rows = max(drawn.group_by("panel").agg(pl.col("line").n_unique())["line"].to_list())
     return style.draw_panels(
         drawn,

@@ -18,8 +18,8 @@ _TABLE: Final = tables.Argument(
 _NAMES: Final = {
     "n_nodes": "steps written",
     "n_kept": "kept",
-    "n_distinct": "different texts",
-    "n_origins": "first steps they descend from",
+    "n_distinct": "distinct texts",
+    "n_origins": "distinct first steps",
 }
 _COLORS: Final = dict(zip(_NAMES.values(), style.LINE_COLORS, strict=False))
 
@@ -92,6 +92,6 @@ def search_width(
         title=style.heading(
             title or "Width and diversity of the search by depth",
             describe_problems(drawn),
-            ["different texts and first steps are those of the kept paths"],
+            ["texts and first steps are those of the kept paths"],
         ),
     )

@@ -237,7 +237,7 @@ def describe_equal_lines(rows: pl.DataFrame, y: str = "accuracy") -> str:
     more = f" and {len(texts) - _N_EQUAL_MAX} more" if len(texts) > _N_EQUAL_MAX else ""
     if texts:
         return f"equal lines are drawn wide under narrow ({'; '.join(texts[:_N_EQUAL_MAX])}{more})"
-    return "where a wide line lies under a narrow one, they are equal" if are_shared else ""
+    return "equal pieces of lines are drawn wide under narrow" if are_shared else ""
 
 
 def curve_tooltip(

@@ -45,6 +45,7 @@ _OPEN: Final[Mapping[str, str]] = {
     "baseline": "VALUE",
     "by": "COLUMN",
     "format": "NAME",
+    "gold": "FILE",
     "rename": "YOURS=OURS",
     "scores": "COLUMN",
 }

@@ -208,6 +208,11 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
             f"{other}--column names what to compare, for example selector, budget, source_file or model."
         )
     if not (table["n_pairs"] > 0).any():
+        if (table["n_short"] > 0).all():
+            raise DataError(
+                f"no problem has so many attempts under two values of {column}. Hint: give smaller "
+                "--budgets; without it, the largest that all have is taken."
+            )
         if column in _OF_PROBLEMS:
             raise DataError(
                 "no problem is graded on both sides of a pair. Hint: --gold names a file of reference "

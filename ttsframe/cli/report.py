@@ -145,9 +145,9 @@ def report(
     for note in made.notes:
         console.say(in_options(note))
     for finding in made.validation.findings:
-        if finding.severity != "note":
-            hint = in_options(finding.hint)
-            console.say(f"{finding.severity.capitalize()}: {finding.message}. Hint: {hint}")
+        # `validate` and the page have the hints of notes.
+        hint = "" if finding.severity == "note" else f" Hint: {in_options(finding.hint)}"
+        console.say(f"{finding.severity.capitalize()}: {finding.message}.{hint}")
     console.say(f"Wrote {output}")
 
 

@@ -63,8 +63,8 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     "bank",
     type=_FILE,
     metavar="FILE",
-    help="Search a stored bank of steps and scores without a model: a Parquet file of nodes of which no "
-    "score chose any.",
+    help="Search a stored bank of steps and scores without a model: a Parquet file of nodes, none "
+    "of which was selected by its score.",
 )
 @click.option(
     "--policy",
@@ -127,8 +127,8 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=OUTPUT,
     required=True,
     metavar="FOLDER",
-    help="Folder to write: nodes.parquet and trajectories.parquet. A command that was stopped goes on "
-    "when it is repeated.",
+    help="Folder to write: nodes.parquet and trajectories.parquet. An interrupted command resumes if "
+    "you rerun it.",
 )
 @prints
 def search(

@@ -69,11 +69,11 @@ def search(
         asynchronous, so that a slow problem does not hold up the others.
     checkpoint
         A folder, empty or that of the same search. What the generator and the verifier answer is kept
-        there as it comes. A search that was stopped, by whatever, goes on when the same call is
-        repeated: it asks again only for rounds that were not finished, at most one of each problem, and
-        ends with the same tree. A round outlives the process that wrote it; what a failure of the machine cuts off is asked again. At
-        the end the folder holds ``nodes.parquet``, which a repeated call returns. That generator and
-        verifier are the same as before cannot be checked.
+        there as it arrives. An interrupted search resumes when the same call is repeated: it requests again only
+        rounds that were not finished, at most one of each problem, and ends with the same tree. A round outlives the
+        process that wrote it; what a failure of the machine cuts off is requested again. At the end the folder holds
+        ``nodes.parquet``, which a repeated call returns. Whether generator and verifier are the same as before
+        cannot be checked.
 
     Returns
     -------

@@ -154,7 +154,8 @@ class ValidationReport:
         if fewest != most:
             per_problem = f"{fewest:,} to {most:,} each, median {median:g}"
         runs = f" in {self.n_runs:,} runs" if self.n_runs > 1 else ""
-        return f"{self.n_attempts:,} attempts at {self.n_problems:,} problems{runs} ({per_problem})"
+        problems = "1 problem" if self.n_problems == 1 else f"{self.n_problems:,} problems"
+        return f"{self.n_attempts:,} attempts at {problems}{runs} ({per_problem})"
 
     def _tally(self) -> str:
         """Return the number of findings of each severity."""

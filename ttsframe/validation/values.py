@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
 
-from ttsframe._settings import constant
+from ttsframe._settings import constant, setting
 from ttsframe._traps import Trap
 from ttsframe.validation.finding import Finding, Pending, Severity
 
@@ -102,7 +102,7 @@ ATTEMPT_CHECKS: Final = (
         "gold",
         pl.Expr.is_null,
         "have no gold answer",
-        "they cannot be graded; read_trajectories(..., gold=...) adds gold answers from a file.",
+        f"they cannot be graded; {constant('gold')} adds gold answers from a file.",
     ),
     _Check(
         "ungraded_attempts",
@@ -332,7 +332,10 @@ def whole_run_findings(counts: Row, usable: Collection[str]) -> Iterator[Pending
         )
     elif is_ungraded(counts, usable):
         message = "no attempt is graded, and no gold answers exist to grade it"
-        hint = "read_trajectories(..., gold=...) adds them; without them only agreement can be computed."
+        hint = (
+            f"{setting('gold')} adds them when the run is read; without them only agreement can be "
+            "computed."
+        )
         yield Pending(Finding("ungraded_run", "note", "is_correct", n_attempts, message, (), hint))
 
 

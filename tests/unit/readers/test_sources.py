@@ -250,7 +250,7 @@ def test_an_empty_folder_and_one_of_hidden_files(tmp_path: Path) -> None:
 def test_a_file_named_twice(tmp_path: Path) -> None:
     path = run(tmp_path, "a.jsonl")
 
-    with pytest.raises(SourceError, match=r"named twice .* its rows would count twice"):
+    with pytest.raises(SourceError, match=r"named twice.* its rows would count twice"):
         tts.scan_trajectories([tmp_path, path])
 
 

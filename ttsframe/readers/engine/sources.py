@@ -49,9 +49,10 @@ def expand(source: Source) -> list[Candidate]:
     for candidate in candidates:
         real = candidate.path.resolve() if candidate.kind == "file" else candidate.name
         if real in seen:
+            other = "" if candidate.name == seen[real] else f" (also as {seen[real]})"
             raise SourceError(
-                f"{candidate.name}: named twice (also as {seen[real]}), so its rows would count twice. "
-                f"Hint: name each file once."
+                f"{candidate.name}: named twice{other}, so its rows would count twice. Hint: name each "
+                "file once."
             )
         seen[real] = candidate.name
     return candidates
@@ -210,4 +211,5 @@ def _nearby_files(path: Path) -> str:
     if near := near_names(wanted, names, least=_NEAR):
         return f"Hint: did you mean {' or '.join(str(folder / name) for name in near)}?"
     listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    return f"Hint: {folder} holds {listed}." if names else f"Hint: {folder} is empty."
+    where = "the working folder" if folder == Path() else folder
+    return f"Hint: {where} holds {listed}." if names else f"Hint: {where} is empty."

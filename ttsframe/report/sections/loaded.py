@@ -123,7 +123,7 @@ def _list_findings(validation: ValidationReport) -> Part:
         for finding in validation.findings
     ]
     if not findings:
-        return Paragraph("The validation found no problems.")
+        return Paragraph("The validation found nothing.")
     if all(finding.severity == "note" for finding in findings):
         summary = f"{heading}: {counted([len(findings)], 'note')}"
         return Folded(summary, [Findings("", findings)])
