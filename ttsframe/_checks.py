@@ -106,6 +106,8 @@ def check_budgets(budgets: int | Sequence[int] | None) -> tuple[int, ...] | None
     """Return budgets in ascending order without duplicates; None, all attempts, stays None."""
     if budgets is None:
         return None
+    if isinstance(budgets, str):
+        raise ParameterTypeError(f"budgets must be an int or a list of ints, got {budgets!r}.")
     listed = tuple(budgets) if isinstance(budgets, Iterable) else (budgets,)
     if not listed:
         raise ParameterError("budgets is empty, must hold at least one number of attempts.")

@@ -30,6 +30,7 @@ _GOLD: Final = (
     "reference",
     "gt",
     "gts",
+    "label",
 )
 _COMPLETION: Final = (
     "response",
