@@ -49,6 +49,7 @@ _SELECTIONS_BY_INITIALS: Final = {
 MOST_SELECTED: Final = 20
 LARGEST_COMMON: Final = 10**300
 """Largest argument of a greatest common divisor or least common multiple."""
+_NABLA: Final = ("s", "\\nabla")
 _ABSOLUTE: Final = ("f", "abs")
 _PRODUCT: Final = frozenset({"cdot", "times", "div"})
 _INVERSES: Final = {
@@ -235,6 +236,9 @@ class _Parser:
             kind = self.kinds[self.position]
             if kind == "*" or (kind == "C" and self.values[self.position] in _PRODUCT):
                 sign = self.values[self.position]
+                if factors[-1] == _NABLA:
+                    # the divergence and the curl are not the gradient
+                    raise self.refuse()
                 self.position += 1
                 if self.integral_depth and self.at_differential():
                     break
