@@ -66,7 +66,10 @@ _ACCENTS: Final = frozenset(
     {"bar", "overline", "vec", "hat", "tilde", "dot", "ddot", "mathbf", "boldsymbol", "mathcal", "widehat",
      "overrightarrow", "mathbb", "mathfrak", "mathscr", "bm", "underline", "widetilde"}
 )  # fmt: skip
-_MATRIX: Final = re.compile(r"\\mathbf\{[A-Z]")
+_BOLD_CAPITAL: Final = re.compile(r"\\mathbf\{[A-Z]")
+_CAPITAL: Final = re.compile(r"(?:\\mathbf\{)?[A-Z]")
+_INVERSE: Final = re.compile(r"[A-Z] ?\^ ?(?:\{ ?)?(?:- ?1|T|\\top)(?![0-9A-Za-z])")
+"""A capital with a sign of matrices: then all capitals may be matrices."""
 _VECTORS: Final = ("\\vec{", "\\overrightarrow{", "\\hat{", "\\mathbf{", "\\boldsymbol{", "\\bm{")
 
 
@@ -84,11 +87,6 @@ def _has_vector(node: Node) -> bool:
     return any(name.startswith(_VECTORS) for name in symbols_of(node))
 
 
-def _matrices(node: Node) -> frozenset[str]:
-    """Return the bold capitals of a tree."""
-    return frozenset(name for name in symbols_of(node) if _MATRIX.match(name))
-
-
 class _Parser:
     """A position in the tokens of one string, and the brackets and operators open at it."""
 
@@ -99,10 +97,10 @@ class _Parser:
         "depth",
         "differential",
         "has_absolutes",
-        "has_bold",
         "integral_depth",
         "kinds",
         "loose_end",
+        "matrices",
         "position",
         "values",
     )
@@ -114,7 +112,12 @@ class _Parser:
         self.bars = 0
         """Absolute values that are open inside the current brackets."""
         self.has_absolutes = False
-        self.has_bold = "\\mathbf" in text
+        self.matrices: re.Pattern[str] | None = None
+        """Names of symbols that may be matrices."""
+        if "^" in text and _INVERSE.search(text):
+            self.matrices = _CAPITAL
+        elif "\\mathbf" in text:
+            self.matrices = _BOLD_CAPITAL
         self.degrees = 0
         """Trigonometric functions that are open: there, a degree sign changes the value."""
         self.bound: list[str] = []
@@ -264,8 +267,9 @@ class _Parser:
                 factors.append(("f", "percent", ()))
             else:
                 break
-        if self.has_bold and len(factors) > 1:
-            matrices = [found for found in map(_matrices, factors) if found]
+        if self.matrices is not None and len(factors) > 1:
+            names = (filter(self.matrices.match, symbols_of(factor)) for factor in factors)
+            matrices = [found for found in map(frozenset, names) if found]
             if len(matrices) > 1 and len(frozenset().union(*matrices)) > 1:
                 # a product of matrices changes when its factors change places
                 raise self.refuse()
