@@ -46,7 +46,7 @@ class AnswerPolicy:
         `\log_{10}` while the laws of logarithms still hold; `"10"` and `"e"` choose.
     case
         `"folded"`: words are compared without regard to case. `"kept"`: case matters. The case of single
-        letters always matters.
+        letters, and of words such as `AaBb`, always matters.
     units
         `"dropped"`: a unit or currency after or before a number is left out, so that `5 cm`, `5 dollars`,
         `5 cents`, `€5` and 5 are one answer, as are `50^\circ C`, `50^\circ F` and 50: a problem fixes the

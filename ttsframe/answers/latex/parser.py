@@ -49,6 +49,7 @@ _SELECTIONS_BY_INITIALS: Final = {
 MOST_SELECTED: Final = 20
 LARGEST_COMMON: Final = 10**300
 """Largest argument of a greatest common divisor or least common multiple."""
+_NABLA: Final = ("s", "\\nabla")
 _ABSOLUTE: Final = ("f", "abs")
 _PRODUCT: Final = frozenset({"cdot", "times", "div"})
 _INVERSES: Final = {
@@ -65,7 +66,10 @@ _ACCENTS: Final = frozenset(
     {"bar", "overline", "vec", "hat", "tilde", "dot", "ddot", "mathbf", "boldsymbol", "mathcal", "widehat",
      "overrightarrow", "mathbb", "mathfrak", "mathscr", "bm", "underline", "widetilde"}
 )  # fmt: skip
-_MATRIX: Final = re.compile(r"\\mathbf\{[A-Z]")
+_BOLD_CAPITAL: Final = re.compile(r"\\mathbf\{[A-Z]")
+_CAPITAL: Final = re.compile(r"(?:\\mathbf\{)?[A-Z]")
+_INVERSE: Final = re.compile(r"[A-Z] ?\^ ?(?:\{ ?)?(?:- ?1|T|\\top)(?![0-9A-Za-z])")
+"""A capital with a sign of matrices: then all capitals may be matrices."""
 _VECTORS: Final = ("\\vec{", "\\overrightarrow{", "\\hat{", "\\mathbf{", "\\boldsymbol{", "\\bm{")
 
 
@@ -83,11 +87,6 @@ def _has_vector(node: Node) -> bool:
     return any(name.startswith(_VECTORS) for name in symbols_of(node))
 
 
-def _matrices(node: Node) -> frozenset[str]:
-    """Return the bold capitals of a tree."""
-    return frozenset(name for name in symbols_of(node) if _MATRIX.match(name))
-
-
 class _Parser:
     """A position in the tokens of one string, and the brackets and operators open at it."""
 
@@ -98,10 +97,10 @@ class _Parser:
         "depth",
         "differential",
         "has_absolutes",
-        "has_bold",
         "integral_depth",
         "kinds",
         "loose_end",
+        "matrices",
         "position",
         "values",
     )
@@ -113,7 +112,12 @@ class _Parser:
         self.bars = 0
         """Absolute values that are open inside the current brackets."""
         self.has_absolutes = False
-        self.has_bold = "\\mathbf" in text
+        self.matrices: re.Pattern[str] | None = None
+        """Names of symbols that may be matrices."""
+        if "^" in text and _INVERSE.search(text):
+            self.matrices = _CAPITAL
+        elif "\\mathbf" in text:
+            self.matrices = _BOLD_CAPITAL
         self.degrees = 0
         """Trigonometric functions that are open: there, a degree sign changes the value."""
         self.bound: list[str] = []
@@ -235,6 +239,9 @@ class _Parser:
             kind = self.kinds[self.position]
             if kind == "*" or (kind == "C" and self.values[self.position] in _PRODUCT):
                 sign = self.values[self.position]
+                if factors[-1] == _NABLA:
+                    # the divergence and the curl are not the gradient
+                    raise self.refuse()
                 self.position += 1
                 if self.integral_depth and self.at_differential():
                     break
@@ -260,8 +267,9 @@ class _Parser:
                 factors.append(("f", "percent", ()))
             else:
                 break
-        if self.has_bold and len(factors) > 1:
-            matrices = [found for found in map(_matrices, factors) if found]
+        if self.matrices is not None and len(factors) > 1:
+            names = (filter(self.matrices.match, symbols_of(factor)) for factor in factors)
+            matrices = [found for found in map(frozenset, names) if found]
             if len(matrices) > 1 and len(frozenset().union(*matrices)) > 1:
                 # a product of matrices changes when its factors change places
                 raise self.refuse()

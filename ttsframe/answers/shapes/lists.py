@@ -74,6 +74,9 @@ def read_list(reader: ScalarReader, text: str, marks: list[Mark], depth: int) ->
         return _read_conditions(reader, parts, signs, depth)
     if "!=" in signs:
         return _read_exceptions(reader, parts, depth)
+    if set(parts) == {"T", "F"}:
+        # true and false, one for each statement
+        return "<" + ";".join(parts) + ">", "structure"
     readings = _read_parts(reader, parts, depth)
     if readings is None:
         return None

@@ -64,7 +64,16 @@ def _read_set(reader: ScalarReader, inside: str, marks: list[Mark], depth: int) 
     parts = split_at(inside, marks, frozenset({",", ";"}))
     reader.note("set", inside)
     readings = reader.read_each(parts, depth)
-    return None if readings is None else unordered(readings, is_set=True)
+    if readings is None:
+        return None
+    # {1} is 1 as an answer, but not as an element of {{1}, {2}}
+    readings = [
+        (f"{{{body}}}", kind) if part.startswith("\\{") and body[0] != "{" else (body, kind)
+        for part, (body, kind) in zip(parts, readings, strict=True)
+    ]
+    if len(readings) == 1 and readings[0][0][0] == "{":
+        return f"{{{readings[0][0]}}}", "structure"
+    return unordered(readings, is_set=True)
 
 
 def read_alternatives(reader: ScalarReader, texts: list[str], depth: int) -> Reading | None:

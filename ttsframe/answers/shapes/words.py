@@ -47,6 +47,8 @@ _NEEDLESS_BRACES: Final = re.compile(
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WHOLE_TEXT: Final = re.compile(r"\\text\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_CASED: Final = re.compile(r"[a-z][A-Z]|^(?:([A-HJ-Za-hj-z])(?i:\1))+$")
+"""Words in which case counts: AaBb, NaCl, aa."""
 _ONLY_WORDS: Final = re.compile(r"(?:[^\W\d_]|[\s,;:.!?&\"'()/-])*")
 _SHORT_WORDS: Final = frozenset(
     """
@@ -184,7 +186,9 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
             return _text_key(match.expand(same))
     if folded in _WORDS_FOR:
         return _WORDS_FOR[folded]
-    return _text_key(folded if policy.case == "folded" else joined)
+    if policy.case == "folded":
+        joined = " ".join(word if _CASED.search(word) else word.casefold() for word in words)
+    return _text_key(joined)
 
 
 def chemical_formula(text: str) -> str | None:
