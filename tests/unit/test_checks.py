@@ -99,7 +99,9 @@ def test_impossible_budgets_are_refused(budgets: Any) -> None:
 
 @pytest.mark.parametrize("budgets", [2.5, "4", [1.0], object()])
 def test_budgets_of_another_type_are_refused(budgets: Any) -> None:
-    with pytest.raises(ParameterTypeError, match=r"budgets must be an int(?: or a list of ints)?, got"):
+    with pytest.raises(
+        ParameterTypeError, match=r"budgets must be an int(?: or a list of ints)?, got"
+    ):
         _checks.check_budgets(budgets)
 
 
