@@ -281,4 +281,4 @@ def test_the_commands_of_the_page_name_options_that_exist(
 def test_recipes_with_servers_are_marked_as_not_run() -> None:
     served = [command for command in DOCUMENTED if "--generator" in command]
     assert ["--generator-style" in command for command in served] == [False, True]
-    assert PAGE.index("were not run here") < PAGE.index("--generator http")
+    assert PAGE.index("have not been run") < PAGE.index("--generator http")
