@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,12 @@ def runs(draw: st.DrawFn) -> pl.DataFrame:
                 scores = draw(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), max_size=3))
                 text = draw(st.sampled_from(TEXTS))
                 rows.append((f"p{problem}", seed, attempt, text, gold, scores))
-    order = draw(st.permutations(rows)) if draw(st.booleans()) else rows
-    return pl.DataFrame(order, schema=SCHEMA, orient="row")
+    order = draw(st.sampled_from(["written", "mixed", "mixed in problems"]))
+    if order != "written":
+        rows = draw(st.permutations(rows))
+    if order == "mixed in problems":
+        rows = sorted(rows, key=itemgetter(0))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def write(run: pl.DataFrame, folder: Path, form: str, n_files: int, row_group_size: int) -> None:
@@ -58,7 +63,7 @@ def write(run: pl.DataFrame, folder: Path, form: str, n_files: int, row_group_si
     n_files=st.integers(1, 3),
     row_group_size=st.integers(1, 20),
     rows_per_part=st.sampled_from([1, 3, 10, 1000]),
-    stages=st.sampled_from(["none", "score", "votes", "select", "curve"]),
+    stages=st.sampled_from(["none", "score", "texts", "again", "votes", "select", "curve"]),
     is_file=st.booleans(),
 )
 def test_a_job_gives_the_rows_of_memory(
@@ -76,6 +81,8 @@ def test_a_job_gives_the_rows_of_memory(
     listed: dict[str, list[Any]] = {
         "none": [],
         "score": [score],
+        "texts": [batch.Score(reduction="min", texts=True)],
+        "again": [batch.Score(reduction="min", overwrite="answer_key")],
         "votes": [score, batch.Votes(budgets=[2])],
         "select": [score, select],
         "curve": [score, select, batch.Curve(replicates="seed", include="available")],
@@ -96,7 +103,9 @@ def test_a_job_gives_the_rows_of_memory(
         )
         expected = attempts
         if stages != "none":
-            expected = tts.score_trajectories(attempts, reduction="min").drop("completion")
+            expected = tts.score_trajectories(attempts, reduction="min")
+        if stages not in {"none", "texts"}:
+            expected = expected.drop("completion")
         if stages == "votes":
             expected = tts.tally_votes(expected, budgets=[2], by=keys)
         if stages in {"select", "curve"}:

@@ -3,7 +3,8 @@
 - *direct*: a small source is one slice and one part.
 - *grouped*: in Parquet whose rows of each problem are adjacent, parts are ranges of rows, cut between
   problems. To see that, the columns of `by` and `problem_id` are read, up to the first slice in which
-  a problem returns.
+  a problem returns. The source is read again rather than copied: slices hold only what is extracted
+  from texts, and where parts become one file, they hold only the columns that are added.
 - *hashed*: otherwise each slice is written to one file per part, chosen by a hash of `by` and
   `problem_id`, and a part is made of its files from all slices.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -25,7 +26,7 @@ from ttsframe.batch.progress import Amount, total
 from ttsframe.batch.scoring import Scoring
 from ttsframe.batch.sources import Slice, cut_rows, pieces_of, slices_of
 from ttsframe.batch.stages import TEXTS, Curve, Score, Select, Stage, Table, Votes
-from ttsframe.batch.tasks import JoinTask, PartTask, ScanTask, Task, Writing
+from ttsframe.batch.tasks import CompleteTask, JoinTask, PartTask, ScanTask, Task, Writing
 from ttsframe.readers.engine import rename_schema
 from ttsframe.readers.trajectories import READERS, ScannedRun
 from ttsframe.schema import require_columns
@@ -109,28 +110,68 @@ class Plan:
         """Lay the tasks out."""
         slices, keys = folder / "slices", folder / "keys"
         is_joined = self.table == "curve" or (is_file and self.n_parts > 1)
+        is_completed = is_joined and self.kind == "grouped" and self.table == "trajectories"
         final = Writing("zstd", self.row_group_size, {METADATA_KEY: metadata})
         passing = Writing("lz4", self.row_group_size, {})
         phases = []
         if self.is_scanned:
             phases.append(Phase("scan", self._scan_tasks(slices)))
             phases += self._key_phases(slices, folder / "answers", keys)
-        part_tasks = self._part_tasks(slices, keys, parts, passing if is_joined else final)
-        phases.append(Phase("parts", part_tasks))
+        tasks = self._part_tasks(slices, keys, parts, passing if is_joined else final)
+        if is_completed:
+            tasks = tuple(replace(task, columns=self._added(), order=()) for task in tasks)
+        if not is_completed or self._added():
+            phases.append(Phase("parts", tasks))
         if is_joined:
-            last = self.stages[-1] if self.stages else None
-            join = JoinTask(
+            phases.append(
+                Phase("result", (self._last_task(folder, parts, final, is_completed=is_completed),))
+            )
+        return phases
+
+    def _last_task(
+        self, folder: Path, parts: Path, writing: Writing, *, is_completed: bool
+    ) -> Task:
+        """Return the task that makes one file of the parts."""
+        output = folder / "result" / "part-00000.parquet"
+        if is_completed:
+            return CompleteTask(
                 name="result",
-                reads="the parts",
-                output=folder / "result" / "part-00000.parquet",
+                reads="the source",
+                output=output,
+                slices=self.slices,
                 parts=parts,
-                curve=last if isinstance(last, Curve) else None,
-                keys=self.keys,
-                writing=final,
+                order=self._order,
+                columns=self.columns,
+                writing=writing,
                 amount=self.amount,
             )
-            phases.append(Phase("result", (join,)))
-        return phases
+        last = self.stages[-1] if self.stages else None
+        return JoinTask(
+            name="result",
+            reads="the parts",
+            output=output,
+            parts=parts,
+            curve=last if isinstance(last, Curve) else None,
+            keys=self.keys,
+            writing=writing,
+            amount=self.amount,
+        )
+
+    @property
+    def _order(self) -> tuple[str, ...]:
+        """Columns by which attempts are sorted."""
+        return (*self.keys, "problem_id", "attempt")
+
+    def _added(self) -> tuple[str, ...]:
+        """Return the columns of the result that are not those of the source."""
+        additions = [
+            one
+            for stage in self.stages
+            if isinstance(stage, Score)
+            for one in stage.additions(self.schema)
+        ]
+        added = {addition.name for addition in additions}
+        return tuple(name for name in self.columns if name in added)
 
     def _scan_tasks(self, slices: Path) -> tuple[Task, ...]:
         """Return the tasks that read the slices of the source."""
@@ -183,7 +224,7 @@ class Plan:
 
     def _part_tasks(
         self, slices: Path, keys: Path, parts: Path, writing: Writing
-    ) -> tuple[Task, ...]:
+    ) -> tuple[PartTask, ...]:
         """Return the tasks that make the parts."""
         share = _share(self.amount, self.n_parts)
         schema = self._scanned_columns() if self.is_scanned else self.schema
@@ -195,13 +236,14 @@ class Plan:
                 else self.slices[number].label,
                 output=parts / f"part-{number:05}.parquet",
                 part=number,
-                rows=slices if self.is_scanned else self.slices[number],
+                slice=None if self.kind == "hashed" else self.slices[number],
+                scanned=slices if self.is_scanned else None,
                 schema=schema,
                 stages=tuple(stage for stage in self.stages if not isinstance(stage, Curve)),
                 scoring=self.scoring,
                 answer_keys=keys,
                 keys=self.keys,
-                order=(*self.keys, "problem_id", "attempt"),
+                order=self._order,
                 numbering=self.numbering if self.kind == "hashed" else (),
                 columns=self.columns,
                 writing=writing,
@@ -226,7 +268,10 @@ class Plan:
             names = _needed(self.stages, self.keys, self.schema, self.columns)
             return {name: dtype for name, dtype in self.schema.items() if name in names}
         frame = self.scoring.extract(pl.LazyFrame(schema=pl.Schema(self.schema)))
-        return dict(frame.collect_schema())
+        columns = dict(frame.collect_schema())
+        if self.kind == "hashed":
+            return columns
+        return {name: columns[name] for name in columns if name in self.scoring.passed_on}
 
 
 def make_plan(reading: ScannedRun, stages: Sequence[Stage], by: Sequence[str], size: Size) -> Plan:
@@ -278,6 +323,8 @@ def make_plan(reading: ScannedRun, stages: Sequence[Stage], by: Sequence[str], s
     scoring = None
     if score is not None and kind != "direct":
         scoring = Scoring(stage=score, schema=schema, needed=needed)
+        if kind == "grouped" and not scoring.passed_on:
+            scoring = None
     return Plan(
         kind=kind,
         slices=tuple(slices),

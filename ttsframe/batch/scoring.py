@@ -14,6 +14,7 @@ from ttsframe.scoring import Addition
 
 __all__ = ["Scoring"]
 
+_EXTRACTED: Final = {"answer", "gold"}
 _KEY_SOURCES: Final = {"answer_key": "answer", "gold_key": "gold"}
 
 
@@ -36,10 +37,16 @@ class Scoring:
     def extract(self, attempts: pl.LazyFrame) -> pl.LazyFrame:
         """Extract answers and gold answers from the texts, and drop what is not needed."""
         for addition in self.additions:
-            if addition.name in {"answer", "gold"}:
+            if addition.name in _EXTRACTED:
                 attempts = attempts.with_columns(addition.value.alias(addition.name))
         names = attempts.collect_schema().names()
         return attempts.select(name for name in names if name in self.needed)
+
+    @property
+    def passed_on(self) -> set[str]:
+        """Columns that are extracted, or whose strings get keys: all that later tasks cannot read from the source."""
+        extracted = {addition.name for addition in self.additions} & _EXTRACTED
+        return {*extracted, *self.strings()}
 
     def strings(self) -> list[str]:
         """Return the columns whose distinct strings get keys: "answer", "gold", both or none."""
@@ -52,7 +59,7 @@ class Scoring:
         for addition in self.additions:
             if _KEY_SOURCES.get(addition.name) == addition.source:
                 frame = _with_keys(frame, addition.name, keys)
-            elif addition.name not in {"answer", "gold"}:
+            elif addition.name not in _EXTRACTED:
                 frame = frame.with_columns(addition.value.alias(addition.name))
         return frame
 

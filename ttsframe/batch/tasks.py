@@ -22,7 +22,7 @@ from ttsframe.batch.scoring import Scoring
 from ttsframe.batch.sources import Slice
 from ttsframe.batch.stages import Curve, Score, Stage
 
-__all__ = ["JoinTask", "PartTask", "ScanTask", "Task", "Writing"]
+__all__ = ["CompleteTask", "JoinTask", "PartTask", "ScanTask", "Task", "Writing"]
 
 Compression: TypeAlias = Literal["lz4", "zstd"]
 
@@ -112,10 +112,12 @@ class PartTask(Task):
     """Make a part of the result from all attempts at some problems."""
 
     part: int
-    rows: Slice | Path
-    """A slice of the source, or the folder that `ScanTask` wrote to."""
+    slice: Slice | None
+    """The rows in the source; None if those of a part are spread over it."""
+    scanned: Path | None
+    """The folder that `ScanTask` wrote to: all columns of the rows, or those that `slice` lacks."""
     schema: Mapping[str, pl.DataType]
-    """Columns of `rows`."""
+    """Columns of `scanned`."""
     stages: tuple[Stage, ...]
     """All stages but `Curve`."""
     scoring: Scoring | None
@@ -124,21 +126,21 @@ class PartTask(Task):
     """The folder that `KeysTask` wrote to."""
     keys: tuple[str, ...]
     order: tuple[str, ...]
-    """Columns by which attempts are sorted."""
+    """Columns by which attempts are sorted; empty if they keep the order of the source."""
     numbering: tuple[str, ...]
     """Columns of a run whose attempts are numbered by row; empty if attempts have numbers."""
     columns: tuple[str, ...]
-    """Columns of the result."""
+    """Columns of the part."""
     writing: Writing
 
     @property
     def paths(self) -> Sequence[Path]:
         """The files of the slice, if it reads one."""
-        return self.rows.paths if isinstance(self.rows, Slice) else []
+        return [] if self.slice is None else self.slice.paths
 
     def run(self) -> None:
         """Make the output."""
-        frame = self.rows.scan() if isinstance(self.rows, Slice) else self._shuffled(self.rows)
+        frame = self._rows()
         table = "trajectories"
         for stage in self.stages:
             if isinstance(stage, Score) and self.scoring is not None:
@@ -147,13 +149,23 @@ class PartTask(Task):
                 frame = stage.make(frame, self.keys)
             table = stage.makes
         frame = frame.select(self.columns)
-        if table == "trajectories":
+        if table == "trajectories" and self.order:
             frame = frame.sort(self.order, maintain_order=True)
         with appearing(self.output) as path:
             self.writing.sink(frame, path)
 
-    def _shuffled(self, slices: Path) -> pl.LazyFrame:
-        """Scan the rows of this part from all slices, in their order."""
+    def _rows(self) -> pl.LazyFrame:
+        """Scan the rows of this part."""
+        frames = [] if self.slice is None else [self.slice.scan()]
+        if self.scanned is not None:
+            frames = [
+                *(frame.drop(self.schema, strict=False) for frame in frames),
+                self._scanned(self.scanned),
+            ]
+        return pl.concat(frames, how="horizontal")
+
+    def _scanned(self, slices: Path) -> pl.LazyFrame:
+        """Scan what was written of the rows of this part, from all slices in their order."""
         files = numbered_files(slices, "*/", self.part)
         if not files:
             return pl.LazyFrame(schema=pl.Schema(self.schema))
@@ -170,6 +182,42 @@ class PartTask(Task):
         return numbered.with_columns(
             position.over(self.numbering, order_by=[_SLICE, "attempt"]).alias("attempt")
         ).drop(_SLICE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompleteTask(Task):
+    """Write the attempts of the source, in order, with the columns that its parts add to them.
+
+    So texts are written once. Polars sorts one part after another.
+    """
+
+    slices: tuple[Slice, ...]
+    parts: Path
+    """A file per slice, whose rows are in the order of the slice; no file if nothing is added."""
+    order: tuple[str, ...]
+    columns: tuple[str, ...]
+    writing: Writing
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files of the source."""
+        return [path for part in self.slices for path in part.paths]
+
+    def run(self) -> None:
+        """Make the output."""
+        files: list[Path | None] = [*sorted(self.parts.glob("*.parquet"))]
+        files = files or [None] * len(self.slices)
+        frames = [self._completed(*one) for one in zip(self.slices, files, strict=True)]
+        with appearing(self.output) as path:
+            self.writing.sink(pl.concat(frames), path)
+
+    def _completed(self, part: Slice, file: Path | None) -> pl.LazyFrame:
+        frame = part.scan()
+        if file is not None:
+            added = pl.scan_parquet(file, glob=False, hive_partitioning=False)
+            names = added.collect_schema().names()
+            frame = pl.concat([frame.drop(names, strict=False), added], how="horizontal")
+        return frame.select(self.columns).sort(self.order, maintain_order=True)
 
 
 @dataclass(frozen=True, kw_only=True)

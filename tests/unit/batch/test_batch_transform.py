@@ -244,8 +244,11 @@ def test_long_json_lines_are_read_in_slices_that_know_their_lines(
         tts.batch.transform(source, tmp_path / "out", rows_per_part=60)
 
 
-def test_recorded_columns_are_kept_unless_overwritten(tmp_path: Path) -> None:
-    rows = shuffled(texts()).with_columns(
+@pytest.mark.parametrize("arrange", [shuffled, pl.DataFrame.clone])
+def test_recorded_columns_are_kept_unless_overwritten(
+    tmp_path: Path, arrange: Callable[[pl.DataFrame], pl.DataFrame]
+) -> None:
+    rows = arrange(texts()).with_columns(
         answer=pl.lit("7"), is_correct=pl.lit(value=True), score=pl.lit(0.5)
     )
     path = tmp_path / "run.parquet"
