@@ -31,20 +31,25 @@ def digests(seed: int, engine: pl.Engine) -> dict[str, str]:
     found = {name: plan.collect(engine=engine) for name, plan in analyse(run.lazy()).items()}
     found |= {name: plan.lazy().collect(engine=engine) for name, plan in _more(run)}
     made = {name: _digest(table) for name, table in found.items()}
-    return made | (_files(run) if seed % 10 == 0 and engine == "in-memory" else {})
+    return made | (_files(run, seed) if seed % 10 == 0 and engine == "in-memory" else {})
 
 
-def _files(run: pl.DataFrame) -> dict[str, str]:
-    """Return digests of what a job and a report write."""
+def _files(run: pl.DataFrame, seed: int) -> dict[str, str]:
+    """Return digests of what jobs and a report write."""
     with tempfile.TemporaryDirectory() as folder:
         source, sink, page = (Path(folder, name) for name in ("run.parquet", "out", "page.html"))
+        texts, scored = (Path(folder, name) for name in ("texts.parquet", "scored.parquet"))
         run.write_parquet(source, row_group_size=100)
         stages = [tts.batch.Select(budgets=[1, 4]), tts.batch.Curve()]
         tts.batch.transform(source, sink, stages=stages, rows_per_part=300)
+        made = tts.simulate_trajectories(60, 8, seed=seed, texts=True)
+        made.write_parquet(texts, row_group_size=50)
+        tts.batch.transform(texts, scored, stages=tts.batch.Score(texts=True), rows_per_part=100)
         tts.build_report(run).save(page, date=datetime(2026, 1, 1, tzinfo=UTC))
         parts = [pl.read_parquet(path) for path in sorted(sink.iterdir())]
         return {
             "job": _digest(pl.concat(parts)),
+            "scored": _digest(pl.read_parquet(scored)),
             "page": hashlib.blake2b(page.read_bytes(), digest_size=8).hexdigest(),
         }
 
