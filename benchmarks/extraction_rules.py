@@ -1,6 +1,6 @@
 """How often each rule of extraction fires on the real runs of ``../shared/data``, and what it finds.
 
-For every run and rule: texts, answers that are equivalent to the reference answer, other answers, and texts
+For every run and rule: texts, answers that are equivalent to the gold answer, other answers, and texts
 in which the rule found its mark but no answer. The same follows for texts without their boxes, which are
 made of the same runs, and the counts go to ``benchmarks/results/extraction_rules.txt``.
 
@@ -23,7 +23,7 @@ BOX = r"\\boxed\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
 
 
 def trajectories(path: Path) -> pl.DataFrame:
-    """Return texts and reference answers of a run in a known format."""
+    """Return texts and gold answers of a run in a known format."""
     frame = tts.read_trajectories(path)
     if "gold" not in frame.columns or frame["gold"].null_count() == frame.height:
         frame = frame.with_columns(gold=tts.extract_answer("solution", style="boxed"))

@@ -166,7 +166,7 @@ class LostColumnsWarning(_Told):
 
 
 class UnmatchedGoldWarning(_Told):
-    """The file of reference answers lacks some problems, which cannot be graded."""
+    """The file of gold answers lacks some problems, which cannot be graded."""
 
 
 class FewProblemsWarning(UserWarning):

@@ -145,9 +145,9 @@ def test_latex_is_written_plainly_and_kept_in_the_tooltip(
 
 def test_the_reference_answer_is_named(votes: pl.DataFrame) -> None:
     given = charts.answer_votes(votes, gold=r"\frac{3}{4}")
-    assert "reference answer: 3/4" in given.title.subtitle
+    assert "gold answer: 3/4" in given.title.subtitle
     joined = charts.answer_votes(votes.with_columns(gold=pl.lit("47")))
-    assert "reference answer: 47" in joined.title.subtitle
+    assert "gold answer: 47" in joined.title.subtitle
     assert not any("reference" in line for line in charts.answer_votes(votes).title.subtitle)
     long = charts.answer_votes(votes, gold="9" * 5_000)
     assert max(map(len, long.title.subtitle)) < 120

@@ -266,11 +266,11 @@ def test_without_gold_answers_there_is_agreement(ttsframe: Run, lines: list[str]
         "weighted_vote",
         "best_of_n",
     }
-    assert "the run has no reference answers" in ttsframe("curve", "run.jsonl").stdout
+    assert "the run has no gold answers" in ttsframe("curve", "run.jsonl").stdout
 
     graded = ttsframe("curve", "run.jsonl", "--gold", "gold.jsonl")
     assert graded.stderr.startswith("Warning: gold.jsonl: no gold answer for 10 of 60")
-    assert "ungraded: no reference answer; --gold" in graded.stdout
+    assert "ungraded: no gold answer; --gold" in graded.stdout
 
 
 def test_renamed_columns_are_read(ttsframe: Run, lines: list[str]) -> None:

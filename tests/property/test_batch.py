@@ -28,7 +28,7 @@ SCHEMA = {
 
 @st.composite
 def runs(draw: st.DrawFn) -> pl.DataFrame:
-    """Draw a run: ragged problems, in any order, with missing texts, scores and reference answers."""
+    """Draw a run: ragged problems, in any order, with missing texts, scores and gold answers."""
     rows = []
     for problem in range(draw(st.integers(1, 6))):
         gold = draw(st.sampled_from(["0.5", "3", r"\boxed{1/2}", None]))

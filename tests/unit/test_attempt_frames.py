@@ -35,7 +35,7 @@ STRICT = {name: f for name, f in FUNCTIONS.items() if name != "validate_trajecto
 
 
 def per_problem() -> pl.DataFrame:
-    """One row per problem, whose reference answer has the name of the model's."""
+    """One row per problem, whose gold answer has the name of the model's."""
     return pl.DataFrame({
         "problem_id": ["a", "b"],
         "problem": ["1 + 1?", "2 + 2?"],

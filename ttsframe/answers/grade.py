@@ -1,4 +1,4 @@
-"""Grades: answers compared with reference answers."""
+"""Grades: answers compared with gold answers."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def is_equivalent(
     abs_tol: float | None = None,
     options: IntoExprColumn | None = None,
 ) -> pl.Expr:
-    r"""Tell whether each answer is equivalent to its reference answer.
+    r"""Tell whether each answer is equivalent to its gold answer.
 
-    Equivalent means equal keys, and what only a comparison with a reference answer can know: with
-    `percent="ignored"`, an answer of 25% is also right where the reference answer is 0.25 or 1/4; `(B) 12` is
-    right where the reference answer is `B` or 12. Only this function takes a tolerance: closeness is not
+    Equivalent means equal keys, and what only a comparison with a gold answer can know: with
+    `percent="ignored"`, an answer of 25% is also right where the gold answer is 0.25 or 1/4; `(B) 12` is
+    right where the gold answer is `B` or 12. Only this function takes a tolerance: closeness is not
     transitive, so it cannot be part of a key or of a vote.
 
     Parameters
@@ -49,7 +49,7 @@ def is_equivalent(
     answer
         String column, answers as extracted; a name is a column, never an answer.
     gold
-        String column, or Date or Datetime, reference answers; a box, `#### N` or a complete reference solution is read as in
+        String column, or Date or Datetime, gold answers; a box, `#### N` or a complete reference solution is read as in
         `gold_key`.
     policy, method
         As in `answer_key`.
@@ -65,7 +65,7 @@ def is_equivalent(
     Returns
     -------
     pl.Expr
-        Boolean, named as `answer`. Null where there is no reference answer; false where there is
+        Boolean, named as `answer`. Null where there is no gold answer; false where there is
         one and no answer.
 
     Raises
@@ -108,7 +108,7 @@ def is_same_key(answer_key: IntoExprColumn, gold_key: IntoExprColumn) -> pl.Expr
     answer_key
         String column, keys of answers.
     gold_key
-        String column, keys of reference answers.
+        String column, keys of gold answers.
 
     Returns
     -------
@@ -260,7 +260,7 @@ class Grading:
         ]
 
     def _same_fraction(self, pairs: pl.DataFrame) -> list[bool]:
-        """Tell which percentages are the fraction that a reference answer without the sign names."""
+        """Tell which percentages are the fraction that a gold answer without the sign names."""
         table = key_table(replace(self._conventions, percent="fraction"), self.method)
         rows = pairs.select("answer", "gold").rows()
         are_open = [

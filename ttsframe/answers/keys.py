@@ -123,7 +123,7 @@ def gold_key(
     policy: AnswerPolicy | None = None,
     method: KeyMethod = "auto",
 ) -> pl.Expr:
-    r"""Return the canonical key of each reference answer.
+    r"""Return the canonical key of each gold answer.
 
     Like `answer_key`, for a column that may hold more than the answer: a box, `#### N`, or a complete
     reference solution, from which the answer is extracted first.
@@ -131,7 +131,7 @@ def gold_key(
     Parameters
     ----------
     gold
-        String column, reference answers or solutions; or Date or Datetime.
+        String column, gold answers or solutions; or Date or Datetime.
     policy, method
         As in `answer_key`. Only keys with the same policy and method can be compared.
 
@@ -272,7 +272,7 @@ _SHORT_GOLD: Final = 200
 
 
 def gold_answers(values: pl.Series) -> pl.Series:
-    """Return reference answers, extracted where the column holds more than the answer."""
+    """Return gold answers, extracted where the column holds more than the answer."""
     gold = as_answers(values, "gold")
     distinct = gold.drop_nulls().unique()
     frame = distinct.to_frame("gold")

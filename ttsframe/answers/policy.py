@@ -25,8 +25,8 @@ class AnswerPolicy:
     Parameters
     ----------
     percent
-        `"ignored"`: 25% is 25, because models and reference answers leave the sign out; grading also accepts
-        25% where the reference answer is 0.25. `"fraction"`: 25% is 1/4. `"kept"`: 25% is neither.
+        `"ignored"`: 25% is 25, because models and gold answers leave the sign out; grading also accepts
+        25% where the gold answer is 0.25. `"fraction"`: 25% is 1/4. `"kept"`: 25% is neither.
     assignment
         `"value"`: `x = 5` is 5, while `y = 2x + 1` is a line and `x = 1, y = 2` a point.
         `"dropped"`: every name is dropped, also in these. `"kept"`: the name belongs to the answer.

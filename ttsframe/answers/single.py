@@ -68,14 +68,14 @@ def grade_one(
     abs_tol: float | None = None,
     options: Sequence[str] | None = None,
 ) -> bool | None:
-    r"""Tell whether one answer is equivalent to its reference answer, as `is_equivalent` does for columns.
+    r"""Tell whether one answer is equivalent to its gold answer, as `is_equivalent` does for columns.
 
     Parameters
     ----------
     answer
         The answer.
     gold
-        The reference answer; a box, `#### N` or a complete reference solution is read as in `gold_key`.
+        The gold answer; a box, `#### N` or a complete reference solution is read as in `gold_key`.
     policy, method, rel_tol, abs_tol
         As in `is_equivalent`.
     options
@@ -84,7 +84,7 @@ def grade_one(
     Returns
     -------
     bool | None
-        None where there is no reference answer; False where there is one and no answer.
+        None where there is no gold answer; False where there is one and no answer.
 
     Raises
     ------

@@ -88,7 +88,7 @@ class Manifest:
     source
         Files that were read, in order.
     gold
-        File of reference answers.
+        File of gold answers.
     reading
         `format`, `rename` and `on_error`.
     by

@@ -69,7 +69,7 @@ def answer_votes(
     reduction
         Reduction whose weights are drawn; None if the table has only one.
     gold
-        Reference answer, which the subtitle then names; None takes it from a column `gold` of the
+        Gold answer, which the subtitle then names; None takes it from a column `gold` of the
         table, if it has one.
     n_answers
         Largest number of answers with their own row, at most 50.
@@ -133,7 +133,7 @@ def answer_votes(
     top = style.heading(
         title or f"Votes per answer, problem {shorten(str(problem), 60)}",
         _describe_votes(rows),
-        [f"reference answer: {reference}" if reference else ""],
+        [f"gold answer: {reference}" if reference else ""],
         [f"{name}: {shorten(str(rows[name][0]), _LABEL_WIDTH)}" for name in runs],
     )
     columns = [_draw_column(bars, "n_votes", "Votes", is_first=True, width=width)]

@@ -281,7 +281,7 @@ reads_run = gathers(
             "--gold",
             type=click.Path(),
             metavar="FILE",
-            help="File of reference answers, one row per problem (JSON, Parquet, Arrow, CSV).",
+            help="File of gold answers, one row per problem (JSON, Parquet, Arrow, CSV).",
         ),
     ],
 )

@@ -30,7 +30,7 @@ _REASONS: Final = {
     "unscored": "no attempt within the budget has a score",
     "undefined": "a weight is negative or not finite, as with logits (try --weights sigmoid), or there "
     "are neither answers to vote on nor gold answers, as for code",
-    "ungraded": "no reference answer; --gold reads them from a second file",
+    "ungraded": "no gold answer; --gold reads them from a second file",
 }
 _NO_OWN_GRADE: Final = "--grade gave null, neither right nor wrong, for a chosen attempt"
 
@@ -92,7 +92,7 @@ def curve_text(curve: pl.DataFrame, *, confidence_level: float, is_own_grade: bo
     parts = [_curve_title(curve, confidence_level)]
     if quantity == "agreement":
         parts[0] += (
-            "\nThe share of attempts that gave the chosen answer; the run has no reference answers."
+            "\nThe share of attempts that gave the chosen answer; the run has no gold answers."
         )
     groups, runs = _split_runs(curve)
     for run, rows in runs.items():

@@ -220,7 +220,7 @@ def _check(table: pl.DataFrame, column: str, baseline: str | float | bool) -> No
             )
         raise DataError(
             f"no problem is graded under two values of {column}. Hint: --column names what tells attempts "
-            "at the same problem apart; --gold names a file of reference answers; problems pair by "
+            "at the same problem apart; --gold names a file of gold answers; problems pair by "
             "'problem_id'."
         )
 

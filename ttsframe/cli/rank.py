@@ -109,7 +109,7 @@ def _check(table: pl.DataFrame, column: str) -> None:
     if not (table["n_problems"] > 0).any():
         raise DataError(
             f"no problem is graded under every value of {column}, so nothing can be ranked. Hint: "
-            "--gold names a file of reference answers; problems pair by 'problem_id'."
+            "--gold names a file of gold answers; problems pair by 'problem_id'."
         )
 
 

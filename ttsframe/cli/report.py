@@ -90,7 +90,7 @@ def report(
 ) -> None:
     """Show how accuracy grows with the number of attempts, and write a page of charts.
 
-    A run without reference answers gets agreement instead of accuracy. Of a folder that ttsframe search
+    A run without gold answers gets agreement instead of accuracy. Of a folder that ttsframe search
     wrote, and of a table with nodes.parquet beside it, the page shows the trees too.
     """
     from ttsframe.report import build_report

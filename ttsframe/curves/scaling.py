@@ -249,7 +249,7 @@ def _advise(row: Mapping[str, int]) -> str:
     """Say what would count the problems that are left out, by the most frequent reason."""
     most = max(LEFT_OUT, key=lambda count: row[count])
     if most == "n_ungraded":
-        return "Hint: without reference answers ('gold') or grades nothing is right or wrong."
+        return "Hint: without gold answers ('gold') or grades nothing is right or wrong."
     if most == "n_undefined":
         return (
             "Hint: votes need answers, and weights that are not negative: weights='sigmoid' or "

@@ -14,24 +14,24 @@ _NO_ANSWER: Final = "no_answer"
 
 _RULES: Final[Mapping[str, tuple[str, str]]] = {
     "same_text": (
-        "graded as wrong by another tool, where the answer is the reference answer letter by letter",
-        "the tool extracted something else, or compared with another reference answer.",
+        "graded as wrong by another tool, where the answer is the gold answer letter by letter",
+        "the tool extracted something else, or compared with another gold answer.",
     ),
     "same_key": (
-        "graded as wrong by another tool, where the answer is another spelling of the reference answer",
+        "graded as wrong by another tool, where the answer is another spelling of the gold answer",
         "the tool may compare texts; look at the spellings.",
     ),
     "same_but_case": (
-        "graded as right by another tool, where answer and reference answer differ in case, spaces or punctuation",
+        "graded as right by another tool, where answer and gold answer differ in case, spaces or punctuation",
         "if these are the same answers, an AnswerPolicy may say so; else the tool is lenient.",
     ),
     "contained": (
-        "graded as right by another tool, where the answer contains the reference answer",
-        "the tool may look for the reference answer anywhere in the text.",
+        "graded as right by another tool, where the answer contains the gold answer",
+        "the tool may look for the gold answer anywhere in the text.",
     ),
     "other_right": (
         "graded as right by another tool, where the answer is another one",
-        "the tool extracted another answer, or is lenient, or the reference answer was read differently.",
+        "the tool extracted another answer, or is lenient, or the gold answer was read differently.",
     ),
     "other_wrong": (
         "graded as wrong by another tool, and as right by us",

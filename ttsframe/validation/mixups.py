@@ -37,7 +37,7 @@ class Layout(NamedTuple):
 
 
 def read_columns(usable: Collection[str]) -> tuple[str, str] | None:
-    """Return the columns of answers and of reference answers to compare; None if one is missing."""
+    """Return the columns of answers and of gold answers to compare; None if one is missing."""
     for names in (("answer_key", "gold_key"), ("answer", "gold")):
         if set(names) <= set(usable):
             return names
@@ -47,7 +47,7 @@ def read_columns(usable: Collection[str]) -> tuple[str, str] | None:
 def ordered_answers(
     rows: pl.LazyFrame, keys: Mapping[str, str], compared: tuple[str, str], *, has_attempts: bool
 ) -> pl.LazyFrame:
-    """Select the first attempts in their order, with hashes of their answers and reference answers."""
+    """Select the first attempts in their order, with hashes of their answers and gold answers."""
     answer, gold = compared
     hashes = [
         pl.when(pl.col(name).is_not_null()).then(pl.col(name).cast(pl.String).hash()).alias(new)
@@ -70,7 +70,7 @@ def shifted_findings(ordered: pl.DataFrame, keys: Mapping[str, str]) -> Iterator
         first = part.row(0, named=True)
         of_run = "".join(f"{keys[key]} {first[key]!r}: " for key in run)
         message = (
-            f"{of_run}{n_within:,} of {n_compared:,} answers are the reference answer of their problem, and "
+            f"{of_run}{n_within:,} of {n_compared:,} answers are the gold answer of their problem, and "
             f"{n_across:,} that of the problem {words}"
         )
         hint = (
@@ -82,7 +82,7 @@ def shifted_findings(ordered: pl.DataFrame, keys: Mapping[str, str]) -> Iterator
 
 
 def _best_layout(rows: pl.DataFrame, problem: str) -> tuple[str, int, int, int] | None:
-    """Return the layout under which answers agree with reference answers far better than as they are."""
+    """Return the layout under which answers agree with gold answers far better than as they are."""
     ranked = rows.with_columns(
         pl.col(problem).rank("dense").cast(pl.Int64).alias("code"),
         pl.int_range(pl.len()).alias("place"),
@@ -131,7 +131,7 @@ def _count(
     known: npt.NDArray[np.bool_],
     owner: Integers,
 ) -> int:
-    """Count the answers that are the reference answer of their owner; no owner is -1."""
+    """Count the answers that are the gold answer of their owner; no owner is -1."""
     is_owned = owner >= 0
     at = np.where(is_owned, owner, 0)
     return int((has_answer & is_owned & known[at] & (golds[at] == answers)).sum())
@@ -166,7 +166,7 @@ def _layouts(owner: Integers, column: Integers, n_problems: int) -> Iterator[Lay
 
 
 def compare_answers(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Plan counts that show whether 'answer' holds the reference answer."""
+    """Plan counts that show whether 'answer' holds the gold answer."""
     answer, gold = (pl.col(name).cast(pl.String).str.strip_chars() for name in ("answer", "gold"))
     named = safe_names(keys)
     problems = rows.group_by(to_safe(named)).agg(
@@ -185,10 +185,10 @@ def compare_answers(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 
 
 def swapped_findings(counts: Mapping[str, int]) -> Iterator[Pending]:
-    """Report reference answers in the column of the model's answers."""
+    """Report gold answers in the column of the model's answers."""
     n, n_several = counts["n"], counts["n_several"]
     if n >= _FEW and n_several >= 2 and counts["n_equal"] == n:
-        message = f"all {n:,} values of 'answer' are the reference answer 'gold', letter by letter"
+        message = f"all {n:,} values of 'answer' are the gold answer 'gold', letter by letter"
         hint = (
             "'answer' may be a column of the data set: read it as 'gold', and the answers are extracted from "
             "the completions; tts.score_trajectories(trajectories, overwrite=['answer'])."
@@ -239,7 +239,7 @@ def separation_findings(counts: Mapping[str, float | None]) -> Iterator[Pending]
         where = "all problems" if is_global else f"each of the {n_both:,} problems that have both"
         message = f"'score' separates all right attempts from all wrong ones in {where}"
         hint = (
-            "a score computed with the reference answer (a grade, a reward) makes best_of_n the oracle; "
+            "a score computed with the gold answer (a grade, a reward) makes best_of_n the oracle; "
             "give it a name of its own, such as reward."
         )
         count = n_right + n_wrong

@@ -1,4 +1,4 @@
-"""Grading answers against reference answers."""
+"""Grading answers against gold answers."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ def test_keys_follow_the_policy_and_the_column(tmp_path: Path) -> None:
         "problem_id": [f"p{i % 30}" for i in range(300)],
         "attempt": [i // 30 for i in range(300)],
         "answer": ["50%", "50", None, "", "(B) 50"] * 60,
-        # Text that is no answer by itself, and holds one: only a reference answer is read so.
+        # Text that is no answer by itself, and holds one: only a gold answer is read so.
         "gold": [r"Hence \boxed{50}", "#### 50", None, "0.5"] * 75,
     })
     rows.write_parquet(tmp_path / "run.parquet", row_group_size=50)

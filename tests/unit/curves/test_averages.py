@@ -196,7 +196,7 @@ def test_ten_ordered_problems_do_not_make_a_perfect_verifier() -> None:
     ("changed", "hint"),
     [
         ({"score": -1.0}, "weights='sigmoid'"),
-        ({"is_correct": pl.lit(None, pl.Boolean)}, "reference answers"),
+        ({"is_correct": pl.lit(None, pl.Boolean)}, "gold answers"),
     ],
 )
 def test_the_warning_of_few_problems_names_the_remedy_of_its_reason(

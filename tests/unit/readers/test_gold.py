@@ -1,4 +1,4 @@
-"""Reference answers from a second file."""
+"""Gold answers from a second file."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ GRADES = [
     ("10000", "10{,}000", "10000", "10000", False, True, "another spelling"),
     ("25%", "0.25", "25", "1/4", False, True, "as right by us"),
     ("Paris.", "paris", "a", "b", True, False, "case, spaces or punctuation"),
-    ("-4,-5", "-4", "a", "b", True, False, "contains the reference answer"),
+    ("-4,-5", "-4", "a", "b", True, False, "contains the gold answer"),
     ("7", "8", "7", "8", True, False, "is another one"),
     ("7", "7", "7", "7", True, True, None),
     ("6", "7", "6", "7", False, False, None),

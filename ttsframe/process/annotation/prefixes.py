@@ -15,7 +15,7 @@ from ttsframe.schema import require_columns
 _SOLUTION: Final = ("problem_id", "solution_id")
 _COLUMNS: Final = (*_SOLUTION, "step", "problem", "text", "gold")
 _HINT: Final = (
-    "tts.read_steps reads the formats of step labels; join the reference answers, or add "
+    "tts.read_steps reads the formats of step labels; join the gold answers, or add "
     "gold=pl.lit(None) to sample without grading."
 )
 

@@ -177,7 +177,7 @@ def _is(dtype: pl.DataType, kind: str) -> bool:
 
 
 def _advise_gold(name: str, columns: Mapping[str, pl.DataType]) -> str | None:
-    """Recognize a table of problems with reference answers and without attempts."""
+    """Recognize a table of problems with gold answers and without attempts."""
     has_problem = any(
         name in columns for name in ("problem_id", "unique_id", "id", "idx", "problem", "question")
     )
@@ -187,6 +187,6 @@ def _advise_gold(name: str, columns: Mapping[str, pl.DataType]) -> str | None:
     if not (has_problem and has_answer) or list_of_attempts(columns) is not None:
         return None
     return (
-        "It may hold the reference answers of problems, without attempts. Hint: "
+        "It may hold the gold answers of problems, without attempts. Hint: "
         f"{setting('gold', name)} adds them to a run."
     )

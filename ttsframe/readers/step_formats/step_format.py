@@ -20,7 +20,7 @@ STEP_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({
     "alternative": Column(pl.Int64(), "of several texts for one step: its number, from 0"),
     "is_on_path": Column(pl.Boolean(), "of several texts for one step: the one that was continued"),
     "problem": Column(pl.String(), "text of the problem"),
-    "gold": Column(pl.String(), "reference answer"),
+    "gold": Column(pl.String(), "gold answer"),
     "solution": Column(pl.String(), "reference solution"),
     "text": Column(pl.String(), "text of this step alone"),
     "is_correct": Column(pl.Boolean(), "label; null where the step has none"),

@@ -64,7 +64,7 @@ def _to_attempts(source: Table) -> pl.LazyFrame:
 
 
 def _gold(dtype: pl.DataType) -> dict[str, pl.Expr]:
-    """Return the reference answer, or all of several, any of which is right."""
+    """Return the gold answer, or all of several, any of which is right."""
     truth = pl.col("ground_truth")
     if not isinstance(dtype, pl.List):
         return {} if dtype.is_nested() else {"gold": truth.cast(pl.String)}

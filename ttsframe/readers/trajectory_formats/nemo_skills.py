@@ -6,7 +6,7 @@ runs are in the order in which they ended.
 
 `predicted_answer` is the answer of the tool, and its grade is `symbolic_correct`; where only a model has
 judged, "Judgement: Yes" is right and any other text is wrong. `reward_model_score` was given without the
-reference answer and becomes `score`. Rows copy the fields of the data set: one that has the name of a column that the
+gold answer and becomes `score`. Rows copy the fields of the data set: one that has the name of a column that the
 tool's becomes, such as `answer`, which may be the reference, gets `source_` before it.
 """
 

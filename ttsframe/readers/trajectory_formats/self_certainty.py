@@ -1,7 +1,7 @@
 """Self-Certainty: `{outputs}-confidence-list.json`, an array of problems with outputs and confidences.
 
-`confidence_list` was computed from the model's own probabilities, without the reference answer: it is `score`.
-The file has no reference answers unless the data set's are passed on.
+`confidence_list` was computed from the model's own probabilities, without the gold answer: it is `score`.
+The file has no gold answers unless the data set's are passed on.
 """
 
 from __future__ import annotations

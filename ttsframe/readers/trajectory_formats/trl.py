@@ -1,11 +1,11 @@
 """TRL (GRPO, RLOO): `completions_{step}.parquet` (`log_completions`), a row per completion.
 
-There is no id of a problem and no reference answer: equal prompts are one problem, as in verl, unless a column is renamed
+There is no id of a problem and no gold answer: equal prompts are one problem, as in verl, unless a column is renamed
 to `problem_id`; what the trainer logged beside can be renamed to `gold`. Of a conversation, the messages of
 the user are the problem and those of the assistant the completion.
 
 Every reward function is a column under its own name; one that has the name of a column of attempts, such as
-`score`, gets `source_` before it: rewards may have seen the reference answer, and are never `score`.
+`score`, gets `source_` before it: rewards may have seen the gold answer, and are never `score`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """verifiers: `results.jsonl` of an evaluation, a row per rollout of an example.
 
-`reward` is what the environment computed, as a rule with the reference answer, and stays a column under its
+`reward` is what the environment computed, as a rule with the gold answer, and stays a column under its
 own name, as the metrics do: neither is `score`, and none is known to be a grade. `answer` of the tool is
 `gold`. Of conversations, the messages of the user are the problem and those of the assistant the completion.
 """

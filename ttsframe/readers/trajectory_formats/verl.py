@@ -4,7 +4,7 @@ The dump has no id of a problem, so equal prompts are one problem, and two probl
 one; a column renamed to `problem_id` goes before. The attempts of a prompt keep their order in the file.
 Every file is another training step, so another model: they are never joined, and `step` tells them apart.
 
-`score` is the reward, computed with the reference answer, and is never `score` here: it is `source_score`.
+`score` is the reward, computed with the gold answer, and is never `score` here: it is `source_score`.
 Where the reward function returned `acc`, its 0 and 1 are `is_correct` too. `pred` is the answer that the function
 found. `gts` is `gold` unless it is a list or an object.
 """

@@ -37,7 +37,7 @@ class Example:
     problem
         Text of the problem; None where the run has none.
     gold
-        Reference answer; None where there is none.
+        Gold answer; None where there is none.
     reason
         The rule that chose the problem, in a sentence.
     n_right

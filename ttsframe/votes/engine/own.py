@@ -22,7 +22,7 @@ FORBIDDEN: Final = (
     "gold_key",
     "solution",
 )
-"""Columns that no selector may read: they hold the reference answer, or what was graded with it."""
+"""Columns that no selector may read: they hold the gold answer, or what was graded with it."""
 
 _TEXTS: Final = frozenset({"problem", "completion"})
 _TEXT_HINT: Final = "a job keeps texts after tts.batch.Score(texts=True)."
