@@ -92,6 +92,21 @@ _CHOOSE: Final = re.compile(
     r"(?:\((?P<part>(?:[-+0-9 ]|[a-z](?![a-z]))+)\)|(?P<low>[0-9]*[a-z]|[0-9]+))\s*(?=$|[=,;.])"
 )
 """A binomial coefficient in words: as an entire answer or side, where it has one reading."""
+_PARTS: Final = {
+    "half": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "eighth": 8,
+    "tenth": 10,
+}
+_MIXED_IN_WORDS: Final = re.compile(
+    rf"(?<![0-9.,/])([0-9]{{1,2}}) and (?:a|one)[ -]({'|'.join(_PARTS)})(?![a-z])"
+)
+_DOUBLE_BRACKETS: Final = re.compile(r"\[\[\s*([^\[\],;&]+?)\s*\]\]")
+"""A verdict, as judges are asked to write it; a matrix of one element is that element."""
 _AND_SO_ON: Final = re.compile(r",\s*\.{3}")
 """Dots that continue a list; others at the end of an answer are punctuation."""
 _EMPTY_GROUP: Final = re.compile(r"(?<=[A-Za-z])\{\s*\}")
@@ -184,7 +199,7 @@ _CURRENCY_NAMES: Final = {
     "US": "usd", "CA": "cad", "C": "cad", "AU": "aud", "A": "aud", "₹": "rs", "RS.": "rs", "RS": "rs", "INR": "rs",
 }  # fmt: skip
 _NORMAL: Final = re.compile(
-    r"(?![ =&])(?:[-+^()\[\]|>=!0-9,}&]++|\.(?!\.)|/(?! ?d ?[a-z])|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
+    r"(?!\[\[)(?![ =&])(?:[-+^()\[\]|>=!0-9,}&]++|\.(?!\.)|/(?! ?d ?[a-z])|<(?!/)|[A-Za-z](?![A-Za-z])| (?! )"
     r"|\\?\{(?!\s*(?:\}|[-,.;:=<>+*/]\s*\}))|\\\}|_(?=[0-9A-Za-z]|\{(?! |[0-9]+ ))|\\\\(?=[ A-Za-z0-9&{-])"
     r"|\\(?:frac|sqrt|pi|infty|cdot|times|pm|cup|sin|cos|tan|ln|log|theta|alpha|leq|geq|sum|int|arctan|arcsin|sec"
     r"|csc|cot|in|neq|approx|mid|circ|omega|lambda|beta|mu|phi|gamma|sigma|binom|cap|emptyset|lim|prod|ldots)(?![A-Za-z])"
@@ -267,6 +282,10 @@ def _normalize_once(text: str) -> str:
         text = _NAMED_BASE.sub(_write_base, text)
     if "base" in text:
         text = _SPOKEN_BASE.sub(_write_base, " ".join(text.split()), count=1)
+    if " and " in text:
+        text = _MIXED_IN_WORDS.sub(_write_mixed, text)
+    if text[:2] == "[[" and (held := _DOUBLE_BRACKETS.fullmatch(text)):
+        text = held[1]
     if text[-1:].isdigit() and (first := _CURRENCY_FIRST.fullmatch(text)):
         name = first["name"].upper()
         return f"{first['sign']}{first['number']} {_CURRENCY_NAMES.get(name, name.lower())}"
@@ -284,6 +303,11 @@ def _normalize_once(text: str) -> str:
     while text and (text[-1] in ".,;:" or text.endswith("\\")) and not text.endswith("\\,"):
         text = text[:-1].rstrip()
     return text
+
+
+def _write_mixed(match: re.Match[str]) -> str:
+    """Write a mixed number whose part is in words as digits: 3 and a half."""
+    return f"{match[1]} 1/{_PARTS[match[2]]}"
 
 
 def _respell(match: re.Match[str]) -> str:

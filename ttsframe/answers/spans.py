@@ -97,6 +97,8 @@ _INFIX_COMMAND: Final = re.compile(
     r"|subset|subseteq|supset|propto|oplus|otimes|implies|Rightarrow|iff|colon)(?![a-zA-Z])"
 )
 _COMMAND: Final = re.compile(r"\\(?:[a-zA-Z]+|[{|])")
+# a chemical symbol or the C of combinations: \text{H}_2\text{O}, {}_{10}\mathrm{C}_3
+_FORMULA: Final = re.compile(r"\\(?:text|mathrm)\{\(?[A-Z][a-z]?\)?\}")
 _BEGIN: Final = re.compile(r"\\begin\{(\w+\*?)\}")
 _ARGUMENT: Final = re.compile(r"\s*(?=[{\[])")
 _BARE_ARGUMENT: Final = re.compile(r" ?(?:\d|[a-zA-Z])")
@@ -122,6 +124,7 @@ _ATTACHED: Final = re.compile(
     rf"|!+(?!=)|{_BLANK}?\\?%|‰|{_BLANK}?[°º](?:{_BLANK}?[CFK]\b)?"
     rf"|[{_LETTERS}][{_LETTERS}\d]*(?:[²³])?"
     r"|(?:-[A-Za-z]{2,})+|/[A-Za-z]{2,}"
+    r"|(?<=\d) and (?:a|one)[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth)\b"
     rf"|[ -](?:(?:hundred|thousand|million|billion|trillion|quadrillion|dozen|score|lakh|crore|mn|bn)s?"
     rf"|million(?:en|es|i)|Milliard(?:en)?|Millione?n?|millones|milhões|mil|milliards?|тыс\.?|млн|млрд"
     rf"|percent|per cent|pct\.?|[ap]\.?m\b\.?|[AP]\.?M\b\.?|o['’]clock|factorial|squared|cubed)(?![A-Za-z])"
@@ -208,7 +211,6 @@ _LONGEST_GROUP: Final = 300
 _LONGEST_CLAUSE: Final = 60
 _COUNTED: Final = re.compile(r"\d+-[A-Za-z]{2,}")
 """An adjective of measure, "30-minute", which is no part of the number before it."""
-_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 def span_at(text: str, start: int) -> Span | None:
@@ -339,6 +341,10 @@ def _factor_at(text: str, position: int, kind: str) -> _Piece | None:
     following = text[blank : blank + 1]
     if not following:
         return None
+    if following == "|" and (text[position] == "\\" or text[position - 1] in "})"):
+        return _operand_at(text, blank, before=position)
+    if kind in {"text", "bracket"} and _FORMULA.match(text, position):
+        return _operand_at(text, position)
     if following == "\\":
         is_operand = not _TEXT_COMMAND.match(text, blank) and not _INFIX_COMMAND.match(text, blank)
         return _operand_at(text, blank, before=position) if is_operand else None
@@ -437,8 +443,8 @@ def _atom_at(text: str, position: int) -> tuple[int, str] | None:
         end_of_group = _group_end(text, position)
         return (end_of_group, "bracket") if end_of_group else None
     if character == "|":
-        closing = text.find("|", position + 1, position + _LONGEST_GROUP)
-        return (closing + 1, "bracket") if closing > position + 1 else None
+        end_of_bars = _bars_end(text, position)
+        return (end_of_bars, "bracket") if end_of_bars else None
     function = _FUNCTION.match(text, position)
     if function:
         return function.end(), "function"
@@ -537,6 +543,22 @@ def _group_end(text: str, opening: int) -> int | None:
             if depth == 0:
                 return position + 1
         position += 1
+    return None
+
+
+def _bars_end(text: str, opening: int) -> int | None:
+    """Return the end of an absolute value, whose brackets may hold others."""
+    position, limit = opening + 1, min(len(text), opening + _LONGEST_GROUP)
+    while position < limit:
+        if text[position] == "|":
+            return position + 1 if position > opening + 1 else None
+        if text[position] in "{(":
+            closing = _group_end(text, position)
+            if closing is None:
+                return None
+            position = closing
+        else:
+            position += 2 if text[position] == "\\" else 1
     return None
 
 

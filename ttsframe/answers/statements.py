@@ -648,7 +648,8 @@ def _choice(statement: str) -> str | None:
     if not (is_bracketed or match["label"]) and not _AFTER_CHOICE.match(statement, end):
         return None
     if len(found) > 1 and re.search(r"\bor\b|或", letters):
-        return " or ".join(found)
+        is_mixed = re.search(r"\band\b|和", letters)
+        return letters.strip(" *") if is_mixed else " or ".join(found)
     return ", ".join(found)
 
 
