@@ -198,7 +198,7 @@ _START: Final = re.compile(
     r"\*\*(?=[^*\s])|\$|\\[(\[](?!\d*pt)|`(?=\S)|\{eq\}|\\[a-zA-Z]+"
     rf"|(?:[-+−]|(?:US|CA)?\\?\$|[€£¥₹₽₩]|Rs\.? ?)*\.?\d|[√π∞±]|{_MONTH} \d"
     r"|[A-Za-z](?:_\w+|_\{\w+\}|\([a-z]\))?\s*[=<>≤≥]\s*[-−\d$\\(√.]"
-    r"|(?:ln|log|sin|cos|tan|sqrt|exp)[ (]|[(\[](?=[-−]?[\d.]+\s*,))"
+    r"|(?:ln|log|sin|cos|tan|sqrt|exp)[ (]|[(\[](?=[-−]?[\d.]+\s*,)|\{(?=[^{}\n]{1,200}\}))"
 )
 _PRICE_IN_TIME: Final = re.compile(
     r"((?:\\?\$|[€£¥₹])\s?\d[\d,.]*) in \d+ (?:second|minute|hour|day|week|month|year)s?\b"

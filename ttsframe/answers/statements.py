@@ -210,7 +210,7 @@ _OPTION_KEY: Final = re.compile(
     r"(?:option|choice)s?[\s*]*(?:(?:is|are):?|:|：)\s*$", re.IGNORECASE
 )
 _NAMED_LINE: Final = re.compile(r"\W{0,4}([A-Za-z](?:_\{?\w\}?)?)\W{0,3}?\s*=(?!=)")
-_PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|\s*\n\s*1[.)]\s")
+_PARTS: Final = re.compile(r"\(?[a-d]\)[\s:]*[-$\\(]*\d|\(i+\)|[*:\s]*\n\s*1[.)]\s")
 _UNDERSCORED: Final = re.compile(r"(?<![\w\\^{}])(__?)(?=[^\s_])([^_\n]+)(?<=\S)\1(?!\w)")
 _MAY_BE_UNDERSCORED: Final = re.compile(r"_(?<![\w\\^{}]_)")
 _BOLD: Final = re.compile(r"\*\*([^*\n]+?)\s*\*\*")
