@@ -42,7 +42,7 @@ _JOINER: Final = re.compile(
     r"(?:\s|\\\s|\\quad|\\text\s*\{|\}|,|;|、|&|和|或|及|\\cup|\b(?:and|or|et|und|y|ou|oder)\b)+"
 )
 _FILLER: Final = re.compile(
-    r"(?:[\s:：=*_#>\"“”'`}—]|\\[\"\s,;]|\\q?quad\b|(?<=\n)[-•]\s+(?=\S)|"
+    r"(?:[\s:：=*#>\"“”'`}—]|_(?!\{|\w+[CP]_)|\\[\"\s,;]|\\q?quad\b|(?<=\n)[-•]\s+(?=\S)|"
     r"\b(?:is|are|was|be|of|therefore|thus|hence|so|simply|just|for sure|now|then|indeed|"
     r"exactly|about|approximately|roughly|equal to|given by|clearly|donc|also|pues|lautet|ist|es|est)\b[,:]?"
     r"|は|です|、(?=\d)|है(?=\s)|হল|হলো)+",
