@@ -164,7 +164,7 @@ _UPRIGHT_NUMBER: Final = re.compile(r"\\text\s*\{\s*(-?[0-9][0-9.,]*)\s*\}")
 _BOLD: Final = re.compile(r"(?<![\w)\]}*])\*\*(?!\s)([^*]+)(?<!\s)\*\*(?![\w(\[{\\*])")
 _ANNOUNCED: Final = re.compile(
     r"(?:the )?(?:final )?(?:solution|answer)s?(?: set)?(?: is| are)?\s*:\s*(?=\S)|(?:the )?(?:final )?answer is\s+(?=\S)"
-    r"|(?:about|approximately|approx\.|roughly)\s+(?=[-+]?\\?\$?[0-9.])",
+    r"|(?:about|approximately|approx\.|roughly)\s+(?=[-+]?\\?\$?[0-9.])|both\s+(?=\S+ and \S+$)",
     re.IGNORECASE,
 )
 _ANNOUNCING: Final = frozenset({
@@ -298,7 +298,7 @@ def _normalize_once(text: str) -> str:
     text = " ".join(text.split())
     if text[:1] in _LEADING:
         text = _LEADING_SIGN.sub("", text, count=1) if _LEADING_SIGN.match(text) else text
-    if ":" in text or text[:6].casefold() in _ANNOUNCING:
+    if ":" in text or text[:5] in {"both ", "Both "} or text[:6].casefold() in _ANNOUNCING:
         text = _ANNOUNCED.sub("", text, count=1) if _ANNOUNCED.match(text) else text
     while text and (text[-1] in ".,;:" or text.endswith("\\")) and not text.endswith("\\,"):
         text = text[:-1].rstrip()

@@ -42,7 +42,7 @@ TEMPLATES = (
     "The answer is {}.<|im_end|>",
 )
 IS_PROSE = re.compile(
-    r"[.?!:]\s|^(?:There|This|Yes|No)\b|[A-Za-z]{3,} [A-Za-z]{3,}|^\W*=|\n|\\boxed|\\fbox"
+    r"[.?!:]\s|^(?:There|This|Yes|No|I)\b|[A-Za-z]{3,} [A-Za-z]{3,}|^\W*=|\n|\\boxed|\\fbox"
 )
 DELIMITERS = re.compile(r"\\[()\[\]]|[$*`'\"“”\s]|\\[,;! ]|\\(?:left|right|quad)\b")
 
