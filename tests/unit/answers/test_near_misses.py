@@ -14,10 +14,10 @@ import ttsframe as tts
 
 PAIRS = Path(__file__).resolve().parents[2] / "data" / "answer_pairs.jsonl"
 HIDES_DIGITS = re.compile(
-    r"=|≈|\\approx|\\l?floor|\\lceil|\\min|\\max|\\gcd|lcm|binom|choose|C_|!!|\^\{?0|i\^"
+    r"=|≈|\\approx|\\l?floor|\\lceil|\\min|\\max|\\gcd|lcm|binom|choose|C_|!!|\|\d-\d|\^\{?0|i\^"
     r"|(?:mathrm|mbox|text)\{[^}]*\}[\s)}]*\^|\(?\\?[A-Za-z{}]*[(\s]?[A-E]\)|\{-1\}|\(-1\)\^|\\pmod|\\equiv|\(-\\infty,3\)\\cup\(2|\\\{2,2,3"
 )
-"""What holds digits that do not change the value: the steps of a chain, rounding, binomial coefficients, powers of units, choices, the ends of
+"""What holds digits that do not change the value: the steps of a chain, rounding, distances, binomial coefficients, powers of units, choices, the ends of
 intervals that overlap and are the whole line, and elements that a set has twice."""
 N_CHANGES = 3
 

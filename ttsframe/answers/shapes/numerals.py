@@ -32,6 +32,9 @@ MOST_WHOLES: Final = 100
 def number_in_words(text: str) -> Fraction | None:
     """Return the value of a whole number or a simple fraction in English words, else None."""
     words = text.casefold().replace("-", " ").split()
+    if words[:1] in (["minus"], ["negative"]):
+        value = number_in_words(" ".join(words[1:]))
+        return None if value is None else -value
     if words in (["half"], ["a", "half"]):
         return Fraction(1, 2)
     if not words or len(words) > _MOST_WORDS or words[0] not in _UNITS.keys() | _TENS.keys():

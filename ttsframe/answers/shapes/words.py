@@ -70,6 +70,7 @@ _WORDS_FOR: Final = {
     "empty set": "{}",
     "the empty set": "{}",
     "infinity": "oo",
+    "inf": "oo",
     "positive infinity": "oo",
     "negative infinity": "-oo",
     "minus infinity": "-oo",
@@ -156,6 +157,8 @@ def unwrap_text(text: str) -> str | None:
 
 def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
     """Return the key of an answer in words, else None; set as text, short runs of letters are words."""
+    if text[0] == "-" and (text[1:2].isalpha() or text[1:2] == "\\"):
+        return "-oo" if read_words(text[1:], policy, as_text=as_text) == "oo" else None
     if "\\" in text:
         text = _TEXT.sub(r" \1 ", text) if "\\text" in text else text
         if "\\" in text:
