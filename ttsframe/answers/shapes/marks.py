@@ -73,6 +73,7 @@ _BEFORE_INTERVAL: Final = re.compile(r"(?:[^\[\](){},;]{1,40}(?:\\in(?![A-Za-z])
 _BETWEEN_INTERVALS: Final = re.compile(
     r"\s*(?:,|;|\\c[ua]p(?![A-Za-z])|and|or|\\text\s*\{\s*(?:and|or)\s*\})\s*"
 )
+_GROUPS: Final = re.compile(r"\d*(?:,\d+)*")
 _SIGNS: Final = re.compile(r"\\(pm|mp)(?![A-Za-z])")
 
 
@@ -128,19 +129,18 @@ def split_at(text: str, marks: list[Mark], signs: frozenset[str]) -> list[str]:
 
 def is_thousands(text: str, mark: Mark) -> bool:
     """Tell whether a mark is a comma that separates groups of digits of one number."""
-    if mark.sign != ",":
+    if mark.sign != "," or not text[mark.end : mark.end + 3].isdigit():
         return False
-    end = mark.end
-    group = text[end : end + 3]
-    if len(group) < 3 or not group.isdigit() or text[end + 3 : end + 4].isdigit():
-        return False
+    # All commas of 10,20,300 are those of a list, since not all groups are of three digits.
     start = mark.start
-    while start and text[start - 1].isdigit():
+    while start and (
+        text[start - 1].isdigit() or (text[start - 1] == "," and text[start].isdigit())
+    ):
         start -= 1
-    run = mark.start - start
-    if not 1 <= run <= 3 or (run == 3 and text[start - 1 : start] == "."):
+    first, *others = _GROUPS.match(text, start)[0].split(",")  # type: ignore[index]
+    if not 1 <= len(first) <= 3 or any(len(group) != 3 for group in others):
         return False
-    return text[start] != "0" and text[start - 1 : start] != "."
+    return first[0] != "0" and text[start - 1 : start] != "."
 
 
 def outer_brackets(text: str) -> tuple[str, str, str] | None:

@@ -47,6 +47,7 @@ _NEEDLESS_BRACES: Final = re.compile(
 _TEXT: Final = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WHOLE_TEXT: Final = re.compile(r"\\text\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_MINUS: Final = re.compile(r" - |[\s(]-(?=[^\W\d_])")
 _CASED: Final = re.compile(r"[a-z][A-Z]|^(?:([A-HJ-Za-hj-z])(?i:\1))+$")
 """Words in which case counts: AaBb, NaCl, aa."""
 _ONLY_WORDS: Final = re.compile(r"(?:[^\W\d_]|[\s,;:.!?&\"'()/-])*")
@@ -168,7 +169,7 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
     words = _WORD.findall(text)
     if not words:
         return None
-    if " - " in text or "/" in text:
+    if "/" in text or ("-" in text and _MINUS.search(text)):
         return None
     if len(words) == 1 and len(words[0]) == 1:
         return None
