@@ -1,8 +1,8 @@
 """Final answers out of columns of one run's size, on one thread, in MB/s.
 
 Each column holds the completions of one real run of ``../shared/data``, once as they are, once without their
-boxes, and once repeated to the size of a large run; one column holds all four runs. Nothing is remembered
-from one call to the next. Times are processor time, the best of several calls, in processes that alternate
+boxes, and once repeated to the size of a large run; one column holds all four runs, and one these ten
+times with other digits, so that the texts differ. Nothing is remembered from one call to the next. Times are processor time, the best of several calls, in processes that alternate
 between this checkout and, if its folder is given, another. The result goes to
 ``benchmarks/results/extraction_speed.txt``.
 
@@ -53,6 +53,9 @@ def columns() -> Iterator[tuple[str, pl.Series]]:
     four = pl.concat(runs)
     yield "four runs in one column", four
     yield "four runs in one column, no boxes", four.str.replace_all(BOX, "${1}")
+    digits = [*"0123456789"]
+    turned = [four.str.replace_many(digits, digits[i:] + digits[:i]) for i in range(10)]
+    yield "four runs, each digit in ten ways", pl.concat(turned)
     rows = map(
         json.loads, (DATA / "gsm8k" / "example_model_solutions.jsonl").read_text().splitlines()
     )
