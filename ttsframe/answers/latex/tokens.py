@@ -7,7 +7,15 @@ from functools import lru_cache
 from string import ascii_letters, digits
 from typing import Final
 
-__all__ = ["FUNCTIONS", "MOST_TOKENS", "TRIGONOMETRIC", "Unreadable", "scan"]
+__all__ = [
+    "FUNCTIONS",
+    "GREEK",
+    "LETTER_RUNS",
+    "MOST_TOKENS",
+    "TRIGONOMETRIC",
+    "Unreadable",
+    "scan",
+]
 
 MOST_TOKENS: Final = 500
 
@@ -22,13 +30,15 @@ FUNCTIONS: Final = TRIGONOMETRIC | {
     "arcsin", "arccos", "arctan", "arccot", "sinh", "cosh", "tanh", "coth", "sech", "csch",
     "arcsinh", "arccosh", "arctanh", "exp", "ln", "log", "cis",
 }  # fmt: skip
-_RUNS: Final = {name: name for name in FUNCTIONS} | {
+GREEK: Final = frozenset(
+    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu rho sigma tau phi chi omega".split()  # noqa: SIM905 (a word list reads best as one)
+)
+"""Without nu, xi, pi (a number) and psi (a unit)."""
+LETTER_RUNS: Final = {name: name for name in FUNCTIONS | GREEK} | {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
     "atanh": "arctanh", "arsinh": "arcsinh", "arcosh": "arccosh", "artanh": "arctanh", "sqrt": "sqrt", "pi": "pi",
     "infinity": "infty", "inf": "infty", "oo": "infty", "abs": "abs", "cbrt": "cbrt", "floor": "floor",
-    "ceil": "ceil", "tg": "tan", "ctg": "cot", "theta": "theta", "alpha": "alpha", "beta": "beta",
-    "gamma": "gamma", "lambda": "lambda", "omega": "omega", "phi": "phi", "sigma": "sigma", "mu": "mu",
-    "gcd": "gcd", "lcm": "lcm", "min": "min", "max": "max",
+    "ceil": "ceil", "tg": "tan", "ctg": "cot", "gcd": "gcd", "lcm": "lcm", "min": "min", "max": "max",
 }  # fmt: skip
 _NOT_PRODUCTS: Final = frozenset(
     """
@@ -106,7 +116,7 @@ def _classified(token: str) -> tuple[str, str]:
     if first in _LETTERS:
         if len(token) == 1:
             return "L", token
-        return ("C", _RUNS[token]) if token in _RUNS else ("", token)
+        return ("C", LETTER_RUNS[token]) if token in LETTER_RUNS else ("", token)
     if first == "\\" and token[1:2] in _LETTERS:
         return "C", token[1:]
     return _KINDS.get(token, token), token

@@ -6,6 +6,7 @@ import re
 from hashlib import blake2b
 from typing import Final
 
+from ttsframe.answers.latex.tokens import GREEK, LETTER_RUNS
 from ttsframe.answers.policy import AnswerPolicy
 
 _STATED_ONE: Final = r"[A-Za-z](?:_\{?[A-Za-z0-9]+\}?)? is (?:[-+*/^(){}0-9. ]|\\(?:frac|sqrt|pi)(?![A-Za-z]))*[0-9)}]"
@@ -173,6 +174,8 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
         return None
     if len(words) == 1 and len(words[0]) == 1:
         return None
+    if not LETTER_RUNS.keys().isdisjoint(words) and _is_formula(words):
+        return None
     if len(words) == 1 and text.isalpha():
         word = words[0]
         if not as_text and word not in _SHORT_WORDS and _SYMBOL_RUN.fullmatch(word):
@@ -193,6 +196,13 @@ def read_words(text: str, policy: AnswerPolicy, *, as_text: bool) -> str | None:
     if policy.case == "folded":
         joined = " ".join(word if _CASED.search(word) else word.casefold() for word in words)
     return _text_key(joined)
+
+
+def _is_formula(words: list[str]) -> bool:
+    """Tell whether words are functions and symbols, as in sin x cos x or alpha."""
+    if len(words) == 1:
+        return words[0] in GREEK
+    return all(len(word) == 1 or word in LETTER_RUNS for word in words)
 
 
 def chemical_formula(text: str) -> str | None:
@@ -255,12 +265,13 @@ MULTIPLIERS: Final = {
     "trillion": 10**12,
 }
 
-_NOT_UNIT_WORDS: Final = frozenset(
-    """
+_NOT_UNIT_WORDS: Final = (
+    frozenset(
+        """
     and or to times plus minus divided over am pm noon midnight percent percentage pct percents
     mod modulo base ratio squared cubed bc ad bce ce o'clock clock is are not no if when where
     with remainder infinity positive negative half halves third thirds quarter quarters fourth
-    fourths fifth fifths sixth sixths tenth tenths hundredth hundredths except but than both
+    repeating recurring fourths fifth fifths sixth sixths tenth tenths hundredth hundredths except but than both
     each through between until from versus vs i e pi none undefined more less greater fewer
     least most at about approximately or/and factorial choose root sin cos tan log ln exp left
     right up down north south east west northeast northwest southeast southwest ago later before
@@ -268,7 +279,10 @@ _NOT_UNIT_WORDS: Final = frozenset(
     counterclockwise shorter longer ahead behind deep overdue january february march april may june
     july august september october november december
     """.split()  # noqa: SIM905 (a word list reads best as one)
-) | frozenset(MULTIPLIERS)
+    )
+    | frozenset(MULTIPLIERS)
+    | GREEK
+)
 _UNIT_SYMBOLS: Final = UNITS | frozenset("msghNJWVAKL")
 _UNIT_PHRASE: Final = re.compile(r"[A-Za-z][A-Za-z.'/\- ]*(?:\^?\{?[23]\}?)?(?:/[A-Za-z]+)?")
 _UNIT_WORD: Final = re.compile(r"[A-Za-z']+")
