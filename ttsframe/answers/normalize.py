@@ -93,15 +93,9 @@ _CHOOSE: Final = re.compile(
 )
 """A binomial coefficient in words: as an entire answer or side, where it has one reading."""
 _PARTS: Final = {
-    "half": 2,
-    "third": 3,
-    "quarter": 4,
-    "fourth": 4,
-    "fifth": 5,
-    "sixth": 6,
-    "eighth": 8,
-    "tenth": 10,
-}
+    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10,
+}  # fmt: skip
+_PLAIN_LOGARITHM: Final = re.compile(r"(?<![\\A-Za-z])log(2|10)\s?\(")
 _MIXED_IN_WORDS: Final = re.compile(
     rf"(?<![0-9.,/])([0-9]{{1,2}}) and (?:a|one)[ -]({'|'.join(_PARTS)})(?![a-z])"
 )
@@ -274,16 +268,13 @@ def _normalize_once(text: str) -> str:
         text = _UPRIGHT_NUMBER.sub(_write_number, text)
     if "</" in text:
         text = _TAG.sub(r"\2", text)
-    if "choose" in text:
-        text = _CHOOSE.sub(_write_binomial, text)
+    text = _from_plain_words(text)
     if "/" in text and "d" in text:
         text = _DERIVATIVE.sub(r"\\frac{d\g<top>}{d\g<low>}", text)
     if "_" in text:
         text = _NAMED_BASE.sub(_write_base, text)
     if "base" in text:
         text = _SPOKEN_BASE.sub(_write_base, " ".join(text.split()), count=1)
-    if " and " in text:
-        text = _MIXED_IN_WORDS.sub(_write_mixed, text)
     if text[:2] == "[[" and (held := _DOUBLE_BRACKETS.fullmatch(text)):
         text = held[1]
     if text[-1:].isdigit() and (first := _CURRENCY_FIRST.fullmatch(text)):
@@ -302,6 +293,17 @@ def _normalize_once(text: str) -> str:
         text = _ANNOUNCED.sub("", text, count=1) if _ANNOUNCED.match(text) else text
     while text and (text[-1] in ".,;:" or text.endswith("\\")) and not text.endswith("\\,"):
         text = text[:-1].rstrip()
+    return text
+
+
+def _from_plain_words(text: str) -> str:
+    """Write what plain text spells in words as symbols."""
+    if "choose" in text:
+        text = _CHOOSE.sub(_write_binomial, text)
+    if "log" in text:
+        text = _PLAIN_LOGARITHM.sub(r"\\log_{\1}(", text)
+    if " and " in text:
+        text = _MIXED_IN_WORDS.sub(_write_mixed, text)
     return text
 
 
