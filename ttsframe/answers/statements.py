@@ -223,7 +223,7 @@ _RESULT_LABEL: Final = re.compile(
     r"(?:final )?(?:conclusion|result|answer|solution)\s*[:：]?\s*\Z", re.IGNORECASE
 )
 _UNITS_ONLY: Final = re.compile(
-    r"(?:\s*(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]+|[.,;:!?°²³/。]|\\?\$|\}|\)))*$"
+    r"(?:\s*+(?:\\[,; ]|\\text\{[^{}]*\}|[^\W\d_]++|[.,;:!?°²³/。]|\\?\$|\}|\)))*+$"
 )
 # bold text is an item where it is the whole of it
 _BULLET: Final = re.compile(r"\s*[-•*]\s+(?!\*(?!\*[^*]+\*\*\s*$))")

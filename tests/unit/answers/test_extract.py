@@ -306,3 +306,11 @@ def test_two_boxes_that_are_forms_of_one_value_are_that_value() -> None:
     frame = pl.DataFrame({"completion": [text]}).select(answer=tts.extract_answer("completion"))
     keys = frame.select(tts.answer_key("answer"), gold=tts.answer_key(pl.lit(r"\frac{639}{40}")))
     assert keys["answer"].item() == keys["gold"].item()
+
+
+@pytest.mark.parametrize("word", ["bo" * 30, "b" * 60, "bé" * 30])
+@pytest.mark.parametrize("text", ["#### 2.g {} equa= 4}}$$", "The answer is 2 {} equa= 4}}$$"])
+def test_long_words_after_a_value_are_read_once(text: str, word: str) -> None:
+    # A pattern that tries all ways to divide a word into words would take years.
+    frame = pl.DataFrame({"text": [text.format(word)]})
+    assert frame.select(tts.extract_answer("text")).item() in {None, "2"}
