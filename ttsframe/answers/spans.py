@@ -54,7 +54,7 @@ _BLANK: Final = r"[ \t\u00a0\u2009\u202f]"
 
 _MONTH: Final = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|"
-    r"Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+    r"Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b(?:\.(?=,? \d))?"
 )
 _DATE: Final = re.compile(
     rf"{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?|{_MONTH},? \d{{4}}\b"
@@ -120,14 +120,15 @@ _INDEXED: Final = re.compile(r"[A-Za-z]\d+(?![A-Za-z])")
 _ATTACHED: Final = re.compile(
     rf"{_BLANK}?\^(?:{_BLANK}?(?=[{{(\\])|{_BLANK}?[-+−]?(?:[A-Za-z\d]+(?:\.\d+)?|°))"
     rf"|_(?=[{{(\\])|_[A-Za-z\d]+"
-    rf"|[{_SUPERSCRIPTS}{_VULGAR}′″]+|{_BLANK}[{_VULGAR}]"
-    rf"|!+(?!=)|{_BLANK}?\\?%|‰|{_BLANK}?[°º](?:{_BLANK}?[CFK]\b)?"
+    rf"|[{_SUPERSCRIPTS}{_VULGAR}′″\u0300-\u036f]+|{_BLANK}[{_VULGAR}]"
+    rf"|!+(?!=)|{_BLANK}?\\?%|‰|{_BLANK}?[°º](?:{_BLANK}?[CFK]\b"
+    rf"|{_BLANK}?\d+(?:\.\d+)?['′](?:{_BLANK}?\d+(?:\.\d+)?[\"″])?)?"
     rf"|[{_LETTERS}][{_LETTERS}\d]*(?:[²³])?"
     r"|(?:-[A-Za-z]{2,})+|/[A-Za-z]{2,}"
     r"|(?<=\d) and (?:a|one)[ -](?:half|third|quarter|fourth|fifth|sixth|eighth|tenth)\b"
     rf"|[ -](?:(?:hundred|thousand|million|billion|trillion|quadrillion|dozen|score|lakh|crore|mn|bn)s?"
     rf"|million(?:en|es|i)|Milliard(?:en)?|Millione?n?|millones|milhões|mil|milliards?|тыс\.?|млн|млрд"
-    rf"|percent|per cent|pct\.?|[ap]\.?m\b\.?|[AP]\.?M\b\.?|o['’]clock|factorial|squared|cubed)(?![A-Za-z])"
+    rf"|percent|per cent|pct\.?|[ap]m\b|[ap]\.m\b\.?|[AP]M\b|[AP]\.M\b\.?|o['’]clock|factorial|squared|cubed)(?![A-Za-z])"
     r"|(?:[十百万萬亿億兆만억조]|千(?![米克瓦卡焦]))+|分之\d+|又(?=\d)"
     r"|(?:小时|分钟|時間|时间|[年月日号时時點点分秒元角天周岁度])(?=\d)(?:\d+(?:小时|分钟|時間|时间|[年月日号时時點点分秒元角天周岁度])?)+"
     r"|['′]\d+[\"″]?"

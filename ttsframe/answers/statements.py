@@ -727,7 +727,7 @@ def _is_cut_off(sentence: str) -> bool:
             for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("{", "}"))
         )
         or sum(map(sentence.count, "([")) > sum(map(sentence.count, ")]"))
-        or sentence.endswith(("=", "/", "^"))
+        or sentence.endswith(("=", "/", "^", " +", " -", " *"))
     )
 
 
