@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ttsframe.answers.latex.tokens import GREEK
+
 __all__ = ["NUMBER", "Span", "find_spans", "is_cut_out", "span_at"]
 
 NUMBER: Final = (
@@ -107,6 +109,7 @@ _FUNCTION: Final = re.compile(
     r"(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?\b|(?:ln|log|lg|exp|sqrt|cbrt|gcd|lcm|GCD|LCM|max|min|det|floor|"
     r"ceil|binom|abs|pi|infinity|inf)(?![a-zA-Z])"
 )
+_GREEK_WORD: Final = re.compile(rf"(?:{'|'.join(sorted(GREEK))})(?![A-Za-z])")
 _LETTER: Final = re.compile(rf"[A-Za-z](?![{_LETTERS}'’]|\.[a-zA-Z])")
 # letters that are words: articles, "I", and the conjunctions of French, Spanish, Italian, Portuguese, Polish
 _WORD_LETTER: Final = re.compile(
@@ -178,7 +181,7 @@ _GOES_ON: Final = re.compile(
     r"|\)\s?[-*/+^=]|,\s?[-−]?\s?\\(?!text|quad|qquad)[a-zA-Z]"
     r"| \((?![^()]*[A-Za-z]{2,})[^()]*[-+*/^][^()]*\)"
     rf"|{_BLANK}*(?:\$|\\\()\s*(?:[-+×·/^=]|\\(?:times|cdot|div|pm|pi)(?![a-zA-Z]))"
-    r"|,? (?:hundred|thousand|million|billion|trillion|dozen|percent)\b"
+    r"|,? (?:hundred|thousand|million|billion|trillion|dozen|percent|repeating|recurring)\b"
     # "18 eggs ÷ 6", "25% of 80 = 20"
     r"| [A-Za-z]+ (?:[÷×+=]|[-−*/] )\s?[$€£]?\d| of [$€£]?\d[\d,.]* ="
     # a quotient that breaks off, a product of absolute values, "C#"
@@ -368,7 +371,9 @@ def _factor_at(text: str, position: int, kind: str) -> _Piece | None:
         if is_factor and following in "aAI" and is_factor[0].rstrip(" .,;。，；、") == following:
             return None
         return _operand_at(text, blank, before=position)
-    if kind == "number" and _FUNCTION.match(text, blank):
+    if kind in {"number", "letter", "bracket"} and (
+        _FUNCTION.match(text, blank) or _GREEK_WORD.match(text, blank)
+    ):
         return _operand_at(text, blank, before=position)
     return None
 
@@ -446,6 +451,9 @@ def _atom_at(text: str, position: int) -> tuple[int, str] | None:
     if character == "|":
         end_of_bars = _bars_end(text, position)
         return (end_of_bars, "bracket") if end_of_bars else None
+    greek = _GREEK_WORD.match(text, position)
+    if greek:
+        return greek.end(), "letter"
     function = _FUNCTION.match(text, position)
     if function:
         return function.end(), "function"
