@@ -51,7 +51,7 @@ _FILLER: Final = re.compile(
 _LETTER: Final = r"(?:[(（\[]\s?\**[A-J]\**\s?[)）\]]|\**\b[A-J]\b\**\)?)"
 _CHOICES: Final = re.compile(
     r"(?P<label>(?i:both|options?|choices?|statements?|选项)\s*:?\s*)?"
-    rf"(?P<letters>{_LETTER}(?:\s*(?:,\s*(?:and|or)?|,?\s*\b(?:and|or)\b|&|、|和|或)\s*{_LETTER})*)"
+    rf"(?P<letters>{_LETTER}(?:\s*+(?:,\s*+(?:(?:and|or)\b)?|(?:and|or)\b|[&、和或])\s*+{_LETTER})*)"
     r"(?!['’\w]|#(?!#))"
 )
 _AFTER_CHOICE: Final = re.compile(
