@@ -150,7 +150,7 @@ class PartTask(Task):
             table = stage.makes
         frame = frame.select(self.columns)
         if table == "trajectories" and self.order:
-            frame = frame.sort(self.order, maintain_order=True)
+            frame = _sorted(frame, self.order, self.slice)
         with appearing(self.output) as path:
             self.writing.sink(frame, path)
 
@@ -217,7 +217,7 @@ class CompleteTask(Task):
             added = pl.scan_parquet(file, glob=False, hive_partitioning=False)
             names = added.collect_schema().names()
             frame = pl.concat([frame.drop(names, strict=False), added], how="horizontal")
-        return frame.select(self.columns).sort(self.order, maintain_order=True)
+        return _sorted(frame.select(self.columns), self.order, part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,3 +250,12 @@ class JoinTask(Task):
         groups = [name for name in self.keys if name not in {*curve.replicates, curve.cluster}]
         order = [*groups, "selector", "reduction", "budget", "subsets"]
         return pl.concat(curves).lazy().sort(order)
+
+
+def _sorted(frame: pl.LazyFrame, order: Sequence[str], rows: Slice | None) -> pl.LazyFrame:
+    """Sort a part unless its rows stand in order already: then it need not be in memory."""
+    if rows is not None:
+        keys = rows.scan().select(order).collect()
+        if keys.equals(keys.sort(order, maintain_order=True)):
+            return frame
+    return frame.sort(order, maintain_order=True)
